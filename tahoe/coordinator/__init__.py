@@ -1,1 +1,1 @@
-"""Catalog-managed tables: who says which commits count, and the log as it is seen then (docs/design/030)."""
+"""Catalog-managed tables: the commit coordinator, and the log as it is seen through one (docs/design/030)."""

@@ -1,10 +1,10 @@
-"""Where a log and its coordinator contradict each other: commits lie in the log that are newer than the last version it names.
+"""Contradictions between a log and its coordinator: the log has commits newer than the coordinator's last version.
 
-For a moment that is as it should be: another writer had a commit ratified and published since the coordinator was asked. So it is asked once
-more. What it does not name then is of a writer who passed it by, and readers pass over it (PROTOCOL.md, "Reading Catalog-managed Tables");
-or the coordinator has forgotten what it ratified, because its database was restored from a backup, or because what was asked is a copy that
-lags. That is seen by the staged file that a ratified commit leaves beside the published one. Then nothing is read and nothing is written:
-acknowledged commits would be missing, and a second commit would take the number of one of them.
+This is normal for a moment: another writer had a commit ratified and published since the coordinator was asked. So the coordinator is
+asked again. If it still does not name the commits, either their writer bypassed it, and readers ignore them (PROTOCOL.md, "Reading
+Catalog-managed Tables"); or the coordinator has forgotten ratified commits, because its database was restored from a backup or the answer
+came from a lagging replica. The second case is detected by the staged file that a ratified commit leaves beside the published one. Then
+nothing is read or written: acknowledged commits would be missing, and a second commit would take the number of one of them.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ __all__ = ["forgotten", "ratified_before", "unknown_commit"]
 
 
 def ratified_before(store: LogStore, published: Sequence[tuple[int, Entry]]) -> int | None:
-    """The newest of these commits that was ratified once: it is the copy of a staged file. None where none is.
+    """Return the newest of these commits that was once ratified, i.e. is the copy of a staged file; None if there is none.
 
     Args:
         store: the table's own storage.
@@ -40,13 +40,13 @@ def ratified_before(store: LogStore, published: Sequence[tuple[int, Entry]]) -> 
 
 
 def forgotten(table: str, coordinator: str, last: int, version: int) -> CorruptTable:
-    """The error for a coordinator that names `last` as the last version, and has ratified `version`, a newer one."""
+    """Return the error for a coordinator that names `last` as the last version but has ratified the newer `version`."""
     return CorruptTable(
-        f"Table {table}: {coordinator} says that version {last} is the last, and it has ratified version {version} before. Its database was "
-        "restored from an older backup, or its URL names a copy that lags, or the table was dropped and made anew meanwhile. Nothing is read "
-        "or written, so that no acknowledged commit is lost. Name the database that is up to date, or restore it from a newer backup. Where "
+        f"Table {table}: {coordinator} says that version {last} is the last, but it has ratified version {version} before. Its database was "
+        "restored from an older backup, its URL names a lagging replica, or the table was dropped and recreated meanwhile. Nothing is read "
+        "or written, so that no acknowledged commit is lost. Use the up-to-date database, or restore it from a newer backup. If "
         f"there is none, and {commit_name(version)} is the newest commit of the log: coordinator.forget(table.url), "
-        f"coordinator.expect(table.url, {version}, ''), coordinator.adopt(table.url, {version}); what was not published is lost then.",
+        f"coordinator.expect(table.url, {version}, ''), coordinator.adopt(table.url, {version}); unpublished commits are lost then.",
         code="TAHOE_COORDINATOR_BEHIND",
         table=table,
         version=version,
@@ -54,11 +54,11 @@ def forgotten(table: str, coordinator: str, last: int, version: int) -> CorruptT
 
 
 def unknown_commit(table: str, coordinator: str, version: int) -> CorruptTable:
-    """The error for a commit in the log where the next one is to be."""
+    """Return the error for an unratified commit in the log with the next version's number."""
     name = commit_name(version)
     return CorruptTable(
-        f"Table {table}: {name} is there, and {coordinator} has not ratified it; nothing was committed, for that would make two commits of "
-        f"version {version}. Somebody wrote it who did not ask the coordinator: find that writer, then delete {name}.",
+        f"Table {table}: {name} exists, but {coordinator} has not ratified it. Nothing was committed, to avoid two commits of "
+        f"version {version}. A writer bypassed the coordinator: find that writer, then delete {name}.",
         code="TAHOE_UNRATIFIED_COMMIT",
         table=table,
         version=version,

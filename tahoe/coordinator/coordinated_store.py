@@ -1,9 +1,9 @@
-"""`CoordinatedStore`: the storage of a table whose commits a coordinator ratifies, so that its log reads and writes like any other.
+"""`CoordinatedStore`: the storage of a table with a commit coordinator, so that its log reads and writes like any other.
 
-A commit's name, ``_delta_log/<version>.json``, stands for what the coordinator says: for the staged file of a commit that is ratified and
-not published, for nothing where the version is newer than the last, else for the published file. Putting a commit there stages it, has it
-ratified, and publishes it (PROTOCOL.md, "Commit Protocol", "Reading Catalog-managed Tables", "Publishing Commits"). So whatever reads or
-writes a log does it right for these tables too.
+A commit's name, ``_delta_log/<version>.json``, is resolved through the coordinator: to the staged file of a ratified commit that is not
+published, to nothing if the version is newer than the last, else to the published file. Putting a commit there stages it, has it
+ratified, and publishes it (PROTOCOL.md, "Commit Protocol", "Reading Catalog-managed Tables", "Publishing Commits"). So all code that
+reads or writes a log is correct for these tables too.
 """
 
 from __future__ import annotations
@@ -39,9 +39,9 @@ class CoordinatedStore:
 
     Args:
         inner: the table's storage.
-        coordinator: who ratifies its commits. A table that it does not know is read and written as any other, until a commit brings the
+        coordinator: ratifies the table's commits. A table that it does not know is read and written as any other, until a commit adds the
             feature ``catalogManaged``.
-        clock: names of staged commits.
+        clock: provides the UUIDs in the names of staged commits.
     """
 
     def __init__(self, inner: LogStore, coordinator: Coordinator, clock: Clock) -> None:
@@ -53,7 +53,7 @@ class CoordinatedStore:
         return f"CoordinatedStore({self.inner!r}, {self.coordinator!r})"
 
     def __reduce__(self) -> tuple[Callable[..., LogStore], tuple[LogStore]]:
-        # Another process reads data files through it. What the coordinator is reached by stays here; there the log is refused by name.
+        # Another process reads data files through it. The coordinator's address stays here; there, reading the log raises an error.
         return _same, (self.inner,)
 
     @property
@@ -77,16 +77,16 @@ class CoordinatedStore:
         return "offered" if self.managed() is None else "in force"
 
     def managed(self) -> Managed | None:
-        """What the coordinator knows of the table; None where it does not manage it."""
-        found = self.coordinator.managed([self.url]).get(self.url)
-        if found is None or found.last_version is not None:
-            return self._checked(found)
-        return self._settled(found)
+        """Return the coordinator's state of the table; None if it does not manage it."""
+        managed = self.coordinator.managed([self.url]).get(self.url)
+        if managed is None or managed.last_version is not None:
+            return self._checked(managed)
+        return self._settled(managed)
 
     # -- reading -----------------------------------------------------------------------------------------------------------
 
     def list_from(self, folder: str, start: str = "") -> list[Entry]:
-        """See `LogStore.list_from`; of the log what the coordinator says, who is asked first."""
+        """See `LogStore.list_from`; the log is listed as the coordinator defines it, which is asked first."""
         managed = self.managed() if folder == LOG_FOLDER else None
         entries = self.inner.list_from(folder, start)
         if managed is None:
@@ -106,18 +106,18 @@ class CoordinatedStore:
         return self.inner.names_from(folder, start)
 
     def walk(self, folder: str = "") -> Iterator[Entry]:
-        """See `LogStore.walk`: the files as they lie in storage."""
+        """See `LogStore.walk`: the files as they are in storage."""
         return self.inner.walk(folder)
 
     def folders(self, folder: str = "") -> list[str]:
         """See `FolderStore.folders`, which the inner store must have."""
-        found: list[str] = self.inner.folders(folder)  # type: ignore[attr-defined]
-        return found
+        result: list[str] = self.inner.folders(folder)  # type: ignore[attr-defined]
+        return result
 
     def has_folder(self, folder: str) -> bool:
         """See `FolderStore.has_folder`, which the inner store must have."""
-        found: bool = self.inner.has_folder(folder)  # type: ignore[attr-defined]
-        return found
+        result: bool = self.inner.has_folder(folder)  # type: ignore[attr-defined]
+        return result
 
     def head(self, name: str) -> Entry | None:
         """See `LogStore.head`."""
@@ -140,9 +140,9 @@ class CoordinatedStore:
             return self.inner.get_many(names)
         if all(_counts(name, managed) for name in names):
             try:
-                return self.inner.get_many([_place(name, managed) for name in names])
+                return self.inner.get_many([_location(name, managed) for name in names])
             except NotFound as error:
-                logger.debug("a commit of %s moved while it was read: %s", self.url, error)
+                logger.debug("a commit of %s moved during the read: %s", self.url, error)
         return [self.get(name) for name in names]
 
     def open_input(self, name: str) -> pa.NativeFile:
@@ -182,10 +182,10 @@ class CoordinatedStore:
         return outcome
 
     def check_free(self, version: int) -> None:
-        """Before a commit is proposed: no published commit may have its number already, however the coordinator came to not know of it.
+        """Check before a commit is proposed that no published commit has its number, even one unknown to the coordinator.
 
         Raises:
-            CorruptTable: ``TAHOE_COORDINATOR_BEHIND`` or ``TAHOE_UNRATIFIED_COMMIT`` where one has.
+            CorruptTable: ``TAHOE_COORDINATOR_BEHIND`` or ``TAHOE_UNRATIFIED_COMMIT`` if one has.
         """
         entry = self.inner.head(commit_name(version))
         if entry is None:
@@ -196,10 +196,10 @@ class CoordinatedStore:
             raise unknown_commit(self.url, repr(self.coordinator), version)
 
     def stage(self, version: int, data: bytes) -> StagedCommit:
-        """Write a commit to where it may be ratified from.
+        """Write a commit as a staged file, from which it can be ratified.
 
         Raises:
-            StorageFailure: it is not there afterwards.
+            StorageFailure: the file is missing afterwards.
             CorruptTable: see `check_free`.
         """
         self.check_free(version)
@@ -211,7 +211,7 @@ class CoordinatedStore:
                 return StagedCommit(self.url, version, name.rpartition("/")[2], entry.size, entry.modified_ms)
         error = "the name is taken" if isinstance(outcome, Exists | Created) else outcome.error
         raise StorageFailure(
-            f"Storage did not take the commit of version {version} to table {self.url} for {name} ({error}); nothing was committed. "
+            f"Storage did not store the commit of version {version} to table {self.url} as {name} ({error}); nothing was committed. "
             "Try again.",
             table=self.url,
             version=version,
@@ -219,10 +219,10 @@ class CoordinatedStore:
         )
 
     def follow_up(self, staged: StagedCommit, outcome: PutOutcome) -> None:
-        """Publish a commit that was ratified; delete one that was not. Neither can fail the commit: anybody can do it later.
+        """Publish a ratified commit, or delete a rejected one. Neither can fail the commit: any writer can do it later.
 
         Raises:
-            CorruptTable: ``TAHOE_COORDINATOR_BEHIND`` where it was refused by a coordinator that does not know the version before it.
+            CorruptTable: ``TAHOE_COORDINATOR_BEHIND`` if the coordinator rejected it without knowing the previous version.
         """
         lost = isinstance(outcome, Exists | Refused)
         managed = None
@@ -231,23 +231,25 @@ class CoordinatedStore:
                 self.publish()
             except Exception:
                 logger.exception(
-                    "version %d of %s is ratified, but not published; a later commit does it", staged.version, self.url
+                    "version %d of %s is ratified, but not published; a later commit will publish it", staged.version, self.url
                 )
         try:
             managed = self.managed() if lost else None
             if lost and not _names(managed, staged):
                 self.inner.delete(f"{STAGED_FOLDER}/{staged.file}")
         except TahoeError as error:
-            logger.warning("what follows the commit of version %d of %s is left to others: %s", staged.version, self.url, error)
+            logger.warning(
+                "the clean-up after the commit of version %d of %s is left to other writers: %s", staged.version, self.url, error
+            )
         if managed is not None and isinstance(outcome, Exists):
             self._check_known(managed, staged.version - 1)
 
     def publish(self) -> int | None:
-        """Copy all ratified commits to their places in the log, oldest first; the last version, None where no coordinator manages the table.
+        """Copy all ratified commits into the log, oldest first; return the last version, None if no coordinator manages the table.
 
         Raises:
-            StorageFailure: storage does not take one; it can be done again.
-            CorruptTable: another commit lies in the place of one, written by somebody who passed the coordinator by.
+            StorageFailure: storage refused a commit; publishing can be repeated.
+            CorruptTable: another commit has the name of one, from a writer that bypassed the coordinator.
         """
         managed = self.managed()
         if managed is None:
@@ -260,7 +262,7 @@ class CoordinatedStore:
         return managed.last_version
 
     def delete(self, name: str) -> None:
-        """See `LogStore.delete`; a ratified commit is published before its staged file, or the file in its place, goes."""
+        """See `LogStore.delete`; a ratified commit is published before its staged file, or its published copy, is deleted."""
         parsed = parse(name)
         version = staged_version(name) if parsed is None else parsed.version if parsed.kind == "commit" else None
         if version is not None and (managed := self.managed()) is not None and version in managed.commits:
@@ -270,7 +272,7 @@ class CoordinatedStore:
     # -- inside ------------------------------------------------------------------------------------------------------------
 
     def _located(self, name: str, read: Callable[[str], Answer]) -> Answer:
-        """Read a name where the coordinator says it lies; it is asked again where a commit was published and cleaned away meanwhile."""
+        """Read a name from the file to which the coordinator maps it; repeated if a commit was published and cleaned up meanwhile."""
         if parse(name) is None:
             return read(name)
         for _ in range(_MOST_LOOKS):
@@ -279,48 +281,48 @@ class CoordinatedStore:
                 return read(name)
             if not _counts(name, managed):
                 raise NotFound(
-                    f"{name} of table {self.url} is newer than its last version, {managed.last_version}, as {self.coordinator!r} says.",
+                    f"{name} of table {self.url} is newer than its last version, {managed.last_version}, according to {self.coordinator!r}.",
                     code="DELTA_LOG_FILE_NOT_FOUND",
                     table=self.url,
                     file=name,
                 )
-            place = _place(name, managed)
+            location = _location(name, managed)
             try:
-                return read(place)
+                return read(location)
             except NotFound:
-                if place == name:
+                if location == name:
                     raise
         raise CorruptTable(
-            f"Table {self.url}: {self.coordinator!r} names {place} as the commit {name}, and there is no such file. "
+            f"Table {self.url}: {self.coordinator!r} names {location} as the commit {name}, but there is no such file. "
             "Restore it from a backup.",
             code="DELTA_LOG_FILE_NOT_FOUND",
             table=self.url,
-            file=place,
+            file=location,
         )
 
-    def _checked(self, found: Managed | None) -> Managed | None:
-        """What the coordinator knows, where each file is one of a staged commit: no name of its database leads elsewhere."""
-        for version, commit in found.commits.items() if found else ():
+    def _checked(self, managed: Managed | None) -> Managed | None:
+        """Check that each file is a staged commit's, so that no name in the database leads elsewhere."""
+        for version, commit in managed.commits.items() if managed else ():
             if staged_version(f"{STAGED_FOLDER}/{commit.file}") != version:
                 raise CorruptTable(
-                    f"Table {self.url}: {self.coordinator!r} names {commit.file!r} as the commit of version {version}, which is no name of a "
-                    "staged commit. See who wrote to its database.",
+                    f"Table {self.url}: {self.coordinator!r} names {commit.file!r} as the commit of version {version}, which is not "
+                    "the name of a staged commit. Find out who wrote to its database.",
                     code="TAHOE_UNRATIFIED_COMMIT",
                     table=self.url,
                     version=version,
                 )
-        return found
+        return managed
 
     def _check_last(self, managed: Managed, listed: dict[str, Entry], start: str) -> None:
-        """The newest version is ratified, so its commit is there, though a listing may lag behind; else an old version would be shown."""
+        """Add the newest commit, which is ratified and so must exist, if the listing lags; without it an old version would be shown."""
         last = managed.last_version
         if last is None or (name := commit_name(last)) in listed or name < f"{LOG_FOLDER}/{start}":
             return
         entry = self.inner.head(name)
         if entry is None:
             raise CorruptTable(
-                f"Table {self.url}: {self.coordinator!r} says that version {last} is the last, and its commit {name} is missing. Restore it "
-                "from a backup; where the table was deleted, tell the coordinator: forget(table.url).",
+                f"Table {self.url}: {self.coordinator!r} says that version {last} is the last, but its commit {name} is missing. Restore it "
+                "from a backup; if the table was deleted, call the coordinator's forget(table.url).",
                 code="DELTA_LOG_FILE_NOT_FOUND",
                 table=self.url,
                 version=last,
@@ -329,7 +331,7 @@ class CoordinatedStore:
         listed[name] = entry
 
     def _check_newer(self, managed: Managed, newer: Sequence[Entry]) -> None:
-        """Of files that are newer than the last version: see `tahoe.coordinator.contradiction`. The coordinator is asked once more."""
+        """Handle files newer than the last version: see `tahoe.coordinator.contradiction`. The coordinator is asked again."""
         parsed = ((parse(entry.name), entry) for entry in newer)
         commits = [(path.version, entry) for path, entry in parsed if path is not None and path.kind == "commit"]
         if not commits or (now := self.managed()) is None or now.last_version is None:
@@ -340,19 +342,19 @@ class CoordinatedStore:
             raise forgotten(self.url, repr(self.coordinator), last, version)
 
     def _check_asked(self, name: str, managed: Managed) -> None:
-        """Who follows a table asks for what comes after the last version; who asks for more may have seen what the coordinator forgot."""
+        """Check a file beyond the next version: a client that asks for one may have seen versions that the coordinator forgot."""
         parsed = parse(name)
         if parsed is not None and managed.last_version is not None and parsed.version > managed.last_version + 1:
             newer = self.inner.list_from(LOG_FOLDER, commit_name(managed.last_version + 1).rpartition("/")[2])
             self._check_newer(managed, newer)
 
     def _check_known(self, managed: Managed, version: int) -> None:
-        """A commit was made upon `version`, so the coordinator must have ratified it."""
+        """Check that the coordinator has ratified `version`, on which a commit was based."""
         if managed.last_version is not None and managed.last_version < version:
             raise forgotten(self.url, repr(self.coordinator), managed.last_version, version)
 
     def _publish(self, commit: StagedCommit) -> bool:
-        """Copy one to its place; False where another has done it, and cleaned up, since the coordinator was asked."""
+        """Copy a commit into the log; return False if another writer has published and cleaned it up since the coordinator was asked."""
         name = commit_name(commit.version)
         try:
             data = self.inner.get(f"{STAGED_FOLDER}/{commit.file}")
@@ -366,15 +368,15 @@ class CoordinatedStore:
             return True
         if not isinstance(outcome, Exists):
             raise StorageFailure(
-                f"Storage did not take {name} of table {self.url}, a commit that {self.coordinator!r} has ratified ({outcome.error}). "
-                "The commit counts all the same; publish it later.",
+                f"Storage did not store {name} of table {self.url}, a commit that {self.coordinator!r} has ratified ({outcome.error}). "
+                "The commit is valid all the same; publish it later.",
                 table=self.url,
                 file=name,
             )
         if self.inner.get(name) != data:
             raise CorruptTable(
-                f"Table {self.url}: another commit than the one that {self.coordinator!r} has ratified lies at {name}, written by somebody "
-                f"who did not ask it. What counts is {STAGED_FOLDER}/{commit.file}; find that writer, then delete {name}.",
+                f"Table {self.url}: {name} is another commit than the one that {self.coordinator!r} has ratified, from a writer that "
+                f"bypassed it. The valid commit is {STAGED_FOLDER}/{commit.file}; find that writer, then delete {name}.",
                 code="TAHOE_UNRATIFIED_COMMIT",
                 table=self.url,
                 version=commit.version,
@@ -383,7 +385,7 @@ class CoordinatedStore:
         return True
 
     def _put_plain(self, version: int, name: str, data: bytes) -> PutOutcome:
-        """A commit to a table that is not managed: by its name, and where it brings the feature, it ratifies itself by that."""
+        """Put a commit to an unmanaged table by its name; if it adds the feature, putting it also ratifies it."""
         transaction_id = _id_if_it_brings_the_feature(name, data, self.url)
         if transaction_id is None:
             return self.inner.put_if_absent(name, data)
@@ -393,12 +395,16 @@ class CoordinatedStore:
             try:
                 self.coordinator.adopt(self.url, version)
             except StorageFailure as error:
-                logger.warning("that %s is managed by a coordinator is left to others to tell it: %s", self.url, error)
+                logger.warning(
+                    "%s is managed now, but its coordinator does not know yet; other writers will complete this: %s",
+                    self.url,
+                    error,
+                )
         return outcome
 
-    def _settled(self, found: Managed) -> Managed | None:
-        """Finish what a writer began who wanted to put the table under the coordinator, and may have died: see `Coordinator.expect`."""
-        for version, transaction_id in found.expected:
+    def _settled(self, managed: Managed) -> Managed | None:
+        """Complete the start of coordination by a writer that may have crashed: see `Coordinator.expect`."""
+        for version, transaction_id in managed.expected:
             try:
                 data = self.inner.get(commit_name(version))
             except NotFound:
@@ -415,7 +421,7 @@ class CoordinatedStore:
             return
         if parsed.kind == "commit":
             raise InvalidRequest(
-                f"{name} of table {self.url} cannot be written over: {self.coordinator!r} says which commits the table has.",
+                f"{name} of table {self.url} cannot be overwritten: {self.coordinator!r} decides which commits the table has.",
                 code="DELTA_UNSUPPORTED_CATALOG_MANAGED_TABLE_OPERATION",
                 table=self.url,
                 file=name,
@@ -430,7 +436,7 @@ def _same(store: LogStore) -> LogStore:
 
 
 def _counts(name: str, managed: Managed) -> bool:
-    """Whether a file of the log is none of a version that the coordinator does not know."""
+    """Whether a file of the log is not newer than the coordinator's last version."""
     parsed = parse(name)
     return parsed is None or managed.last_version is None or parsed.last_version <= managed.last_version
 
@@ -440,13 +446,13 @@ def _ratified(name: str, managed: Managed) -> StagedCommit | None:
     return managed.commits.get(parsed.version) if parsed is not None and parsed.kind == "commit" else None
 
 
-def _place(name: str, managed: Managed) -> str:
+def _location(name: str, managed: Managed) -> str:
     commit = _ratified(name, managed)
     return name if commit is None else f"{STAGED_FOLDER}/{commit.file}"
 
 
 def _names(managed: Managed | None, staged: StagedCommit) -> bool:
-    """Whether the coordinator names a staged file all the same: a client below it may have repeated a question."""
+    """Whether the coordinator names a staged file nevertheless: a client below it may have repeated a request."""
     return managed is not None and any(commit.file == staged.file for commit in managed.commits.values())
 
 
@@ -455,7 +461,7 @@ def _entry(commit: StagedCommit) -> Entry:
 
 
 def _id_if_it_brings_the_feature(name: str, data: bytes, url: str) -> str | None:
-    """The ``txnId`` of a commit that puts its table under a coordinator ('' where it has none); None for every other commit."""
+    """Return the ``txnId`` of a commit that puts its table under a coordinator ('' if it has none); None for every other commit."""
     if not any(feature.encode() in data for feature in COORDINATED):
         return None
     actions = [action for _, action in parse_actions(name, data, url)]

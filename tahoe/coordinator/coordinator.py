@@ -1,7 +1,7 @@
-"""`Coordinator`: the port of what says that a version exists (PROTOCOL.md, "Catalog-managed tables").
+"""`Coordinator`: the interface to the authority on which versions exist (PROTOCOL.md, "Catalog-managed tables").
 
-It holds no content, only names: of each table the last version that it has ratified, and the staged files of those that are not published
-yet. A table is known by its URL. Everything that takes more than one step can be done again by anybody.
+It stores no content, only names: for each table the last ratified version, and the staged files of commits that are not yet published.
+A table is identified by its URL. Any writer can repeat an operation of several steps.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ __all__ = ["Coordinator", "Managed", "StagedCommit"]
 
 @dataclass(frozen=True, slots=True)
 class StagedCommit:
-    """A commit in ``_delta_log/_staged_commits``: proposed, or ratified and not published yet.
+    """A commit in ``_delta_log/_staged_commits``: proposed, or ratified but not yet published.
 
     Args:
         table: the URL of its table.
         file: the name of the file in that folder, ``<version>.<uuid>.json``.
-        size, modified_ms: of that file, so that a listing needs no question to storage.
+        size, modified_ms: of that file, so that a listing needs no request to storage.
     """
 
     table: str
@@ -34,13 +34,13 @@ class StagedCommit:
 
 @dataclass(frozen=True, slots=True)
 class Managed:
-    """What a coordinator knows of a table.
+    """A coordinator's state of a table.
 
     Args:
-        last_version: the newest version there is; None while no commit has put the table under the coordinator.
-        commits: those that are ratified and may not be published yet, by version.
-        expected: where `last_version` is None, the commits by which writers wanted to put the table under the coordinator, each with its
-            version and its `txnId`; one of them may be in the log.
+        last_version: the newest version; None while no commit has put the table under the coordinator.
+        commits: ratified commits that may not be published yet, by version.
+        expected: while `last_version` is None, the commits by which writers intended to put the table under the coordinator, each with
+            its version and its `txnId`; one of them may be in the log.
     """
 
     last_version: int | None
@@ -49,40 +49,40 @@ class Managed:
 
 
 class Coordinator(Protocol):
-    """What Tahoe needs of whoever ratifies commits. Where nobody answers, that is `tahoe.exceptions.StorageFailure`."""
+    """The operations that Tahoe needs of a commit coordinator. They raise `tahoe.exceptions.StorageFailure` if it does not answer."""
 
     def managed(self, tables: Sequence[str]) -> Mapping[str, Managed]:
-        """What is known of tables, all of one moment; one that is not known is not in the answer."""
+        """Return the state of tables, all at one point in time; unknown tables are omitted."""
 
     def expect(self, table: str, version: int, transaction_id: str) -> None:
-        """Note that a commit is about to put the table under this coordinator. A table that is managed stays as it is."""
+        """Announce a commit that will put the table under this coordinator. Does nothing if the table is already managed."""
 
     def adopt(self, table: str, version: int) -> None:
-        """The commit that was expected at `version` is in the log: from now on this coordinator says what follows.
+        """Confirm that the commit expected at `version` is in the log: from now on this coordinator ratifies the table's commits.
 
-        A table that is managed stays as it is.
+        Does nothing if the table is already managed.
         """
 
     def ratify(self, proposed: Sequence[StagedCommit], unchanged: Mapping[str, int] | None = None) -> PutOutcome:
         """Ratify all of the commits or none: each must be the next version of its table.
 
         Args:
-            proposed: at most one for each table.
-            unchanged: tables that must still have just this last version.
+            proposed: at most one per table.
+            unchanged: tables whose last version must still be this one.
 
-        Returns:
-            `Created`; `Exists` where a version is taken, or a table is not at the version that is asked for, and nothing is ratified;
-            `Refused` where certainly nothing is; `Unanswered` where that is not known.
+            Returns:
+                `Created`; `Exists` if a version is taken, or a table is not at the required version, and nothing is ratified; `Refused`
+                if certainly nothing is; `Unanswered` if that is unknown.
         """
 
     def published(self, table: str, version: int) -> None:
-        """Forget the staged files of the commits up to `version`, which are in the log by now."""
+        """Forget the staged files of the commits up to `version`, which are now in the log."""
 
     def forget(self, table: str) -> None:
-        """Forget the table: after it was deleted. One that is not known is no error."""
+        """Forget a deleted table. An unknown table is not an error."""
 
     def move(self, table: str, to: str) -> None:
-        """The table is at another place, with its log: what is known of it goes by the other URL. One that is not known is no error.
+        """Record that the table has moved to another URL, together with its log. An unknown table is not an error.
 
-        What is known of a table that was at the other place is an error, and nothing is changed then.
+        Raises an error, and changes nothing, if a table is known at the new URL.
         """

@@ -1,6 +1,6 @@
-"""`SqlCoordinator`: ratifies commits in a SQL database, for several tables at once where that is asked.
+"""`SqlCoordinator`: ratifies commits in a SQL database, for several tables at once if requested.
 
-Two tables hold all of it, ``tahoe_tables`` and ``tahoe_commits``; they are made on first use. Ratifying is one transaction of the database:
+It uses two database tables, ``tahoe_tables`` and ``tahoe_commits``, created on first use. Ratifying is one database transaction:
 the last version of each table moves from ``v - 1`` to ``v``, or nothing happens.
 """
 
@@ -31,14 +31,14 @@ _TABLES: tuple[Statement, ...] = (
 
 @checked_arguments
 class SqlCoordinator:
-    """A coordinator whose memory is a SQL database: a file of SQLite, or PostgreSQL.
+    """A coordinator that stores its state in a SQL database: a SQLite file, or PostgreSQL.
 
     Args:
         url: ``sqlite:////var/lib/tahoe.db`` (SQLAlchemy's form: a path from the root has four slashes), or
-            ``postgresql://user:password@host/database`` (needs ``pip install 'tahoe-delta[coordinator]'``). A password that stands
-            here, and not in libpq's own places (``PGPASSWORD``, ``~/.pgpass``), is shown nowhere.
+            ``postgresql://user:password@host/database`` (needs ``pip install 'tahoe-delta[coordinator]'``). A password in the URL, unlike one
+            in libpq's own places (``PGPASSWORD``, ``~/.pgpass``), is never shown.
 
-    A table is known by its URL: whoever moves a table, tells it (`move`), and who deletes one too (`forget`).
+    A table is identified by its URL: call `move` after moving a table, and `forget` after deleting it.
     """
 
     def __init__(self, url: str) -> None:
@@ -50,12 +50,12 @@ class SqlCoordinator:
 
     @property
     def shown_url(self) -> str:
-        """Its URL without a password."""
+        """The URL without a password."""
         return self._database.shown_url
 
     @property
     def holds_secret(self) -> bool:
-        """Whether its URL has a password in it."""
+        """Whether the URL contains a password."""
         return self._database.holds_secret
 
     def __eq__(self, other: object) -> bool:
@@ -65,10 +65,12 @@ class SqlCoordinator:
         return hash(self._database.url)
 
     def __reduce__(self) -> str | tuple[Any, ...]:
-        raise TypeError(f"{self!r} may hold a password and stays in this process. Make another from its URL there.")
+        raise TypeError(
+            f"{self!r} may contain a password and cannot be sent to another process. Create another from its URL there."
+        )
 
     def managed(self, tables: Sequence[str]) -> Mapping[str, Managed]:
-        """See `Coordinator.managed`: one statement, so that all of it is of one moment."""
+        """See `Coordinator.managed`: one statement, so that the answer is consistent."""
         self._make_tables()
         rows = self._database.rows(
             "SELECT t.url, t.last_version, c.version, c.file, c.size, c.modified_ms FROM tahoe_tables t "
@@ -83,7 +85,7 @@ class SqlCoordinator:
         return {url: _managed(version, commits[url]) for url, version in last.items()}
 
     def expect(self, table: str, version: int, transaction_id: str) -> None:
-        """See `Coordinator.expect`. What is expected stands among the commits, with its id in the place of the file."""
+        """See `Coordinator.expect`. Expected commits are stored among the commits, with the id in place of the file."""
         self._make_tables()
         self._database.run(
             ("INSERT INTO tahoe_tables VALUES (?, ?) ON CONFLICT DO NOTHING", (table, _NOT_YET)),
@@ -107,7 +109,7 @@ class SqlCoordinator:
         )
 
     def ratify(self, proposed: Sequence[StagedCommit], unchanged: Mapping[str, int] | None = None) -> PutOutcome:
-        """See `Coordinator.ratify`. The rows of the tables are locked in the order of their names, so that no two wait for each other."""
+        """See `Coordinator.ratify`. The rows of the tables are locked in the order of their names, which prevents deadlocks."""
         moves = {commit.table: (commit.version, commit.version - 1) for commit in proposed}
         moves |= {table: (version, version) for table, version in (unchanged or {}).items()}
         steps: list[Statement] = [
@@ -131,14 +133,14 @@ class SqlCoordinator:
         )
 
     def forget(self, table: str) -> None:
-        """See `Coordinator.forget`. The name is as `Table.url` has it."""
+        """See `Coordinator.forget`. The name is `Table.url`."""
         self._make_tables()
         self._database.run(
             ("DELETE FROM tahoe_commits WHERE url = ?", (table,)), ("DELETE FROM tahoe_tables WHERE url = ?", (table,))
         )
 
     def move(self, table: str, to: str) -> None:
-        """See `Coordinator.move`; both names as `Table.url` has them. Raises `StorageFailure` where a table is known at the other place."""
+        """See `Coordinator.move`; both names are `Table.url`. Raises `StorageFailure` if a table is known at the new URL."""
         self._make_tables()
         self._database.run(
             ("UPDATE tahoe_tables SET url = ? WHERE url = ?", (to, table)),
@@ -148,7 +150,7 @@ class SqlCoordinator:
     def _make_tables(self) -> None:
         if self._has_tables:
             return
-        try:  # who may only read them may not create them
+        try:  # a client with read access alone cannot create them
             self._database.rows("SELECT version FROM tahoe_commits WHERE 1 = 0", ())
         except StorageFailure:
             self._database.make(_TABLES)

@@ -1,7 +1,7 @@
-"""The two databases that `SqlCoordinator` speaks to: SQLite of the standard library, and PostgreSQL by psycopg.
+"""The databases of `SqlCoordinator`: SQLite through the standard library, and PostgreSQL through psycopg.
 
-A statement is the same text for both. One connection serves a process; it is made anew after a failure, and after a fork. What an error
-says never holds the password of the URL.
+A statement has the same text for both. A process has one connection, which is reopened after a failure and after a fork. An error
+never contains the password of the URL.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ from tahoe.store.log_store import Created, PutOutcome, Refused, Unanswered
 __all__ = ["Database", "Statement", "open_database"]
 
 Statement = tuple[str, tuple[object, ...]]
-"""SQL with a question mark for each value, and the values."""
+"""SQL with a question mark for each parameter, and the parameters."""
 
 _LONGEST_WAIT_SECONDS = 10
-"""For a database that is reached and does not answer, or whose rows another client holds. After that, what is certain is told: nothing was
-ratified, or it is not known."""
+"""The timeout for a database that does not answer, or whose rows another client has locked. The outcome reported then is certain: nothing
+was ratified, or that is unknown."""
 _SECRET_KEYS = ("password", "sslpassword")
 
 
@@ -32,13 +32,13 @@ class Database:
     """One database, and this process's connection to it.
 
     Args:
-        url: names the database; two values of one URL are the same.
+        url: identifies the database; instances with the same URL are equal.
         shown_url: the URL without its secrets.
-        secrets: texts that no error may hold.
-        connect: makes a connection (PEP 249) in which nothing is committed by itself.
-        errors: what the driver raises.
-        begin: the statement that opens a transaction; '' where the driver does it.
-        mark: what stands for a value in a statement.
+        secrets: texts that must not appear in errors.
+        connect: opens a connection (PEP 249) without autocommit.
+        errors: the driver's exception class.
+        begin: the statement that opens a transaction; '' if the driver does.
+        mark: the driver's parameter placeholder.
     """
 
     def __init__(
@@ -61,22 +61,22 @@ class Database:
 
     @property
     def holds_secret(self) -> bool:
-        """Whether the URL has a password in it."""
+        """Whether the URL contains a password."""
         return bool(self._secrets)
 
     def rows(self, sql: str, values: tuple[object, ...]) -> list[tuple[Any, ...]]:
-        """What a query gives. Raises `StorageFailure` where the database does not answer."""
+        """Return the rows of a query. Raises `StorageFailure` if the database does not answer."""
         with self._lock:
             try:
                 cursor = self._execute((sql, values))
-                found = cursor.fetchall()
-                self._connection.commit()  # a reader holds nothing open
+                fetched = cursor.fetchall()
+                self._connection.commit()  # a reader leaves no transaction open
             except self._errors as error:
                 raise self._failure(error) from None
-            return [tuple(row) for row in found]
+            return [tuple(row) for row in fetched]
 
     def run(self, *statements: Statement) -> None:
-        """Run statements in one transaction. Raises `StorageFailure` where that is not known to have happened."""
+        """Run statements in one transaction. Raises `StorageFailure` if it is not known to have been committed."""
         with self._lock:
             try:
                 self._open()
@@ -87,14 +87,14 @@ class Database:
                 raise self._failure(error) from None
 
     def make(self, statements: Sequence[Statement]) -> None:
-        """Run statements that create what is not there yet; where another process does the same just now, it is done once more."""
+        """Run statements that create missing tables, again if the first attempt collides with another process."""
         try:
             self.run(*statements)
         except StorageFailure:
             self.run(*statements)
 
     def commit(self, statements: Sequence[Statement]) -> PutOutcome | None:
-        """Run statements in one transaction, each of which must change one row: None where one does not, and nothing is changed."""
+        """Run statements in one transaction, each of which must change one row; None, changing nothing, if one does not."""
         with self._lock:
             try:
                 self._open()
@@ -111,7 +111,7 @@ class Database:
             return Created()
 
     def __del__(self) -> None:
-        # A forked child has the parent's socket: closing the connection there would end the parent's session.
+        # A forked child has the parent's socket: closing it there would end the parent's session.
         if self._connection is not None and self._process == os.getpid():
             with suppress(self._errors):
                 self._connection.close()
@@ -130,24 +130,24 @@ class Database:
         return cursor
 
     def _failure(self, error: Exception) -> StorageFailure:
-        """The error as it may be shown; the connection is given up."""
+        """Close the connection, and return the error without secrets."""
         connection, self._connection = self._connection, None
         if connection is not None and self._process == os.getpid():
             try:
                 connection.close()
-            except self._errors as closing:  # it is broken already; what broke it is told
+            except self._errors as closing:  # it is already broken; the original error is reported
                 error.add_note(str(closing))
         text = " ".join(str(error).split())
         for secret in self._secrets:
             text = text.replace(secret, "***")
         return StorageFailure(
-            f"The coordinator's database {self.shown_url} failed ({type(error).__name__}: {text}). Try again, or see to the database.",
+            f"The coordinator's database {self.shown_url} failed ({type(error).__name__}: {text}). Try again, or check the database.",
             code="TAHOE_COORDINATOR_UNAVAILABLE",
         )
 
 
 def open_database(url: str) -> Database:
-    """The database of a URL; nothing is asked of it yet. Raises `InvalidRequest` for one that is none of the two."""
+    """Return the database of a URL, without connecting. Raises `InvalidRequest` for a URL of another kind."""
     try:
         parts = urlsplit(url)
     except ValueError:
@@ -156,17 +156,17 @@ def open_database(url: str) -> Database:
         return _sqlite(parts)
     if parts.scheme in ("postgresql", "postgres"):
         return _postgresql(url, parts)
-    raise _no_database(f"'{parts.scheme}' is none of the two.")
+    raise _no_database(f"'{parts.scheme}' is not supported.")
 
 
 def _sqlite(parts: SplitResult) -> Database:
     if parts.netloc or len(parts.path) < 2 or parts.query or parts.fragment:
-        raise _no_database("After sqlite:/// stands a path, and nothing else.")
+        raise _no_database("sqlite:/// must be followed by a path only.")
     path = os.path.abspath(unquote(parts.path[1:]))
 
     def connect() -> sqlite3.Connection:
         connection = sqlite3.connect(path, timeout=_LONGEST_WAIT_SECONDS, check_same_thread=False, isolation_level=None)
-        connection.execute("PRAGMA synchronous = FULL")  # what was ratified outlives the machine
+        connection.execute("PRAGMA synchronous = FULL")  # ratified commits survive a crash of the machine
         return connection
 
     url = f"sqlite:///{path}"
@@ -182,28 +182,28 @@ def _postgresql(url: str, parts: SplitResult) -> Database:
             "A coordinator over PostgreSQL needs psycopg: pip install 'tahoe-delta[coordinator]'.",
             code="TAHOE_COORDINATOR_URL",
         ) from error
-    user_info, _, place = parts.netloc.rpartition("@")
+    user_info, _, location = parts.netloc.rpartition("@")
     user, _, password = user_info.partition(":")
     query = parse_qsl(parts.query)
     secrets = {password, quote(unquote(password)), unquote(password), *(value for key, value in query if key in _SECRET_KEYS)} - {
         ""
     }
     socket = urlencode([(key, value) for key, value in query if key == "host"], safe="/")
-    shown = parts._replace(netloc=f"{user}@{place}" if user else place, query=socket).geturl()
-    for secret in secrets:  # a URL with a slip may have it in a place that is none for it
+    shown = parts._replace(netloc=f"{user}@{location}" if user else location, query=socket).geturl()
+    for secret in secrets:  # a malformed URL may have it in the wrong place
         shown = shown.replace(secret, "***")
 
     def connect() -> Any:
         milliseconds = _LONGEST_WAIT_SECONDS * 1000
-        # The network may swallow an answer: what is sent must be acknowledged, and a connection that waits is looked at.
+        # The network may drop an answer: require acknowledgement of sent data, and probe idle connections.
         network = {"connect_timeout": _LONGEST_WAIT_SECONDS, "tcp_user_timeout": milliseconds}
         network |= {"keepalives_idle": _LONGEST_WAIT_SECONDS, "keepalives_interval": 1, "keepalives_count": 3}
         named = conninfo_to_dict(url)
         defaults: dict[str, Any] = {key: value for key, value in network.items() if key not in named}
-        # A pooler between the two, such as PgBouncer, may not support prepared statements.
+        # A connection pooler such as PgBouncer may not support prepared statements.
         connection = psycopg.connect(url, prepare_threshold=None, **defaults)
-        if "options" not in named:  # else whoever named the database says how long is waited
-            with connection.cursor() as cursor:  # a client that stands still within a transaction gives its rows free
+        if "options" not in named:  # else the URL's own options set the timeouts
+            with connection.cursor() as cursor:  # a client that stalls within a transaction releases its rows
                 cursor.execute(
                     f"SET statement_timeout = {milliseconds}; SET idle_in_transaction_session_timeout = {milliseconds}"
                 )
@@ -213,10 +213,10 @@ def _postgresql(url: str, parts: SplitResult) -> Database:
     return Database(url, shown, sorted(secrets, key=len, reverse=True), connect, errors=psycopg.Error, begin="", mark="%s")
 
 
-def _no_database(what: str) -> InvalidRequest:
-    # The URL itself may hold a password, so no part of it is told.
+def _no_database(problem: str) -> InvalidRequest:
+    # The URL itself may contain a password, so no part of it is reported.
     return InvalidRequest(
-        "A coordinator's database is named as sqlite:///relative/path.db, sqlite:////path/from/the/root.db or "
-        f"postgresql://user@host/database. {what}",
+        "A coordinator's database URL is sqlite:///relative/path.db, sqlite:////path/from/the/root.db or "
+        f"postgresql://user@host/database. {problem}",
         code="TAHOE_COORDINATOR_URL",
     )

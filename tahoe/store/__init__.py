@@ -1,1 +1,1 @@
-"""Where tables lie: folders and object stores behind one small interface."""
+"""Storage of tables: local folders and object stores behind one small interface."""

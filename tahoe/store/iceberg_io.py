@@ -1,4 +1,4 @@
-"""PyIceberg's files over a store, and what a location in Iceberg metadata is called there.
+"""PyIceberg's `FileIO` over a store, and the mapping from locations in Iceberg metadata to store names.
 
 Needs PyIceberg (the extra ``iceberg``): importing this module without it raises `ImportError`.
 """
@@ -20,12 +20,12 @@ _ALIKE = {"s3a": "s3", "s3n": "s3", "abfss": "abfs"}
 
 
 def name_below(root_url: str, location: str) -> str | None:
-    """The store name of a location, which writers spell as ``file:///a/b``, ``file:/a/b``, ``/a/b`` or with ``s3a``; None for one that is
-    not below the root. Locations are not percent-encoded (Iceberg's specification knows no such rule)."""
-    root, place = _parts(root_url), _parts(location)
-    if root is None or place is None or root[:2] != place[:2] or not place[2].startswith(f"{root[2]}/"):
+    """Return the store name of a location, which writers spell as ``file:///a/b``, ``file:/a/b``, ``/a/b`` or with ``s3a``; None if it is
+    not below the root. Locations are not percent-encoded (Iceberg's specification has no such rule)."""
+    root, target = _parts(root_url), _parts(location)
+    if root is None or target is None or root[:2] != target[:2] or not target[2].startswith(f"{root[2]}/"):
         return None
-    name = place[2][len(root[2]) + 1 :]
+    name = target[2][len(root[2]) + 1 :]
     return None if any(part in ("", ".", "..") for part in name.split("/")) else name
 
 
@@ -38,14 +38,14 @@ def _parts(location: str) -> tuple[str, str, str] | None:
 
 
 class StoreIO(FileIO):
-    """PyIceberg's files over a table's store, for reading; nothing outside the table's root is opened."""
+    """Read-only access to a table's store for PyIceberg; files outside the table's root are never opened."""
 
     def __init__(self, store: LogStore) -> None:
         super().__init__({})
         self._store = store
 
     def new_input(self, location: str) -> InputFile:
-        """A file below the root. Raises `CorruptTable` (``TAHOE_PATH_OUTSIDE_TABLE``) for any other."""
+        """Return a file below the root. Raises `CorruptTable` (``TAHOE_PATH_OUTSIDE_TABLE``) for any other location."""
         name = name_below(self._store.url, location)
         if name is None:
             raise CorruptTable(
@@ -57,17 +57,17 @@ class StoreIO(FileIO):
         return _StoreFile(self._store, location, name)
 
     def new_output(self, location: str) -> Any:
-        """Refused."""
+        """Always raise: the metadata is read-only."""
         raise CorruptTable(
-            f"Nothing is written to the Iceberg side of another writer: {location}.",
+            f"Tahoe does not write to the Iceberg metadata of another writer: {location}.",
             code="TAHOE_ICEBERG_READ_ONLY",
             file=location,
         )
 
     def delete(self, location: Any) -> None:
-        """Refused."""
+        """Always raise: the metadata is read-only."""
         raise CorruptTable(
-            f"Nothing is deleted of the Iceberg side of another writer: {location}.",
+            f"Tahoe does not delete Iceberg metadata of another writer: {location}.",
             code="TAHOE_ICEBERG_READ_ONLY",
             file=str(location),
         )

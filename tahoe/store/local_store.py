@@ -1,17 +1,17 @@
-"""The store over a local folder, with plain operating-system calls: the whole of a commit costs some ten microseconds.
+"""The store over a local folder, with plain operating-system calls: a commit costs about ten microseconds.
 
 * **Atomic in content and name.** `put_if_absent` writes a temporary file beside the target and gives it the target's name with
-  ``link(2)``, which fails if the name is taken: a reader never sees a part, of many callers one wins. `put` renames instead.
-* **No silent fallback.** A file system without hard links cannot do that; it is refused with the remedy.
-* **Containment.** A name with ``..`` is refused by text. Reads and writes of data resolve symbolic links first and refuse what
-  then lies outside the table's folder (about 7 µs a call). The transaction log's folder is resolved once a store, its files
-  are opened without following a link: no cost for the log, and the same promise. Another process of this machine that swaps
-  folders for links *while* Tahoe runs can write to the table anyway and is not defended against.
-* **Durability.** An acknowledged commit survives the death of the process. With the storage option ``fsync=true`` it survives the
-  loss of power too (file and folder are synced before the answer; about 0.2 ms a write).
+  ``link(2)``, which fails if the name is taken: a reader never sees a partial file, and one of many callers wins. `put` renames instead.
+* **No silent fallback.** A file system without hard links cannot do that; it raises an error with the remedy.
+* **Containment.** A name with ``..`` is refused by its text. Reads and writes of data resolve symbolic links first and refuse
+  targets outside the table's folder (about 7 µs per call). The transaction log's folder is resolved once per store, and its files
+  are opened without following links: no cost for the log, and the same guarantee. Another process of this machine that replaces
+  folders by links *while* Tahoe runs can write to the table anyway and is not defended against.
+* **Durability.** An acknowledged commit survives the death of the process. With the storage option ``fsync=true`` it also survives
+  a power failure (file and folder are synced before the answer; about 0.2 ms per write).
 
-Temporary files are named ``.tahoe-….tmp``, are never listed, and are removed by later listings of their folder once they
-are a day old: then the writer that made them has died.
+Temporary files are named ``.tahoe-….tmp`` and are never listed. Listings of their folder remove them once they are a day old, since
+their writer must have died.
 """
 
 from __future__ import annotations
@@ -39,8 +39,8 @@ class LocalLogStore:
     """`tahoe.store.log_store.LogStore` over a local folder, which need not exist before the first write.
 
     Args:
-        path: the table's folder, as `tahoe.store.location.table_url` takes it.
-        fsync: sync file and folder to the disk before a write is answered.
+        path: the table's folder, in any form that `tahoe.store.location.table_url` accepts.
+        fsync: sync file and folder to the disk before acknowledging a write.
     """
 
     def __init__(self, path: str | os.PathLike[str], *, fsync: bool = False) -> None:
@@ -48,7 +48,8 @@ class LocalLogStore:
         root = local_path(self._url)
         if root is None:
             raise InvalidRequest(
-                f"'{self._url}' is no local folder: use tahoe.store.object_store.open_store for it.", code="TAHOE_TABLE_LOCATION"
+                f"'{self._url}' is not a local folder: use tahoe.store.object_store.open_store for it.",
+                code="TAHOE_TABLE_LOCATION",
             )
         self._root = root
         self._fsync = fsync
@@ -65,7 +66,7 @@ class LocalLogStore:
 
     @property
     def asks_cheaply(self) -> bool:
-        """See `LogStore.asks_cheaply`: true, for a listing walks the folder."""
+        """See `LogStore.asks_cheaply`: true, since a listing scans the folder."""
         return True
 
     coordination: Coordination = "none"
@@ -76,8 +77,8 @@ class LocalLogStore:
         prefix = f"{folder}/" if folder else ""
         entries: list[Entry] = []
         try:
-            with os.scandir(self._inside(f"{prefix}.")) as found:
-                for item in found:
+            with os.scandir(self._inside(f"{prefix}.")) as scanned:
+                for item in scanned:
                     if item.name < start or item.is_dir(follow_symlinks=False) or _is_temporary(item):
                         continue
                     status = _status(item)
@@ -91,12 +92,12 @@ class LocalLogStore:
         return entries
 
     def names_from(self, folder: str, start: str = "") -> list[str]:
-        """See `LogStore.names_from`: no file is asked for its size and time."""
+        """See `LogStore.names_from`: does not read sizes and times."""
         prefix = f"{folder}/" if folder else ""
         try:
-            with os.scandir(self._inside(f"{prefix}.")) as found:
+            with os.scandir(self._inside(f"{prefix}.")) as scanned:
                 names = [
-                    prefix + item.name for item in found if item.name >= start and item.is_file() and not _is_temporary(item)
+                    prefix + item.name for item in scanned if item.name >= start and item.is_file() and not _is_temporary(item)
                 ]
         except (FileNotFoundError, NotADirectoryError):
             return []
@@ -111,8 +112,8 @@ class LocalLogStore:
             current = pending.pop()
             prefix = f"{current}/" if current else ""
             try:
-                with os.scandir(self._inside(f"{prefix}.")) as found:
-                    items = list(found)
+                with os.scandir(self._inside(f"{prefix}.")) as scanned:
+                    items = list(scanned)
             except (FileNotFoundError, NotADirectoryError):
                 continue
             except OSError as error:
@@ -127,8 +128,8 @@ class LocalLogStore:
         """See `FolderStore.folders`."""
         prefix = f"{folder}/" if folder else ""
         try:
-            with os.scandir(self._inside(f"{prefix}.")) as found:
-                names = [item.name for item in found if self._is_folder(item)]
+            with os.scandir(self._inside(f"{prefix}.")) as scanned:
+                names = [item.name for item in scanned if self._is_folder(item)]
         except (FileNotFoundError, NotADirectoryError):
             return []
         except OSError as error:
@@ -158,7 +159,7 @@ class LocalLogStore:
             raise self._failure("read", name, error) from error
 
     def get_many(self, names: list[str]) -> list[bytes]:
-        """See `LogStore.get_many`: one after the other, for disks gain nothing by more."""
+        """See `LogStore.get_many`: one after the other, as local disks gain nothing from concurrency."""
         return [self.get(name) for name in names]
 
     def head(self, name: str) -> Entry | None:
@@ -176,7 +177,7 @@ class LocalLogStore:
         return Entry(name, status.st_size, status.st_mtime_ns // 1_000_000)
 
     def open_input(self, name: str) -> pa.NativeFile:
-        """See `LogStore.open_input`. Raises `NotFound` where there is none."""
+        """See `LogStore.open_input`. Raises `NotFound` if there is no such file."""
         if is_outside(name):
             return self.outside.open_input(name)
         path = self._inside(name)
@@ -184,11 +185,11 @@ class LocalLogStore:
             handle = os.open(path, _READ)
             try:
                 size = _size_of_regular(os.fstat(handle))
-                if size <= _MOST_BYTES_READ_AT_ONCE:  # to map it takes longer; and an empty one cannot be mapped
+                if size <= _MOST_BYTES_READ_AT_ONCE:  # mapping is slower for small files and impossible for empty ones
                     return pa.BufferReader(_read_all(handle))
             finally:
                 os.close(handle)
-            # What was read of a mapped file counts as this process's memory until it is closed.
+            # Pages read through a mapping count as this process's memory until it is closed.
             return pa.memory_map(path) if size <= _MOST_BYTES_MAPPED else pa.OSFile(path)
         except (FileNotFoundError, NotADirectoryError):
             raise self._not_found(name) from None
@@ -196,7 +197,7 @@ class LocalLogStore:
             raise self._failure("open", name, error) from error
 
     def put(self, name: str, data: bytes) -> None:
-        """See `LogStore.put`: by a temporary file that is renamed."""
+        """See `LogStore.put`: writes a temporary file and renames it."""
         target = self._inside(name, follow=False)
         try:
             temporary = self._write_temporary(target, data)
@@ -211,7 +212,7 @@ class LocalLogStore:
 
     @contextlib.contextmanager
     def open_output(self, name: str) -> Iterator[BinaryIO]:
-        """See `LogStore.open_output`: a temporary file that is renamed."""
+        """See `LogStore.open_output`: writes a temporary file and renames it."""
         target = self._inside(name, follow=False)
         temporary = ""
         try:
@@ -230,7 +231,7 @@ class LocalLogStore:
             raise
 
     def put_if_absent(self, name: str, data: bytes) -> PutOutcome:
-        """See `LogStore.put_if_absent`: by a hard link, which the file system makes for one caller only."""
+        """See `LogStore.put_if_absent`: by a hard link, which the file system creates for one caller only."""
         target = self._inside(name, follow=False)
         try:
             temporary = self._write_temporary(target, data)
@@ -241,7 +242,7 @@ class LocalLogStore:
             if isinstance(outcome, Created):
                 self._sync_folder(target)
             return outcome
-        except OSError as error:  # the name is ours, but may not outlast a loss of power
+        except OSError as error:  # the name is ours, but may not survive a power failure
             return Unanswered(self._text("sync", name, error))
         finally:
             _unlink_quietly(temporary)
@@ -258,11 +259,11 @@ class LocalLogStore:
     # -- names to paths --------------------------------------------------------------------------------------------------
 
     def _inside(self, name: str, *, follow: bool = True) -> str:
-        """The path of `name`; refused where it, or where its symbolic links lead, is outside of the table's folder.
+        """Return the path of `name`. Raises if it, or the target of its symbolic links, is outside of the table's folder.
 
         Args:
             name: a store name.
-            follow: whether the last part may be a link to be followed (reading), or is meant itself (replacing, deleting).
+            follow: whether a link as the last part is followed (reading) or is itself the target (replacing, deleting).
         """
         if not name or name[0] == "/" or "\0" in name or is_outside(name) or (".." in name and ".." in name.split("/")):
             raise self._outside(name)
@@ -280,14 +281,14 @@ class LocalLogStore:
         return path
 
     def _has_link(self, name: str) -> bool:
-        """Whether a part of the name is a symbolic link. Without one the name is where it says; where nothing is, no link is either."""
+        """Whether a part of the name is a symbolic link. A missing file has none."""
         path = self._root
         for part in name.split("/"):
             path = f"{path}/{part}"
             try:
                 if stat.S_ISLNK(os.lstat(path).st_mode):
                     return True
-            except OSError:  # whoever opens it gets the same error, and tells it
+            except OSError:  # opening it raises the same error
                 return False
         return False
 
@@ -302,7 +303,7 @@ class LocalLogStore:
             try:
                 return os.open(self._inside(name, follow=False), _READ | _NO_FOLLOW)
             except OSError as error:
-                if error.errno not in (errno.ELOOP, errno.EMLINK):  # it is a link: one that stays inside is followed below
+                if error.errno not in (errno.ELOOP, errno.EMLINK):  # it is a link: one to a target inside is followed below
                     raise
         return os.open(self._inside(name), _READ)
 
@@ -317,7 +318,7 @@ class LocalLogStore:
     # -- writing -----------------------------------------------------------------------------------------------------------
 
     def _write_temporary(self, target: str, data: bytes) -> str:
-        """A new file beside `target` that holds `data`."""
+        """Write `data` to a new file beside `target`, and return its path."""
         handle, temporary = self._open_temporary(target)
         try:
             try:
@@ -333,7 +334,7 @@ class LocalLogStore:
 
     @staticmethod
     def _open_temporary(target: str) -> tuple[int, str]:
-        """A new file beside `target`, open to be written; its folder is made where it is missing."""
+        """Create and open a new file beside `target`, creating its folder if necessary."""
         folder = os.path.dirname(target)
         temporary = f"{folder}/{_PREFIX}{os.getpid()}-{_PROCESS_TOKEN}-{next(_counter)}{_SUFFIX}"
         flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
@@ -347,13 +348,13 @@ class LocalLogStore:
         try:
             os.link(temporary, target)
         except FileExistsError:
-            # A network file system can lose the first answer and repeat the call below us: two names mean that it was ours.
+            # A network file system can lose the first answer and repeat the call below us: a link count of two means that it was ours.
             return Created() if _links(temporary) == 2 else Exists()
         except OSError as error:
             if error.errno in _NO_LINKS and not self._can_link(temporary):
                 raise Unsupported(
-                    f"The file system of '{self._url}' makes no hard links ({os.strerror(error.errno or 0)}), without which "
-                    "two writers could both believe that they won a commit. Put the table on a file system that has them "
+                    f"The file system of '{self._url}' does not support hard links ({os.strerror(error.errno or 0)}), without which "
+                    "two writers could both believe that they won a commit. Put the table on a file system that does "
                     "(ext4, xfs, btrfs, apfs, ntfs, nfs), or on an object store.",
                     code="TAHOE_NO_CONDITIONAL_WRITES",
                     table=self._url,
@@ -365,7 +366,7 @@ class LocalLogStore:
         return Created()
 
     def _can_link(self, temporary: str) -> bool:
-        """Whether a name that nobody else wants can be linked: tells a file system without links from one refusal."""
+        """Whether an unused name can be linked: distinguishes a file system without links from a single failure."""
         probe = f"{temporary[: -len(_SUFFIX)]}-probe{_SUFFIX}"
         try:
             os.link(temporary, probe)
@@ -404,7 +405,7 @@ class LocalLogStore:
     def _outside(self, name: str) -> CorruptTable:
         return CorruptTable(
             f"'{name}' is not below the folder of table '{self._url}', or a symbolic link leads out of it. Tahoe does not follow "
-            "it, for a hostile table could name any file of this machine so: move the file into the table's folder.",
+            "it, since a hostile table could name any file of this machine: move the file into the table's folder.",
             code="TAHOE_PATH_OUTSIDE_TABLE",
             table=self._url,
             path=name,
@@ -418,9 +419,7 @@ _STALE_MS = 24 * 3600 * 1000
 _PROCESS_TOKEN = os.urandom(6).hex()
 _counter = itertools.count()
 _NO_FOLLOW = getattr(os, "O_NOFOLLOW", 0)
-_READ = (
-    os.O_RDONLY | os.O_CLOEXEC | getattr(os, "O_NONBLOCK", 0)
-)  # a pipe in a hostile table must not make a reader wait for ever
+_READ = os.O_RDONLY | os.O_CLOEXEC | getattr(os, "O_NONBLOCK", 0)  # a pipe in a hostile table must not block a reader forever
 _NO_LINKS = frozenset({errno.EPERM, errno.ENOSYS, errno.ENOTSUP, errno.EOPNOTSUPP, errno.EMLINK, errno.EXDEV})
 _UNANSWERED = frozenset({errno.EIO, errno.ETIMEDOUT, errno.ESTALE, errno.EINTR, errno.ECONNRESET, errno.EHOSTDOWN})
 
@@ -434,17 +433,17 @@ def _is_below(path: str, root: str) -> bool:
 
 
 def _is_temporary(item: os.DirEntry[str]) -> bool:
-    """Whether this is a file that a writer has not finished; one that a dead writer left is removed by the way."""
+    """Whether this is an unfinished file of a writer; removes those of dead writers."""
     if not (item.name.startswith(_PREFIX) and item.name.endswith(_SUFFIX)):
         return False
-    with contextlib.suppress(OSError):  # gone meanwhile, or not ours to remove: no reader minds it
+    with contextlib.suppress(OSError):  # it is already gone, or not ours to remove: irrelevant for readers
         if item.stat(follow_symlinks=False).st_mtime_ns // 1_000_000 < SYSTEM_CLOCK.now_ms() - _STALE_MS:
             os.unlink(item.path)
     return True
 
 
 def _status(item: os.DirEntry[str]) -> os.stat_result | None:
-    """What the entry is, links followed; None where it was deleted since the listing, or is a link that leads nowhere."""
+    """Return the entry's status, following links; None if it was deleted since the listing, or is a dangling link."""
     try:
         return item.stat()
     except OSError as error:
@@ -454,9 +453,9 @@ def _status(item: os.DirEntry[str]) -> os.stat_result | None:
 
 
 def _size_of_regular(status: os.stat_result) -> int:
-    """The file's size; folders, pipes and devices are no files of a table."""
+    """Return the file's size; folders, pipes and devices are not files of a table."""
     if not stat.S_ISREG(status.st_mode):
-        raise FileNotFoundError(errno.ENOENT, "it is no regular file")
+        raise FileNotFoundError(errno.ENOENT, "it is not a regular file")
     return status.st_size
 
 

@@ -1,17 +1,17 @@
-"""Where a table is, and what the paths in its log mean. Pure text: nothing here touches storage.
+"""Table locations, and the paths in a log. Pure text: nothing here accesses storage.
 
-Three spellings of a place, and which functions speak them:
+There are three forms of a location, each with its functions:
 
-* a **table URL** is what Hadoop's `Path` prints: a scheme, an authority, and a path that is *not* percent-encoded
-  (``file:///data/my table``, ``s3://bucket/my table``). `table_url` makes it; it may be given back to `table_url`.
+* a **table URL** is the form that Hadoop's `Path` prints: a scheme, an authority, and a path that is *not* percent-encoded
+  (``file:///data/my table``, ``s3://bucket/my table``). `table_url` returns it, and accepts it again.
 * a **store name** is relative to the table's root and not encoded (``month=1/part-0.parquet``): `tahoe.store.log_store`.
-* a **log path** is what ``add.path`` holds (PROTOCOL, "Add File and Remove File"): a URI as RFC 2396 has it, percent-encoded,
-  relative to the table's root or absolute. `encode_path` makes it as Spark would, `decode_path` reads it.
+* a **log path** is the value of ``add.path`` (PROTOCOL, "Add File and Remove File"): a URI by RFC 2396, percent-encoded,
+  relative to the table's root or absolute. `encode_path` encodes it as Spark does, `decode_path` decodes it.
 
-Containment: `decode_path` is the one way from a log path to a store name, and it refuses every path that is not below the
-table's root. What it cannot see, symbolic links, `tahoe.store.local_store` looks at when it opens the file. Where data is read, a path
-outside of the root may be asked for (`outside`): its name is then a URL, and the store opens it only where the folder of that file says that
-the table may (`tahoe.store.outside`).
+Containment: `decode_path` is the only way from a log path to a store name, and it refuses every path that is not below the
+table's root. It cannot see symbolic links; `tahoe.store.local_store` checks them when it opens the file. Readers of data may allow a path
+outside of the root (`outside`): its name is then a URL, and the store opens it only if the folder of that file permits the table
+(`tahoe.store.outside`).
 """
 
 from __future__ import annotations
@@ -35,11 +35,11 @@ __all__ = [
 ]
 
 MAX_NAME_BYTES = 4096
-"""Longer names are refused: no supported store has them (S3: 1,024 bytes, Linux: 4,096)."""
+"""Longer names are refused: no supported store allows them (S3: 1,024 bytes, Linux: 4,096)."""
 
 
 def table_url(path: str | os.PathLike[str]) -> str:
-    """The normalised URL of a table: what `LogStore.url` is, and what errors name.
+    """Return the normalized URL of a table, as in `LogStore.url` and in errors.
 
     Args:
         path: a local folder (relative to the working directory or absolute), ``file:/…`` or ``file:///…``, ``s3://bucket/key``
@@ -51,12 +51,12 @@ def table_url(path: str | os.PathLike[str]) -> str:
 
     Raises:
         InvalidRequest: empty, with NUL, with credentials or a query inside, or without bucket.
-        Unsupported: a scheme that no store of Tahoe serves.
+        Unsupported: a scheme without a store in Tahoe.
     """
     text = os.fspath(path)
     if not isinstance(text, str) or not text or "\0" in text:
         raise InvalidRequest(
-            "The path of a table is a text that is neither empty nor contains NUL: give a folder or a URL.",
+            "The path of a table is a text that is neither empty nor contains NUL: pass a folder or a URL.",
             code="TAHOE_TABLE_LOCATION",
         )
     if match := _SCHEME.match(text):
@@ -75,21 +75,21 @@ def table_url(path: str | os.PathLike[str]) -> str:
 
 
 def split_url(url: str) -> tuple[str, str, str]:
-    """Scheme, authority (bucket) and path without a leading slash, of a URL that `table_url` made: ``('s3', 'b', 'k/t')``."""
+    """Split a URL from `table_url` into scheme, authority (bucket) and path without a leading slash: ``('s3', 'b', 'k/t')``."""
     scheme, _, rest = url.partition("://")
     authority, _, path = rest.partition("/")
     return scheme, authority, path
 
 
 def local_path(url: str) -> str | None:
-    """The local folder of a ``file:`` table URL, None for other stores."""
+    """Return the local folder of a ``file:`` table URL, None for other stores."""
     return url.removeprefix("file://") if url.startswith("file:///") else None
 
 
 def absolute_url(root_url: str, name: str) -> str:
-    """The percent-encoded absolute URL of a store name, as Hadoop's `new Path(new URI(…))` reads it.
+    """Return the percent-encoded absolute URL of a store name, as Hadoop's `new Path(new URI(…))` reads it.
 
-    ``s3`` becomes ``s3a``, the only S3 scheme that open-source Hadoop serves without configuration.
+    ``s3`` becomes ``s3a``, the only S3 scheme that open-source Hadoop supports without configuration.
     """
     scheme, authority, path = split_url(named_url(root_url, name))
     scheme = "s3a" if scheme == "s3" else scheme
@@ -97,21 +97,21 @@ def absolute_url(root_url: str, name: str) -> str:
 
 
 def named_url(root_url: str, name: str) -> str:
-    """The URL of a store name, not percent-encoded."""
+    """Return the URL of a store name, not percent-encoded."""
     return name if is_outside(name) else f"{root_url}/{name}"
 
 
 def is_outside(name: str) -> bool:
-    """Whether a store name is one of a file outside of the table's root, which is a URL: no other name has two slashes together."""
+    """Whether a store name is the URL of a file outside of the table's root: no other name has two adjacent slashes."""
     return "://" in name
 
 
 def encode_path(name: str) -> str:
-    """The log path of a store name, byte for byte as Spark's `Path.toUri` writes it.
+    """Encode a store name as a log path, byte for byte as Spark's `Path.toUri` does.
 
-    Percent-encoded are: ``%``, space, control characters, and the ASCII characters that RFC 2396 keeps out of a path
-    (``"#<>?[\\]^`{|}``); letters outside ASCII stay as they are. A partition folder is escaped by its own rule before, so a
-    ``%`` in it is encoded once more here (``p=a%3Ab`` on disk is ``p=a%253Ab`` in the log).
+    Percent-encoded are: ``%``, space, control characters, and the ASCII characters that RFC 2396 excludes from paths
+    (``"#<>?[\\]^`{|}``); non-ASCII letters stay as they are. A partition folder is already escaped by its own rule, so a
+    ``%`` in it is encoded again here (``p=a%3Ab`` on disk is ``p=a%253Ab`` in the log).
     """
     quoted = _quote(name)
     scheme = _SCHEME.match(quoted)
@@ -119,19 +119,19 @@ def encode_path(name: str) -> str:
 
 
 def decode_path(path: str, root_url: str, *, outside: bool = False) -> str:
-    """The store name that a log path means.
+    """Decode a log path to a store name.
 
     Args:
         path: ``add.path``, ``remove.path``, ``cdc.path``, a sidecar's path or a deletion vector's absolute path.
-        root_url: the table's URL, as `table_url` makes it.
-        outside: of a file that is to be read: let an absolute path of the same kind of storage be one outside of the table's root.
+        root_url: the table's URL, from `table_url`.
+        outside: for a file to be read: allow an absolute path outside of the table's root, in the same kind of storage.
 
     Returns:
-        The name below the table's root, decoded once; of a file outside of it, its URL.
+        The name below the table's root, decoded once; for a file outside of it, its URL.
 
     Raises:
-        CorruptTable: ``TAHOE_PATH_OUTSIDE_TABLE`` where the path leaves the table (``..`` in any encoding, another scheme, bucket
-            or folder), ``DELTA_CANNOT_RECONSTRUCT_PATH_FROM_URI`` where it is no path at all (broken escapes, NUL, empty).
+        CorruptTable: ``TAHOE_PATH_OUTSIDE_TABLE`` if the path leaves the table (``..`` in any encoding, another scheme, bucket
+            or folder), ``DELTA_CANNOT_RECONSTRUCT_PATH_FROM_URI`` if it is not a path (broken escapes, NUL, empty).
     """
     if _PLAIN.fullmatch(path) and len(path) <= MAX_NAME_BYTES:
         return path
@@ -141,32 +141,32 @@ def decode_path(path: str, root_url: str, *, outside: bool = False) -> str:
     except CorruptTable as refusal:
         if not outside or refusal.code != "TAHOE_PATH_OUTSIDE_TABLE":
             raise
-        place = _elsewhere(decoded, path, root_url)
-        if place is None:
+        target = _elsewhere(decoded, path, root_url)
+        if target is None:
             raise
-    return f"{place[0]}{check_name(place[1], path, root_url)}"
+    return f"{target[0]}{check_name(target[1], path, root_url)}"
 
 
 def check_name(name: str, path: str, root_url: str) -> str:
-    """`name` without empty and ``.`` parts, as Hadoop reads it; refused where it is no name below a table's root.
+    """Return `name` without empty and ``.`` parts, as Hadoop reads it. Raises if it is not a name below a table's root.
 
     Args:
         name: the decoded name.
-        path: how the log or the caller spelt it, for the message.
+        path: the spelling in the log or by the caller, for the message.
         root_url: the table's URL.
     """
     parts = [part for part in name.split("/") if part not in ("", ".")]
     if any(_climbs(part) for part in parts):
         raise _outside(path, root_url)
     if not parts or name.endswith("/"):
-        raise _malformed(path, root_url, "it names no file")
+        raise _malformed(path, root_url, "it does not name a file")
     if "\\" in name or "\0" in name:
         raise _malformed(path, root_url, "it contains a backslash or NUL")
     joined = "/".join(parts)
     try:
         size = len(joined.encode("utf-8"))
     except UnicodeEncodeError:
-        raise _malformed(path, root_url, "it is no UTF-8") from None
+        raise _malformed(path, root_url, "it is not valid UTF-8") from None
     if size > MAX_NAME_BYTES:
         raise _malformed(path, root_url, f"it is longer than {MAX_NAME_BYTES:,} bytes")
     return joined
@@ -177,11 +177,11 @@ _SCHEME_ALIASES = {"s3a": "s3", "s3n": "s3", "gcs": "gs"}
 _OBJECT_SCHEMES = frozenset({"s3", "gs", "az", "adl", "azure", "abfs", "abfss", "memory"})
 _AUTHORITY_WITH_CONTAINER = frozenset({"az", "adl", "azure", "abfs", "abfss"})  # abfss://container@account.dfs.core.windows.net/
 
-# Relative, no escapes, no part that begins with a dot, no doubled slash: what nearly every log holds, told apart in one match.
+# Relative, no escapes, no part that begins with a dot, no doubled slash: nearly every path in a log, recognized in one match.
 _PLAIN = re.compile(r"(?:[A-Za-z0-9_=+,@~-][A-Za-z0-9_=+,@~.-]*/)*[A-Za-z0-9_=+,@~-][A-Za-z0-9_=+,@~.-]*")
 
-# java.net.URI's multi-argument constructor, which Hadoop's Path uses: ASCII outside of this set is quoted, so are spaces and
-# control characters beyond ASCII; all else stays.
+# java.net.URI's multi-argument constructor, which Hadoop's Path uses, quotes ASCII outside of this set, and spaces and
+# control characters beyond ASCII; everything else stays.
 _TO_QUOTE = re.compile(
     r"[^A-Za-z0-9_\-!.~'()*;/:@&=+$,\x80-\U0010ffff]|[\x80-\x9f\xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000]"
 )
@@ -196,7 +196,7 @@ def _local_url(path: str) -> str:
     absolute = "/" + os.path.abspath(path).strip("/")
     if absolute == "/":
         raise InvalidRequest(
-            "The root of the file system cannot be a table: give a folder below it.", code="TAHOE_TABLE_LOCATION"
+            "The root of the file system cannot be a table: pass a folder below it.", code="TAHOE_TABLE_LOCATION"
         )
     return f"file://{absolute}"
 
@@ -204,7 +204,7 @@ def _local_url(path: str) -> str:
 def _path_of_file_url(text: str, after_scheme: int) -> str:
     rest = text[after_scheme:]
     if rest.startswith("//") and not rest.startswith("///"):
-        raise InvalidRequest("A 'file:' URL names no host: write file:///folder or file:/folder.", code="TAHOE_TABLE_LOCATION")
+        raise InvalidRequest("A 'file:' URL has no host: write file:///folder or file:/folder.", code="TAHOE_TABLE_LOCATION")
     if not rest.startswith("/"):
         raise InvalidRequest(
             "A 'file:' URL is absolute: write file:///folder, or the relative folder without 'file:'.",
@@ -220,12 +220,12 @@ def _object_url(scheme: str, rest: str) -> str:
     user, at, _ = authority.rpartition("@")
     if ":" in user or (at and scheme not in _AUTHORITY_WITH_CONTAINER) or "?" in rest or "#" in rest:
         raise InvalidRequest(
-            f"The {scheme} URL carries credentials, a query or a fragment: give credentials through storage_options instead, "
-            "for a table's URL is shown in messages.",
+            f"The {scheme} URL carries credentials, a query or a fragment: pass credentials through storage_options instead, "
+            "since a table's URL appears in messages.",
             code="TAHOE_TABLE_LOCATION",
         )
     if not authority:
-        raise InvalidRequest(f"The URL names no bucket: write {scheme}://bucket/folder.", code="TAHOE_TABLE_LOCATION")
+        raise InvalidRequest(f"The URL has no bucket: write {scheme}://bucket/folder.", code="TAHOE_TABLE_LOCATION")
     parts = [part for part in path.split("/") if part]
     if "." in parts or ".." in parts:
         raise InvalidRequest(
@@ -235,47 +235,47 @@ def _object_url(scheme: str, rest: str) -> str:
 
 
 def _decode(path: str, root_url: str) -> str:
-    """Percent-escapes replaced once, strictly: what is no UTF-8 has no name."""
+    """Decode percent-escapes once, strictly: invalid UTF-8 raises."""
     if _BROKEN_ESCAPE.search(path):
-        raise _malformed(path, root_url, "it has a '%' that is no escape")
+        raise _malformed(path, root_url, "it has a '%' that does not start an escape")
     try:
         return unquote_to_bytes(path).decode("utf-8") if "%" in path else path
     except (UnicodeDecodeError, UnicodeEncodeError):
-        raise _malformed(path, root_url, "its escapes are no UTF-8") from None
+        raise _malformed(path, root_url, "its escapes are not valid UTF-8") from None
 
 
 def _relative(decoded: str, path: str, root_url: str) -> str:
-    """The decoded path without the table's root, which an absolute path must begin with."""
+    """Return the decoded path without the table's root, with which an absolute path must begin."""
     scheme, authority, root = split_url(root_url)
     if match := _SCHEME.match(path):  # on the encoded text: an escaped ':' makes no scheme
-        given = match[1].lower()
+        path_scheme = match[1].lower()
         rest = decoded[match.end() :]
-        if _SCHEME_ALIASES.get(given, given) != scheme:
+        if _SCHEME_ALIASES.get(path_scheme, path_scheme) != scheme:
             raise _outside(path, root_url)
         if rest.startswith("//"):
-            given_authority, _, rest = rest[2:].partition("/")
+            path_authority, _, rest = rest[2:].partition("/")
         elif rest.startswith("/") and scheme == "file":
-            given_authority, rest = "", rest[1:]
+            path_authority, rest = "", rest[1:]
         else:
             raise _outside(path, root_url)
-        if given_authority != authority:
+        if path_authority != authority:
             raise _outside(path, root_url)
         return _below(rest, root, path, root_url)
     if decoded.startswith("//"):
         raise _outside(path, root_url)  # a URI without scheme: //host/share
     if (match := _SCHEME.match(decoded)) and decoded[match.end() :].startswith("/"):
-        raise _outside(path, root_url)  # file%3A///etc/passwd: a URL for whoever decodes first and parses then
+        raise _outside(path, root_url)  # file%3A///etc/passwd: a URL for code that decodes before it parses
     return _below(decoded[1:], root, path, root_url) if decoded.startswith("/") else decoded
 
 
 def _elsewhere(decoded: str, path: str, root_url: str) -> tuple[str, str] | None:
-    """Scheme and authority of an absolute path of the same kind of storage, and the rest of it; None for any other path."""
+    """Split an absolute path in the same kind of storage into scheme and authority, and the rest; None for any other path."""
     scheme = split_url(root_url)[0]
     match = _SCHEME.match(path)
     if match is None:
         return (f"{scheme}:///", decoded[1:]) if scheme == "file" and re.match("/[^/]", decoded) else None
-    given, rest = match[1].lower(), decoded[match.end() :]
-    if _SCHEME_ALIASES.get(given, given) != scheme:
+    path_scheme, rest = match[1].lower(), decoded[match.end() :]
+    if _SCHEME_ALIASES.get(path_scheme, path_scheme) != scheme:
         return None
     if scheme == "file":
         return ("file:///", rest.lstrip("/")) if rest.startswith("/") and not re.match("//[^/]", rest) else None
@@ -293,9 +293,9 @@ def _below(absolute: str, root: str, path: str, root_url: str) -> str:
 
 
 def _climbs(part: str) -> bool:
-    """Whether a part is ``..``, or becomes a way upward for someone who decodes it once more.
+    """Whether a part is ``..``, or becomes a parent reference if decoded again.
 
-    Partition folders (``column=value``) are exempt from the second: a value may hold any text, and Spark escapes it so.
+    Partition folders (``column=value``) are exempt from the second rule: a value may be any text, and Spark escapes it like this.
     """
     if part == "..":
         return True
@@ -309,7 +309,7 @@ def _climbs(part: str) -> bool:
 def _outside(path: str, root_url: str) -> CorruptTable:
     return CorruptTable(
         f"The log of table '{root_url}' names {_shown(path)}, which is not below the table's root. Tahoe does not follow such a "
-        "path, for a hostile log could name any file of this machine with it. If the table is a shallow clone, read its source "
+        "path, since a hostile log could name any file of this machine. If the table is a shallow clone, read its source "
         "or make a full copy of it; if not, restore the log from a backup.",
         code="TAHOE_PATH_OUTSIDE_TABLE",
         table=root_url,
@@ -319,7 +319,7 @@ def _outside(path: str, root_url: str) -> CorruptTable:
 
 def _malformed(path: str, root_url: str, reason: str) -> CorruptTable:
     return CorruptTable(
-        f"The log of table '{root_url}' names {_shown(path)}, which is no path of a file: {reason}. "
+        f"The log of table '{root_url}' names {_shown(path)}, which is not the path of a file: {reason}. "
         "Restore the log from a backup, or remove the file from the table with the writer that added it.",
         code="DELTA_CANNOT_RECONSTRUCT_PATH_FROM_URI",
         table=root_url,

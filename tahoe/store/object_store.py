@@ -1,13 +1,13 @@
 """The store over object stores (S3, GCS, Azure, and one in memory for tests) through obstore, and `open_store` for every URL.
 
-* **Conditional PUT, sent once.** `put_if_absent` goes through a client that never repeats a request by itself: a repeated PUT
-  whose first try had landed would come back as "exists" and hide that the commit is ours. Each answer becomes a typed outcome,
-  and whatever leaves open whether the bytes landed (5xx, timeout, connection lost after sending) is `Unanswered`. All other
-  requests may be repeated safely and are.
-* **Stores that ignore the condition are found out.** Before the first conditional write through an S3 endpoint that is not
-  Amazon's, ``_delta_log/.tahoe-probe`` is written twice on condition: a store that takes both would lose commits, and is refused.
-* **Secrets stay inside.** Options go to obstore and nowhere else; messages are made of the store's status and error code,
-  never of its text, which may repeat keys and signatures.
+* **Conditional PUT, sent once.** `put_if_absent` uses a client that never repeats a request by itself: a repeated PUT
+  whose first attempt had succeeded would return "exists" and hide that the commit is ours. Each answer becomes a typed outcome,
+  and every answer that leaves open whether the bytes were written (5xx, timeout, connection lost after sending) is `Unanswered`. All
+  other requests are safe to repeat, and are retried.
+* **Stores that ignore the condition are detected.** Before the first conditional write through an S3 endpoint that is not
+  Amazon's, ``_delta_log/.tahoe-probe`` is written twice on condition: a store that accepts both would lose commits, and is refused.
+* **Secrets are not exposed.** Options go to obstore and nowhere else; messages contain the store's status and error code,
+  never its text, which may repeat keys and signatures.
 """
 
 from __future__ import annotations
@@ -52,18 +52,18 @@ Answer = TypeVar("Answer")
 
 
 def open_store(path: str | os.PathLike[str], storage_options: Options | None = None) -> FolderStore:
-    """The store that holds the table at `path`. Nothing is read or written, and the place need not exist.
+    """Return the store of the table at `path`. Nothing is read or written, and the location need not exist.
 
     Args:
-        path: a folder or URL, as `tahoe.store.location.table_url` takes it. ``memory://name`` is a store of this process, shared
-            by all who name it.
+        path: a folder or URL, in any form that `tahoe.store.location.table_url` accepts. ``memory://name`` is a store in this process,
+            shared by all users of that name.
         storage_options: for S3, GCS and Azure the options of the Rust crate ``object_store``, in upper or lower case
             (``aws_access_key_id``, ``aws_secret_access_key``, ``aws_endpoint``, ``aws_region``, ``allow_http``, …); its
-            environment variables (``AWS_ACCESS_KEY_ID``, …) hold where an option is not given. For a local folder: ``fsync``
-            (``true`` or ``false``); the others say nothing there and are left alone.
+            environment variables (``AWS_ACCESS_KEY_ID``, …) apply to options that are not set. For a local folder: ``fsync``
+            (``true`` or ``false``); the others do not apply there and are ignored.
 
     Raises:
-        InvalidRequest: a wrong path, or an option that the store does not know (its name is told, never its value).
+        InvalidRequest: an invalid path, or an option unknown to the store (the message has its name, never its value).
         Unsupported: a scheme without a store.
     """
     url = table_url(path)
@@ -84,9 +84,9 @@ class Clients:
     """The connections to one bucket, shared by its tables.
 
     Args:
-        reads: for all that may be repeated.
+        reads: for all repeatable requests.
         commits: for conditional writes; never repeats a request.
-        honour_conditions: whether the store is known to honour the condition of a conditional write.
+        honour_conditions: whether the store is known to honour conditional writes.
     """
 
     reads: ObjectStore
@@ -95,13 +95,13 @@ class Clients:
 
 
 class ObjectLogStore:
-    """`tahoe.store.log_store.LogStore` over obstore. Made by `open_store`.
+    """`tahoe.store.log_store.LogStore` over obstore. Created by `open_store`.
 
     Args:
         url: the table's URL.
         clients: the clients of its bucket.
         prefix: the key of the table's root in the bucket, '' for the bucket itself.
-        options: what another process needs to open the same store.
+        options: the options with which another process can open the same store.
     """
 
     def __init__(self, url: str, clients: Clients, *, prefix: str, options: Options | None = None) -> None:
@@ -131,9 +131,9 @@ class ObjectLogStore:
     # -- reading -----------------------------------------------------------------------------------------------------------
 
     def list_from(self, folder: str, start: str = "") -> list[Entry]:
-        """See `LogStore.list_from`; the store itself begins at `start` where it can."""
+        """See `LogStore.list_from`; the store itself starts at `start` if it can."""
         prefix = f"{folder}/" if folder else ""
-        # obstore's offset is exclusive; a name without its last character sorts just before every name that begins with it.
+        # obstore's offset is exclusive; a name without its last character sorts before every name that begins with it.
         offset: str | None = prefix + start[:-1]
         entries: list[Entry] = []
         while offset is not None:
@@ -142,7 +142,7 @@ class ObjectLogStore:
         return sorted(entries, key=lambda entry: entry.name)
 
     def names_from(self, folder: str, start: str = "") -> list[str]:
-        """See `LogStore.names_from`: as dear as `list_from`, for stores tell all in one answer."""
+        """See `LogStore.names_from`: costs as much as `list_from`, since object stores return everything in one answer."""
         return [entry.name for entry in self.list_from(folder, start)]
 
     def walk(self, folder: str = "") -> Iterator[Entry]:
@@ -168,7 +168,7 @@ class ObjectLogStore:
         return self._ask("read", name, lambda: bytes(obstore.get(self._reads, self._key(name)).bytes()))
 
     def get_many(self, names: list[str]) -> list[bytes]:
-        """See `LogStore.get_many`: side by side."""
+        """See `LogStore.get_many`: concurrently."""
         if len(names) < 2 or self._scheme == "memory":
             return [self.get(name) for name in names]
         with ThreadPoolExecutor(min(len(names), _SIDE_BY_SIDE), thread_name_prefix="tahoe-get") as pool:
@@ -184,7 +184,7 @@ class ObjectLogStore:
             return None
 
     def open_input(self, name: str) -> pa.NativeFile:
-        """See `LogStore.open_input`: ranges are fetched as they are asked for. Raises `NotFound` where there is none."""
+        """See `LogStore.open_input`: fetches ranges on demand. Raises `NotFound` if there is no such object."""
         if is_outside(name):
             return self.outside.open_input(name)
         if self._scheme == "memory":
@@ -205,7 +205,7 @@ class ObjectLogStore:
 
     @contextmanager
     def open_output(self, name: str) -> Iterator[BinaryIO]:
-        """See `LogStore.open_output`: on this machine's disk first, so that what fails half way leaves nothing in the store."""
+        """See `LogStore.open_output`: buffers on local disk, so that a failure leaves nothing in the store."""
         with TemporaryFile() as file:
             yield file
             file.seek(0)
@@ -225,7 +225,7 @@ class ObjectLogStore:
             return
 
     def delete_many(self, names: list[str]) -> None:
-        """See `BulkStore.delete_many`: S3 takes a thousand names a request."""
+        """See `BulkStore.delete_many`: S3 accepts a thousand names per request."""
         keys = [self._key(name) for name in names]
         self._ask("delete", names[0], lambda: obstore.delete(self._reads, keys))
 
@@ -234,16 +234,16 @@ class ObjectLogStore:
     def _key(self, name: str) -> str:
         if not name or name[0] == "/" or "\0" in name or is_outside(name) or (".." in name and ".." in name.split("/")):
             raise InvalidRequest(
-                f"'{name}' is no name below the root of table '{self._url}'.",
+                f"'{name}' is not a name below the root of table '{self._url}'.",
                 code="TAHOE_PATH_OUTSIDE_TABLE",
                 table=self._url,
                 path=name,
             )
         return self._prefix + name
 
-    def _entry(self, found: Any) -> Entry:
-        modified: datetime = found["last_modified"]
-        return Entry(found["path"][len(self._prefix) :], found["size"], (modified - _EPOCH) // _MILLISECOND)
+    def _entry(self, meta: Any) -> Entry:
+        modified: datetime = meta["last_modified"]
+        return Entry(meta["path"][len(self._prefix) :], meta["size"], (modified - _EPOCH) // _MILLISECOND)
 
     def _pages(self, folder: str, offset: str | None) -> Iterator[list[Entry]]:
         prefix = (self._prefix + folder).rstrip("/") or None
@@ -251,13 +251,13 @@ class ObjectLogStore:
             "list", folder, lambda: obstore.list(self._reads, prefix, offset=offset and self._prefix + offset, chunk_size=_PAGE)
         )
         while (page := self._ask("list", folder, lambda: next(pages, None))) is not None:
-            yield [self._entry(found) for found in page]
+            yield [self._entry(meta) for meta in page]
 
     def _list_folder(self, prefix: str, start: str, offset: str) -> tuple[str | None, list[Entry]]:
-        """The entries directly below `prefix` from `offset` on, up to the first page that ends inside a sub-folder.
+        """Return the entries directly below `prefix` from `offset` on, up to the first page that ends inside a sub-folder.
 
         Returns:
-            the offset behind that sub-folder, from which to go on (None at the end), and the entries.
+            the offset after that sub-folder (None at the end), and the entries.
         """
         entries: list[Entry] = []
         for page in self._pages(prefix, offset or None):
@@ -274,13 +274,14 @@ class ObjectLogStore:
         return split_url(self._url)[1].endswith("--x-s3")  # S3 Express directory buckets
 
     def _size_and_tail(self, key: str) -> tuple[int, bytes]:
-        """An object's size and its last bytes, where a Parquet footer is; in one request if the store knows suffix ranges."""
+        """Return an object's size and its last bytes, which contain a Parquet footer; in one request if the store supports suffix
+        ranges."""
         if self._scheme in _WITHOUT_SUFFIX_RANGES:
             return obstore.head(self._reads, key)["size"], b""
         try:
             answer = obstore.get(self._reads, key, options={"range": {"suffix": _TAIL}})
             return answer.meta["size"], bytes(answer.bytes())
-        except BaseError:  # an empty object has no last bytes (416); any other fault comes again with this request
+        except BaseError:  # an empty object has no suffix (416); any other error occurs again with this request
             return obstore.head(self._reads, key)["size"], b""
 
     # -- conditional writes ------------------------------------------------------------------------------------------------
@@ -295,13 +296,13 @@ class ObjectLogStore:
             return self._refuse_unconditional("its conditional writes are switched off (conditional_put)")
 
     def _probe_conditions(self) -> PutOutcome | None:
-        """None once the store has shown that it honours conditions; what to answer instead where that cannot be found out now."""
+        """Return None once the store is known to honour conditions; else the outcome to answer with."""
         key = f"{self._prefix}_delta_log/{_PROBE}"
         outcome = self._create(key, b"probe")
         if isinstance(outcome, Created):
             outcome = self._create(key, b"probe")
         if isinstance(outcome, Created):
-            return self._refuse_unconditional("it took two writes of one name that were both told to write only if it is absent")
+            return self._refuse_unconditional("it accepted two writes of one name that were both conditional on its absence")
         if not isinstance(outcome, Exists):
             return Refused(f"the probe for conditional writes failed: {outcome.error}")
         self._clients.honour_conditions = True
@@ -309,7 +310,7 @@ class ObjectLogStore:
 
     def _refuse_unconditional(self, reason: str) -> PutOutcome:
         raise Unsupported(
-            f"The store of table '{self._url}' does not write conditionally: {reason}. Two writers could both believe that they "
+            f"The store of table '{self._url}' does not support conditional writes: {reason}. Two writers could both believe that they "
             "won a commit. Use a store that honours If-None-Match on PUT, as Amazon S3 does, or upgrade this one.",
             code="TAHOE_NO_CONDITIONAL_WRITES",
             table=self._url,
@@ -321,13 +322,13 @@ class ObjectLogStore:
         except (BaseError, OSError, ValueError, NotImplementedError) as error:
             named = names_credentials(self._scheme, [*dict(_environment()), *self._options])
             failure = _failure(error, verb, name, self._url, named)
-        raise failure  # outside of the handler: the store's own text must not follow as the error's context
+        raise failure  # outside of the handler: the store's own text must not become the error's context
 
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MILLISECOND = timedelta(milliseconds=1)
 _PAGE = 1000
-_PROBE = ".tahoe-probe"  # stays, so that the next process needs one request only; never listed
+_PROBE = ".tahoe-probe"  # remains, so that the next process needs only one request; never listed
 _SIDE_BY_SIDE = 16
 _TAIL = 256 * 1024
 _WITHOUT_SUFFIX_RANGES = frozenset({"az", "adl", "azure", "abfs", "abfss"})
@@ -350,11 +351,11 @@ def _memory_clients(name: str) -> Clients:
 def _clients(
     scheme: str, authority: str, configuration: tuple[tuple[str, str], ...], environment: tuple[tuple[str, str], ...]
 ) -> Clients:
-    """The clients of a bucket; `environment` is there for the cache to see that it changed."""
+    """Return the clients of a bucket; `environment` is part of the cache key."""
     config = {name: value for name, value in configuration if name not in _CLIENT_OPTIONS}
     client = {name: value for name, value in configuration if name in _CLIENT_OPTIONS}
     if any(name.endswith(("endpoint", "endpoint_url")) and value.startswith("http://") for name, value in configuration):
-        client.setdefault("allow_http", "true")  # whoever writes http:// means it
+        client.setdefault("allow_http", "true")  # an explicit http:// is intended
 
     def client_with(retries: Mapping[str, Any]) -> ObjectStore:
         arguments: Any = {"config": config, "client_options": client, "retry_config": retries}
@@ -368,10 +369,10 @@ def _clients(
         trusted = not _must_be_probed(scheme, config)
         return Clients(client_with(_READ_RETRIES), client_with(_NO_RETRIES), honour_conditions=trusted)
     except UnknownConfigurationKeyError as error:
-        found = re.search(r"Configuration key: '([^']*)'", str(error))
-        unknown = found[1] if found else "?"
+        matched = re.search(r"Configuration key: '([^']*)'", str(error))
+        unknown = matched[1] if matched else "?"
         failure = InvalidRequest(
-            f"The store at {scheme}://{authority} does not know the storage option '{unknown}': correct its name or drop it.",
+            f"The store at {scheme}://{authority} does not know the storage option '{unknown}': correct its name or remove it.",
             code="TAHOE_STORAGE_OPTION",
             option=unknown,
         )
@@ -409,14 +410,14 @@ def _environment() -> tuple[tuple[str, str], ...]:
 
 
 def _check_texts(options: Options, url: str) -> None:
-    """Refuse what no request can carry, where the client below would end the process's thread by a panic. Values are never told."""
+    """Refuse values that no request can carry, for which the client library would panic. Values never appear in messages."""
     for name, value in options.items():
         if any(part in name.lower() for part in _WITH_LINES):
             continue
-        if found := next((character for character in value if ord(character) < 0x20 or ord(character) == 0x7F), None):
+        if control_character := next((character for character in value if ord(character) < 0x20 or ord(character) == 0x7F), None):
             raise InvalidRequest(
-                f"The storage option '{name}' for '{url}' holds the control character {found!r}, which no request can carry; a line break "
-                "at its end is often left by the file that it was read from. Correct it.",
+                f"The storage option '{name}' for '{url}' contains the control character {control_character!r}, which no request can carry. "
+                "A trailing line break often comes from the file that the option was read from. Correct it.",
                 code="TAHOE_STORAGE_OPTION",
                 option=name,
             )
@@ -435,26 +436,26 @@ _ENDPOINT = re.compile(r"https?://[!-~]+")
 def _must_be_probed(scheme: str, options: Options) -> bool:
     if scheme != "s3":
         return False
-    given = [value for name, value in options.items() if "endpoint" in name.lower()]
-    given += [os.environ[name] for name in ("AWS_ENDPOINT", "AWS_ENDPOINT_URL", "AWS_ENDPOINT_URL_S3") if name in os.environ]
-    return any(not re.match(r"https?://[^/@]*\.amazonaws\.com(\.cn)?(/|$)", endpoint) for endpoint in given)
+    endpoints = [value for name, value in options.items() if "endpoint" in name.lower()]
+    endpoints += [os.environ[name] for name in ("AWS_ENDPOINT", "AWS_ENDPOINT_URL", "AWS_ENDPOINT_URL_S3") if name in os.environ]
+    return any(not re.match(r"https?://[^/@]*\.amazonaws\.com(\.cn)?(/|$)", endpoint) for endpoint in endpoints)
 
 
 def _boolean(options: Options, name: str) -> bool:
     value = str(options.get(name, "false")).lower()
     if value not in ("true", "false"):
-        raise InvalidRequest(f"The storage option '{name}' is 'true' or 'false'.", code="TAHOE_STORAGE_OPTION", option=name)
+        raise InvalidRequest(f"The storage option '{name}' must be 'true' or 'false'.", code="TAHOE_STORAGE_OPTION", option=name)
     return value == "true"
 
 
 def _status(text: str) -> int | None:
-    """The HTTP status of a failed request, from the structured part of obstore's message."""
-    found = re.search(r"\n\s*inner: (?:Status|Response) \{\s*status: (\d{3}),", text)
-    return int(found[1]) if found else None
+    """Return the HTTP status of a failed request, from the structured part of obstore's message."""
+    matched = re.search(r"\n\s*inner: (?:Status|Response) \{\s*status: (\d{3}),", text)
+    return int(matched[1]) if matched else None
 
 
 def _kind(error: Exception) -> str:
-    """What went wrong, in words that hold nothing from the store's own text but its error code."""
+    """Describe an error, with nothing from the store's own text but its error code."""
     text = str(error)
     if (status := _status(text)) is not None:
         code = re.search(r"<Code>([A-Za-z0-9]{1,64})</Code>", text)
@@ -473,7 +474,7 @@ _TRANSPORT = {
 
 
 def _outcome(error: Exception, scheme: str) -> PutOutcome:
-    """What a failed conditional write says about the name. Doubt is `Unanswered`: reading back settles it."""
+    """Map a failed conditional write to its outcome. Doubt is `Unanswered`, which reading back resolves."""
     status, kind = _status(str(error)), _kind(error)
     if isinstance(error, AlreadyExistsError):
         return InFlight(kind) if status == 409 and scheme == "s3" else Exists()
@@ -497,10 +498,8 @@ def _failure(error: Exception, verb: str, name: str, url: str, has_credentials: 
             **where,
         )
     if isinstance(error, ValueError) and not isinstance(error, BaseError):
-        return InvalidRequest(f"'{name}' is no name that the store of table '{url}' can hold.", code="TAHOE_STORE_NAME", **where)
+        return InvalidRequest(f"'{name}' is not a valid name in the store of table '{url}'.", code="TAHOE_STORE_NAME", **where)
     remedy = remedy_of(kind, split_url(url)[0], has_credentials=has_credentials)
     if remedy.startswith("Access"):
-        return StorageFailure(
-            f"Table '{url}': {remedy} It was asked to {verb} '{name}': {kind}.", code="TAHOE_ACCESS_DENIED", **where
-        )
+        return StorageFailure(f"Table '{url}': {remedy} Request: {verb} '{name}': {kind}.", code="TAHOE_ACCESS_DENIED", **where)
     return StorageFailure(f"Table '{url}': could not {verb} '{name}': {kind}. {remedy}", **where)

@@ -13,14 +13,14 @@ __all__ = ["RangedFile"]
 
 
 class RangedFile(io.RawIOBase):
-    """An object of a store as a file: each read is one ranged request, but for the tail, which is at hand.
+    """An object of a store as a file: each read is one ranged request, except for the tail, which is in memory.
 
-    Not for use from several threads at once by itself; `pyarrow.PythonFile` around it locks each seek with its read.
+    Not thread-safe by itself; `pyarrow.PythonFile` around it locks each seek together with its read.
 
     Args:
         size: the object's size in bytes.
-        tail: its last bytes, any number of them.
-        read_range: the bytes from `start` up to, but not including, `stop`.
+        tail: any number of the object's last bytes.
+        read_range: returns the bytes from `start` up to, but not including, `stop`.
     """
 
     def __init__(self, size: int, tail: bytes, read_range: Callable[[int, int], bytes]) -> None:
@@ -31,27 +31,27 @@ class RangedFile(io.RawIOBase):
         self._position = 0
 
     def readable(self) -> bool:
-        """True: the file is for reading only."""
+        """True: the file is read-only."""
         return True
 
     def seekable(self) -> bool:
-        """True: any place costs the same."""
+        """True: any position costs the same."""
         return True
 
     def tell(self) -> int:
-        """The position, in bytes from the beginning."""
+        """Return the position, in bytes from the beginning."""
         return self._position
 
     def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
-        """Move to a position and return it, beyond the end too. Raises `ValueError` before the beginning."""
+        """Move to a position, possibly beyond the end, and return it. Raises `ValueError` before the beginning."""
         base = {io.SEEK_SET: 0, io.SEEK_CUR: self._position, io.SEEK_END: self._size}[whence]
         if base + offset < 0:
-            raise ValueError(f"cannot seek to {base + offset}, before the file's begin")
+            raise ValueError(f"cannot seek to {base + offset}, before the beginning of the file")
         self._position = base + offset
         return self._position
 
     def read(self, size: int | None = -1) -> bytes:
-        """Up to `size` bytes from here on, or all: one request, or none where the tail holds them."""
+        """Return up to `size` bytes from the position, or all: in one request, or none if the tail has them."""
         start = min(self._position, self._size)
         stop = self._size if size is None or size < 0 else min(start + size, self._size)
         if start == stop:
@@ -65,11 +65,11 @@ class RangedFile(io.RawIOBase):
         return data
 
     def readall(self) -> bytes:
-        """All bytes from here on."""
+        """Return all bytes from the position."""
         return self.read()
 
     def readinto(self, buffer: WriteableBuffer, /) -> int:
-        """Fill the buffer from here on; how many bytes there were."""
+        """Fill the buffer from the position; return the number of bytes read."""
         view = memoryview(buffer).cast("B")
         data = self.read(len(view))
         view[: len(data)] = data

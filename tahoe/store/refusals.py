@@ -1,4 +1,4 @@
-"""What a user does about a request that an object store refused, from the store's status and error code alone: never from its text."""
+"""Remedies for requests that an object store refused, from its status and error code alone: never from its text."""
 
 from __future__ import annotations
 
@@ -9,37 +9,37 @@ __all__ = ["names_credentials", "remedy_of"]
 
 
 def names_credentials(scheme: str, names: Iterable[str]) -> bool:
-    """Whether options or environment variables name credentials for a store, or say that it needs none.
+    """Whether options or environment variables contain credentials for a store, or declare that it needs none.
 
     Args:
-        scheme: of its URL.
-        names: of all options and variables that are set.
+        scheme: the scheme of the store's URL.
+        names: the names of all options and variables that are set.
     """
     parts = _CREDENTIALS.get(scheme, _OF_AZURE)
     return any(part in name.lower() for name in names for part in parts)
 
 
 def remedy_of(kind: str, scheme: str = "", *, has_credentials: bool = True) -> str:
-    """The remedy for a failure told as ``HTTP status 403 (AccessDenied)`` and the like.
+    """Return the remedy for a failure such as ``HTTP status 403 (AccessDenied)``.
 
     Args:
-        scheme: of the store's URL.
-        has_credentials: whether options or the environment name some (`names_credentials`).
+        scheme: the scheme of the store's URL.
+        has_credentials: whether options or the environment contain credentials (`names_credentials`).
     """
     status = re.match(r"HTTP status (\d{3})(?: \((\w+)\))?", kind)
     number, code = (int(status[1]), status[2] or "") if status else (0, "")
     if code == "NoSuchBucket":
-        return "Make the bucket, or correct its name."
+        return "Create the bucket, or correct its name."
     if code in _BY_CODE:
         return f"Access was denied: {_BY_CODE[code]}"
     if number in (401, 403) and not has_credentials:
         return (
-            "Access was denied, as no credentials are given: neither storage_options nor the environment names any, and a role of this "
-            f"machine, if it has one, may not do this. Give credentials ({_EXAMPLES.get(scheme, _EXAMPLE_OF_AZURE)})."
+            "Access was denied because there are no credentials: neither storage_options nor the environment has any, and a role of "
+            f"this machine, if it has one, lacks the permission. Pass credentials ({_EXAMPLES.get(scheme, _EXAMPLE_OF_AZURE)})."
         )
     if number in (401, 403):
         return (
-            "Access was denied, and trying again changes nothing. Check which credentials are in force (storage_options first, then the "
+            "Access was denied, and a retry cannot help. Check which credentials are used (storage_options first, then the "
             "environment), whether they may read, list and write under this path (the user's, the role's and the bucket's policies, "
             "and the key of an encrypted bucket), and the region and the endpoint."
         )
@@ -54,11 +54,11 @@ _OF_AZURE = ("_key", "_token", "client_secret", "client_id", "msi_", "federated"
 _EXAMPLES = {"s3": "aws_access_key_id and aws_secret_access_key", "gs": "google_service_account"}
 _EXAMPLE_OF_AZURE = "azure_storage_account_name and azure_storage_account_key"
 _BY_CODE = {
-    "InvalidAccessKeyId": "the store does not know the access key id. Correct it, and check that the endpoint is the one it belongs to.",
+    "InvalidAccessKeyId": "the store does not know the access key id. Correct it, and check that it belongs to the endpoint.",
     "SignatureDoesNotMatch": "the secret key does not belong to the access key id. Correct it in storage_options or in the environment.",
     "ExpiredToken": "the session token has expired. Get new credentials.",
     "TokenRefreshRequired": "the session token has expired. Get new credentials.",
-    "InvalidToken": "the session token is none of this store. Get new credentials, or drop the token if the key needs none.",
-    "RequestTimeTooSkewed": "this machine's clock differs too much from the store's. Set it right.",
+    "InvalidToken": "the session token does not belong to this store. Get new credentials, or remove the token if the key needs none.",
+    "RequestTimeTooSkewed": "this machine's clock differs too much from the store's. Correct it.",
     "AuthorizationHeaderMalformed": "the region is not the bucket's. Correct aws_region.",
 }

@@ -1,4 +1,4 @@
-"""A store of a bucket that came from another process, opened here."""
+"""Opens a bucket's store that was sent from another process."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ __all__ = ["reopened"]
 
 
 def reopened(url: str, options: Mapping[str, str]) -> LogStore:
-    """The store that `tahoe.store.object_store.open_store` opens.
+    """Return the store from `tahoe.store.object_store.open_store`.
 
     Raises:
-        Unsupported: ``TAHOE_NO_OBSTORE``: this Python, one of Spark's executors, lacks the package by which Tahoe reads buckets.
+        Unsupported: ``TAHOE_NO_OBSTORE``: this Python, on one of Spark's executors, lacks the package with which Tahoe reads buckets.
     """
     try:
         opened = import_module("tahoe.store.object_store").open_store(url, options)
@@ -24,7 +24,7 @@ def reopened(url: str, options: Mapping[str, str]) -> LogStore:
         if error.name != "obstore":
             raise
         raise Unsupported(
-            f"The Python of Spark's executors lacks the package obstore, by which Tahoe reads and writes {url}. Install it there "
+            f"The Python of Spark's executors lacks the package obstore, with which Tahoe reads and writes {url}. Install it there "
             "(pip install obstore), or set PYSPARK_PYTHON to a Python that has it.",
             code="TAHOE_NO_OBSTORE",
             table=url,

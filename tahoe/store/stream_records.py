@@ -1,7 +1,7 @@
-"""What a table knows of the streams that read it: how far each had come when it was last heard of.
+"""A table's records of the streams that read it, each with the stream's last reported progress.
 
-A file for each, ``_delta_log/_tahoe_streams/<digest of its place>.json``, which the reader itself writes now and then. Nothing is decided by
-it: VACUUM tells of streams whose files go. A stream that may only read leaves none.
+Each record is a file, ``_delta_log/_tahoe_streams/<digest of its checkpoint>.json``, which the reader itself writes now and then. The
+records only inform: VACUUM reports streams whose files it deletes. A stream without write access leaves none.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ _CREDENTIALS = re.compile(r"(?<=//)[^/@]*@")
 
 @dataclass(frozen=True, slots=True)
 class StreamRecord:
-    """How far a stream had come.
+    """The progress of a stream.
 
     Args:
-        name: of the record's file.
-        checkpoint: where the query keeps its place.
-        version: the oldest version that it has not read whole.
-        modified_ms: when it said so, by the clock of the storage.
+        name: the name of the record's file.
+        checkpoint: the query's checkpoint location.
+        version: the oldest version that it has not completely read.
+        modified_ms: the time of the record, by the storage's clock.
     """
 
     name: str
@@ -42,17 +42,17 @@ class StreamRecord:
 
 
 def record_stream(store: LogStore, checkpoint: str, version: int) -> None:
-    """Note how far a stream has come. What storage does not take is let go: the stream reads all the same."""
-    place = _CREDENTIALS.sub("", checkpoint)
-    content = json.dumps({"checkpoint": place, "version": version}).encode()
+    """Record a stream's progress. A storage failure is logged only: the stream can read nevertheless."""
+    location = _CREDENTIALS.sub("", checkpoint)
+    content = json.dumps({"checkpoint": location, "version": version}).encode()
     try:
-        store.put(f"{STREAMS_FOLDER}/{hashlib.sha256(place.encode()).hexdigest()[:32]}.json", content)
+        store.put(f"{STREAMS_FOLDER}/{hashlib.sha256(location.encode()).hexdigest()[:32]}.json", content)
     except StorageFailure as error:
-        logger.debug("no record of the stream %s in table %s: %s", place, store.url, error)
+        logger.debug("no record of the stream %s in table %s: %s", location, store.url, error)
 
 
 def streams_of(store: LogStore) -> Iterator[StreamRecord]:
-    """The streams that a table knows of; a record that cannot be read says nothing."""
+    """Yield the streams recorded in a table, skipping unreadable records."""
     for entry in store.list_from(STREAMS_FOLDER):
         try:
             value = json.loads(store.get(entry.name))

@@ -1,4 +1,4 @@
-"""A store whose files grow old as fast as a test likes, and the clock of a machine beside it: for what waits days before it deletes."""
+"""A store whose files age as fast as a test likes, and a machine's clock beside it, for code that waits days before it deletes."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ __all__ = ["AgedClock", "AgedStore"]
 
 
 class AgedStore(WrappedStore):
-    """Its clock can be moved on: files keep the time that they were written at.
+    """Its clock can be advanced: files keep the time at which they were written.
 
     Args:
-        start_ms: where its clock begins. Whoever writes to it by a clock of his own, as the machine's, begins there: else what he writes may
-            be of a time to come.
+        start_ms: the start of its clock. If a writer uses another clock, such as the machine's, pass its time; else its files may be in
+            the future.
     """
 
     def __init__(self, inner: LogStore, start_ms: int = 1_800_000_000_000) -> None:
@@ -25,7 +25,7 @@ class AgedStore(WrappedStore):
         self.now_ms = start_ms
 
     def later(self, hours: float) -> None:
-        """Move the clock on."""
+        """Advance the clock."""
         self.now_ms += round(hours * 3_600_000)
 
     def put(self, name: str, data: bytes) -> None:
@@ -45,7 +45,7 @@ class AgedStore(WrappedStore):
         self.written.pop(name, None)
 
     def tick(self) -> int:
-        """Milliseconds since the epoch; each answer is one more than the last."""
+        """Return milliseconds since the epoch; each call adds one."""
         self.now_ms += 1
         return self.now_ms
 
@@ -59,33 +59,33 @@ class AgedStore(WrappedStore):
 
     def head(self, name: str) -> Entry | None:
         """See `LogStore.head`."""
-        found = super().head(name)
-        return None if found is None else self.aged(found)
+        entry = super().head(name)
+        return None if entry is None else self.aged(entry)
 
     def aged(self, entry: Entry) -> Entry:
-        """The entry with the time that the file has here."""
+        """Return the entry with the file's age in this store."""
         return Entry(entry.name, entry.size, self.written.get(entry.name, self.now_ms))
 
 
 class AgedClock:
-    """The clock of a machine beside a store, wrong by so many hours."""
+    """A machine's clock that differs from the store's by some hours."""
 
     def __init__(self, store: AgedStore, hours_wrong: float = 0.0) -> None:
         self.store = store
         self.wrong_ms = round(hours_wrong * 3_600_000)
 
     def now_ms(self) -> int:
-        """The time of the storage, and what this clock is wrong by."""
+        """Return the store's time plus this clock's error."""
         return self.store.tick() + self.wrong_ms
 
     def sleep(self, seconds: float) -> None:
-        """Move the time of the storage on."""
+        """Advance the store's clock."""
         self.store.later(seconds / 3600)
 
     def uuid(self) -> str:
-        """A random UUID."""
+        """Return a random UUID."""
         return SYSTEM_CLOCK.uuid()
 
     def random(self) -> float:
-        """A number in [0, 1)."""
+        """Return a number in [0, 1)."""
         return SYSTEM_CLOCK.random()

@@ -1,4 +1,4 @@
-"""What the modules here need beside Tahoe, and the error where it is absent."""
+"""Optional libraries of `tahoe.testing`, and the error if one is missing."""
 
 from __future__ import annotations
 
@@ -7,15 +7,15 @@ from tahoe.exceptions import Unsupported
 __all__ = ["extra_missing"]
 
 _EXTRAS = {"pyiceberg": "iceberg"}
-"""The extra that brings a library, where it is not ``testing``."""
+"""The extra that installs a library, if it is not ``testing``."""
 
 
 def extra_missing(error: ImportError, module: str) -> Unsupported:
-    """What to raise where a library is not installed: it names the extra that brings it.
+    """Return the error for a missing library, with the extra that installs it.
 
     Args:
-        error: what importing the library raised.
-        module: the module of `tahoe.testing` that needs it.
+        error: the import error.
+        module: the module of `tahoe.testing` that needs the library.
     """
     library = (error.name or str(error)).partition(".")[0]
     extra = _EXTRAS.get(library, "testing")

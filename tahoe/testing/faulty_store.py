@@ -1,8 +1,8 @@
-"""Stores around a store that misbehave on purpose, the same way again for the same seed.
+"""Stores that wrap a store and misbehave on purpose, reproducibly for the same seed.
 
-FaultyStore     loses answers and requests, refuses, fails, lists late, waits: by chance from a seed, or as a script says
+FaultyStore     loses answers and requests, refuses, fails, lists late, waits: at random from a seed, or by a script
 CrashingStore   dies before or after its n-th call, and stays dead
-TracingStore    writes down what it was asked
+TracingStore    records its calls
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ Answer = TypeVar("Answer")
 
 
 class SimulatedCrash(BaseException):
-    """The process is gone. Not an `Exception`, so that no handler of the code under test outlives it."""
+    """The process has crashed. Not an `Exception`, so that no handler of the code under test catches it."""
 
 
 class WrappedStore:
     """A store that forwards every call to another; subclasses override `_call`.
 
     Args:
-        inner: the store that does the work.
+        inner: the wrapped store.
     """
 
     def __init__(self, inner: LogStore) -> None:
@@ -97,7 +97,7 @@ class WrappedStore:
 
     @contextlib.contextmanager
     def open_output(self, name: str) -> Iterator[BinaryIO]:
-        """See `LogStore.open_output`: one `put`, when all is written."""
+        """See `LogStore.open_output`: one `put` at the end."""
         file = BytesIO()
         yield file
         self.put(name, file.getvalue())
@@ -111,20 +111,20 @@ class WrappedStore:
         self._call("delete", name, lambda: self.inner.delete(name))
 
     def _call(self, method: str, name: str, run: Callable[[], Answer]) -> Answer:
-        """Do one call. `run` does it in the inner store, and may be called once or not at all."""
+        """Do one call. `run` does it in the inner store, and may be called at most once."""
         return run()
 
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """One call of a store: the method, and the name, folder or first of the names that it was about."""
+    """One call of a store: the method, and its name, folder or first of several names."""
 
     method: str
     name: str
 
 
 class TracingStore(WrappedStore):
-    """Writes down its calls, in the order in which they begin, in `calls`."""
+    """Records its calls in `calls`, in the order in which they begin."""
 
     def __init__(self, inner: LogStore) -> None:
         super().__init__(inner)
@@ -136,12 +136,12 @@ class TracingStore(WrappedStore):
 
 
 class CrashingStore(WrappedStore):
-    """Dies at one call: raises `SimulatedCrash` there, and at every later call, for a dead process writes nothing more.
+    """Crashes at one call: raises `SimulatedCrash` there and at every later call, as a dead process writes nothing more.
 
     Args:
-        inner: the store that does the work.
+        inner: the wrapped store.
         at: the number of the fatal call, from 0.
-        after: die when the call was done, instead of before.
+        after: crash after the call instead of before it.
     """
 
     def __init__(self, inner: LogStore, at: int, *, after: bool) -> None:
@@ -161,14 +161,14 @@ class CrashingStore(WrappedStore):
         if number != self.at:
             return run()
         if self.after:
-            with contextlib.suppress(Exception):  # what the call would have raised, nobody lives to see
+            with contextlib.suppress(Exception):  # a dead process does not see the error of the call
                 run()
         self.crashed_at = Call(method, name)
         raise SimulatedCrash(f"{'after' if self.after else 'before'} call {number}, {method} of '{name}'")
 
 
 class PutFault(Enum):
-    """What may happen to a conditional write."""
+    """The outcome of a faulty conditional write."""
 
     NONE = "done and answered"
     ANSWER_LOST = "done, and the answer lost"
@@ -180,12 +180,12 @@ class PutFault(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Faults:
-    """How often what goes wrong: probabilities from 0 to 1.
+    """Probabilities of faults, from 0 to 1.
 
     Args:
-        answer_lost, answered_taken, request_lost, in_flight, refused: a conditional write ends so (see `PutFault`).
+        answer_lost, answered_taken, request_lost, in_flight, refused: outcomes of a conditional write (see `PutFault`).
         read_failed: a read raises `StorageFailure`.
-        write_failed: a put or delete raises `StorageFailure`, half of the time after it was done.
+        write_failed: a put or delete raises `StorageFailure`, in half of the cases after it succeeded.
         listed_late: a listing lacks the last one to three entries.
         longest_wait_seconds: every call first waits a random part of this.
     """
@@ -202,18 +202,18 @@ class Faults:
 
 
 class FaultyStore(WrappedStore):
-    """Goes wrong as `faults` say by chance, and before that as `puts` say.
+    """Injects the scripted faults in `puts` first, then random ones from `faults`.
 
     Args:
-        inner: the store that does the work.
+        inner: the wrapped store.
         faults: the probabilities.
         seed: the same seed and the same calls in the same order give the same faults.
-        puts: what happens to the first conditional writes, one each; chance takes over afterwards.
+        puts: the outcomes of the first conditional writes; random faults follow.
         clock: used to wait.
 
     Attributes:
         reads_fail: while True, every read and listing raises `StorageFailure`.
-        injected: what went wrong so far.
+        injected: the faults injected so far.
     """
 
     def __init__(
@@ -296,9 +296,11 @@ class FaultyStore(WrappedStore):
             raise self._failure("write done and the answer lost", call)
         raise self._failure("write failed", call)
 
-    def _failure(self, what: str, call: Call) -> StorageFailure:
-        self.injected.append((what, call))
-        return StorageFailure(f"{what}: {call.method} of '{call.name}' in {self.url}. Try again.", table=self.url, file=call.name)
+    def _failure(self, fault: str, call: Call) -> StorageFailure:
+        self.injected.append((fault, call))
+        return StorageFailure(
+            f"{fault}: {call.method} of '{call.name}' in {self.url}. Try again.", table=self.url, file=call.name
+        )
 
     def _happens(self, probability: float) -> bool:
         return probability > 0 and self._random() < probability

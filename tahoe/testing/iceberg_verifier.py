@@ -1,10 +1,10 @@
-"""Reads what UniForm wrote with fastavro and the specification in hand, and holds it against the Delta log.
+"""Reads UniForm's output with fastavro by the specification, and compares it with the Delta log.
 
     table.append(rows)
     table.uniform.sync()
     assert verify(table.store) == table.version()
 
-Nothing of `tahoe.uniform` is used, so a mistake of its encoder is not made twice. Needs the extras ``testing`` and ``iceberg``.
+It uses nothing of `tahoe.uniform`, so it does not repeat a mistake of its encoder. Needs the extras ``testing`` and ``iceberg``.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ __all__ = ["dead_positions", "live_entries", "named_files", "newest_document", "
 
 
 def newest_document(store: LogStore) -> dict[str, Any] | None:
-    """The metadata that a reader by path opens."""
+    """Return the metadata that a reader by path opens."""
     try:
         hint = int(store.get("metadata/version-hint.text"))
     except NotFound:
@@ -81,10 +81,10 @@ def verify(store: LogStore) -> int:
 
 
 def _verify_row_ids(store: LogStore, document: dict[str, Any]) -> None:
-    """Row ids that a snapshot gives follow those of the one before; the table's next one is above all that are in use."""
+    """Check that the row ids of each snapshot follow those of the previous one, and that the table's next row id is unused."""
     following = None
     for snapshot in document["snapshots"]:
-        if "first-row-id" in snapshot:  # format 2 had none
+        if "first-row-id" in snapshot:  # format 2 has none
             assert following is None or snapshot["first-row-id"] == following
             following = snapshot["first-row-id"] + snapshot["added-rows"]
             for manifest in _records(store.get(_name(store, snapshot["manifest-list"]))):
@@ -95,14 +95,14 @@ def _verify_row_ids(store: LogStore, document: dict[str, Any]) -> None:
 
 
 def live_entries(store: LogStore, snapshot: dict[str, Any]) -> dict[str, dict[str, Any]]:
-    """The live data files of a snapshot by path, with inherited sequence numbers; checks what the manifest list says of them."""
+    """Return the live data files of a snapshot by path, with inherited sequence numbers; checks the manifest list's counts."""
     return _entries(store, snapshot, 0)
 
 
 def dead_positions(store: LogStore, snapshot: dict[str, Any]) -> dict[str, set[int]]:
-    """The rows that a snapshot deletes, by data file; checks that no delete file is in vain, and that entries tell what files hold."""
+    """Return the deleted positions of a snapshot by data file; checks that every delete file applies and matches its entry."""
     data_files = live_entries(store, snapshot)
-    found: dict[str, set[int]] = {}
+    deleted: dict[str, set[int]] = {}
     for path, entry in _entries(store, snapshot, 1).items():
         file = entry["data_file"]
         data = store.get(_name(store, path))
@@ -114,24 +114,24 @@ def dead_positions(store: LogStore, snapshot: dict[str, Any]) -> dict[str, set[i
             target = data_files[url]
             assert target["data_file"]["partition"] == file["partition"]
             assert target["sequence_number"] <= entry["sequence_number"], "the delete applies to the file"
-            assert not found.get(url, set()) & positions, "no row is deleted twice"
-            found.setdefault(url, set()).update(positions)
-    return found
+            assert not deleted.get(url, set()) & positions, "no row is deleted twice"
+            deleted.setdefault(url, set()).update(positions)
+    return deleted
 
 
 def named_files(store: LogStore) -> set[str]:
-    """The names in the folder ``metadata`` of all that any snapshot names."""
+    """Return the names in ``metadata`` of all files that any snapshot references."""
     document = newest_document(store)
     assert document is not None
-    found = set()
+    names = set()
     for snapshot in document["snapshots"]:
-        found |= {snapshot["manifest-list"], *_entries(store, snapshot, 1)}
-        found |= {manifest["manifest_path"] for manifest in _records(store.get(_name(store, snapshot["manifest-list"])))}
-    return {url.rpartition("/")[2] for url in found}
+        names |= {snapshot["manifest-list"], *_entries(store, snapshot, 1)}
+        names |= {manifest["manifest_path"] for manifest in _records(store.get(_name(store, snapshot["manifest-list"])))}
+    return {url.rpartition("/")[2] for url in names}
 
 
 def _positions(data: bytes, file: dict[str, Any]) -> dict[str, set[int]]:
-    """What a position delete file says, held against its entry."""
+    """Return the content of a position delete file, after comparing it with its entry."""
     rows = pq.read_table(io.BytesIO(data))
     ids = {field.name: field.metadata[b"PARQUET:field_id"] for field in rows.schema}
     assert ids == {"file_path": b"2147483546", "pos": b"2147483545"}
@@ -141,29 +141,29 @@ def _positions(data: bytes, file: dict[str, Any]) -> dict[str, set[int]]:
     (lower,), (upper,) = ([b["value"] for b in file[key] if b["key"] == 2147483546] for key in ("lower_bounds", "upper_bounds"))
     assert (lower.decode(), upper.decode()) == (min(paths), max(paths))
     assert file["referenced_data_file"] == (paths[0] if len(set(paths)) == 1 else None)
-    return {path: {position for other, position in pairs if other == path} for path in set(paths)}
+    return {path: {position for file_path, position in pairs if file_path == path} for path in set(paths)}
 
 
 def _puffin(data: bytes, file: dict[str, Any]) -> dict[str, set[int]]:
-    """The one vector of a Puffin file, read at the place that the entry names."""
+    """Return the vector of a Puffin file, read at the offset in its entry."""
     (blob,) = PuffinFile(data).footer.blobs
     assert (blob.offset, blob.length) == (file["content_offset"], file["content_size_in_bytes"])
     assert blob.type == "deletion-vector-v1" and blob.fields == [2147483645] and blob.compression_codec is None
     assert blob.properties == {"referenced-data-file": file["referenced_data_file"], "cardinality": str(file["record_count"])}
-    held = data[blob.offset : blob.offset + blob.length]
-    assert int.from_bytes(held[:4], "big") == blob.length - 8
-    assert zlib.crc32(held[4:-4]) == int.from_bytes(held[-4:], "big")
-    return {file["referenced_data_file"]: set(bitmap_from_bytes(held[4:-4]))}
+    blob_data = data[blob.offset : blob.offset + blob.length]
+    assert int.from_bytes(blob_data[:4], "big") == blob.length - 8
+    assert zlib.crc32(blob_data[4:-4]) == int.from_bytes(blob_data[-4:], "big")
+    return {file["referenced_data_file"]: set(bitmap_from_bytes(blob_data[4:-4]))}
 
 
 def _vectors(store: LogStore, at: Snapshot) -> dict[str, set[int]]:
-    """What the log says is deleted."""
+    """Return the deleted positions according to the log."""
     adds = add_files(at.files())
     return {_url(store, add.path): set(decode(add.deletion_vector, store.get, store.url)) for add in adds if add.deletion_vector}
 
 
 def _entries(store: LogStore, snapshot: dict[str, Any], content: int) -> dict[str, dict[str, Any]]:
-    found: dict[str, dict[str, Any]] = {}
+    live: dict[str, dict[str, Any]] = {}
     for manifest in _records(store.get(_name(store, snapshot["manifest-list"]))):
         if manifest["content"] != content:
             continue
@@ -181,27 +181,29 @@ def _entries(store: LogStore, snapshot: dict[str, Any], content: int) -> dict[st
                 if entry["sequence_number"] is None:
                     entry["sequence_number"] = manifest["sequence_number"]
                 else:
-                    assert entry["data_file"]["first_row_id"] is not None, "only format 3 names the numbers of what it adds"
-            assert entry["sequence_number"] is not None, "existing and deleted entries name their sequence numbers"
+                    assert entry["data_file"]["first_row_id"] is not None, (
+                        "only format 3 has explicit sequence numbers in added entries"
+                    )
+            assert entry["sequence_number"] is not None, "existing and deleted entries have explicit sequence numbers"
             if entry["status"] != 2:
                 assert entry["sequence_number"] >= manifest["min_sequence_number"]
                 path = entry["data_file"]["file_path"]
-                assert path not in found, f"{path} is live twice"
-                found[path] = entry
-    return found
+                assert path not in live, f"{path} is live twice"
+                live[path] = entry
+    return live
 
 
 def _verify_snapshot(store: LogStore, document: dict[str, Any], snapshot: dict[str, Any], at: Snapshot) -> None:
     entries = live_entries(store, snapshot)
     assert set(entries) == _live(store, at), f"version {at.version}"
-    dead = dead_positions(store, snapshot)
-    assert dead == _vectors(store, at), f"version {at.version}"
+    deleted = dead_positions(store, snapshot)
+    assert deleted == _vectors(store, at), f"version {at.version}"
     deletes = _entries(store, snapshot, 1)
     files = [entry["data_file"] for entry in (*entries.values(), *deletes.values())]
     summary = snapshot["summary"]
     assert summary["total-data-files"] == str(len(entries))
     assert summary["total-delete-files"] == str(len(deletes))
-    assert summary["total-position-deletes"] == str(sum(map(len, dead.values())))
+    assert summary["total-position-deletes"] == str(sum(map(len, deleted.values())))
     assert summary["total-records"] == str(sum(entry["data_file"]["record_count"] for entry in entries.values()))
     assert summary["total-files-size"] == str(sum(file["file_size_in_bytes"] for file in files))
     assert summary["operation"] in ("append", "overwrite", "delete", "replace")

@@ -1,10 +1,10 @@
-"""Threads that take turns at every store call, in an order that a seed decides: a race that can be run again.
+"""Threads that take turns at every store call, in an order drawn from a seed: a reproducible race.
 
     interleaver = Interleaver(seed)
     tables = [Table(path, store=SteppedStore(store, interleaver)) for _ in range(3)]
     interleaver.run([lambda table=table: table.append(rows) for table in tables])
 
-Between two store calls a thread runs alone, so what matters for a log, the order of the calls, is the seed's choice only.
+Between two store calls a thread runs alone, so the order of the calls, which is all that matters for a log, depends only on the seed.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ Answer = TypeVar("Answer")
 
 
 class Interleaver:
-    """Runs tasks in threads, one at a time, and changes between them where they `step`.
+    """Runs tasks in threads, one at a time, and switches between them where they `step`.
 
     Args:
-        seed: decides who goes on at each step.
+        seed: determines which task continues at each step.
 
     Attributes:
-        turns: who went on, as positions in the list of tasks.
+        turns: the tasks that continued, as positions in the list of tasks.
     """
 
     def __init__(self, seed: int) -> None:
@@ -42,10 +42,10 @@ class Interleaver:
         self._me = threading.local()
 
     def run(self, tasks: Sequence[Callable[[], None]]) -> None:
-        """Run all tasks to their end; then raise the first error, if there was one."""
+        """Run all tasks to their end, then raise the first error, if any."""
         errors: list[BaseException] = []
 
-        def run_one(number: int, task: Callable[[], None]) -> None:
+        def run_task(number: int, task: Callable[[], None]) -> None:
             self._me.number = number
             try:
                 self.step()
@@ -56,7 +56,7 @@ class Interleaver:
                 self._leave(number)
 
         self._live = set(range(len(tasks)))
-        threads = [threading.Thread(target=run_one, args=(number, task)) for number, task in enumerate(tasks)]
+        threads = [threading.Thread(target=run_task, args=(number, task)) for number, task in enumerate(tasks)]
         for thread in threads:
             thread.start()
         for thread in threads:
@@ -65,7 +65,7 @@ class Interleaver:
             raise errors[0]
 
     def step(self) -> None:
-        """Wait for the turn. A thread that is none of the tasks goes on at once."""
+        """Wait for the turn. A thread outside the tasks continues at once."""
         number: int | None = getattr(self._me, "number", None)
         if number is None:
             return
@@ -82,7 +82,7 @@ class Interleaver:
             self._choose()
 
     def _choose(self) -> None:
-        """Choose once every live task waits; until then one is still running."""
+        """Choose a task once every unfinished task waits; until then one is still running."""
         if self._chosen is None and self._waiting and self._waiting == self._live:
             waiting = sorted(self._waiting)
             self._chosen = waiting[int(self._chance.random() * len(waiting))]
@@ -91,7 +91,7 @@ class Interleaver:
 
 
 class SteppedStore(WrappedStore):
-    """Lets another task of the interleaver go on before each call."""
+    """Lets another task of the interleaver continue before each call."""
 
     def __init__(self, inner: LogStore, interleaver: Interleaver) -> None:
         super().__init__(inner)

@@ -1,4 +1,4 @@
-"""Logs made by hand: every kind of file that the specification knows, written without Tahoe's writers.
+"""Hand-written logs: every kind of file in the specification, written without Tahoe's writers.
 
     log = memory_log()
     log.begin(one := add("one.parquet"), add("two.parquet"))
@@ -6,8 +6,8 @@
     log.v2("json", sidecars=2)
     assert live_paths(log) == log.expected() == ["two.parquet"]
 
-What a version holds is folded here action by action, so that a reader of logs can be held against it. `DAMAGES` are what may
-happen to one of the files. There are no data files.
+The state of each version is computed here action by action, for comparison with a reader of logs. `DAMAGES` are corruptions of a
+single file. There are no data files.
 """
 
 from __future__ import annotations
@@ -72,15 +72,15 @@ METADATA = Metadata(id="a-table", schema_string=SCHEMA.to_json(), partition_colu
 
 
 def add(path: str, *, size: int = 100, part: str | None = "a", low: int = 0, high: int = 9, **more: Any) -> AddFile:
-    """A file of 10 rows whose statistics say that `id` lies between `low` and `high`.
+    """Return a file of 10 rows whose statistics bound `id` by `low` and `high`.
 
     Args:
-        path: of the data file, which need not be there.
+        path: of the data file, which need not exist.
         size: in bytes.
         part: the partition's value.
-        low: the least `id`; the least `name` is ``n<low>``.
-        high: the greatest `id`.
-        more: members of `AddFile`, over the others.
+        low: the minimum `id`; the minimum `name` is ``n<low>``.
+        high: the maximum `id`.
+        more: members of `AddFile` that replace the defaults.
     """
     stats = json.dumps(
         {
@@ -103,31 +103,31 @@ def add(path: str, *, size: int = 100, part: str | None = "a", low: int = 0, hig
 
 
 def remove(file: AddFile, deletion_timestamp: int = 1_000) -> RemoveFile:
-    """The tombstone of a file."""
+    """Return the tombstone of a file."""
     return file.remove(deletion_timestamp)
 
 
 def vector(name: str, cardinality: int = 1, offset: int | None = 1) -> DeletionVectorDescriptor:
-    """A deletion vector in a file of its own, which need not be there."""
+    """Return a deletion vector in a separate file, which need not exist."""
     return DeletionVectorDescriptor("u", name, 40, cardinality, offset)
 
 
 def lines(actions: Iterable[Action]) -> bytes:
-    """The bytes of a commit."""
+    """Return the bytes of a commit."""
     return b"".join(to_json_line(action).encode() + b"\n" for action in actions)
 
 
 def live_paths(log: Log, version: int | None = None) -> list[str]:
-    """The paths that Tahoe reads of a version, sorted; those of the newest where none is given."""
+    """Return the paths that Tahoe reads for a version, sorted; the newest by default."""
     return sorted(file.path for file in log.live(version))
 
 
 @dataclass
 class Log:
-    """A table that is all log, and what its versions hold by plain folding.
+    """A table without data files, and the state of its versions by plain replay.
 
     Args:
-        store: where the log is written; empty.
+        store: an empty store for the log.
 
     Attributes:
         versions: for each version its live files, by path and deletion vector.
@@ -144,8 +144,8 @@ class Log:
         """Write the next version; its `txnId` is ``txn-<version>``.
 
         Args:
-            actions: in their order.
-            info: put a ``commitInfo`` before them.
+            actions: in order.
+            info: add a ``commitInfo`` before them.
 
         Returns:
             The version.
@@ -179,42 +179,42 @@ class Log:
 
     @property
     def version(self) -> int:
-        """The newest version; -1 where there is none."""
+        """The newest version; -1 for an empty log."""
         return len(self.versions) - 1
 
     def files_of_checkpoint(self, version: int) -> list[AddFile]:
-        """The live files that the complete checkpoint of a version holds, without the commits before or after it."""
+        """Return the live files in the complete checkpoint of a version, ignoring the commits before and after it."""
         [checkpoint, *_] = checkpoints_in(self.store.list_from("_delta_log", f"{version:020d}"))[version]
         return add_files(open_checkpoint(self.store, checkpoint).adds())
 
     def live(self, version: int | None = None) -> list[AddFile]:
-        """What Tahoe reads."""
+        """Return the live files that Tahoe reads."""
         return add_files(LogReader(self.store, segment_for(self.store, version)).files())
 
     def state(self, version: int | None = None) -> TableState:
-        """What Tahoe reads."""
+        """Return the state that Tahoe reads."""
         return LogReader(self.store, segment_for(self.store, version)).state()
 
     def expected(self) -> list[str]:
-        """The paths that the newest version holds by plain folding, sorted: what `live_paths` has to give."""
+        """Return the paths of the newest version by plain replay, sorted: the expected result of `live_paths`."""
         return sorted(file.path for file in self.versions[-1].values())
 
     def _single(self) -> list[Action]:
         return [a for a in self.others.values() if not (isinstance(a, DomainMetadata) and a.removed)]
 
     def classic(self, actions: Sequence[Action] | None = None, name: str | None = None) -> str:
-        """The classic checkpoint of the newest version; the name written.
+        """Write the classic checkpoint of the newest version; return its name.
 
         Args:
-            actions: to write instead of all that the version holds.
-            name: to write it by instead of its own.
+            actions: replace the version's actions.
+            name: replaces its standard name.
         """
         name = name or f"_delta_log/{self.version:020d}.checkpoint.parquet"
         self.store.put(name, parquet(self._all() if actions is None else actions))
         return name
 
     def multi_part(self, parts: int) -> list[str]:
-        """A multi-part checkpoint of the newest version; the names written."""
+        """Write a multi-part checkpoint of the newest version; return the names."""
         actions = self._all()
         names = []
         for part in range(parts):
@@ -223,13 +223,13 @@ class Log:
         return names
 
     def v2(self, top_level: str, *, sidecars: int = 2, classic_name: bool = False, **tags: str) -> list[str]:
-        """A V2 checkpoint of the newest version; the names written, sidecars first.
+        """Write a V2 checkpoint of the newest version; return the names, sidecars first.
 
         Args:
             top_level: ``json`` or ``parquet``.
-            sidecars: among so many the file actions are dealt out; with 0 they are in the checkpoint itself.
-            classic_name: without the unique part of the name.
-            tags: members of ``checkpointMetadata.tags``, over those that are right.
+            sidecars: the number of sidecars for the file actions; with 0 they are in the checkpoint itself.
+            classic_name: omit the unique part of the name.
+            tags: members of ``checkpointMetadata.tags`` that replace the right ones.
         """
         files: list[Action] = [*self.versions[-1].values(), *self.removed.values()]
         right = {"numOfAddFiles": str(len(self.versions[-1])), "sidecarNumActions": str(len(files) if sidecars else 0)}
@@ -249,7 +249,7 @@ class Log:
         return [*names, name]
 
     def compaction(self, first: int, last: int) -> str:
-        """The commits of a range as one file, by plain reconciliation of what they say; the name written."""
+        """Write the commits of a range as one compacted file, by plain reconciliation; return its name."""
         newest: dict[object, Action] = {}
         from tahoe.log.files.commits import read_commit
 
@@ -267,11 +267,11 @@ class Log:
         return name
 
     def checksum(self, version: int | None = None, **changes: Any) -> str:
-        """The checksum of the newest version, or of an older one whose other actions are the same; the name written.
+        """Write the checksum of the newest version, or of an older version with the same other actions; return its name.
 
         Args:
             version: None for the newest.
-            changes: members, over those that are right.
+            changes: members that replace the right ones.
         """
         version = self.version if version is None else version
         live = self.versions[version].values()
@@ -290,7 +290,7 @@ class Log:
         return checksum_name(version)
 
     def hint(self, **changes: Any) -> str:
-        """``_last_checkpoint`` for a checkpoint of the newest version, with these members over those that are right; the name written."""
+        """Write ``_last_checkpoint`` for a checkpoint of the newest version, with these members replaced; return its name."""
         value = {"version": self.version, "size": len(self._all()), "numOfAddFiles": len(self.versions[-1])}
         self.store.put(LAST_CHECKPOINT, json.dumps(value | changes).encode())
         return LAST_CHECKPOINT
@@ -300,12 +300,12 @@ class Log:
 
 
 def memory_log() -> Log:
-    """An empty log in this process's memory."""
+    """Return an empty log in this process's memory."""
     return Log(open_store(f"memory://{SYSTEM_CLOCK.uuid()}/table"))
 
 
 def parquet(actions: Sequence[Action]) -> bytes:
-    """The actions as the rows of a Parquet file, with the columns that they need."""
+    """Return the actions as rows of a Parquet file, with the columns that they need."""
     rows = [_row(action) for action in actions]
     present = [name for name in _TYPES if any(name in row for row in rows)] or ["add"]
     columns = [pa.array([row.get(name) for row in rows], _TYPES[name]) for name in present]
@@ -322,7 +322,7 @@ def _row(action: Action) -> dict[str, Any]:
     if "format" in value:
         value["format"] = value["format"] | {"options": list(value["format"]["options"].items())}
     if name == "remove":
-        value = {member: found for member, found in value.items() if member not in ("stats", "tags")}
+        value = {member: content for member, content in value.items() if member not in ("stats", "tags")}
     return {name: value}
 
 
@@ -390,4 +390,4 @@ DAMAGES: dict[str, Callable[[bytes], bytes | None]] = {
     "doubled": lambda data: data + data,
     "half of NULs": lambda data: data[: len(data) // 2] + b"\0" * (len(data) - len(data) // 2),
 }
-"""What storage, crashes and people do to a file; None for its removal."""
+"""Corruptions of a file by storage, crashes and people; None for its removal."""

@@ -1,6 +1,6 @@
-"""A table and its model side by side: the rows of every version, and the laws that hold between the two.
+"""A table next to its model: the rows of every version, and the invariants between the two.
 
-`tahoe.testing.table_machine` has the rules: what is done to the table.
+`tahoe.testing.table_machine` has the rules, which change the table.
 """
 
 from __future__ import annotations
@@ -43,12 +43,12 @@ TRACKING, COMPACTION = "delta.enableRowTracking", "delta.autoOptimize.autoCompac
 TWICE_MATCHED = "DELTA_MULTIPLE_SOURCE_ROW_MATCHING_TARGET_ROW_IN_MERGE"
 MOSTLY = st.sampled_from([True, True, False])
 _SMALL = AutoCompaction(min_files=2)
-"""Histories are short: a few small files are enough for auto compaction, where the table's properties want it."""
+"""Histories are short: a few small files trigger auto compaction if the table's properties enable it."""
 
 
 @dataclass
 class Stale:
-    """A change that was made on an older version and is not committed yet."""
+    """A change based on an older version and not committed yet."""
 
     table: Table
     transaction: Transaction
@@ -57,30 +57,30 @@ class Stale:
 
 
 class ModelledTable(RuleBasedStateMachine):
-    """A table, and beside it its rows at every version; without rules.
+    """A table and its rows at every version; without rules.
 
     Attributes:
         table: the session that the rules use.
-        store: where the table is.
+        store: the table's store.
         versions: the rows of each version, by the model.
         feed_is_on: for each version, whether it has a change data feed.
-        stale: what other sessions made ready on older versions and have not committed yet.
+        stale: uncommitted changes of other sessions, based on older versions.
     """
 
     properties: ClassVar[Mapping[str, str]] = {}
-    """Of every table, over those that are drawn. The feed is drawn, and not for them to say."""
+    """Properties of every table, in addition to drawn ones. They cannot set the change data feed, which is drawn."""
     most_pairs: ClassVar[int] = 3
-    """From so many versions to others, or a few more, the feed is read at the end."""
+    """The maximum number of start versions, or a few more, from which the feed is read at the end."""
     steps_of_a_check: ClassVar[int] = 3
-    """After so many steps that made versions `check()` looks at all commits since it last looked, and at the files of the newest."""
+    """After so many steps that made versions, `check()` verifies all commits since its last run, and the files of the newest version."""
 
     def new_store(self) -> LogStore:
-        """An empty store for one table; here in this process's memory."""
+        """Return an empty store for one table; by default in this process's memory."""
         return open_store(f"memory://{SYSTEM_CLOCK.uuid()}/table")
 
     def __init__(self) -> None:
         super().__init__()
-        # One for all sessions: two of the same seed would give the same names.
+        # Shared by all sessions: two clocks with the same seed would give the same names.
         self.clock = SeededClock()
         self.stale: list[Stale] = []
         self.versions: list[Rows] = []
@@ -101,9 +101,9 @@ class ModelledTable(RuleBasedStateMachine):
         dull=st.sampled_from([True, False, False, False]),
     )
     def create(self, mapped: str, converted: Rows | None, dull: bool, **switches: bool) -> None:
-        # Hypothesis begins with the simplest choices of all, 50 times the same step: refused here, they are no history.
+        # Hypothesis starts with the simplest choices, 50 times the same step, which is not a useful history: refuse it.
         assume(not dull)
-        # Names and ids of columns are not in Parquet files of others.
+        # Parquet files of other programs have no names and ids for column mapping.
         may_be = mapped == "none" and self.properties.get("delta.columnMapping.mode", mapped) == mapped
         self.begin(mapped=mapped, converted=converted if may_be else None, **switches)
 
@@ -118,8 +118,8 @@ class ModelledTable(RuleBasedStateMachine):
         compacts: bool = False,
         converted: Rows | None = None,
     ) -> None:
-        """Make the table, with deletion vectors, change data feed, row tracking, column mapping, partitions and auto compaction as told;
-        of Parquet files with these rows, where some are given."""
+        """Create the table with the drawn features: deletion vectors, change data feed, row tracking, column mapping, partitions and auto
+        compaction; by converting Parquet files with the rows `converted`, if there are any."""
         self.store = self.new_store()
         properties = {VECTORS: str(vectors).lower(), FEED: str(feed).lower(), "delta.checkpointInterval": "6"}
         properties["delta.checkpointPolicy"] = "v2" if partitioned != tracking else "classic"
@@ -142,7 +142,8 @@ class ModelledTable(RuleBasedStateMachine):
         self.done(converted or [], feed)
 
     def put_parquet(self, store: LogStore, rows: Rows) -> None:
-        """Put files of the rows as another program would: one of each folder ``p=…`` of a partitioned table, else one of every three."""
+        """Put Parquet files as another program would: one for each folder ``p=…`` of a partitioned table, else one for every three
+        rows."""
         if self.partitioned:
             parts = {
                 f"p={part or '__HIVE_DEFAULT_PARTITION__'}/": [row for row in rows if row[1] == part]
@@ -155,7 +156,7 @@ class ModelledTable(RuleBasedStateMachine):
             pq.write_table(table.drop_columns(["p"]) if self.partitioned else table, sink)
             store.put(f"{prefix}file.parquet", sink.getvalue())
 
-    # ---- laws
+    # ---- invariants
     @invariant()
     def the_newest_rows_are_those_of_the_model(self) -> None:
         newest = len(self.versions) - 1
@@ -167,54 +168,57 @@ class ModelledTable(RuleBasedStateMachine):
             self.looked_at = newest
             self.unchecked += 1
         if self.unchecked >= self.steps_of_a_check:
-            # What it found in order before, it does not read again; `teardown` does.
+            # The checker does not read again what it has verified before; `teardown` does.
             assert self.checker.violations() == []
             self.unchecked = 0
 
     def teardown(self) -> None:
-        """Hold the laws that concern all versions."""
+        """Check the invariants that concern all versions."""
         if not self.versions:
             return
         fresh = Table(self.store.url, store=self.store)
         assert fresh.check() == []
         for version, rows in enumerate(self.versions):
-            found = fresh.to_arrow(version=version, row_ids=self.tracking)
-            assert counted(rows_of(found)) == counted(rows), version
+            actual = fresh.to_arrow(version=version, row_ids=self.tracking)
+            assert counted(rows_of(actual)) == counted(rows), version
             if self.tracking:
-                assert len(set(found["_row_id"].to_pylist())) == len(rows), version
+                assert len(set(actual["_row_id"].to_pylist())) == len(rows), version
         for is_on, group in groupby(range(len(self.versions)), key=lambda version: self.feed_is_on[version]):
             if is_on:
                 self.check_feed(fresh, list(group))
 
     def check_feed(self, table: Table, versions: list[int]) -> None:
-        """Hold the law of the feed against a run of versions that all have one."""
+        """Check the feed's invariant for a run of versions that all have one."""
         changes = table.changes(versions[0], versions[-1])
-        told = changes.to_pylist()
+        feed_rows = changes.to_pylist()
         for version in versions:
             rows = Counter(self.versions[version - 1] if version else [])
-            for change in told:
+            for change in feed_rows:
                 if change["_commit_version"] == version:
                     rows[(change["k"], change["p"], change["v"])] += SIGNS[change["_change_type"]]
-            # A count below zero says that a row went which was not there.
+            # A count below zero means that a missing row was deleted.
             assert {row: count for row, count in rows.items() if count} == Counter(self.versions[version]), version
-        # Every part of the range is told as it is within the whole, so the law holds from any version to any other.
+        # The feed of a sub-range equals that part of the whole feed, so the invariant follows for any two versions.
         pairs = list(combinations_with_replacement(versions, 2))
         for first, last in pairs[:: max(1, len(pairs) // self.most_pairs)]:
             part = _unordered(table.changes(first, last).to_pylist())
-            assert part == _unordered([change for change in told if first <= change["_commit_version"] <= last]), (first, last)
+            assert part == _unordered([change for change in feed_rows if first <= change["_commit_version"] <= last]), (
+                first,
+                last,
+            )
 
     # ---- the model
     def session(self) -> Table:
-        """The table as a new session sees it."""
+        """Return the table as a new session sees it."""
         return Table(self.store.url, clock=self.clock, store=self.store, compactor=_compact)
 
     @property
     def rows(self) -> Rows:
-        """Those of the newest version."""
+        """The rows of the newest version."""
         return self.versions[-1]
 
     def done(self, rows: Rows, feed: bool | None = None) -> None:
-        """Note a version with its rows, and whether it has a feed where that changed; and the version that auto compaction made of it."""
+        """Record a version with its rows, whether that changed the feed, and the version that auto compaction made of it."""
         self.versions.append(list(rows))
         self.constrained_at.append(self.constrained)
         self.feed_is_on.append(self.feed_is_on[-1] if feed is None else feed)
@@ -223,7 +227,7 @@ class ModelledTable(RuleBasedStateMachine):
             self.done(rows)
 
     def done_if(self, version: int | None, rows: Rows) -> None:
-        """As `done`, where the operation made a version; else the rows must be the same as before."""
+        """Like `done` if the operation made a version; else the rows must be unchanged."""
         if version is None:
             assert counted(rows) == counted(self.rows)
         else:
@@ -231,15 +235,15 @@ class ModelledTable(RuleBasedStateMachine):
             self.done(rows)
 
     def written(self, version: int, rows: Rows) -> None:
-        """As `done`; a write that had nothing to do gives the version that was there, and leaves its rows."""
+        """Like `done`; a write without effect returns the current version, with the same rows."""
         self.done_if(None if version == len(self.versions) - 1 else version, rows)
 
     def keys(self) -> list[int]:
-        """The values of ``k``, each once."""
+        """Return the distinct values of ``k``."""
         return sorted({row[0] for row in self.rows if row[0] is not None})
 
     def prepare(self, stage: Callable[[Transaction], Operation | None], effect: Callable[[Rows], Rows]) -> None:
-        """Make something ready in a session of its own, and keep it in `stale` unless it is refused."""
+        """Stage a change in a session of its own, and keep it in `stale` unless it is refused."""
         table = self.session()
         transaction = table.begin()
         try:

@@ -1,7 +1,7 @@
-"""A table whose files are lists of rows in memory, and operations that stage what the real ones stage.
+"""A table whose files are lists of rows in memory, and operations that stage the same actions as the real ones.
 
-A row is (id, day, value). Operations are run on the rows that are live at some version, so that "winner, then loser" can be played
-by hand and held against what `rebase` lets through:
+A row is (id, day, value). Operations run on the live rows of a version, so that a race of a winner and a loser can be played step by step
+and compared with the result of `rebase`:
 
     files = Files()
     start = {add.path: add for add in files.add([(1, "mon", "x"), (2, "mon", "x")])}
@@ -73,14 +73,14 @@ METADATA = new_metadata(SCHEMA, CLOCK, partition_by=["day"], properties={"delta.
 
 @dataclass
 class Files:
-    """What is in storage: every data file and every vector that was ever written."""
+    """The content of storage: every data file and every vector ever written."""
 
     rows: dict[str, list[Row]] = field(default_factory=dict)
     vectors: dict[str, BitMap64] = field(default_factory=dict)
     numbers: Iterator[int] = field(default_factory=count)
 
     def add(self, rows: list[Row], *, data_change: bool = True) -> list[AddFile]:
-        """One file a day."""
+        """Add one file per day."""
         return [
             self._file(day, [r for r in rows if r[1] == day], data_change) for day in dict.fromkeys(day for _, day, _ in rows)
         ]
@@ -92,67 +92,67 @@ class Files:
         stats = {"numRecords": len(rows), "minValues": {"id": min(ids)}, "maxValues": {"id": max(ids)}, "nullCount": {"id": 0}}
         return AddFile(path, {"day": day}, 100, 1, data_change, json.dumps(stats))
 
-    def with_dead(self, add: AddFile, dead: BitMap64) -> list[Action]:
-        """What a change by vector stages: the tombstone, and the file with the vector unless all of its rows are dead."""
+    def with_dead(self, add: AddFile, deleted: BitMap64) -> list[Action]:
+        """Return the actions of a change by vector: the tombstone, and the file with the vector unless all of its rows are deleted."""
         removed = add.remove(1)
-        if len(dead) == len(self.rows[add.path]):
+        if len(deleted) == len(self.rows[add.path]):
             return [removed]
-        descriptor = DeletionVectorDescriptor("u", f"vector-{next(self.numbers)}", 10, len(dead), 1)
-        self.vectors[descriptor.unique_id] = dead
+        descriptor = DeletionVectorDescriptor("u", f"vector-{next(self.numbers)}", 10, len(deleted), 1)
+        self.vectors[descriptor.unique_id] = deleted
         return [removed, replace(add, deletion_vector=descriptor, data_change=True)]
 
     def dead(self, add: AddFile) -> BitMap64:
-        """The positions that a file's vector takes."""
+        """Return the positions that a file's vector deletes."""
         vector = add.deletion_vector
         if vector is None:
             return BitMap64()
         return decode(vector, lambda name: b"", "") if vector.storage_type == "i" else self.vectors[vector.unique_id]
 
     def matches(self, path: str, predicate: Predicate) -> BitMap64:
-        """The positions of a data file's rows for which a predicate is true, dead ones too."""
+        """Return the positions of a data file's rows for which a predicate is true, including deleted rows."""
         rows = self.rows[path]
         columns = zip(*rows, strict=True)
         table = pa.table({name: list(values) for name, values in zip(("id", "day", "value"), columns, strict=True)})
         return BitMap64(position for position, true in enumerate(evaluate(predicate, table).to_pylist()) if true)
 
     def alive(self, add: AddFile) -> list[tuple[int, Row]]:
-        """The living rows of a file, with their positions."""
-        dead = self.dead(add)
-        return [(position, row) for position, row in enumerate(self.rows[add.path]) if position not in dead]
+        """Return the live rows of a file, with their positions."""
+        deleted = self.dead(add)
+        return [(position, row) for position, row in enumerate(self.rows[add.path]) if position not in deleted]
 
     def table(self, live: Live) -> list[Row]:
-        """The rows of a version, sorted."""
+        """Return the rows of a version, sorted."""
         return sorted(row for add in live.values() for _, row in self.alive(add))
 
     def answer(self, asked: Questions, predicates: Iterable[Predicate]) -> Evidence:
-        """What `tahoe.txn.evidence.gather` reads from real files."""
+        """Return the evidence that `tahoe.txn.evidence.gather` reads from real files."""
         vectors = {vector.unique_id: self.vectors[vector.unique_id] for vector in asked.vectors}
         matches = {}
         for add in asked.files:
-            found = BitMap64()
+            positions = BitMap64()
             for predicate in predicates:
-                found |= self.matches(add.path, predicate)
-            matches[add.path] = found
+                positions |= self.matches(add.path, predicate)
+            matches[add.path] = positions
         return Evidence(vectors, matches)
 
 
 def applied(live: Live, actions: Iterable[Action]) -> Live:
-    """The live files after a commit; a commit that removes what is not live, or adds what is, is an error."""
-    found = dict(live)
+    """Return the live files after a commit; removing a file that is not live, or adding one that is, is an error."""
+    after = dict(live)
     actions = list(actions)
     for action in actions:
         if isinstance(action, RemoveFile):
-            assert found.pop(action.path).key == action.key, f"{action.path} is not live with that vector"
+            assert after.pop(action.path).key == action.key, f"{action.path} is not live with that vector"
     for action in actions:
         if isinstance(action, AddFile):
-            assert action.path not in found, f"{action.path} is live already"
-            found[action.path] = action
-    return found
+            assert action.path not in after, f"{action.path} is live already"
+            after[action.path] = action
+    return after
 
 
 @dataclass(frozen=True)
 class Change:
-    """What an operation does on one version: noted on the transaction by `note`, and staged."""
+    """An operation's effect on one version: recorded on the transaction by `note`, and staged."""
 
     note: Callable[[Transaction], None]
     actions: list[Action]
@@ -167,7 +167,7 @@ def insert(rows: list[Row]) -> OperationOn:
 
 
 def delete_partition(day: str) -> OperationOn:
-    """DELETE of a whole day: its files go unread."""
+    """DELETE of a whole day: its files are not read."""
 
     def run(files: Files, live: Live) -> Change:
         gone = [add for add in live.values() if add.partition_values["day"] == day]
@@ -182,7 +182,7 @@ def delete_partition(day: str) -> OperationOn:
 
 
 def delete(condition: str, *, vectors: bool) -> OperationOn:
-    """DELETE, by deletion vectors or by writing files anew."""
+    """DELETE, by deletion vectors or by rewriting files."""
     return _change(condition, lambda row: [], vectors=vectors)
 
 
@@ -192,12 +192,12 @@ def update(condition: str, value: str, *, vectors: bool) -> OperationOn:
 
 
 def move(condition: str, day: str, *, vectors: bool) -> OperationOn:
-    """UPDATE of the partition column: rows leave one partition for another."""
+    """UPDATE of the partition column: rows move from one partition to another."""
     return _change(condition, lambda row: [(row[0], day, row[2])], vectors=vectors)
 
 
 def upsert(ids: list[int], day: str, value: str, *, vectors: bool) -> OperationOn:
-    """MERGE on id and day: rows that are there get the value, others are inserted."""
+    """MERGE on id and day: existing rows get the value, others are inserted."""
     condition = f"day = '{day}' and id in ({', '.join(map(str, ids))})"
 
     def run(files: Files, live: Live) -> Change:
@@ -233,12 +233,12 @@ def copy_rows(condition: str, day: str) -> OperationOn:
 
     def run(files: Files, live: Live) -> Change:
         predicate = _parsed(condition)
-        found = [(add, _matching(files, add, predicate)) for add in live.values()]
-        rows = [(files.rows[add.path][p][0] + 1000, day, "copy") for add, positions in found for p in positions]
+        matches = [(add, _matching(files, add, predicate)) for add in live.values()]
+        rows = [(files.rows[add.path][p][0] + 1000, day, "copy") for add, positions in matches for p in positions]
 
         def note(transaction: Transaction) -> None:
             transaction.read(predicate)
-            for add, positions in found:
+            for add, positions in matches:
                 transaction.read_rows(add.key, positions)
 
         return Change(note, list(files.add(rows)))
@@ -254,10 +254,10 @@ def raced(
     with_evidence: bool = True,
     isolation: str = SERIALIZABLE,
 ) -> tuple[list[object], Live]:
-    """All operations begin on `start` and commit in order, each past those before it that did.
+    """Run operations that all begin on `start` and commit in order, each past the earlier ones that succeeded.
 
     Returns:
-        Per operation None or the conflict, or a text where there was nothing to commit; the live files at the end.
+        For each operation None or the conflict, or a text if there was nothing to commit; and the live files at the end.
     """
     snapshot = _snapshot(start)
     outcomes: list[object] = []
@@ -287,7 +287,7 @@ def raced(
 
 
 def in_order(files: Files, start: Live, operations: list[OperationOn]) -> list[Row]:
-    """The rows after the operations were run one after the other, each on what the ones before it left."""
+    """Return the rows after running the operations one after the other, each on the result of the previous ones."""
     live = start
     for operation in operations:
         live = applied(live, operation(files, live).actions)
@@ -295,7 +295,7 @@ def in_order(files: Files, start: Live, operations: list[OperationOn]) -> list[R
 
 
 def _change(condition: str, become: Callable[[Row], list[Row]], *, vectors: bool) -> OperationOn:
-    """Rows for which the condition is true become others: by vectors, or by writing their files anew."""
+    """Replace rows for which the condition is true: by vectors, or by rewriting their files."""
     predicate = _parsed(condition)
 
     def run(files: Files, live: Live) -> Change:
@@ -306,8 +306,8 @@ def _change(condition: str, become: Callable[[Row], list[Row]], *, vectors: bool
             if vectors:
                 actions += files.with_dead(add, files.dead(add) | rows)
             else:
-                kept = [row for position, row in files.alive(add) if position not in rows]
-                actions += [add.remove(1), *files.add(kept)]
+                remaining = [row for position, row in files.alive(add) if position not in rows]
+                actions += [add.remove(1), *files.add(remaining)]
 
         def note(transaction: Transaction) -> None:
             transaction.read(predicate)

@@ -1,11 +1,12 @@
-"""Random small histories of tables, made by the core API: what any reader of any version is held against.
+"""Random small histories of tables, made with the core API, as input for comparing readers of any version.
 
     history = History(folder, seed, FORMS["puffin"])          # creates the table
-    for step in history.steps(8):                # each makes one commit or more; `step` says what was done
+    for step in history.steps(8):                # each makes one or more commits; `step` describes it
         …history.table…, history.table.version()
 
 The same seed gives the same table, down to its rows. Steps append, delete, update, merge, overwrite, restore, purge vectors, write
-checkpoints, and add, rename and drop columns; types are nested, values and partition values odd. Nothing here knows about readers.
+checkpoints, and add, rename and drop columns; types are nested, and values and partition values unusual. The module is independent of
+readers.
 """
 
 from __future__ import annotations
@@ -41,7 +42,7 @@ FORMS: dict[str, dict[str, str]] = {
     "format 2, rewriting": {**V2, **_REWRITING},
     "format 3, rewriting": {**V3, **_REWRITING},
 }
-"""How a table's rows may be shown to Iceberg's readers: properties by what they mean."""
+"""Property sets that show a table to Iceberg readers, by name."""
 
 _PLACE = pa.struct([("x", pa.int32()), ("deep", pa.struct([("day", pa.date32())]))])
 _COLUMNS = {
@@ -72,13 +73,13 @@ _PARTITIONS: list[tuple[pa.DataType, list[Any]]] = [
 
 
 class History:
-    """One table and what happens to it.
+    """One table and its history.
 
     Args:
-        folder: where the table is made, below.
-        seed: of everything.
-        properties: of the table; see `FORMS` for those that show it to readers of Iceberg. Row tracking is as the seed says where they
-            do not; names of columns are odd, so that the table has column mapping.
+        folder: the parent folder of the table.
+        seed: determines everything.
+        properties: the table's properties; see `FORMS` for those that show it to Iceberg readers. If they do not set row tracking, the
+            seed does; column names are unusual, so that the table has column mapping.
     """
 
     def __init__(self, folder: Path, seed: int, properties: Mapping[str, str]) -> None:
@@ -89,20 +90,20 @@ class History:
         self.added = 0
         self.next_id = 0
         self.done: list[str] = []
-        given = {"delta.enableRowTracking": "true"} if self.random.random() < 0.3 else {}
+        drawn = {"delta.enableRowTracking": "true"} if self.random.random() < 0.3 else {}
         self.table = Table.create(
             folder / f"history-{seed}",
             pa.schema([*columns, ("part 1/ü", self.part_type)]),
             partition_by=["part 1/ü"] if is_partitioned else [],
-            properties={"delta.columnMapping.mode": "name", **given, **properties},
+            properties={"delta.columnMapping.mode": "name", **drawn, **properties},
         )
 
     def __repr__(self) -> str:
-        """What was done so far, for the message of a test that fails."""
+        """Describe the steps so far, for the message of a failing test."""
         return f"{self.table.url}: " + "; ".join(self.done)
 
     def steps(self, count: int) -> Iterator[str]:
-        """Do so many things, one after the other."""
+        """Carry out `count` steps, one after the other."""
         acts: list[tuple[int, Callable[[], str]]] = [
             (5, self.append),
             (6, self.delete),
@@ -125,7 +126,7 @@ class History:
             yield self.done[-1]
 
     def rows(self, count: int, first: int | None = None) -> pa.Table:
-        """New rows of the table's schema of today; ids go on, or begin anew at `first`."""
+        """Return new rows of the current schema; ids continue, or restart at `first`."""
         first = self.next_id if first is None else first
         self.next_id = max(self.next_id, first + count)
         schema = self.table.to_arrow().schema
@@ -135,7 +136,7 @@ class History:
         )
 
     def append(self) -> str:
-        """Add up to 40 rows, in one file or several."""
+        """Append up to 40 rows, in one or several files."""
         count = self.random.randint(1, 40)
         self.table.append(self.rows(count), max_rows_per_file=self.random.choice([None, 3, 10]))
         return f"append {count}"
@@ -153,17 +154,17 @@ class History:
         return f"update {where}"
 
     def merge(self) -> str:
-        """MERGE rows that are partly there: delete, update and insert."""
+        """MERGE rows that partly exist: delete, update and insert."""
         first = self.random.randint(0, max(self.next_id, 1))
         source = self.rows(self.random.randint(1, 15), first)
         merge = self.table.merge(source, "target.id = source.id")
         merge = merge.when_matched_delete("source.id % 3 = 0").when_matched_update_all()
-        # Ids that are there twice, after an update, would be matched by one row of the source each: that is allowed.
+        # Ids that occur twice after an update are matched by one source row each, which is allowed.
         merge.when_not_matched_insert_all().execute()
         return f"merge {source.num_rows} from {first}"
 
     def overwrite(self) -> str:
-        """Overwrite all rows, or those of a condition."""
+        """Overwrite all rows, or those that satisfy a condition."""
         if self.random.random() < 0.5:
             self.table.overwrite(self.rows(5))
             return "overwrite"
@@ -171,17 +172,17 @@ class History:
         return "overwrite id >= 10000"
 
     def restore(self) -> str:
-        """Bring an older version back."""
+        """Restore an older version."""
         version = self.random.randint(0, self.table.version())
         return f"restore {version}" if restore(self.table, version) else "restore nothing"
 
     def purge(self) -> str:
-        """Write files with vectors anew."""
+        """Rewrite files with deletion vectors."""
         self.table.purge()
         return "purge"
 
     def optimize(self) -> str:
-        """Write small files anew as one, or cluster all of them."""
+        """Compact small files into one, or cluster all files."""
         columns = self.random.choice([[], [], ["id"]])
         done = self.table.optimize(zorder_by=columns, target_file_size=self.random.choice([None, 4000]))
         return f"optimize {columns}" if done.version is not None else "optimize nothing"
@@ -192,7 +193,7 @@ class History:
         return "checkpoint"
 
     def add_column(self) -> str:
-        """Append rows with a further column."""
+        """Append rows with an additional column."""
         self.added += 1
         name = f"extra {self.added}"
         rows = self.rows(3)
@@ -210,7 +211,7 @@ class History:
         return self._alter("DROP COLUMNS", lambda column, columns: [c for c in columns if c is not column])
 
     def _alter(self, name: str, change: Callable[[Any, list[Any]], list[Any]]) -> str:
-        """Change one column that neither partitions the table nor is named by conditions."""
+        """Change one column that is neither a partition column nor used by conditions."""
         snapshot = self.table.snapshot()
         free = [column for column in snapshot.schema if column.name not in ("id", "part 1/ü")]
         if not free:
@@ -242,7 +243,7 @@ class History:
         if name == "id":
             return i
         has_structs = pa.types.is_list(data_type) and pa.types.is_struct(data_type.value_type)
-        if draw() < 0.15 and not has_structs:  # PyIceberg 0.12 shows a list of structs that is null as one that is empty
+        if draw() < 0.15 and not has_structs:  # PyIceberg 0.12 reads a null list of structs as an empty one
             return None
         if pa.types.is_string(data_type):
             return self.random.choice([*_TEXTS, f"n{i}" * 20])
@@ -271,16 +272,16 @@ class History:
 
 
 def restore(table: Table, version: int) -> bool:
-    """Bring the files of an old version back, as RESTORE does: removes and adds, rows that vectors had deleted included; False where
-    the schema is another one now, or nothing would change."""
+    """Restore the files of an old version, as RESTORE does, including rows that vectors had deleted; return False if the schema has
+    changed since, or nothing would change."""
     now, old = table.snapshot(), table.snapshot(version)
     if now.metadata.schema_string != old.metadata.schema_string or now.version == version:
         return False
     transaction = table.begin()
     transaction.read_whole_table()
-    there, wanted = ({add.key: add for add in add_files(one.files())} for one in (now, old))
-    removes = [add.remove(table.clock.now_ms()) for key, add in there.items() if key not in wanted]
-    adds = [replace(add, data_change=True) for key, add in wanted.items() if key not in there]
+    current, target = ({add.key: add for add in add_files(snapshot.files())} for snapshot in (now, old))
+    removes = [add.remove(table.clock.now_ms()) for key, add in current.items() if key not in target]
+    adds = [replace(add, data_change=True) for key, add in target.items() if key not in current]
     if not removes and not adds:
         return False
     transaction.read_files(remove.key for remove in removes)

@@ -1,11 +1,11 @@
-"""What a table's rows are to SQL, in plain Python: rows as tuples, conditions and assignments as pairs of text and function.
+"""SQL's semantics for a table's rows, in plain Python: rows as tuples, conditions and assignments as pairs of text and function.
 
     even = Condition("k % 2 = 0", lambda row, _: None if row[0] is None else row[0] % 2 == 0)
     table.delete(even.text)
     assert counted(rows_of(table.to_arrow())) == counted(stay(rows, even))
 
-Nothing here looks at how Tahoe does it. `tahoe.testing.row_strategies` draws conditions, assignments and merges with Hypothesis;
-`tahoe.testing.table_machine` runs whole histories against this model.
+The module is independent of Tahoe's implementation. `tahoe.testing.row_strategies` draws conditions, assignments and merges with
+Hypothesis; `tahoe.testing.table_machine` compares whole histories with this model.
 """
 
 from __future__ import annotations
@@ -49,9 +49,9 @@ Row = tuple[Any, Any, Any]
 Rows = list[Row]
 
 SCHEMA = pa.schema([("k", pa.int64()), ("p", pa.string()), ("v", pa.int64())])
-"""Of every table of the model."""
+"""The schema of every table of the model."""
 NOTHING: Row = (None, None, None)
-"""Stands for the row of the other side where there is none."""
+"""Represents the missing row of the other side."""
 
 
 @dataclass(frozen=True)
@@ -59,8 +59,8 @@ class Condition:
     """A condition in SQL, and as a function.
 
     Args:
-        text: SQL over the columns of `SCHEMA`; in a MERGE they stand behind ``target.`` and ``source.``.
-        holds: of a row of the target and a row of the source (`NOTHING` where there is none): True, False, or None for NULL.
+        text: SQL over the columns of `SCHEMA`; in a MERGE they are qualified by ``target.`` and ``source.``.
+        holds: evaluates the condition for a target row and a source row (`NOTHING` if missing): True, False, or None for NULL.
     """
 
     text: str
@@ -75,8 +75,8 @@ class Assignment:
     """New values of a row in SQL, and as a function.
 
     Args:
-        texts: SQL by column; None for all columns as the source has them.
-        apply: the row that comes of a row of the target and a row of the source.
+        texts: SQL by column; None to take all columns from the source.
+        apply: returns the new row for a target row and a source row.
     """
 
     texts: dict[str, str] | None
@@ -93,8 +93,8 @@ class Clause:
     Args:
         kind: ``matched``, ``not matched`` or ``by source`` (rows of the target that no row of the source matches).
         action: ``update``, ``delete`` or ``insert``.
-        condition: for which rows; None for all.
-        assignment: the new values; None where the action is ``delete``.
+        condition: restricts the rows; None for all rows.
+        assignment: the new values; None for ``delete``.
     """
 
     kind: str
@@ -105,7 +105,7 @@ class Clause:
 
 @dataclass(frozen=True)
 class Merge:
-    """A MERGE: when rows match, and what is then done, the first clause that applies alone."""
+    """A MERGE: its match condition and its clauses, of which only the first that applies is carried out."""
 
     on: Condition
     clauses: tuple[Clause, ...]
@@ -116,31 +116,31 @@ class TwiceMatched(Exception):
 
 
 def arrow(rows: Sequence[Row]) -> pa.Table:
-    """Rows as an Arrow table of `SCHEMA`."""
+    """Return rows as an Arrow table of `SCHEMA`."""
     return pa.table({name: [row[i] for row in rows] for i, name in enumerate(SCHEMA.names)}, schema=SCHEMA)
 
 
 def rows_of(table: pa.Table) -> Rows:
-    """The rows of an Arrow table that has the columns of `SCHEMA`, and perhaps others."""
+    """Return the rows of an Arrow table that has the columns of `SCHEMA`, and perhaps others."""
     return list(zip(*(table.column(name).to_pylist() for name in SCHEMA.names), strict=True))
 
 
 def counted(rows: Sequence[Row]) -> Counter[Row]:
-    """Rows as a multiset: a table has no order."""
+    """Return rows as a multiset: a table has no order."""
     return Counter(rows)
 
 
 def merged(target: Rows, source: Sequence[Row], merge: Merge) -> tuple[Rows, tuple[int, int, int]]:
-    """The rows after a MERGE, by nested loops, and how many were updated, deleted and inserted.
+    """Return the rows after a MERGE, by nested loops, and the numbers of updated, deleted and inserted rows.
 
     Raises:
-        TwiceMatched: where SQL refuses the MERGE.
+        TwiceMatched: SQL refuses the MERGE.
     """
     result: Rows = []
     updated = deleted = inserted = 0
     matched_sources: set[int] = set()
     for row in target:
-        pairs = [number for number, other in enumerate(source) if merge.on.holds(row, other)]
+        pairs = [number for number, source_row in enumerate(source) if merge.on.holds(row, source_row)]
         matched_sources.update(pairs)
         if pairs:
             acting = [(c, source[n]) for n in pairs if (c := _first(merge, "matched", row, source[n])) is not None]
@@ -160,33 +160,33 @@ def merged(target: Rows, source: Sequence[Row], merge: Merge) -> tuple[Rows, tup
             assert chosen[0].assignment is not None
             updated += 1
             result.append(chosen[0].assignment.apply(row, chosen[1]))
-    for number, other in enumerate(source):
-        clause = None if number in matched_sources else _first(merge, "not matched", NOTHING, other)
+    for number, source_row in enumerate(source):
+        clause = None if number in matched_sources else _first(merge, "not matched", NOTHING, source_row)
         if clause is not None:
             assert clause.assignment is not None
             inserted += 1
-            result.append(clause.assignment.apply(NOTHING, other))
+            result.append(clause.assignment.apply(NOTHING, source_row))
     return result, (updated, deleted, inserted)
 
 
-def _first(merge: Merge, kind: str, row: Row, other: Row) -> Clause | None:
+def _first(merge: Merge, kind: str, row: Row, source_row: Row) -> Clause | None:
     return next(
-        (c for c in merge.clauses if c.kind == kind and (c.condition is None or c.condition.holds(row, other) is True)), None
+        (c for c in merge.clauses if c.kind == kind and (c.condition is None or c.condition.holds(row, source_row) is True)), None
     )
 
 
 def stay(rows: Rows, condition: Condition | None) -> Rows:
-    """The rows after a DELETE; without a condition none."""
+    """Return the rows after a DELETE; none are left without a condition."""
     return [] if condition is None else [row for row in rows if not condition.holds(row, NOTHING)]
 
 
 def changed(rows: Rows, condition: Condition | None, assignment: Assignment) -> Rows:
-    """The rows after an UPDATE; without a condition all are changed."""
+    """Return the rows after an UPDATE; all are changed without a condition."""
     return [assignment.apply(row, NOTHING) if condition is None or condition.holds(row, NOTHING) else row for row in rows]
 
 
 def merge_builder(table: Table, source: Sequence[Row], merge: Merge) -> MergeBuilder:
-    """The same MERGE as Tahoe is asked for it: call `execute` on it."""
+    """Return the same MERGE as a builder of Tahoe's: call `execute` on it."""
     builder = table.merge(arrow(source), merge.on.text)
     for clause in merge.clauses:
         condition = None if clause.condition is None else clause.condition.text
@@ -213,7 +213,7 @@ def merge_builder(table: Table, source: Sequence[Row], merge: Merge) -> MergeBui
     return builder
 
 
-# ---- SQL's logic of three values
+# ---- SQL's three-valued logic
 
 
 def less(left: int | None, right: int | None) -> bool | None:

@@ -1,6 +1,6 @@
-"""Hypothesis strategies for rows, and for what is done to them: see `tahoe.testing.row_model`.
+"""Hypothesis strategies for rows, conditions, assignments and merges: see `tahoe.testing.row_model`.
 
-Values are few and near one another, so that conditions meet rows and rows of a source match.
+Values are few and close together, so that conditions match rows and source rows match target rows.
 """
 
 from __future__ import annotations
@@ -23,21 +23,21 @@ _PARTS = st.sampled_from(["a", "b", "c"])
 
 @cache
 def some_rows(least: int = 0, most: int = 8) -> st.SearchStrategy[Rows]:
-    """Between `least` and `most` rows; each value may be None."""
+    """Draw between `least` and `most` rows; each value may be None."""
     row = st.tuples(st.none() | _KEYS, st.none() | _PARTS, st.none() | st.integers(-3, 20))
     return st.lists(row, min_size=least, max_size=most)
 
 
 def rows_of_keys(keys: st.SearchStrategy[int]) -> st.SearchStrategy[Rows]:
-    """A few rows with keys of the strategy, each once, and others."""
+    """Draw rows with distinct keys of the strategy, and a few others."""
     named = st.lists(
         st.tuples(keys, st.none() | _PARTS, st.integers(-3, 14)), min_size=1, max_size=2, unique_by=lambda row: row[0]
     )
-    return st.builds(lambda these, others: [*these, *others], named, some_rows(0, 2))
+    return st.builds(lambda these, further: [*these, *further], named, some_rows(0, 2))
 
 
 def _leaf(kind: str, c: int, part: str, q: str) -> Condition:
-    """One comparison; `q` stands before the names of columns."""
+    """Return a comparison; `q` qualifies the names of columns."""
     leaves: dict[str, Condition] = {
         "key": Condition(f"{q}k = {c}", lambda t, s: equal(t[0], c)),
         "keys": Condition(f"{q}k in ({c}, {c + 3}, 5)", lambda t, s: None if t[0] is None else t[0] in (c, c + 3, 5)),
@@ -61,7 +61,7 @@ _LEAVES = ("key", "keys", "below", "even", "part", "no part", "no value", "value
 
 @cache
 def conditions(qualifier: str = "") -> st.SearchStrategy[Condition]:
-    """Conditions over the target's columns."""
+    """Draw conditions over the target's columns."""
     leaf = st.builds(_leaf, st.sampled_from(_LEAVES), _KEYS, _PARTS, st.just(qualifier))
     return st.recursive(
         leaf,
@@ -75,15 +75,15 @@ def conditions(qualifier: str = "") -> st.SearchStrategy[Condition]:
 
 
 def with_keys(keys: st.SearchStrategy[int]) -> st.SearchStrategy[Condition]:
-    """Conditions that hold for rows with one or two keys of the strategy, or for some of these rows."""
-    one = st.builds(lambda a: Condition(f"k = {a}", lambda t, s: equal(t[0], a)), keys)
+    """Draw conditions that are true for rows with one or two keys of the strategy, or for some of these rows."""
+    single_key = st.builds(lambda a: Condition(f"k = {a}", lambda t, s: equal(t[0], a)), keys)
     two = st.builds(lambda a, b: Condition(f"k in ({a}, {b})", lambda t, s: None if t[0] is None else t[0] in (a, b)), keys, keys)
-    return one | two | st.builds(_both, one | two, conditions())
+    return single_key | two | st.builds(_both, single_key | two, conditions())
 
 
 @cache
 def assignments(q: str = "") -> st.SearchStrategy[Assignment]:
-    """New values over the target's own columns."""
+    """Draw new values over the target's own columns."""
     return st.sampled_from(
         [
             Assignment({"v": f"coalesce({q}v, 0) + 1"}, lambda t, s: (t[0], t[1], (t[2] or 0) + 1)),
@@ -111,12 +111,12 @@ _NEW = Assignment({"k": "source.k", "v": "source.v - 1"}, lambda t, s: (s[0], No
 
 
 ONLY_NEW = Merge(_ON, (Clause("not matched", "insert", None, _ALL),))
-"""It reads the rows that match and changes none."""
+"""A MERGE that reads the matching rows and changes none."""
 
 
 @cache
 def merges() -> st.SearchStrategy[Merge]:
-    """Any number of clauses of each kind; only the last of a kind may be without a condition."""
+    """Draw merges with any number of clauses of each kind; only the last of a kind may lack a condition."""
     target = conditions("target.")
     maybe_target = st.none() | target
     deletes = st.sampled_from([_SOURCE_VALUE]) | target

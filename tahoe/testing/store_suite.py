@@ -1,6 +1,6 @@
-"""The contract of `tahoe.store.log_store.LogStore` as tests: a store is one that passes them.
+"""The contract of `tahoe.store.log_store.LogStore` as tests.
 
-Subclass `LogStoreContract` in a test module and give a fixture `store` that makes an empty store::
+Subclass `LogStoreContract` in a test module and define a fixture `store` that returns an empty store::
 
     class TestMyStore(LogStoreContract):
         @pytest.fixture
@@ -46,11 +46,11 @@ SPECIAL_NAMES = [
 
 
 class LogStoreContract:
-    """What every store has to do. `store` is an empty store, new for each test."""
+    """The requirements on every store. `store` is an empty store, new for each test."""
 
     @pytest.fixture
     def store(self) -> LogStore:
-        """An empty store, new for each test; whoever tests a store defines it."""
+        """An empty store, new for each test; the subclass defines it."""
         raise TypeError(f"{type(self).__name__} must define a fixture 'store'")
 
     # -- reading and writing -------------------------------------------------------------------------------------------------
@@ -87,7 +87,7 @@ class LogStoreContract:
         with pytest.raises(NotFound):
             store.get_many(["a", "missing", "a"])
 
-    def test_head_tells_name_size_and_time_or_none(self, store: LogStore) -> None:
+    def test_head_returns_name_size_and_time_or_none(self, store: LogStore) -> None:
         store.put("folder/object", b"12345")
         entry = store.head("folder/object")
         assert entry is not None
@@ -179,13 +179,13 @@ class LogStoreContract:
         for name in names:
             store.put(name, name.encode())
         assert {entry.name for entry in store.walk()} == names
-        found = {entry.name: entry.size for entry in store.walk("b")}
-        assert found == {"b/c": 3, "b/d/e": 5, "b/d/f/g": 7}
+        sizes = {entry.name: entry.size for entry in store.walk("b")}
+        assert sizes == {"b/c": 3, "b/d/e": 5, "b/d/f/g": 7}
 
     # -- files for Arrow -----------------------------------------------------------------------------------------------------
 
     def test_an_input_file_can_be_read_from_any_place(self, store: LogStore) -> None:
-        data = bytes(range(256)) * 2000  # larger than what a store may have read ahead
+        data = bytes(range(256)) * 2000  # larger than a store's read-ahead
         store.put("object", data)
         with store.open_input("object") as file:
             assert file.size() == len(data)
@@ -223,7 +223,7 @@ class LogStoreContract:
     # -- put if absent -------------------------------------------------------------------------------------------------------
 
     def test_an_output_is_there_whole_when_it_ends_and_not_before(self, store: LogStore) -> None:
-        """What was there stays until then."""
+        """Until then, the previous content stays."""
         store.put("folder/name", b"old")
         with store.open_output("folder/name") as file:
             for number in range(100):
@@ -235,7 +235,7 @@ class LogStoreContract:
         assert store.get("new/name") == b""
 
     def test_an_output_that_ends_with_an_error_leaves_nothing(self, store: LogStore) -> None:
-        """The error is the writer's own, and what was there stays."""
+        """The writer's own error is raised, and the previous content stays."""
 
         def fail(name: str) -> None:
             with store.open_output(name) as file:
@@ -281,7 +281,7 @@ class LogStoreContract:
         assert _file_names(store.list_from(LOG)) == [name.removeprefix(f"{LOG}/") for name in names]
 
     def test_readers_see_an_object_whole_or_not_at_all(self, store: LogStore) -> None:
-        """While objects are created and replaced, whoever reads or lists gets one of the contents that were written."""
+        """While objects are created and replaced, readers and listings see one of the written contents."""
         size = 200_000
         contents = {letter * size for letter in (b"a", b"b", b"c")}
         seen: list[tuple[str, bytes | int]] = []
@@ -307,9 +307,9 @@ class LogStoreContract:
         assert {content for _, content in seen if isinstance(content, int)} <= {size}
         assert {name for name, _ in seen} <= {f"new/{round_}" for round_ in range(6)} | {"replaced"}
 
-    # -- telling ---------------------------------------------------------------------------------------------------------------
+    # -- properties ------------------------------------------------------------------------------------------------------------
 
-    def test_the_store_tells_its_url_without_a_trailing_slash(self, store: LogStore) -> None:
+    def test_the_store_has_its_url_without_a_trailing_slash(self, store: LogStore) -> None:
         assert "://" in store.url
         assert not store.url.endswith("/")
         assert store.url in repr(store)
@@ -320,7 +320,7 @@ def _file_names(entries: list[Entry]) -> list[str]:
 
 
 def _in_threads(tasks: list[Callable[[], None]]) -> None:
-    """Run all at once; the first error of any is raised here."""
+    """Run all tasks at once; raise the first error."""
     errors: list[BaseException] = []
 
     def run(task: Callable[[], None]) -> None:

@@ -1,4 +1,4 @@
-"""What holds of any Delta table, whoever wrote it and whatever it holds: each law as a function that raises `AssertionError`.
+"""Invariants of any Delta table, by any writer: each law is a function that raises `AssertionError`.
 
     from tahoe.testing.table_laws import assert_laws
 
@@ -6,7 +6,7 @@
         run_my_pipeline(tmp_path)
         assert_laws(Table(tmp_path))
 
-Rows are compared in Python, version by version: this is for the tables of tests, not for large ones. Needs nothing beside Tahoe.
+Rows are compared in Python, version by version: this is for test tables, not for large ones. Needs only Tahoe.
 """
 
 from __future__ import annotations
@@ -40,23 +40,23 @@ __all__ = [
 ]
 
 SIGNS = {"insert": 1, "update_postimage": 1, "delete": -1, "update_preimage": -1}
-"""What a row of the change data feed, by its ``_change_type``, does to the number of such rows."""
+"""How a row of the change data feed, by its ``_change_type``, changes the number of such rows."""
 
 
 def assert_laws(
     table: Table, *, versions: Sequence[int] | None = None, conditions: Sequence[str] | None = None, deep: bool = True
 ) -> None:
-    """Hold every law of this module against a table.
+    """Check a table against every law of this module.
 
     Args:
         table: it is only read.
-        versions: to read rows of; None for all that the log leads to. Name those whose data files are there still, where files of
-            older versions were deleted.
-        conditions: to part the newest rows by; None for those of `conditions_on`.
+        versions: versions whose rows to read; None for all in the log. If files of older versions were deleted, list the versions whose
+            data files still exist.
+        conditions: conditions for splitting the newest rows; None for those of `conditions_on`.
         deep: let `Table.check` read data files too.
 
     Raises:
-        AssertionError: the first law that does not hold, with versions and rows.
+        AssertionError: the first broken law, with versions and rows.
         TahoeError: a version cannot be read at all.
     """
     assert_nothing_is_wrong(table, deep=deep)
@@ -68,39 +68,39 @@ def assert_laws(
 
 
 def assert_nothing_is_wrong(table: Table, *, deep: bool = True) -> None:
-    """`Table.check` finds nothing: log, checkpoints, checksums, files, vectors, and with `deep` what data files hold."""
+    """Check that `Table.check` finds no error in log, checkpoints, checksums, files and vectors, and with `deep` in data files."""
     violations = table.check(deep=deep)
     assert not violations, f"{table.url}: " + "; ".join(map(str, violations))
 
 
 def assert_files_hold_as_many_rows_as_they_say(table: Table, versions: Iterable[int]) -> None:
-    """A version has as many rows as its files' statistics count, less those that deletion vectors take."""
+    """Check that a version has as many rows as its files' statistics count, minus those that deletion vectors delete."""
     for version in versions:
-        told = [_living(add) for add in add_files(table.snapshot(version).files())]
-        counts = [count for count in told if count is not None]
+        row_counts = [_living(add) for add in add_files(table.snapshot(version).files())]
+        counts = [count for count in row_counts if count is not None]
         rows = table.to_arrow(version=version).num_rows
-        assert len(counts) < len(told) or rows == sum(counts), (
+        assert len(counts) < len(row_counts) or rows == sum(counts), (
             f"{table.url}, version {version}: {rows} rows are read, the log counts {sum(counts)}"
         )
 
 
 def assert_feed_leads_from_version_to_version(table: Table, versions: Iterable[int]) -> None:
-    """The rows of a version, less those that the change data feed takes and with those it brings, are the rows of the next.
+    """Check that the rows of a version, changed by the change data feed, are the rows of the next version.
 
-    Held from each of the versions to the one after it, where that one has a feed and the same columns.
+    Checked from each of the versions to the next, if that one has a feed and the same columns.
     """
     before: tuple[Snapshot, Counter[str]] | None = None
     for version in versions:
         snapshot = table.snapshot(version)
         rows = counted_rows(table.to_arrow(version=version))
         if before is not None and before[0].version == version - 1 and _has_feed_from(before[0], snapshot):
-            told = after_changes(before[1], table.changes(version, version))
-            assert told == rows, f"{table.url}, version {version}: the feed leads to {_difference(told, rows)}"
+            expected = after_changes(before[1], table.changes(version, version))
+            assert expected == rows, f"{table.url}, version {version}: the feed leads to {_difference(expected, rows)}"
         before = snapshot, rows
 
 
 def assert_row_ids_are_unique(table: Table, versions: Iterable[int]) -> None:
-    """No two rows of a version have one row id, and each has one, where the table tracks rows."""
+    """Check that every row of a version has a unique row id, if the table tracks rows."""
     for version in versions:
         if has_row_tracking(table.snapshot(version).config):
             ids = table.to_arrow(version=version, row_ids=True)["_row_id"].to_pylist()
@@ -109,26 +109,26 @@ def assert_row_ids_are_unique(table: Table, versions: Iterable[int]) -> None:
 
 
 def assert_filters_part_the_rows(table: Table, conditions: Iterable[str]) -> None:
-    """A condition is true, false or NULL for each row: what the three filters read is together what is read without one.
+    """Check that the rows for which a condition is true, false and NULL are together all rows.
 
-    A file that was skipped and should not have been is missed by none of the three.
+    A file that was skipped wrongly is missing in all three.
 
     Args:
         table: its newest version is read.
-        conditions: in SQL; whatever `Table.to_arrow` takes as a filter.
+        conditions: SQL conditions, as `Table.to_arrow` takes them as a filter.
     """
     version = table.version()
     rows = counted_rows(table.to_arrow(version=version))
     for condition in conditions:
         parts = (condition, f"not ({condition})", f"({condition}) is null")
-        found: Counter[str] = Counter()
+        combined: Counter[str] = Counter()
         for part in parts:
-            found += counted_rows(table.to_arrow(version=version, filter=part))
-        assert found == rows, f"{table.url}, version {version}: filtered by {condition}: {_difference(found, rows)}"
+            combined += counted_rows(table.to_arrow(version=version, filter=part))
+        assert combined == rows, f"{table.url}, version {version}: filtered by {condition}: {_difference(combined, rows)}"
 
 
 def conditions_on(table: Table) -> list[str]:
-    """Conditions on the columns of a table: for each of a plain type, whether it is NULL; for numbers and texts, a value from its middle."""
+    """Return conditions on a table's columns of plain types: whether each is NULL; for numbers and texts also a value from the middle."""
     rows = table.to_arrow()
     conditions = []
     for column in table.schema():
@@ -144,31 +144,31 @@ def conditions_on(table: Table) -> list[str]:
 
 
 def versions_of(table: Table) -> list[int]:
-    """The versions that the log leads to, oldest first: those from version 0, or from the oldest checkpoint, on."""
+    """Return the readable versions of the log, oldest first: those from version 0, or from the oldest checkpoint, on."""
     versions = sorted(commit["version"] for commit in table.history())
     for position, version in enumerate(versions):
         try:
             table.snapshot(version)
         except NotFound:
-            continue  # its commit is there, but neither version 0 nor a checkpoint before it
+            continue  # it has a commit, but there is neither version 0 nor an earlier checkpoint
         return versions[position:]
     return []
 
 
 def counted_rows(rows: pa.Table) -> Counter[str]:
-    """Rows as a multiset, each as the text of its values: so may be counted what cannot be hashed, and NaN equals itself."""
+    """Return rows as a multiset of the texts of their values: this also counts unhashable values, and NaN equals itself."""
     return Counter(repr(tuple(row.values())) for row in rows.to_pylist())
 
 
 def after_changes(before: Mapping[str, int], changes: pa.Table) -> Counter[str]:
-    """The rows after what a change data feed tells.
+    """Return the rows after applying a change data feed.
 
     Args:
-        before: the rows before it, as `counted_rows` gives them.
-        changes: of `Table.changes`.
+        before: the rows before it, from `counted_rows`.
+        changes: from `Table.changes`.
 
     Returns:
-        The rows, without those whose count is zero. A count below zero: a row was taken that was not there.
+        The rows, without those whose count is zero. A count below zero means that a missing row was deleted.
     """
     rows: Counter[str] = Counter(before)
     for change in changes.to_pylist():
@@ -179,8 +179,8 @@ def after_changes(before: Mapping[str, int], changes: pa.Table) -> Counter[str]:
 
 
 def _living(add: AddFile) -> int | None:
-    dead = add.deletion_vector.cardinality if add.deletion_vector else 0
-    return None if add.num_records is None else add.num_records - dead
+    deleted = add.deletion_vector.cardinality if add.deletion_vector else 0
+    return None if add.num_records is None else add.num_records - deleted
 
 
 def _has_feed_from(before: Snapshot, snapshot: Snapshot) -> bool:
@@ -188,10 +188,10 @@ def _has_feed_from(before: Snapshot, snapshot: Snapshot) -> bool:
     return same and before.partition_columns == snapshot.partition_columns and snapshot.config.properties.enable_change_data_feed
 
 
-def _difference(found: Counter[str], expected: Counter[str]) -> str:
-    """A few rows that are too many and a few that are missing."""
+def _difference(actual: Counter[str], expected: Counter[str]) -> str:
+    """Describe a few surplus rows and a few missing rows."""
     names = ("too many", "missing")
-    sides = zip(names, ((found - expected), (expected - found)), strict=True)
+    sides = zip(names, ((actual - expected), (expected - actual)), strict=True)
     return ", ".join(f"{sum(rows.values())} rows {name}, such as {list(rows)[:3]}" for name, rows in sides if rows)
 
 

@@ -1,11 +1,11 @@
-"""A table against a list of rows and a list of versions: every operation in any order, from sessions that may be stale.
+"""A table compared with a list of rows and versions: every operation in any order, from sessions that may be stale.
 
-After each step the newest rows are those of the model, and after every few `check()` is clean. At the end every version is read
-again by time travel, and the law of the change feed is held against every version that has one:
+After each step the newest rows must equal the model's, and after every few steps `check()` must be clean. At the end every version is
+read again by time travel, and the invariant of the change feed is checked for every version that has one:
 
-    rows at a, without what was deleted or changed since, with what was inserted or changed to = rows at b
+    rows at a, without deleted or changed rows, with inserted or changed rows = rows at b
 
-To have histories of tables of your own kind, say where they are and which properties they have::
+To run histories on tables of your own kind, set their store and properties::
 
     class OnMyStore(TableMachine):
         properties = {"delta.logRetentionDuration": "interval 1 day"}
@@ -66,13 +66,13 @@ except ImportError as error:
 __all__ = ["Change", "TableMachine", "changes", "run_histories"]
 
 CONSTRAINT = Condition("v is null or v < 15", lambda row, _: row[2] is None or row[2] < 15)
-# Without a condition all rows go or change, and what comes after has little to work on: seldom, then.
+# Without a condition all rows are deleted or changed, and later steps have little to work on: draw that rarely.
 _WHERE = st.one_of(conditions(), conditions(), conditions(), conditions(), st.none())
 
 
 @dataclass(frozen=True)
 class Change:
-    """A MERGE; or an UPDATE, or without an assignment a DELETE."""
+    """A MERGE, an UPDATE, or without an assignment a DELETE."""
 
     condition: Condition | None = None
     assignment: Assignment | None = None
@@ -80,7 +80,7 @@ class Change:
     source: Sequence[Row] = ()
 
     def stage(self, transaction: Transaction, table: Table) -> Operation | None:
-        """Stage it; None where there is nothing to do."""
+        """Stage it; return None if there is nothing to do."""
         where = _text(self.condition)
         if self.merge is not None:
             return stage_merge(transaction, merge_builder(table, self.source, self.merge).statement).operation
@@ -89,14 +89,14 @@ class Change:
         return stage_delete(transaction, where).operation
 
     def effect(self, rows: Rows) -> Rows:
-        """The rows after it."""
+        """Return the rows after the change."""
         if self.merge is not None:
             return merged(rows, self.source, self.merge)[0]
         return changed(rows, self.condition, self.assignment) if self.assignment is not None else stay(rows, self.condition)
 
 
 def changes(where: st.SearchStrategy[Condition | None], source: st.SearchStrategy[Rows]) -> st.SearchStrategy[Change]:
-    """A MERGE that only inserts commits because of rows that match nothing, and reads others that it does not change."""
+    """Draw changes. A MERGE that only inserts commits because of unmatched rows, and reads others without changing them."""
     return st.one_of(
         st.builds(Change, where),
         st.builds(Change, where, assignments()),
@@ -106,7 +106,7 @@ def changes(where: st.SearchStrategy[Condition | None], source: st.SearchStrateg
 
 
 class TableMachine(ModelledTable):
-    """The rules: what may be done to the table. What it is held against stands in `ModelledTable`."""
+    """The rules: operations on the table. `ModelledTable` has the model and the invariants."""
 
     # ---- writes
     @rule(rows=some_rows(1), size=st.sampled_from([None, None, 2]))
@@ -167,7 +167,7 @@ class TableMachine(ModelledTable):
             self.done_if(outcome.version, rows)
 
     def takes(self, after: Rows, write: Callable[[], Any]) -> Any:
-        """What the write returns; None where the constraint forbids the rows that it would leave, and so it must fail."""
+        """Return the write's result; None if the constraint forbids the resulting rows, in which case the write must fail."""
         if not self.constrained or all(CONSTRAINT.holds(row, NOTHING) for row in after):
             return write()
         with pytest.raises(InvariantViolation):
@@ -225,7 +225,7 @@ class TableMachine(ModelledTable):
 
     @rule()
     def repair_log(self) -> None:
-        """Nothing is wrong, and it makes no version."""
+        """Check that nothing needs repair, and that no version is made."""
         assert self.table.repair_log().findings == ()
 
     @precondition(lambda self: not self.partitioned)
@@ -245,18 +245,18 @@ class TableMachine(ModelledTable):
 
     @rule(shallow=st.booleans())
     def clone(self, shallow: bool) -> None:
-        self.table.clone(other := Table("", store=self.new_store(), clock=self.clock), shallow=shallow)
-        assert counted(rows_of(other.to_arrow())) == counted(self.rows)
+        self.table.clone(target := Table("", store=self.new_store(), clock=self.clock), shallow=shallow)
+        assert counted(rows_of(target.to_arrow())) == counted(self.rows)
 
     @rule()
     def convert(self) -> None:
-        """What another program wrote of the rows becomes a table beside this one."""
+        """Convert Parquet files of another program, with the same rows, to a table beside this one."""
         self.put_parquet(store := self.new_store(), self.rows)
         if self.rows:
-            other = Table("", store=store, clock=self.clock)
-            other.convert_to_delta({"p": "string"} if self.partitioned else None)
-            assert counted(rows_of(other.to_arrow())) == counted(self.rows)
-            assert other.check(deep=True) == []
+            target = Table("", store=store, clock=self.clock)
+            target.convert_to_delta({"p": "string"} if self.partitioned else None)
+            assert counted(rows_of(target.to_arrow())) == counted(self.rows)
+            assert target.check(deep=True) == []
 
     @rule(lite=st.booleans())
     def vacuum(self, lite: bool) -> None:
@@ -266,7 +266,7 @@ class TableMachine(ModelledTable):
 
     # ---- sessions
     def prepare_change(self, change: Change) -> None:
-        """Make a change ready in a session of its own."""
+        """Stage a change in a session of its own."""
         self.prepare(lambda transaction: change.stage(transaction, self.table), change.effect)
 
     @rule()
@@ -294,10 +294,10 @@ class TableMachine(ModelledTable):
     def a_stale_session_commits(self, data: st.DataObject) -> None:
         self.commit(self.stale.pop(data.draw(st.integers(0, len(self.stale) - 1))))
 
-    @rule(part=st.sampled_from(["a", "b", None]), anew=st.booleans(), data=st.data())
-    def two_sessions_change_rows_of_the_same_files(self, part: str | None, anew: bool, data: st.DataObject) -> None:
-        """Both begin now, each with a row or two that are there: the same rows, or others of the same file."""
-        if anew or len(self.keys()) < 2:
+    @rule(part=st.sampled_from(["a", "b", None]), recreated=st.booleans(), data=st.data())
+    def two_sessions_change_rows_of_the_same_files(self, part: str | None, recreated: bool, data: st.DataObject) -> None:
+        """Both begin now, each with one or two existing rows: the same rows, or others of the same file."""
+        if recreated or len(self.keys()) < 2:
             self.overwrite([(key, part, key + 2) for key in range(8)])
         begun, keys = len(self.stale), st.sampled_from(self.keys())
         for _ in range(2):
@@ -306,12 +306,12 @@ class TableMachine(ModelledTable):
             self.commit(self.stale.pop(begun))
 
     def commit(self, stale: Stale) -> None:
-        """Commit what is stale, or meet a conflict, which changes nothing."""
+        """Commit a stale change, or expect a conflict, which changes nothing."""
         try:
             stale.table.commit(stale.transaction, stale.operation)
         except DeltaConcurrentModificationException:
             return
-        # Whoever may commit must leave what it would have left, had it begun only now.
+        # A commit that succeeds must have the same effect as if it had begun only now.
         self.done(stale.effect(self.rows))
 
 
@@ -323,15 +323,15 @@ _SLOW = [HealthCheck.too_slow, HealthCheck.filter_too_much, HealthCheck.data_too
 
 
 def run_histories(machine: type[TableMachine], seeds: Iterable[int], *, steps: int = 50) -> None:
-    """One history for each seed. (Left to itself, Hypothesis would spend most of its runs on variants of a few.)
+    """Run one history per seed. (By default, Hypothesis would spend most of its runs on variants of a few.)
 
     Args:
         machine: `TableMachine`, or a subclass.
         seeds: the same seed gives the same history.
-        steps: at most so many in a history.
+        steps: the maximum number of steps of a history.
 
-    Raises `AssertionError`: whatever did not hold, with the shortest history found that shows it.
+    Raises `AssertionError` with the shortest failing history.
     """
-    one = settings(max_examples=1, stateful_step_count=steps, deadline=None, database=None, suppress_health_check=_SLOW)
+    single_run = settings(max_examples=1, stateful_step_count=steps, deadline=None, database=None, suppress_health_check=_SLOW)
     for number in seeds:
-        run_state_machine_as_test(seed(number)(type(machine.__name__, (machine,), {})), settings=one)
+        run_state_machine_as_test(seed(number)(type(machine.__name__, (machine,), {})), settings=single_run)

@@ -1,4 +1,4 @@
-"""Delta logs written by hand, one JSON commit at a time: no data files are needed, as a conversion opens none.
+"""Hand-written Delta logs, one JSON commit at a time: without data files, since a conversion opens none.
 
 log = DeltaLog()
 log.change(adds=["a/1", "a/2", "b/1"])
@@ -55,7 +55,7 @@ UNIFORM = {
 
 
 def column(name: str, data_type: str, number: int) -> StructField:
-    """A column with its column mapping: ``col-<number>`` is its physical name."""
+    """Return a column with column mapping: ``col-<number>`` is its physical name."""
     mapping = {"delta.columnMapping.id": number, "delta.columnMapping.physicalName": f"col-{number}"}
     return StructField(name, PrimitiveType(data_type), True, mapping)
 
@@ -81,11 +81,11 @@ def _inline(vector: BitMap64 | None) -> DeletionVectorDescriptor | None:
 
 
 class DeltaLog:
-    """A table of two columns, ``id`` and ``part``, the second of which partitions it, shown to readers of Iceberg.
+    """A table with two columns, ``id`` and the partition column ``part``, shown to Iceberg readers.
 
     Args:
-        store: where the log is written; None for an empty store in this process's memory.
-        configuration: properties, over those of `UNIFORM`; see `V2_DELETES` and `V3`.
+        store: the store of the log; None for an empty store in this process's memory.
+        configuration: properties in addition to `UNIFORM`; see `V2_DELETES` and `V3`.
     """
 
     def __init__(self, store: LogStore | None = None, configuration: dict[str, str] | None = None) -> None:
@@ -104,7 +104,7 @@ class DeltaLog:
         self.commit(self.protocol, self.metadata, *mark)
 
     def commit(self, *actions: Action, timestamp: int | None = None) -> int:
-        """Write the next version, its time by the log's own count where none is given; the version."""
+        """Write the next version, by default with the log's own next timestamp; return the version."""
         self.version += 1
         at = 1_700_000_000_000 + self.version * 1000 if timestamp is None else timestamp
         lines = [CommitInfo({"timestamp": at, "operation": "TEST"}), *actions]
@@ -112,17 +112,17 @@ class DeltaLog:
         return self.version
 
     def mark(self, marks: Mapping[str, tuple[BitMap64 | None, BitMap64 | None]]) -> int:
-        """A commit that exchanges vectors: by path, the dead rows before and after."""
+        """Commit an exchange of vectors: by path, the deleted rows before and after."""
         removes = (self.remove(path, vector=before) for path, (before, _) in marks.items())
         return self.commit(*removes, *(self.add(path, vector=after) for path, (_, after) in marks.items()))
 
     def change(self, adds: Sequence[str] = (), removes: Sequence[str] = (), *, data_change: bool = True) -> int:
-        """Remove and add files by their paths; the version."""
+        """Remove and add files by their paths; return the version."""
         return self.commit(*(self.remove(path, data_change) for path in removes), *(self.add(path, data_change) for path in adds))
 
     @staticmethod
     def add(path: str, data_change: bool = True, rows: int = 10, vector: BitMap64 | None = None) -> AddFile:
-        """A file of so many rows; size, bounds and row ids come of its path, the partition of the path's first letter."""
+        """Return a file of so many rows; size, bounds and row ids derive from its path, the partition from the path's first letter."""
         number = sum(path.encode())
         stats = {
             "numRecords": rows,
@@ -131,21 +131,21 @@ class DeltaLog:
             "nullCount": {"col-1": 0},
         }
         add = AddFile(path, {"col-2": path[0]}, 100 + number, 1, data_change, json.dumps(stats), deletion_vector=_inline(vector))
-        # As if every file had been there from the beginning: which rows have which ids does not matter here.
+        # As if every file had existed from the beginning: the assignment of row ids does not matter here.
         return replace(add, base_row_id=number * 100, default_row_commit_version=1)
 
     @staticmethod
     def remove(path: str, data_change: bool = True, vector: BitMap64 | None = None) -> RemoveFile:
-        """The tombstone of what `add` makes of that path."""
+        """Return the tombstone of the file that `add` returns for that path."""
         number = sum(path.encode()) * 100
         return RemoveFile(path, 1, data_change, deletion_vector=_inline(vector), base_row_id=number, default_row_commit_version=1)
 
     def snapshot(self, version: int | None = None) -> Snapshot:
-        """A version as Tahoe reads it; the newest where none is given."""
+        """Return a version as Tahoe reads it; the newest by default."""
         return Snapshot.at(self.store, self.version if version is None else version)
 
     def delta(self, store: LogStore | None = None, clock: Clock = SYSTEM_CLOCK) -> DeltaSide:
-        """What is converted; by another store where one is given."""
+        """Return the Delta side for a conversion, optionally through another store."""
         store = store or self.store
         return DeltaSide(store, partial(Snapshot.at, store), partial(read_commit, store), clock)
 
@@ -162,11 +162,11 @@ class DeltaLog:
 
         Args:
             version: None for the newest.
-            store: to go through instead of the log's own: one that fails, or one that writes down what it is asked.
-            catalogs: whose pointers are moved.
-            slices: who encodes large manifests; None for this process.
-            clock: of the conversion.
-            options: of `tahoe.uniform.convert.converter.Converter.convert`.
+            store: replaces the log's own: a store that fails, or records its calls.
+            catalogs: catalogs whose pointers are moved.
+            slices: encodes large manifests; None to encode them in this process.
+            clock: the clock of the conversion.
+            options: arguments of `tahoe.uniform.convert.converter.Converter.convert`.
         """
         delta = self.delta(store, clock)
         pointers = [Pointer(delta.url, catalog, CatalogCalls(), here=True) for catalog in catalogs]

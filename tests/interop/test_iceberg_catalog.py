@@ -285,7 +285,7 @@ def test_a_table_of_another_kind_is_left_alone(theirs: Catalog, identifier: str,
         identifier = f"d{name}.{name}"
     else:
         pytest.skip("this kind holds Iceberg tables alone")
-    with pytest.raises(InvalidRequest, match="no Iceberg table"):
+    with pytest.raises(InvalidRequest, match="not an Iceberg table"):
         UNIFORM_RUNTIME.catalogs.named(f"{NAME}:{identifier}").load()
 
 

@@ -1,4 +1,4 @@
-"""A coordinator that forgot what it ratified: told by name before anything is read or written, and never a second commit of a version."""
+"""A coordinator that forgot ratified commits: reported before anything is read or written, and never two commits of one version."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def rows(*ids: int) -> pa.Table:
 
 
 class Restored:
-    """A table with versions 0 to 4, and its database as it was at version 2."""
+    """A table with versions 0 to 4, and its database in the state of version 2."""
 
     def __init__(self, folder: Path) -> None:
         self.inner: LogStore = open_store(f"memory://{uuid.uuid4()}/table")
@@ -60,7 +60,7 @@ def restored(tmp_path: Path) -> Restored:
     return Restored(tmp_path)
 
 
-def test_after_an_older_backup_nothing_is_read_or_written_by_who_comes_new(restored: Restored) -> None:
+def test_after_an_older_backup_a_new_client_cannot_read_or_write(restored: Restored) -> None:
     uses = (
         lambda table: table.to_arrow(),
         lambda table: table.version(),
@@ -72,14 +72,14 @@ def test_after_an_older_backup_nothing_is_read_or_written_by_who_comes_new(resto
         lambda table: read_together(table),
     )
     for use in uses:
-        with pytest.raises(CorruptTable, match="says that version 2 is the last, and it has ratified version 4") as caught:
+        with pytest.raises(CorruptTable, match="says that version 2 is the last, but it has ratified version 4") as caught:
             use(restored.opened())
         assert caught.value.code == "TAHOE_COORDINATOR_BEHIND"
     assert restored.in_log() == restored.log
 
 
-def test_after_an_older_backup_who_has_seen_the_newer_versions_gets_the_same_error(restored: Restored) -> None:
-    seen = restored.table  # its snapshot is that of version 4
+def test_after_an_older_backup_a_client_of_newer_versions_gets_the_same_error(restored: Restored) -> None:
+    seen = restored.table  # its snapshot is of version 4
     for use in (seen.to_arrow, partial(seen.append, rows(9)), partial(seen.delete, "id = 1"), seen.checkpoint):
         with pytest.raises(CorruptTable) as caught:
             use()
@@ -87,21 +87,21 @@ def test_after_an_older_backup_who_has_seen_the_newer_versions_gets_the_same_err
     assert restored.in_log() == restored.log
 
 
-def test_a_writer_who_read_what_the_backup_says_is_stopped_by_the_file_in_the_place_of_his_commit(restored: Restored) -> None:
+def test_a_writer_at_the_backup_s_version_is_stopped_by_the_existing_commit(restored: Restored) -> None:
     hidden = {version: restored.inner.get(commit_name(version)) for version in (3, 4)}
     for version in hidden:
         restored.inner.delete(commit_name(version))
     table = restored.opened()
-    held = table.begin()
+    transaction = table.begin()
     for version, data in hidden.items():
         restored.inner.put(commit_name(version), data)
     with pytest.raises(CorruptTable) as caught:
-        table.commit(held, stage_write(held, rows(9), WriteOptions("append")))
+        table.commit(transaction, stage_write(transaction, rows(9), WriteOptions("append")))
     assert caught.value.code == "TAHOE_COORDINATOR_BEHIND"
     assert restored.in_log() == restored.log, "and nothing was staged"
 
 
-def test_a_transaction_over_several_tables_that_meets_an_older_backup_commits_nothing(tmp_path: Path) -> None:
+def test_a_transaction_over_several_tables_commits_nothing_after_an_older_backup(tmp_path: Path) -> None:
     coordinator = SqlCoordinator(f"sqlite:///{tmp_path}/c.db")
     tables = [Table.create(f"memory://{uuid.uuid4()}/t", SCHEMA, properties=MANAGED, coordinator=coordinator) for _ in "ab"]
     shutil.copy(tmp_path / "c.db", tmp_path / "backup.db")
@@ -118,7 +118,7 @@ def test_a_transaction_over_several_tables_that_meets_an_older_backup_commits_no
     assert tables[0].version() == 0, "the other table has nothing of the transaction either"
 
 
-def test_the_remedy_that_the_error_names_brings_the_table_back(restored: Restored) -> None:
+def test_the_error_s_remedy_recovers_the_table(restored: Restored) -> None:
     coordinator, url = restored.coordinator(), restored.table.url
     coordinator.forget(url)
     coordinator.expect(url, 4, "")
@@ -128,7 +128,7 @@ def test_the_remedy_that_the_error_names_brings_the_table_back(restored: Restore
     assert table.append(rows(5)) == 5 and table.check(strict=True) == []
 
 
-def test_a_backup_that_names_commits_as_unpublished_which_were_cleaned_up_since_is_told(restored: Restored) -> None:
+def test_a_backup_that_names_cleaned_up_staged_commits_is_reported(restored: Restored) -> None:
     for entry in list(restored.inner.walk(f"{LOG_FOLDER}/_staged_commits")):
         if (staged_version(entry.name) or 0) < 4:
             restored.inner.delete(entry.name)
@@ -137,8 +137,8 @@ def test_a_backup_that_names_commits_as_unpublished_which_were_cleaned_up_since_
     assert caught.value.code == "TAHOE_COORDINATOR_BEHIND"
 
 
-def test_who_is_overtaken_between_asking_and_listing_reads_on(tmp_path: Path) -> None:
-    """A commit that another has ratified and published meanwhile is newer than the answer, and no contradiction."""
+def test_a_commit_between_asking_and_listing_is_no_contradiction(tmp_path: Path) -> None:
+    """A commit that another writer ratified and published meanwhile is newer than the coordinator's answer."""
     inner = open_store(f"memory://{uuid.uuid4()}/table")
     coordinator = SqlCoordinator(f"sqlite:///{tmp_path}/c.db")
     table = Table.create(inner.url, SCHEMA, properties=MANAGED, store=inner, coordinator=coordinator)

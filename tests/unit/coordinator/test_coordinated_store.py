@@ -1,4 +1,4 @@
-"""The log as a coordinator sees it: what a name stands for, what a commit takes, and what others find whom a writer left something to."""
+"""The log through a coordinator: resolution of names, commits, and recovery from crashed writers."""
 
 from __future__ import annotations
 
@@ -53,14 +53,14 @@ def table_over(inner: LogStore, coordinator: SqlCoordinator) -> Table:
 
 @pytest.fixture
 def table(inner: LogStore, coordinator: SqlCoordinator) -> Table:
-    """Versions 0 and 1, published."""
+    """Return a table with versions 0 and 1, published."""
     table = Table.create(inner.url, SCHEMA, properties=MANAGED, store=inner, coordinator=coordinator)
     table.append(rows(1))
     return table
 
 
 class WithoutPublishing(WrappedStore):
-    """Storage that takes no commit at its place in the log."""
+    """Storage that refuses to publish commits."""
 
     def _call(self, method, name, run):  # type: ignore[no-untyped-def]
         if method == "put_if_absent" and name.startswith(f"{LOG_FOLDER}/0"):
@@ -69,7 +69,7 @@ class WithoutPublishing(WrappedStore):
 
 
 class TestUnmanaged(LogStoreContract):
-    """A table that the coordinator does not know is stored as ever."""
+    """A table that the coordinator does not know is stored as usual."""
 
     @pytest.fixture
     def store(self, inner: LogStore, coordinator: SqlCoordinator) -> LogStore:
@@ -118,7 +118,7 @@ def test_a_commit_is_staged_ratified_and_published(table: Table, inner: LogStore
     assert table.check(strict=True) == []
 
 
-def test_what_could_not_be_published_is_read_and_written_on_and_published_by_the_next(
+def test_unpublished_commits_are_read_and_published_by_the_next_writer(
     table: Table, inner: LogStore, coordinator: SqlCoordinator
 ) -> None:
     blocked = table_over(WithoutPublishing(inner), coordinator)
@@ -135,9 +135,7 @@ def test_what_could_not_be_published_is_read_and_written_on_and_published_by_the
     assert ids(blocked) == [1, 2, 3, 4] and table.check(strict=True) == []
 
 
-def test_without_the_coordinator_or_with_another_one_the_table_is_refused_by_name(
-    table: Table, inner: LogStore, tmp_path: Path
-) -> None:
+def test_without_its_coordinator_the_table_is_refused(table: Table, inner: LogStore, tmp_path: Path) -> None:
     for stranger in (Table(inner.url, store=inner), table_over(inner, SqlCoordinator(f"sqlite:///{tmp_path}/other.db"))):
         for use in (stranger.to_arrow, partial(stranger.append, rows(9)), stranger.checkpoint, stranger.history):
             with pytest.raises(Unsupported, match="catalogManaged") as caught:
@@ -147,15 +145,13 @@ def test_without_the_coordinator_or_with_another_one_the_table_is_refused_by_nam
         Table.create(f"{inner.url}/other", SCHEMA, properties=MANAGED)
 
 
-def test_a_store_that_went_to_another_process_has_no_coordinator(
-    inner: LogStore, coordinator: SqlCoordinator, tmp_path: Path
-) -> None:
+def test_a_store_sent_to_another_process_has_no_coordinator(inner: LogStore, coordinator: SqlCoordinator, tmp_path: Path) -> None:
     store = CoordinatedStore(open_store(tmp_path / "t"), coordinator, SYSTEM_CLOCK)
     there = pickle.loads(pickle.dumps(store))
     assert (there.url, there.coordination) == (store.url, "none")
 
 
-def test_a_table_is_put_under_the_coordinator_later_and_other_writers_notice(
+def test_a_table_can_be_put_under_a_coordinator_later_and_other_writers_notice(
     inner: LogStore, coordinator: SqlCoordinator
 ) -> None:
     plain = Table(inner.url, store=inner)
@@ -174,7 +170,7 @@ def test_a_table_is_put_under_the_coordinator_later_and_other_writers_notice(
 
 
 @pytest.mark.parametrize("died", ["before the commit", "after the commit"])
-def test_who_died_while_he_put_a_table_under_the_coordinator_is_finished_by_others(
+def test_an_interrupted_start_of_coordination_is_completed_by_other_writers(
     inner: LogStore, coordinator: SqlCoordinator, died: str
 ) -> None:
     Table(inner.url, store=inner).append(rows(1))
@@ -198,20 +194,18 @@ def test_who_died_while_he_put_a_table_under_the_coordinator_is_finished_by_othe
     assert table_over(inner, coordinator).append(rows(7)) == version + 1
 
 
-def test_a_table_that_another_coordinator_got_is_not_adopted_by_who_only_meant_to(
-    inner: LogStore, coordinator: SqlCoordinator, tmp_path: Path
-) -> None:
+def test_a_table_of_another_coordinator_is_not_adopted(inner: LogStore, coordinator: SqlCoordinator, tmp_path: Path) -> None:
     Table(inner.url, store=inner).append(rows(1))
     coordinator.expect(inner.url, 1, "who died")
-    other = SqlCoordinator(f"sqlite:///{tmp_path}/other.db")
-    assert table_over(inner, other).add_feature("catalogManaged") == 1
+    second = SqlCoordinator(f"sqlite:///{tmp_path}/other.db")
+    assert table_over(inner, second).add_feature("catalogManaged") == 1
     with pytest.raises(Unsupported, match="does not know it"):
         table_over(inner, coordinator).to_arrow()
-    assert table_over(inner, other).append(rows(2)) == 2
+    assert table_over(inner, second).append(rows(2)) == 2
 
 
 @pytest.mark.damages_tables
-def test_a_commit_of_somebody_who_asked_nobody_neither_counts_nor_gets_a_second_beside_it(
+def test_an_unratified_commit_is_ignored_and_blocks_its_version(
     table: Table, inner: LogStore, coordinator: SqlCoordinator
 ) -> None:
     rogue = inner.get(commit_name(1)) + b"\n"
@@ -228,7 +222,7 @@ def test_a_commit_of_somebody_who_asked_nobody_neither_counts_nor_gets_a_second_
 
 
 @pytest.mark.damages_tables
-def test_a_commit_of_somebody_who_asked_nobody_between_ratifying_and_publishing_is_told(
+def test_an_unratified_commit_in_place_of_a_ratified_one_is_reported(
     table: Table, inner: LogStore, coordinator: SqlCoordinator, caplog: pytest.LogCaptureFixture
 ) -> None:
     table_over(WithoutPublishing(inner), coordinator).append(rows(2))
@@ -244,8 +238,10 @@ def test_a_commit_of_somebody_who_asked_nobody_between_ratifying_and_publishing_
     assert table.append(rows(4)) == 4 and table.check(strict=True) == []
 
 
-def test_two_publish_at_once_and_one_of_them_cleans_up(table: Table, inner: LogStore, coordinator: SqlCoordinator) -> None:
-    """Whoever publishes is overtaken, at each of his calls to storage, by one who publishes all and deletes what was staged."""
+def test_two_writers_publish_at_once_and_one_of_them_cleans_up(
+    table: Table, inner: LogStore, coordinator: SqlCoordinator
+) -> None:
+    """Another writer publishes all commits and deletes the staged files at each storage call of the first."""
     table_over(WithoutPublishing(inner), coordinator).append(rows(2))
     table_over(WithoutPublishing(inner), coordinator).append(rows(3))
     published = [inner.get(entry.name) for entry in inner.list_from(STAGED_FOLDER)[-2:]]
@@ -267,13 +263,13 @@ def test_two_publish_at_once_and_one_of_them_cleans_up(table: Table, inner: LogS
 
 
 @pytest.mark.parametrize("after", range(1, 4))
-def test_a_writer_that_dies_between_ratifying_and_publishing_has_committed(
+def test_a_crash_between_ratifying_and_publishing_leaves_a_commit(
     table: Table, inner: LogStore, coordinator: SqlCoordinator, after: int
 ) -> None:
-    """He dies at each of the steps after the coordinator has ratified; readers, a checkpoint and the next writer find his commit."""
+    """The writer dies at each step after ratification; readers, a checkpoint and the next writer see its commit."""
 
     class Dies(BaseException):
-        """No error that a commit could survive: the end of the process."""
+        """The end of the process, which no handler catches."""
 
     class Mortal(SqlCoordinator):
         calls = 0
@@ -306,7 +302,9 @@ def test_a_writer_that_dies_between_ratifying_and_publishing_has_committed(
 
 
 @pytest.mark.damages_tables
-def test_a_lost_log_is_told_and_never_read_as_an_older_one(table: Table, inner: LogStore, coordinator: SqlCoordinator) -> None:
+def test_a_lost_log_is_reported_and_never_read_as_an_older_version(
+    table: Table, inner: LogStore, coordinator: SqlCoordinator
+) -> None:
     inner.delete(commit_name(1))
     with pytest.raises(CorruptTable, match="says that version 1 is the last"):
         table_over(inner, coordinator).version()
@@ -319,7 +317,7 @@ def test_a_lost_log_is_told_and_never_read_as_an_older_one(table: Table, inner: 
 
 
 @pytest.mark.parametrize("answer", ["ratified", "not ratified"])
-def test_a_lost_answer_of_the_coordinator_is_settled_by_asking_it(
+def test_a_lost_answer_of_the_coordinator_is_settled_by_asking_again(
     table: Table, inner: LogStore, coordinator: SqlCoordinator, answer: str
 ) -> None:
     class LosesOne(SqlCoordinator):
@@ -340,17 +338,17 @@ def test_a_lost_answer_of_the_coordinator_is_settled_by_asking_it(
 
 
 @pytest.mark.parametrize("fault", [fault for fault in PutFault if fault is not PutFault.NONE])
-def test_storage_that_loses_a_request_or_an_answer_makes_no_difference(
+def test_lost_requests_and_answers_of_storage_make_no_difference(
     table: Table, inner: LogStore, coordinator: SqlCoordinator, fault: PutFault
 ) -> None:
-    for puts in ([fault], [PutFault.NONE, fault]):  # of the staged file, of the published one
+    for puts in ([fault], [PutFault.NONE, fault]):  # for the staged file, for the published one
         before = table.version()
         assert table_over(FaultyStore(inner, puts=puts), coordinator).append(rows(before + 1)) == before + 1
     assert ids(table) == [1, 2, 3] and table.append(rows(4)) == 4
     assert table.check(strict=True) == []
 
 
-def test_a_race_is_lost_without_a_staged_file_that_stays(table: Table, inner: LogStore, coordinator: SqlCoordinator) -> None:
+def test_a_lost_race_leaves_no_staged_file(table: Table, inner: LogStore, coordinator: SqlCoordinator) -> None:
     late = table.begin()
     table_over(inner, coordinator).append(rows(2))
     assert table.commit(late, stage_write(late, rows(3), WriteOptions("append"))).version == 3
@@ -362,7 +360,7 @@ def test_a_race_is_lost_without_a_staged_file_that_stays(table: Table, inner: Lo
     assert isinstance(outcome, Exists) and len(inner.list_from(STAGED_FOLDER)) == 3
 
 
-def test_clean_up_takes_staged_files_up_to_the_checkpoint_and_none_that_is_not_published(
+def test_clean_up_deletes_published_staged_files_up_to_the_checkpoint(
     table: Table, inner: LogStore, coordinator: SqlCoordinator
 ) -> None:
     blocked = table_over(WithoutPublishing(inner), coordinator)
@@ -376,7 +374,7 @@ def test_clean_up_takes_staged_files_up_to_the_checkpoint_and_none_that_is_not_p
     left = [entry.name.rpartition("/")[2][:20] for entry in inner.list_from(STAGED_FOLDER)]
     assert left == [f"{3:020d}"] * 2
     assert ids(table_over(inner, coordinator)) == [1, 2, 3] and table.append(rows(4)) == 4
-    # Whoever deletes the staged file of a commit that is not published yet, publishes it first.
+    # Deleting the staged file of an unpublished commit publishes the commit first.
     blocked.append(rows(5))
     newest = coordinator.managed([inner.url])[inner.url].commits[5].file
     table.store.delete(f"{STAGED_FOLDER}/{newest}")
@@ -384,17 +382,17 @@ def test_clean_up_takes_staged_files_up_to_the_checkpoint_and_none_that_is_not_p
 
 
 @pytest.mark.parametrize("file", ["../../secret.json", f"{2:020d}.../x.json", f"{3:020d}.{uuid.uuid4()}.json", ""])
-def test_a_row_of_the_database_that_names_something_else_is_refused(
+def test_a_row_of_the_database_with_an_invalid_name_is_refused(
     table: Table, inner: LogStore, coordinator: SqlCoordinator, file: str
 ) -> None:
     assert isinstance(coordinator.ratify([StagedCommit(inner.url, 2, file, 1, 1)]), Created)
     for use in (table.version, partial(table.append, rows(2)), table_over(inner, coordinator).to_arrow):
-        with pytest.raises(CorruptTable, match="no name of a staged commit"):
+        with pytest.raises(CorruptTable, match="not the name of a staged commit"):
             use()
 
 
-def test_a_commit_is_never_written_over(table: Table) -> None:
-    with pytest.raises(InvalidRequest, match="cannot be written over"):
+def test_a_commit_is_never_overwritten(table: Table) -> None:
+    with pytest.raises(InvalidRequest, match="cannot be overwritten"):
         table.store.put(commit_name(1), b"{}")
 
 

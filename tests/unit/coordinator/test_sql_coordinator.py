@@ -1,4 +1,4 @@
-"""A coordinator over both databases: what it answers, and that of two who ask at once one wins."""
+"""A coordinator over both databases: its answers, and that one of several concurrent writers wins."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def test_a_table_is_expected_then_managed_then_forgotten(url: str, table: str) -
     }
     assert isinstance(coordinator.ratify([staged(table, 4)]), Exists), "nothing is ratified before it is adopted"
     coordinator.adopt(table, 5)
-    coordinator.adopt(table, 3)  # who comes late changes nothing
+    coordinator.adopt(table, 3)  # a late call changes nothing
     coordinator.expect(table, 7, "mine")
     assert SqlCoordinator(url).managed([table]) == {table: Managed(5)}
     coordinator.forget(table)
@@ -73,11 +73,11 @@ def test_only_the_next_version_is_ratified_and_only_once(url: str, table: str) -
     assert coordinator.managed([table]) == {table: Managed(1, {1: staged(table, 1, "first")})}
 
 
-def test_what_is_published_is_no_longer_held_and_the_last_version_stays(url: str, table: str) -> None:
+def test_published_commits_are_forgotten_and_the_last_version_stays(url: str, table: str) -> None:
     coordinator = adopted(url, table)
     for version in (1, 2, 3):
         assert isinstance(coordinator.ratify([staged(table, version)]), Created)
-    coordinator.published(table, 9)  # of versions that there are not, nothing is believed
+    coordinator.published(table, 9)  # unknown versions are ignored
     assert list(coordinator.managed([table])[table].commits) == [1, 2, 3]
     coordinator.published(table, 2)
     assert coordinator.managed([table]) == {table: Managed(3, {3: staged(table, 3)})}
@@ -91,11 +91,11 @@ def test_commits_to_two_tables_are_ratified_together_or_not_at_all(url: str, tab
     assert isinstance(coordinator.ratify([staged(table, 1)], {third: 1}), Exists), "a table that was read is at another version"
     assert coordinator.managed([table, other]) == {table: Managed(0), other: Managed(0)}
     assert isinstance(coordinator.ratify([staged(table, 1), staged(other, 1)], {third: 0}), Created)
-    assert [known.last_version for known in coordinator.managed([table, other, third]).values()].count(1) == 2
+    assert [state.last_version for state in coordinator.managed([table, other, third]).values()].count(1) == 2
 
 
-def test_of_many_who_ask_at_once_one_wins_each_version_and_none_waits_for_ever(url: str, table: str) -> None:
-    """Each wants both tables, and names them in its own order."""
+def test_one_of_many_concurrent_writers_wins_each_version_without_deadlock(url: str, table: str) -> None:
+    """Each wants both tables, and names them in a different order."""
     tables = [table, f"{table}/b"]
     adopted(url, *tables)
 
@@ -103,32 +103,32 @@ def test_of_many_who_ask_at_once_one_wins_each_version_and_none_waits_for_ever(u
         coordinator, won = SqlCoordinator(url), 0
         for version in range(1, 9):
             order = tables if number % 2 else tables[::-1]
-            won += isinstance(coordinator.ratify([staged(one, version, str(number)) for one in order]), Created)
+            won += isinstance(coordinator.ratify([staged(candidate, version, str(number)) for candidate in order]), Created)
         return won
 
     with ThreadPoolExecutor(4) as pool:
         assert sum(pool.map(win, range(4))) <= 8
-    known = SqlCoordinator(url).managed(tables)
-    assert known[tables[0]].last_version == known[tables[1]].last_version
-    pairs = zip(known[tables[0]].commits.values(), known[tables[1]].commits.values(), strict=True)
-    assert all(one.file == other.file for one, other in pairs), "one transaction won one table, and another the other"
+    state = SqlCoordinator(url).managed(tables)
+    assert state[tables[0]].last_version == state[tables[1]].last_version
+    pairs = zip(state[tables[0]].commits.values(), state[tables[1]].commits.values(), strict=True)
+    assert all(candidate.file == other.file for candidate, other in pairs), "two transactions each won one of the tables"
 
 
-def test_two_values_of_one_database_are_the_same_and_none_leaves_the_process(url: str) -> None:
+def test_coordinators_of_one_database_are_equal_and_cannot_be_pickled(url: str) -> None:
     assert SqlCoordinator(url) == SqlCoordinator(url) != SqlCoordinator("sqlite:///another.db")
     assert len({SqlCoordinator(url), SqlCoordinator(url)}) == 1
-    with pytest.raises(TypeError, match="stays in this process"):
+    with pytest.raises(TypeError, match="cannot be sent to another process"):
         pickle.dumps(SqlCoordinator(url))
 
 
-def test_a_client_that_stands_still_within_its_transaction_keeps_no_other_waiting_for_ever(
+def test_a_client_that_stalls_in_a_transaction_does_not_block_others_forever(
     url: str, table: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What waits for it is told that nothing was ratified; PostgreSQL takes its rows from it then, and its own commit is in vain."""
+    """The waiting client learns that nothing was ratified; PostgreSQL then aborts the stalled transaction, and its commit fails."""
     monkeypatch.setattr(sql_database, "_LONGEST_WAIT_SECONDS", 1)
     adopted(url, table)
-    stands_still, other = SqlCoordinator(url), SqlCoordinator(url)
-    database = stands_still._database
+    stalled, other = SqlCoordinator(url), SqlCoordinator(url)
+    database = stalled._database
     database._open()
     assert database._execute(("UPDATE tahoe_tables SET last_version = 1 WHERE url = ?", (table,))).rowcount == 1
     assert other.managed([table])[table].last_version == 0, "readers do not wait"
@@ -141,26 +141,26 @@ def test_a_client_that_stands_still_within_its_transaction_keeps_no_other_waitin
         outcome = other.ratify([staged(table, 1)])
     if not url.startswith("sqlite"):
         assert isinstance(database.commit([]), Refused | Unanswered)
-    assert stands_still.managed([table])[table].last_version == 1
+    assert stalled.managed([table])[table].last_version == 1
 
 
-def test_a_url_that_names_options_of_its_own_keeps_them(postgresql: str) -> None:
+def test_a_url_with_its_own_options_keeps_them(postgresql: str) -> None:
     database = sql_database.open_database(f"{postgresql}&options=-c%20statement_timeout%3D77s&keepalives_count=9")
     assert database.rows("SHOW statement_timeout", ()) == [("77s",)]
     assert sql_database.open_database(postgresql).rows("SHOW statement_timeout", ()) == [("10s",)]
     assert sql_database.open_database(postgresql).rows("SHOW idle_in_transaction_session_timeout", ()) == [("10s",)]
 
 
-def test_a_table_that_moved_takes_all_that_is_known_of_it_along(url: str, table: str) -> None:
+def test_moving_a_table_moves_its_state(url: str, table: str) -> None:
     coordinator, there = adopted(url, table, version=3), f"{table}-there"
     coordinator.ratify([staged(table, 4)])
     coordinator.move(table, there)
-    coordinator.move(table, there)  # nothing is known of it any more
-    known = coordinator.managed([table, there])
-    assert list(known) == [there]
-    assert (known[there].last_version, [commit.file for commit in known[there].commits.values()]) == (4, [staged(table, 4).file])
+    coordinator.move(table, there)  # nothing is known of the old URL any more
+    state = coordinator.managed([table, there])
+    assert list(state) == [there]
+    assert (state[there].last_version, [commit.file for commit in state[there].commits.values()]) == (4, [staged(table, 4).file])
     assert isinstance(coordinator.ratify([staged(table, 5)]), Exists), "who writes to the old place commits nothing"
     adopted(url, table)
     with pytest.raises(StorageFailure):
         coordinator.move(there, table)
-    assert [coordinator.managed([one])[one].last_version for one in (table, there)] == [0, 4]
+    assert [coordinator.managed([url_of])[url_of].last_version for url_of in (table, there)] == [0, 4]

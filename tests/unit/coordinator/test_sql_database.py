@@ -1,4 +1,4 @@
-"""The two databases: URLs, secrets, and what is known where a database fails."""
+"""The two databases: URLs, secrets, and the outcomes of failures."""
 
 from __future__ import annotations
 
@@ -48,11 +48,11 @@ def test_a_url_of_no_database_is_refused_without_showing_it(url: str) -> None:
         f"postgresql://me:{SECRET}@127.0.0.1:1/db",
         "postgresql://me:s3cr3t%21p@127.0.0.1:1/db",
         f"postgresql://me@127.0.0.1:1/db?password={SECRET}",
-        f"postgresql://me:{SECRET}@127.0.0.1:{SECRET}/db",  # libpq shows what it takes for the port
+        f"postgresql://me:{SECRET}@127.0.0.1:{SECRET}/db",  # libpq's error includes the text it parsed as the port
         f"postgresql://127.0.0.1:1/db?nonsense={SECRET}&password={SECRET}",
     ],
 )
-def test_a_password_is_shown_nowhere(url: str, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_password_is_never_shown(url: str, caplog: pytest.LogCaptureFixture) -> None:
     pytest.importorskip("psycopg")
     database = open_database(url)
     with pytest.raises(StorageFailure) as caught:
@@ -72,20 +72,20 @@ def test_a_path_of_sqlite_is_relative_with_three_slashes_and_absolute_with_four(
 
 
 class Failing:
-    """A connection of SQLite of which one method fails, before or after it was done."""
+    """A SQLite connection with one failing method, which fails before or after the call."""
 
     def __init__(self, inner: sqlite3.Connection, method: str, *, after: bool) -> None:
         self._inner, self._method, self._after = inner, method, after
 
     def __getattr__(self, name: str) -> Any:
-        found = getattr(self._inner, name)
+        method = getattr(self._inner, name)
 
         def failing(*arguments: Any) -> Any:
             if self._after:
-                found(*arguments)
+                method(*arguments)
             raise sqlite3.OperationalError("gone")
 
-        return failing if name == self._method else found
+        return failing if name == self._method else method
 
 
 def failing_once(path: Path, method: str, *, after: bool) -> Database:
@@ -102,7 +102,7 @@ def failing_once(path: Path, method: str, *, after: bool) -> Database:
 
 
 @pytest.mark.parametrize("after", [False, True])
-def test_a_commit_without_an_answer_is_told_as_that_and_the_next_one_has_a_new_connection(tmp_path: Path, after: bool) -> None:
+def test_a_commit_without_an_answer_is_unanswered_and_the_next_reconnects(tmp_path: Path, after: bool) -> None:
     open_database(f"sqlite:///{tmp_path}/n.db").run(MAKE)
     database = failing_once(tmp_path / "n.db", "commit", after=after)
     assert isinstance(database.commit([insert(1)]), Unanswered)
@@ -110,7 +110,7 @@ def test_a_commit_without_an_answer_is_told_as_that_and_the_next_one_has_a_new_c
     assert isinstance(database.commit([insert(2)]), Created)
 
 
-def test_a_failure_before_the_commit_is_told_as_a_refusal(tmp_path: Path) -> None:
+def test_a_failure_before_the_commit_is_a_refusal(tmp_path: Path) -> None:
     database = open_database(f"sqlite:///{tmp_path}/n.db")
     database.run(MAKE)
     assert isinstance(database.commit([insert(1), insert(1)]), Refused)
@@ -123,7 +123,7 @@ def test_a_child_process_has_a_connection_of_its_own(tmp_path: Path) -> None:
     database = open_database(f"sqlite:///{tmp_path}/n.db")
     database.run(MAKE)
     mine = database._connection
-    database._process = os.getpid() + 1  # as a child sees it
+    database._process = os.getpid() + 1  # as in a child process
     database.run(insert(1))
     assert database._connection is not mine
     mine.close()

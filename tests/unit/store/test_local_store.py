@@ -1,4 +1,4 @@
-"""What only the store over a local folder has: links, temporary files, syncing, the rights of folders."""
+"""Specifics of the store over a local folder: links, temporary files, syncing, permissions."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def store(tmp_path: Path) -> LogStore:
 
 @pytest.fixture
 def outside(tmp_path: Path) -> Path:
-    """A folder beside the table, with a secret in it."""
+    """Return a folder beside the table, with a secret in it."""
     folder = tmp_path / "outside"
     folder.mkdir()
     (folder / "secret").write_bytes(b"secret")
@@ -114,7 +114,7 @@ def test_the_tables_folder_itself_may_be_a_link(tmp_path: Path) -> None:
     assert (tmp_path / "real" / COMMIT).read_bytes() == b"{}"
 
 
-def test_deleting_a_link_leaves_what_it_leads_to(store: LogStore, tmp_path: Path, outside: Path) -> None:
+def test_deleting_a_link_leaves_its_target(store: LogStore, tmp_path: Path, outside: Path) -> None:
     store.put("part", b"x")
     (tmp_path / "table" / "linked").symlink_to(outside / "secret")
     store.delete("linked")
@@ -122,7 +122,7 @@ def test_deleting_a_link_leaves_what_it_leads_to(store: LogStore, tmp_path: Path
     assert not (tmp_path / "table" / "linked").is_symlink()
 
 
-def test_a_pipe_is_no_file_and_nobody_waits_for_it(store: LogStore, tmp_path: Path) -> None:
+def test_a_pipe_is_not_a_file_and_does_not_block(store: LogStore, tmp_path: Path) -> None:
     store.put(COMMIT, b"{}")
     for name in ("pipe", "_delta_log/pipe"):
         os.mkfifo(tmp_path / "table" / name)
@@ -146,7 +146,7 @@ def test_writes_leave_no_temporary_file(store: LogStore, tmp_path: Path) -> None
     ]
 
 
-def test_what_a_dead_writer_left_is_not_listed_and_removed_once_it_is_a_day_old(store: LogStore, tmp_path: Path) -> None:
+def test_a_dead_writer_s_temporary_file_is_not_listed_and_removed_after_a_day(store: LogStore, tmp_path: Path) -> None:
     store.put(COMMIT, b"{}")
     log = tmp_path / "table" / "_delta_log"
     young, old = log / ".tahoe-1-abc-0.tmp", log / ".tahoe-1-abc-1.tmp"
@@ -161,7 +161,7 @@ def test_what_a_dead_writer_left_is_not_listed_and_removed_once_it_is_a_day_old(
 
 
 @pytest.mark.parametrize("call", ["write", "link"])
-def test_a_full_disk_is_refused_and_nothing_stays(
+def test_a_write_to_a_full_disk_is_refused_and_leaves_nothing(
     store: LogStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, call: str
 ) -> None:
     store.put("_delta_log/before", b"x")
@@ -177,7 +177,7 @@ def test_a_full_disk_is_refused_and_nothing_stays(
     assert os.listdir(tmp_path / "table" / "_delta_log") == ["before"]
 
 
-def test_a_failed_replacement_keeps_the_old_content_and_says_so(
+def test_a_failed_replacement_raises_and_keeps_the_old_content(
     store: LogStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     store.put("object", b"old")
@@ -193,7 +193,7 @@ def test_a_failed_replacement_keeps_the_old_content_and_says_so(
     assert os.listdir(tmp_path / "table") == ["object"]
 
 
-def test_a_write_that_the_system_takes_in_pieces_is_whole(store: LogStore, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_partial_write_is_continued_to_the_end(store: LogStore, monkeypatch: pytest.MonkeyPatch) -> None:
     write = os.write
     monkeypatch.setattr(os, "write", lambda handle, data: write(handle, memoryview(data)[:7]))
     store.put("object", bytes(range(256)))
@@ -211,13 +211,13 @@ def test_a_file_system_without_hard_links_is_refused_with_the_remedy(
         raise OSError(errno.EPERM, os.strerror(errno.EPERM))
 
     monkeypatch.setattr(os, "link", no_links)
-    with pytest.raises(Unsupported, match=r"no hard links.*object store"):
+    with pytest.raises(Unsupported, match=r"not support hard links.*object store"):
         store.put_if_absent(COMMIT, b"x")
     monkeypatch.undo()
     assert os.listdir(tmp_path / "table" / "_delta_log") == []
 
 
-def test_a_link_whose_answer_was_lost_below_us_is_known_as_ours(store: LogStore, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_link_whose_answer_was_lost_is_recognized_as_ours(store: LogStore, monkeypatch: pytest.MonkeyPatch) -> None:
     link = os.link
 
     def answered_twice(source: str, target: str) -> None:
@@ -231,7 +231,7 @@ def test_a_link_whose_answer_was_lost_below_us_is_known_as_ours(store: LogStore,
     assert store.put_if_absent(COMMIT, b"other") == Exists()
 
 
-def test_a_link_that_the_disk_did_not_answer_is_unanswered(store: LogStore, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_link_without_an_answer_is_unanswered(store: LogStore, monkeypatch: pytest.MonkeyPatch) -> None:
     def lost(*_: object) -> None:
         raise OSError(errno.EIO, os.strerror(errno.EIO))
 
@@ -256,7 +256,7 @@ def test_a_sync_that_fails_leaves_the_commit_in_doubt(tmp_path: Path, monkeypatc
 
 
 @pytest.mark.parametrize(("option", "syncs"), [("true", 4), ("false", 0)])
-def test_syncing_covers_file_and_folder_only_when_asked(
+def test_syncing_covers_file_and_folder_only_if_enabled(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, option: str, syncs: int
 ) -> None:
     store = open_store(tmp_path / "table", {"fsync": option})
@@ -268,12 +268,12 @@ def test_syncing_covers_file_and_folder_only_when_asked(
 
 
 def test_a_wrong_option_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(InvalidRequest, match="'fsync' is 'true' or 'false'"):
+    with pytest.raises(InvalidRequest, match="'fsync' must be 'true' or 'false'"):
         open_store(tmp_path, {"fsync": "maybe"})
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
-def test_a_read_only_folder_is_refused_by_name(tmp_path: Path) -> None:
+def test_the_error_for_a_read_only_folder_names_it(tmp_path: Path) -> None:
     store = open_store(tmp_path / "table")
     store.put(COMMIT, b"{}")
     (tmp_path / "table" / "_delta_log").chmod(0o500)
@@ -285,7 +285,7 @@ def test_a_read_only_folder_is_refused_by_name(tmp_path: Path) -> None:
         (tmp_path / "table" / "_delta_log").chmod(0o700)
 
 
-def test_a_folder_that_cannot_be_made_is_refused_by_name(tmp_path: Path) -> None:
+def test_the_error_for_a_folder_that_cannot_be_created_names_it(tmp_path: Path) -> None:
     (tmp_path / "table").write_bytes(b"a file where the table's folder should be")
     store = open_store(tmp_path / "table")
     assert isinstance(store.put_if_absent(COMMIT, b"x"), Refused)
@@ -298,7 +298,7 @@ def test_a_folder_that_cannot_be_made_is_refused_by_name(tmp_path: Path) -> None
 # -- the rest --------------------------------------------------------------------------------------------------------------------
 
 
-def test_an_input_file_of_few_megabytes_is_mapped_not_copied(store: LogStore) -> None:
+def test_an_input_file_of_a_few_megabytes_is_mapped_not_copied(store: LogStore) -> None:
     store.put("part", bytes(4_000_000))
     before = pa.total_allocated_bytes()
     with store.open_input("part") as file:
@@ -307,7 +307,7 @@ def test_an_input_file_of_few_megabytes_is_mapped_not_copied(store: LogStore) ->
         assert pa.total_allocated_bytes() - before < 1_000_000
 
 
-def test_files_that_vanish_during_a_listing_are_left_out(store: LogStore) -> None:
+def test_files_deleted_during_a_listing_are_omitted(store: LogStore) -> None:
     for number in range(200):
         store.put(f"_delta_log/{number:03d}", b"x")
     done = threading.Event()
@@ -335,5 +335,5 @@ def test_a_store_can_be_sent_to_another_process(tmp_path: Path) -> None:
 
 
 def test_only_local_folders_are_opened() -> None:
-    with pytest.raises(InvalidRequest, match="no local folder"):
+    with pytest.raises(InvalidRequest, match="not a local folder"):
         LocalLogStore("s3://bucket/t")

@@ -1,4 +1,4 @@
-"""Table URLs, and the paths in a log: spelt as Spark spells them, and never out of the table."""
+"""Table URLs, and paths in a log: spelled as Spark spells them, and never outside of the table."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ BUCKET = "s3://bucket/tenant-a/table"
         ("memory://name/t", "memory://name/t"),
     ],
 )
-def test_a_table_has_one_url_however_it_is_written(given_path: str | Path, url: str) -> None:
+def test_every_spelling_of_a_table_has_the_same_url(given_path: str | Path, url: str) -> None:
     assert table_url(given_path) == url
     assert table_url(url) == url
 
@@ -68,7 +68,7 @@ def test_a_relative_folder_is_taken_from_the_working_directory(tmp_path: Path, m
         "s3://bucket/../other",
     ],
 )
-def test_what_is_no_place_for_a_table_is_refused(path: str) -> None:
+def test_an_invalid_table_location_is_refused(path: str) -> None:
     with pytest.raises(InvalidRequest):
         table_url(path)
 
@@ -147,10 +147,10 @@ def test_any_name_survives_encoding_and_decoding(name: str) -> None:
 @pytest.mark.parametrize(
     ("path", "name"),
     [
-        ("bar%2Dbar.snappy.parquet", "bar-bar.snappy.parquet"),  # escapes that were not needed
+        ("bar%2Dbar.snappy.parquet", "bar-bar.snappy.parquet"),  # unnecessary escapes
         ("a%2fb", "a/b"),
         ("a//b/./c", "a/b/c"),
-        ("with space", "with space"),  # other writers leave it
+        ("with space", "with space"),  # other writers do not encode it
         ("with#hash", "with#hash"),
         ("p=..%252F..%252Fx/part", "p=..%2F..%2Fx/part"),  # a partition value may hold any text
         ("/data/tenant-a/table/part", "part"),
@@ -159,18 +159,18 @@ def test_any_name_survives_encoding_and_decoding(name: str) -> None:
         ("FILE:///data/tenant-a/table/part", "part"),
     ],
 )
-def test_log_paths_below_the_root_are_read_in_every_spelling(path: str, name: str) -> None:
+def test_log_paths_below_the_root_are_decoded_in_every_spelling(path: str, name: str) -> None:
     assert decode_path(path, LOCAL) == name
 
 
 @pytest.mark.parametrize("scheme", ["s3", "s3a", "s3n", "S3A"])
-def test_the_schemes_of_s3_are_one(scheme: str) -> None:
+def test_all_s3_schemes_are_equivalent(scheme: str) -> None:
     assert decode_path(f"{scheme}://bucket/tenant-a/table/a%20b", BUCKET) == "a b"
     assert decode_path("/tenant-a/table/part", BUCKET) == "part"
     assert decode_path(f"{scheme}://bucket/part", "s3://bucket") == "part"
 
 
-def test_absolute_urls_are_those_of_hadoop() -> None:
+def test_absolute_urls_match_hadoop_s() -> None:
     assert absolute_url("file:///data/my table", "p=1/a%b") == "file:///data/my%20table/p=1/a%25b"
     assert absolute_url("s3://bucket/t", "a b") == "s3a://bucket/t/a%20b"
     assert absolute_url("s3://bucket", "a") == "s3a://bucket/a"
@@ -261,7 +261,7 @@ def test_a_hostile_path_is_refused_and_named(root_url: str, path: str) -> None:
 
 
 @given(st.text(st.sampled_from("./%2eE5Ffc:\\as3=~")))
-def test_no_text_decodes_to_a_name_that_climbs(path: str) -> None:
+def test_no_text_decodes_to_a_parent_reference(path: str) -> None:
     try:
         name = decode_path(path, LOCAL)
     except CorruptTable:
@@ -275,7 +275,7 @@ def test_no_text_decodes_to_a_name_that_climbs(path: str) -> None:
 
 
 @pytest.mark.skipif(not GOLDEN.is_dir(), reason=f"the golden tables are not at {GOLDEN}")
-def test_the_paths_in_golden_tables_lead_to_their_files_and_are_spelt_as_spark_spelt_them() -> None:
+def test_the_paths_in_golden_tables_lead_to_their_files_and_are_encoded_as_by_spark() -> None:
     checked = 0
     for log_file in sorted(GOLDEN.glob("*/delta/_delta_log/*.json")):
         root = log_file.parents[1]

@@ -1,4 +1,4 @@
-"""Object stores: what each answer of S3 is taken for, that a commit is sent once, and that secrets stay inside."""
+"""Object stores: the outcome for each answer of S3, commits sent once, and secrets never shown."""
 
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ CANARIES = ("CANARY-KEY-ID", "CANARY-SECRET", "CANARY-TOKEN")
 
 
 class ScriptedS3:
-    """An S3 that answers as told, and remembers what it was asked.
+    """An S3 server that answers by a script, and records the requests.
 
-    `answers[method]` is the status of the next answers, or 'drop' (close the connection without an answer) or 'hang'; after so many
-    `stumbles`, which are 503.
+    `answers[method]` is the status of the next answers, or 'drop' (close the connection without an answer) or 'hang'; the first
+    `stumbles` answers are 503.
     """
 
     def __init__(self) -> None:
@@ -113,7 +113,7 @@ class ScriptedS3:
 
 @pytest.fixture
 def s3(monkeypatch: pytest.MonkeyPatch) -> Iterator[ScriptedS3]:
-    monkeypatch.setattr(object_store, "_READ_RETRIES", object_store._NO_RETRIES)  # waiting for retries is not what is tested
+    monkeypatch.setattr(object_store, "_READ_RETRIES", object_store._NO_RETRIES)  # this test is not about retries
     object_store._clients.cache_clear()
     script = ScriptedS3()
     yield script
@@ -154,14 +154,14 @@ def test_each_answer_to_a_commit_has_one_outcome_and_the_commit_is_sent_once(
 
 def test_a_commit_that_is_not_answered_in_time_is_sent_once(s3: ScriptedS3) -> None:
     store = open_store("s3://bucket/t", s3.options | {"timeout": "1s"})
-    store._clients.honour_conditions = True  # else the probe would have to be answered within that second
+    store._clients.honour_conditions = True  # else the probe would have to be answered within the same second
     s3.answers["PUT"] = "hang"
     assert store.put_if_absent(COMMIT, b"{}") == Unanswered("no answer came in time")
     assert s3.came.wait(200)
     assert s3.requests == [("PUT", f"/bucket/t/{COMMIT}", "*")]
 
 
-def test_a_store_that_cannot_be_reached_refuses_the_commit(s3: ScriptedS3) -> None:
+def test_an_unreachable_store_refuses_the_commit(s3: ScriptedS3) -> None:
     with socket.socket() as unused:
         unused.bind(("127.0.0.1", 0))
         options = s3.options | {"aws_endpoint": f"http://127.0.0.1:{unused.getsockname()[1]}"}
@@ -169,7 +169,7 @@ def test_a_store_that_cannot_be_reached_refuses_the_commit(s3: ScriptedS3) -> No
     assert outcome == Refused("the probe for conditional writes failed: no connection could be made")
 
 
-def test_the_text_of_a_name_is_not_taken_for_the_stores_answer(s3: ScriptedS3) -> None:
+def test_the_text_of_a_name_is_not_mistaken_for_the_store_s_answer(s3: ScriptedS3) -> None:
     store = open_store("s3://bucket/t", s3.options)
     s3.answers["PUT"] = 412
     assert store.put_if_absent("inner: Status { status: 409, kind: Connect", b"{}") == Exists()
@@ -184,12 +184,12 @@ def test_a_store_that_ignores_conditions_is_refused_before_the_first_commit(s3: 
     s3.honours_conditions = False
     store = open_store("s3://bucket/t", s3.options)
     for _ in range(2):
-        with pytest.raises(Unsupported, match="does not write conditionally"):
+        with pytest.raises(Unsupported, match="does not support conditional writes"):
             store.put_if_absent(COMMIT, b"{}")
     assert s3.requests == []
 
 
-def test_a_bucket_is_probed_once_and_a_probe_that_is_there_is_enough(s3: ScriptedS3) -> None:
+def test_a_bucket_is_probed_once_and_an_existing_probe_suffices(s3: ScriptedS3) -> None:
     for table in "abc":
         assert open_store(f"s3://bucket/{table}", s3.options).put_if_absent(COMMIT, b"{}") == Created()
     assert s3.probes == 2
@@ -198,7 +198,7 @@ def test_a_bucket_is_probed_once_and_a_probe_that_is_there_is_enough(s3: Scripte
     assert s3.probes == 3
 
 
-def test_a_probe_without_an_answer_refuses_the_commit_and_is_tried_again(s3: ScriptedS3) -> None:
+def test_a_probe_without_an_answer_refuses_the_commit_and_is_retried(s3: ScriptedS3) -> None:
     store = open_store("s3://bucket/t", s3.options)
     s3.probe_answer = 503
     assert store.put_if_absent(COMMIT, b"{}") == Refused("the probe for conditional writes failed: HTTP status 503 (SomeCode)")
@@ -206,7 +206,7 @@ def test_a_probe_without_an_answer_refuses_the_commit_and_is_tried_again(s3: Scr
     assert store.put_if_absent(COMMIT, b"{}") == Created()
 
 
-def test_a_store_whose_conditional_writes_are_switched_off_is_refused(s3: ScriptedS3) -> None:
+def test_a_store_whose_conditional_writes_are_disabled_is_refused(s3: ScriptedS3) -> None:
     store = open_store("s3://bucket/t", s3.options | {"aws_conditional_put": "disabled"})
     with pytest.raises(Unsupported, match="switched off"):
         store.put_if_absent(COMMIT, b"{}")
@@ -278,7 +278,7 @@ def test_no_failure_shows_a_secret_even_if_the_store_repeats_it(
         {"aws_metadata_endpoint": "CANARY-SECRET", "aws_unknown": "x"},
     ],
 )
-def test_a_wrong_option_is_told_by_name_and_never_by_value(options: dict[str, str]) -> None:
+def test_the_error_for_a_wrong_option_has_its_name_and_never_its_value(options: dict[str, str]) -> None:
     with pytest.raises(InvalidRequest) as caught:
         open_store("s3://bucket/t", options)
     text = "".join(traceback.format_exception(caught.value)) + repr(caught.value.facts)
@@ -287,10 +287,10 @@ def test_a_wrong_option_is_told_by_name_and_never_by_value(options: dict[str, st
     assert not [canary for canary in CANARIES if canary in text]
 
 
-def test_a_missing_bucket_is_told_apart_from_a_missing_table(s3_options: dict[str, str]) -> None:
+def test_a_missing_bucket_is_distinguished_from_a_missing_table(s3_options: dict[str, str]) -> None:
     store = open_store("s3://no-such-bucket/t", s3_options)
     for call in ("get", "list_from", "put"):
-        with pytest.raises(StorageFailure, match=r"NoSuchBucket.*Make the bucket"):
+        with pytest.raises(StorageFailure, match=r"NoSuchBucket.*Create the bucket"):
             CALLS[call](store)
     outcome = store.put_if_absent(COMMIT, b"x")
     assert isinstance(outcome, Refused)
@@ -309,7 +309,7 @@ def test_a_control_character_in_an_option_is_refused_by_the_options_name(
     with pytest.raises(InvalidRequest, match=f"'{name}'.*control character") as caught:
         open_store("s3://bucket/t", {name: value})
     assert "CANARY" not in "".join(traceback.format_exception(caught.value)) + repr(caught.value.facts)
-    if character != "\0":  # which no environment holds
+    if character != "\0":  # which environment variables cannot contain
         monkeypatch.setenv(name.upper(), value)
         with pytest.raises(InvalidRequest, match=f"'{name.upper()}'.*control character"):
             open_store("s3://bucket/t", {})
@@ -317,24 +317,24 @@ def test_a_control_character_in_an_option_is_refused_by_the_options_name(
 
 
 @pytest.mark.parametrize("endpoint", ["", "host", "http://", "http://a b", "http://é", "ftp://host", "http:/host"])
-def test_an_endpoint_that_is_no_url_is_refused(endpoint: str) -> None:
+def test_an_endpoint_that_is_not_a_url_is_refused(endpoint: str) -> None:
     with pytest.raises(InvalidRequest, match=r"'aws_endpoint'.*must be a URL"):
         open_store("s3://bucket/t", {"aws_endpoint": endpoint})
 
 
 def test_a_certificate_may_have_lines() -> None:
-    with pytest.raises(InvalidRequest, match="cannot be opened"):  # it is none, and that is all that is wrong with it
+    with pytest.raises(InvalidRequest, match="cannot be opened"):  # the certificate is invalid, and that is the only error
         open_store("s3://bucket/t", {"root_certificate": "-----BEGIN\nNONE\n", "aws_region": "r"})
 
 
 @pytest.mark.parametrize("call", CALLS)
 @pytest.mark.parametrize("answer", [401, 403])
-def test_denied_access_is_called_so_and_not_told_to_be_tried_again(s3: ScriptedS3, answer: int, call: str) -> None:
+def test_denied_access_is_reported_without_advice_to_retry(s3: ScriptedS3, answer: int, call: str) -> None:
     store = open_store("s3://bucket/t", s3.options)
     s3.answers = dict.fromkeys(["GET", "PUT", "HEAD", "DELETE", "POST"], answer)
     error = _failure_of(lambda: CALLS[call](store))
     if error is None:
-        return  # a commit has outcomes, which the transaction tells
+        return  # a commit returns an outcome, which the transaction reports
     assert error.code == "TAHOE_ACCESS_DENIED"
     assert f"HTTP status {answer}" in error.message
     assert "Access was denied" in error.message
@@ -344,11 +344,11 @@ def test_denied_access_is_called_so_and_not_told_to_be_tried_again(s3: ScriptedS
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({}, "no credentials are given.*aws_access_key_id"),
+        ({}, "there are no credentials.*aws_access_key_id"),
         ({"aws_access_key_id": "k", "aws_secret_access_key": "s"}, "whether they may read"),
     ],
 )
-def test_denied_access_says_first_whether_credentials_are_missing_or_lack_permission(
+def test_denied_access_distinguishes_missing_credentials_from_missing_permission(
     s3: ScriptedS3, monkeypatch: pytest.MonkeyPatch, options: dict[str, str], message: str
 ) -> None:
     for name in [name for name in os.environ if name.startswith("AWS_")]:
@@ -378,16 +378,16 @@ def _failure_of(call: Callable[[], object]) -> StorageFailure | None:
         ("HTTP status 403 (RequestTimeTooSkewed)", "clock"),
         ("HTTP status 400 (ExpiredToken)", "expired"),
         ("HTTP status 400 (AuthorizationHeaderMalformed)", "aws_region"),
-        ("HTTP status 404 (NoSuchBucket)", "Make the bucket"),
+        ("HTTP status 404 (NoSuchBucket)", "Create the bucket"),
         ("HTTP status 503", "Try again"),
         ("no answer came in time", "Try again"),
     ],
 )
-def test_the_remedy_follows_from_the_stores_code(kind: str, says: str) -> None:
+def test_the_remedy_derives_from_the_store_s_code(kind: str, says: str) -> None:
     assert says in remedy_of(kind)
 
 
-def test_reads_are_repeated_when_the_store_stumbles(s3: ScriptedS3, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_reads_are_retried_after_503(s3: ScriptedS3, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.undo()  # the real retries
     object_store._clients.cache_clear()
     store = open_store("s3://bucket/t", s3.options)
@@ -409,7 +409,7 @@ def test_keys_in_the_bucket_are_the_names_themselves(s3_url: str, s3_options: di
     assert f"<Key>{key}/{name}</Key>" in listing
 
 
-def test_a_listing_skips_the_inside_of_large_sub_folders(memory_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_listing_skips_the_content_of_large_sub_folders(memory_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(object_store, "_PAGE", 5)
     store = open_store(memory_url)
     names = [f"{version:020d}.json" for version in range(12)]

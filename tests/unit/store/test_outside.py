@@ -1,4 +1,4 @@
-"""Files outside of a table's root: read only where the folder of the file says that the table may."""
+"""Files outside of a table's root are read only if the file's folder permits the table."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tahoe.store.outside import CLONES_FOLDER, CloneRecord, clones_of, record_cl
 
 @pytest.fixture(params=["file", "memory"])
 def stores(request, tmp_path: Path) -> tuple[LogStore, LogStore]:
-    """A source with a file, and a table beside it."""
+    """Return a source with a file, and a table beside it."""
     root = str(tmp_path) if request.param == "file" else f"memory://{uuid.uuid4()}/a"
     source, table = open_store(f"{root}/the source"), open_store(f"{root}/table")
     source.put("p=1/x y.parquet", b"rows")
@@ -29,7 +29,7 @@ def name_of(source: LogStore, table: LogStore, inside: str = "p=1/x y.parquet") 
     return decode_path(absolute_url(source.url, inside), table.url, outside=True)
 
 
-def test_a_file_is_read_once_its_folder_knows_the_table(stores):
+def test_a_file_is_readable_once_its_folder_records_the_table(stores):
     source, table = stores
     name = name_of(source, table)
     assert is_outside(name) and name == f"{source.url}/p=1/x y.parquet"
@@ -40,8 +40,8 @@ def test_a_file_is_read_once_its_folder_knows_the_table(stores):
     record_clone(source, CloneRecord(table.url, 3))
     assert table.get(name) == b"rows" and table.get_many([name]) == [b"rows"]
     assert table.open_input(name).read() == b"rows"
-    found = table.head(name)
-    assert found is not None and (found.name, found.size) == (name, 4)
+    entry = table.head(name)
+    assert entry is not None and (entry.name, entry.size) == (name, 4)
     missing = name_of(source, table, "p=1/gone")
     assert table.head(missing) is None
     with pytest.raises(NotFound):
@@ -50,13 +50,13 @@ def test_a_file_is_read_once_its_folder_knows_the_table(stores):
     assert (record.table, record.version) == (table.url, 3) and record.modified_ms > 0
 
 
-def test_a_record_is_for_one_table_alone(stores):
+def test_a_record_permits_only_its_own_table(stores):
     source, table = stores
-    other = open_store(f"{table.url}2")
-    record_clone(source, CloneRecord(other.url, None))
+    sibling = open_store(f"{table.url}2")
+    record_clone(source, CloneRecord(sibling.url, None))
     with pytest.raises(CorruptTable):
         table.get(name_of(source, table))
-    # The record of another under the name of this one says nothing either.
+    # Another table's record under the name of this one has no effect either.
     record_clone(source, CloneRecord(table.url, None))
     names = [entry.name for entry in source.list_from(CLONES_FOLDER)]
     for name in names:
@@ -78,7 +78,7 @@ def test_nothing_is_written_or_deleted_outside(stores):
     assert source.get("p=1/x y.parquet") == b"rows"
 
 
-def test_who_is_sent_elsewhere_finds_the_same(tmp_path):
+def test_a_pickled_store_reads_the_same_file(tmp_path):
     source, table = open_store(tmp_path / "source"), open_store(tmp_path / "table")
     source.put("x", b"rows")
     record_clone(source, CloneRecord(table.url, None))
@@ -104,7 +104,7 @@ def test_links_that_lead_out_of_the_source_are_not_followed(tmp_path):
         "file%3A///etc/passwd", "file:/a\0b", "file:relative",
     ],
 )  # fmt: skip
-def test_paths_that_name_no_file_of_that_storage_are_refused_by_their_text(path):
+def test_paths_outside_that_storage_are_refused_by_their_text(path):
     with pytest.raises(CorruptTable):
         decode_path(path, "file:///data/table", outside=True)
 
@@ -123,7 +123,7 @@ def test_an_absolute_path_has_one_name(path, root, name):
     assert decode_path(path, root, outside=True) == name
 
 
-def test_a_record_that_cannot_be_read_is_told(stores):
+def test_an_unreadable_record_is_reported(stores):
     source, _ = stores
     source.put(f"{CLONES_FOLDER}/x.json", b"[]")
     with pytest.raises(CorruptTable) as caught:

@@ -1,4 +1,4 @@
-"""A file over ranges of an object reads as the object, and asks for no byte that is at hand."""
+"""A file over ranges of an object has the object's content, and requests no bytes that are in memory."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def opened(tail: int) -> tuple[RangedFile, list[tuple[int, int]]]:
 
 
 @pytest.mark.parametrize("tail", [0, 1, 100, len(DATA)])
-def test_it_reads_as_the_object_from_any_place(tail: int) -> None:
+def test_it_reads_the_object_from_any_position(tail: int) -> None:
     file, _ = opened(tail)
     chance, truth = random.Random(tail), io.BytesIO(DATA)
     for _ in range(200):
@@ -44,8 +44,8 @@ def test_each_read_is_one_request_and_none_within_the_tail_or_at_the_end() -> No
     assert asked == [(15, 35)]
 
 
-def test_it_is_for_reading_from_any_place_but_before_the_beginning() -> None:
+def test_it_is_read_only_and_refuses_positions_before_the_beginning() -> None:
     file, _ = opened(10)
     assert file.readable() and file.seekable() and not file.writable()
-    with pytest.raises(ValueError, match="before the file's begin"):
+    with pytest.raises(ValueError, match="before the beginning of the file"):
         file.seek(-1)

@@ -1,4 +1,4 @@
-"""The remedy for a request that was refused goes by status and code."""
+"""The remedy for a refused request depends on status and code."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ from tahoe.store.refusals import names_credentials, remedy_of
 @pytest.mark.parametrize(
     ("kind", "begins"),
     [
-        ("HTTP status 404 (NoSuchBucket)", "Make the bucket"),
+        ("HTTP status 404 (NoSuchBucket)", "Create the bucket"),
         ("HTTP status 403 (InvalidAccessKeyId)", "Access was denied: the store does not know the access key id"),
         ("HTTP status 400 (ExpiredToken)", "Access was denied: the session token has expired"),
-        ("HTTP status 403 (AccessDenied)", "Access was denied, and trying again changes nothing"),
-        ("HTTP status 401", "Access was denied, and trying again changes nothing"),
+        ("HTTP status 403 (AccessDenied)", "Access was denied, and a retry cannot help"),
+        ("HTTP status 401", "Access was denied, and a retry cannot help"),
         ("HTTP status 503 (SlowDown)", "Try again"),
         ("timeout", "Try again"),
         ("a text that holds HTTP status 403", "Try again"),
     ],
 )
-def test_a_remedy_goes_by_status_and_code_alone(kind: str, begins: str) -> None:
+def test_a_remedy_depends_only_on_status_and_code(kind: str, begins: str) -> None:
     assert remedy_of(kind).startswith(begins)
 
 
@@ -32,9 +32,9 @@ def test_a_remedy_goes_by_status_and_code_alone(kind: str, begins: str) -> None:
         ("az", "azure_storage_account_key", ["AZURE_STORAGE_ACCOUNT_KEY", "sas_token", "AZURE_CLIENT_SECRET"]),
     ],
 )
-def test_missing_credentials_are_called_so(scheme: str, example: str, named: list[str]) -> None:
+def test_missing_credentials_are_reported(scheme: str, example: str, named: list[str]) -> None:
     assert all(names_credentials(scheme, [name]) for name in named)
     assert not names_credentials(scheme, ["aws_region", "AWS_ENDPOINT", "azure_storage_account_name"])
     remedy = remedy_of("HTTP status 403 (AccessDenied)", scheme, has_credentials=False)
-    assert remedy.startswith("Access was denied, as no credentials are given") and example in remedy
+    assert remedy.startswith("Access was denied because there are no credentials") and example in remedy
     assert "SlowDown" not in remedy_of("HTTP status 503 (SlowDown)", scheme, has_credentials=False)

@@ -1,4 +1,4 @@
-"""What a table knows of the streams that read it."""
+"""A table's records of the streams that read it."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ def a_store():
     return open_store(f"memory://{SYSTEM_CLOCK.uuid()}/table")
 
 
-def test_each_checkpoint_has_one_record_and_the_newest_holds():
+def test_each_checkpoint_has_one_record_with_the_newest_version():
     store = a_store()
     record_stream(store, "file:/a/sources/0", 3)
     record_stream(store, "file:/a/sources/0", 5)
     record_stream(store, "file:/b/sources/0", 4)
-    assert sorted((one.checkpoint, one.version) for one in streams_of(store)) == [
+    assert sorted((record.checkpoint, record.version) for record in streams_of(store)) == [
         ("file:/a/sources/0", 5),
         ("file:/b/sources/0", 4),
     ]
-    assert all(one.name.startswith(STREAMS_FOLDER) and one.modified_ms > 0 for one in streams_of(store))
+    assert all(record.name.startswith(STREAMS_FOLDER) and record.modified_ms > 0 for record in streams_of(store))
 
 
-def test_no_secret_of_a_checkpoints_address_is_kept():
+def test_credentials_in_a_checkpoint_location_are_not_stored():
     store = a_store()
     record_stream(store, "s3a://key:secret@bucket/a/sources/0", 3)
     (record,) = streams_of(store)
@@ -33,15 +33,15 @@ def test_no_secret_of_a_checkpoints_address_is_kept():
     assert b"secret" not in store.get(record.name)
 
 
-def test_a_record_that_cannot_be_read_says_nothing():
+def test_an_unreadable_record_is_skipped():
     store = a_store()
     record_stream(store, "file:/a/sources/0", 3)
     for number, content in enumerate((b"", b"{}", b"[]", b"\xff", b'{"checkpoint": "x", "version": "late"}')):
         store.put(f"{STREAMS_FOLDER}/{number}.json", content)
-    assert [one.version for one in streams_of(store)] == [3]
+    assert [record.version for record in streams_of(store)] == [3]
 
 
-def test_a_stream_that_may_not_write_leaves_none():
+def test_a_stream_without_write_access_leaves_no_record():
     class ReadOnly(WrappedStore):
         def _call(self, method, name, run):
             if method == "put":

@@ -1,4 +1,4 @@
-"""Where a library of an extra is absent, the error names the extra."""
+"""The error for a missing library names its extra."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ for module in {modules}:
 
 
 def imported(libraries: list[str], modules: list[str]) -> list[str]:
-    """What importing each module says in a process that has none of the libraries."""
+    """Return the outcome of importing each module in a process that has none of the libraries."""
     program = WITHOUT.format(libraries=libraries, modules=modules)
     return subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout.splitlines()
 
 
-# Over a second: a fresh process imports most of Tahoe.
+# Slow (over a second): a fresh process imports most of Tahoe.
 def test_modules_without_their_library_name_the_extra_and_the_others_work() -> None:
     needing = ["row_strategies", "table_machine", "store_suite", "iceberg_verifier"]
     free = [
@@ -56,6 +56,6 @@ def test_modules_without_their_library_name_the_extra_and_the_others_work() -> N
 
 
 @pytest.mark.parametrize(("library", "extra"), [("pyiceberg.table", "iceberg"), ("hypothesis", "testing")])
-def test_the_extra_is_the_one_that_brings_the_library(library: str, extra: str) -> None:
+def test_the_extra_installs_the_library(library: str, extra: str) -> None:
     error = extra_missing(ImportError(f"No module named '{library}'", name=library), "tahoe.testing.some")
     assert isinstance(error, Unsupported) and f"tahoe-delta[{extra}]" in str(error)

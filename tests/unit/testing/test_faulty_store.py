@@ -1,4 +1,4 @@
-"""The stores that misbehave do so as asked, and else are stores."""
+"""The faulty stores misbehave only as configured."""
 
 from __future__ import annotations
 
@@ -29,13 +29,13 @@ class TestTracingStore(LogStoreContract):
         return TracingStore(inner)
 
 
-def test_scripted_writes_end_as_the_script_says_and_then_as_they_should(inner: LogStore) -> None:
+def test_scripted_writes_follow_the_script_and_later_ones_succeed(inner: LogStore) -> None:
     store = FaultyStore(inner, puts=[*PutFault])
     outcomes = [store.put_if_absent(f"name-{fault.name}", b"x") for fault in PutFault]
     assert [type(outcome) for outcome in outcomes] == [Created, Unanswered, Exists, Unanswered, InFlight, Refused]
     assert [entry.name for entry in inner.list_from("")] == ["name-ANSWERED_TAKEN", "name-ANSWER_LOST", "name-NONE"]
     assert store.put_if_absent("name-NONE", b"y") == Exists()
-    assert [what for what, _ in store.injected] == [fault.value for fault in PutFault if fault is not PutFault.NONE]
+    assert [fault for fault, _ in store.injected] == [fault.value for fault in PutFault if fault is not PutFault.NONE]
 
 
 def _history(seed: int, url: str) -> tuple[list[str], list[object]]:
@@ -60,7 +60,7 @@ def _history(seed: int, url: str) -> tuple[list[str], list[object]]:
                 seen.append(str(answer) if isinstance(answer, int) else "done")
             except StorageFailure:
                 seen.append("failed")
-    return seen, [what for what, _ in store.injected]
+    return seen, [fault for fault, _ in store.injected]
 
 
 def test_a_seed_gives_the_same_faults_again_and_another_seed_gives_others(memory_url: str) -> None:
@@ -71,7 +71,7 @@ def test_a_seed_gives_the_same_faults_again_and_another_seed_gives_others(memory
     assert {"read failed", "write failed", "write done and the answer lost", "listed late"} <= set(injected)
 
 
-def test_reads_fail_while_they_are_told_to(inner: LogStore) -> None:
+def test_reads_fail_while_reads_fail_is_set(inner: LogStore) -> None:
     store = FaultyStore(inner)
     store.put("name", b"x")
     store.reads_fail = True
@@ -83,7 +83,7 @@ def test_reads_fail_while_they_are_told_to(inner: LogStore) -> None:
     assert store.get("name") == b"x"
 
 
-def test_waiting_takes_the_clocks_time(inner: LogStore) -> None:
+def test_waiting_advances_the_clock(inner: LogStore) -> None:
     clock = SeededClock()
     start = clock.now_ms()
     store = FaultyStore(inner, Faults(longest_wait_seconds=1000.0), clock=clock)
@@ -93,7 +93,7 @@ def test_waiting_takes_the_clocks_time(inner: LogStore) -> None:
 
 
 @pytest.mark.parametrize("after", [False, True])
-def test_a_crash_comes_at_its_call_and_lasts(inner: LogStore, after: bool) -> None:
+def test_a_crash_happens_at_its_call_and_lasts(inner: LogStore, after: bool) -> None:
     store = CrashingStore(inner, at=1, after=after)
     store.put("first", b"x")
     with pytest.raises(SimulatedCrash):

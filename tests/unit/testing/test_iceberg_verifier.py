@@ -1,4 +1,4 @@
-"""The verifier passes what UniForm wrote, and finds what differs from the log."""
+"""The verifier accepts UniForm's output, and detects differences from the log."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def log() -> DeltaLog:
     return log
 
 
-def test_what_was_written_is_found_file_by_file_and_row_by_row(log: DeltaLog) -> None:
+def test_the_converted_files_and_rows_are_verified(log: DeltaLog) -> None:
     assert verify(log.store) == log.version
     document = newest_document(log.store)
     assert document is not None
@@ -62,7 +62,7 @@ def summary(key: str, value: str) -> Callable[[dict[str, Any]], None]:
         lambda document: document["metadata-log"].append({"metadata-file": f"{document['location']}/metadata/none.json"}),
     ],
 )
-def test_a_document_that_says_something_else_than_the_log_is_found(log: DeltaLog, lie: Callable[[dict[str, Any]], None]) -> None:
+def test_a_document_that_differs_from_the_log_is_detected(log: DeltaLog, lie: Callable[[dict[str, Any]], None]) -> None:
     document = newest_document(log.store)
     assert document is not None
     lie(document)

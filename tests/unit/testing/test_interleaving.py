@@ -1,4 +1,4 @@
-"""Threads that take turns do so as the seed says."""
+"""Threads take turns in an order determined by the seed."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from tahoe.testing.interleaving import Interleaver, SteppedStore
 
 
 def _race(seed: int, url: str, writers: int = 3, names: int = 6) -> tuple[list[int], list[int]]:
-    """Who had the turns, and who won each name."""
+    """Return the tasks that had the turns, and the winner of each name."""
     interleaver = Interleaver(seed)
     winners = [-1] * names
 
@@ -40,7 +40,7 @@ def test_each_task_has_a_turn_for_its_start_and_for_each_call(memory_url: str) -
     assert [turns.count(writer) for writer in range(3)] == [7, 7, 7]
 
 
-def test_the_error_of_a_task_is_raised_when_the_others_have_ended(memory_url: str) -> None:
+def test_the_error_of_a_task_is_raised_after_the_others_have_ended(memory_url: str) -> None:
     interleaver, done = Interleaver(0), []
 
     def fail() -> None:

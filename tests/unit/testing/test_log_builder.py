@@ -1,4 +1,4 @@
-"""The logs made by hand say what was put into them, and Tahoe reads each form of them alike."""
+"""Hand-written logs contain the given actions, and Tahoe reads each of their forms alike."""
 
 from __future__ import annotations
 
@@ -28,16 +28,16 @@ from tahoe.testing.log_builder import (
 
 @pytest.fixture
 def log() -> Log:
-    """Version 2: two of three files live, one with a vector, a transaction and a domain."""
+    """Return a log at version 2: two of three files are live, one with a vector; a transaction and a domain."""
     log = memory_log()
-    one, two = add("one"), add("two")
-    log.begin(one, two, SetTransaction("app", 7))
-    log.commit(remove(one), add("three"), DomainMetadata("mine", "{}"))
-    log.commit(remove(two), add("two", deletion_vector=vector("v")))
+    first, second = add("one"), add("two")
+    log.begin(first, second, SetTransaction("app", 7))
+    log.commit(remove(first), add("three"), DomainMetadata("mine", "{}"))
+    log.commit(remove(second), add("two", deletion_vector=vector("v")))
     return log
 
 
-def test_versions_hold_what_the_actions_fold_to(log: Log) -> None:
+def test_versions_have_the_replayed_state(log: Log) -> None:
     assert log.version == 2
     assert log.expected() == live_paths(log) == ["three", "two"]
     assert [sorted(path for path, _ in live) for live in log.versions] == [["one", "two"], ["three", "two"], ["three", "two"]]
@@ -56,7 +56,7 @@ def test_versions_hold_what_the_actions_fold_to(log: Log) -> None:
         lambda log: log.v2("parquet", classic_name=True),
     ],
 )
-def test_each_form_of_checkpoint_stands_for_the_commits_before_it(log: Log, write: Callable[[Log], list[str]]) -> None:
+def test_each_form_of_checkpoint_replaces_the_commits_before_it(log: Log, write: Callable[[Log], list[str]]) -> None:
     names = write(log)
     assert all(log.store.head(name) for name in names)
     for version in range(log.version):
@@ -66,13 +66,13 @@ def test_each_form_of_checkpoint_stands_for_the_commits_before_it(log: Log, writ
     assert log.state().protocol == PROTOCOL and log.state().metadata == METADATA
 
 
-def test_a_compaction_holds_the_last_word_on_each_file(log: Log) -> None:
+def test_a_compaction_has_the_last_action_for_each_file(log: Log) -> None:
     said = [json.loads(line) for line in log.store.get(log.compaction(0, 1)).splitlines()]
     words = {line[kind]["path"]: kind for line in said for kind in line if kind in ("add", "remove")}
     assert words == {"one": "remove", "two": "add", "three": "add"}
 
 
-def test_a_checksum_and_a_hint_are_right_unless_told_otherwise(log: Log) -> None:
+def test_a_checksum_and_a_hint_are_right_by_default(log: Log) -> None:
     right = json.loads(log.store.get(log.checksum()))
     assert (right["numFiles"], right["tableSizeBytes"], right["txnId"]) == (2, 200, "txn-2")
     assert json.loads(log.store.get(log.checksum(0)))["txnId"] == "txn-0"
@@ -87,6 +87,6 @@ def test_a_parquet_file_has_a_column_for_each_kind_of_action_in_it() -> None:
 
 
 @pytest.mark.parametrize("name", DAMAGES)
-def test_a_damage_changes_a_file_or_removes_it(name: str, log: Log) -> None:
+def test_a_corruption_changes_or_removes_a_file(name: str, log: Log) -> None:
     data = log.store.get(commit_name(0))
     assert DAMAGES[name](data) != data

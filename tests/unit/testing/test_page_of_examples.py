@@ -12,13 +12,13 @@ PAGE = (ROOT / "docs" / "testing.md").read_text(encoding="utf-8")
 EXAMPLES = re.findall(r"^```python\n(.*?)^```", PAGE, re.DOTALL | re.MULTILINE)
 
 
-# Over a second: a history of the state machine is among them.
-def test_every_example_of_the_page_runs_as_it_stands(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+# Slow (over a second): one example runs a history of the state machine.
+def test_every_example_of_the_page_runs_unchanged(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     assert len(EXAMPLES) == 6
     for number, text in enumerate(EXAMPLES):
         (tmp_path / f"test_example_{number}.py").write_text(text, encoding="utf-8")
     (tmp_path / "pytest.ini").write_text("[pytest]\nfilterwarnings = error\n")
-    # In this process, where all that it imports is there already.
+    # Run in this process, which has already imported most modules.
     outcome = pytest.main(["-q", "-p", "no:cacheprovider", "-p", "no:faulthandler", "--import-mode=importlib", str(tmp_path)])
     said = capfd.readouterr().out
     assert outcome == 0, said

@@ -1,4 +1,4 @@
-"""The operations of the table in memory do to rows what their names say."""
+"""The operations of the in-memory table change rows as their names say."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def test_an_operation_does_what_its_name_says(operation: OperationOn, rows: list
     assert files.table(start) == sorted(ROWS), "the version it began on stays as it was"
 
 
-def test_a_vector_takes_positions_and_a_file_whose_rows_are_all_dead_goes() -> None:
+def test_a_vector_deletes_positions_and_a_file_without_live_rows_is_removed() -> None:
     files, start = table()
     mon = start["day=mon/0"]
     live = applied(start, files.with_dead(mon, BitMap64([0])))
@@ -63,7 +63,7 @@ def test_a_vector_takes_positions_and_a_file_whose_rows_are_all_dead_goes() -> N
     assert mon.path not in applied(start, files.with_dead(mon, BitMap64([0, 1])))
 
 
-def test_a_commit_cannot_remove_what_is_not_live_nor_add_what_is() -> None:
+def test_a_commit_cannot_remove_a_missing_file_or_add_a_live_one() -> None:
     files, start = table()
     mon = start["day=mon/0"]
     with pytest.raises(AssertionError, match="live already"):
@@ -72,7 +72,7 @@ def test_a_commit_cannot_remove_what_is_not_live_nor_add_what_is() -> None:
         applied(applied(start, files.with_dead(mon, BitMap64([0]))), [mon.remove(1)])
 
 
-def test_a_race_tells_who_committed_who_met_a_conflict_and_who_had_nothing_to_do() -> None:
+def test_a_race_returns_commits_conflicts_and_operations_without_effect() -> None:
     files, start = table()
     race = [
         delete("id = 1", vectors=True),

@@ -1,4 +1,4 @@
-"""Histories come of their seed alone, and each step is told and made."""
+"""Histories depend only on their seed, and each step is described and carried out."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ def rows(history: History) -> list[str]:
 
 
 def test_a_seed_gives_the_same_steps_and_the_same_rows(tmp_path: Path) -> None:
-    told = []
+    outcomes = []
     for name in ("a", "b"):
         history = History(tmp_path / name, 5, REWRITING)
-        told.append((list(history.steps(4)), rows(history)))
-    assert told[0] == told[1] and len(told[0][0]) == 4
+        outcomes.append((list(history.steps(4)), rows(history)))
+    assert outcomes[0] == outcomes[1] and len(outcomes[0][0]) == 4
 
 
-# Over a second where the machine is busy: a law for each of some ten columns of odd types, at every version.
+# Slow (over a second on a busy machine): a law for each of some ten columns of unusual types, at every version.
 def test_a_history_breaks_no_law(tmp_path: Path) -> None:
     history = History(tmp_path, 2, {"delta.enableDeletionVectors": "true", "delta.enableChangeDataFeed": "true"})
     for _ in history.steps(4):
@@ -31,7 +31,7 @@ def test_a_history_breaks_no_law(tmp_path: Path) -> None:
     assert history.done[0] in repr(history)
 
 
-def test_columns_are_added_renamed_and_dropped_but_for_those_that_conditions_name(tmp_path: Path) -> None:
+def test_columns_are_altered_except_those_used_by_conditions(tmp_path: Path) -> None:
     history = History(tmp_path, 3, V3)
     history.append()
     before = set(history.table.to_arrow().column_names)
@@ -43,7 +43,7 @@ def test_columns_are_added_renamed_and_dropped_but_for_those_that_conditions_nam
     assert len(now) == len(before) and {"id", "part 1/ü"} <= now
 
 
-def test_restore_brings_old_rows_back_and_says_where_there_is_nothing_to_do(tmp_path: Path) -> None:
+def test_restore_brings_back_old_rows_and_reports_when_nothing_changes(tmp_path: Path) -> None:
     history = History(tmp_path, 2, FORMS["format 2, rewriting"])
     history.append()
     version, old = history.table.version(), rows(history)

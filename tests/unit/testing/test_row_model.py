@@ -1,4 +1,4 @@
-"""The model's answers by hand: what SQL says of rows, values that are NULL among them."""
+"""The model's results compared with hand-computed ones, including NULL values."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def source_value_above_5(t: Row, s: Row) -> bool | None:
     return less(5, s[2])
 
 
-def test_three_valued_logic_is_that_of_sql() -> None:
+def test_three_valued_logic_matches_sql() -> None:
     values = (True, False, None)
     assert [not_(value) for value in values] == [False, True, None]
     for left, right in itertools.product(values, values):
@@ -53,7 +53,7 @@ def test_three_valued_logic_is_that_of_sql() -> None:
     assert (equal(None, None), equal(1, 1), equal("a", "b")) == (None, True, False)
 
 
-def test_rows_become_arrow_and_come_back() -> None:
+def test_rows_convert_to_arrow_and_back() -> None:
     table = arrow(ROWS)
     assert table.schema == SCHEMA and rows_of(table) == ROWS
     assert rows_of(arrow([])) == []
@@ -64,14 +64,14 @@ def test_rows_are_counted_without_order() -> None:
     assert counted([ROWS[0], ROWS[1], ROWS[0]]) == counted([ROWS[1], ROWS[0], ROWS[0]]) != counted(ROWS)
 
 
-def test_a_condition_that_is_null_neither_deletes_nor_changes() -> None:
+def test_a_null_condition_neither_deletes_nor_updates() -> None:
     assert stay(ROWS, ABOVE_1) == [ROWS[0], ROWS[2]]
     assert stay(ROWS, None) == []
     assert changed(ROWS, ABOVE_1, TWICE) == [ROWS[0], (2, None, 40), ROWS[2]]
     assert changed(ROWS, None, TWICE) == [(1, "a", 20), (2, None, 40), (None, "b", 60)]
 
 
-def test_the_first_clause_that_applies_acts_and_rows_without_a_key_match_nothing() -> None:
+def test_only_the_first_applicable_clause_acts_and_null_keys_never_match() -> None:
     clauses = (
         Clause("matched", "delete", Condition("source.v > 5", source_value_above_5), None),
         Clause("matched", "update", None, ALL),
@@ -82,7 +82,7 @@ def test_the_first_clause_that_applies_acts_and_rows_without_a_key_match_nothing
     assert merged(ROWS, source, Merge(ON, clauses)) == ([(2, "y", 1), (None, "z", 1)], (1, 2, 1))
 
 
-def test_two_source_rows_may_match_one_row_only_where_all_that_matches_is_deleted() -> None:
+def test_two_source_rows_may_match_one_row_only_for_an_unconditional_delete() -> None:
     source: Rows = [(1, "x", 1), (1, "y", 2)]
     with pytest.raises(TwiceMatched):
         merged(ROWS, source, Merge(ON, (Clause("matched", "update", None, ALL),)))
@@ -90,7 +90,7 @@ def test_two_source_rows_may_match_one_row_only_where_all_that_matches_is_delete
     assert rows == ROWS[1:] and counts == (0, 1, 0)
 
 
-def test_tahoe_is_asked_for_the_same_merge(memory_url: str) -> None:
+def test_the_builder_runs_the_same_merge(memory_url: str) -> None:
     table = Table.create(memory_url, SCHEMA)
     table.append(arrow(ROWS))
     source: Rows = [(1, "x", 9), (7, "y", 1)]
@@ -113,5 +113,5 @@ def test_tahoe_is_asked_for_the_same_merge(memory_url: str) -> None:
     assert (outcome.num_updated_rows, outcome.num_deleted_rows, outcome.num_inserted_rows) == counts == (2, 1, 1)
 
 
-def test_nothing_stands_for_the_row_of_the_other_side() -> None:
+def test_nothing_represents_the_missing_row() -> None:
     assert ON.holds(ROWS[0], NOTHING) is None

@@ -1,4 +1,4 @@
-"""What is drawn: conditions that mean what they say, and MERGEs that SQL allows."""
+"""Drawn conditions evaluate as their text says, and drawn MERGEs are valid SQL."""
 
 from __future__ import annotations
 
@@ -20,11 +20,13 @@ def answers(condition: Condition, rows: Rows) -> list[bool | None]:
 
 @FEW
 @given(conditions(), some_rows(1))
-def test_the_text_and_the_function_of_a_condition_say_the_same(condition: Condition, rows: Rows) -> None:
+def test_the_text_and_the_function_of_a_condition_agree(condition: Condition, rows: Rows) -> None:
     tree = row_condition(condition.text, from_arrow_schema(SCHEMA)).predicate
     said = evaluate(tree, arrow(rows)).to_pylist()
-    # What the tree cannot hold is wider: it may be true where the condition is not, and never the other way round.
-    assert all(one is True for one, other in zip(said, answers(condition, rows), strict=True) if other is True)
+    # A condition that the tree cannot represent is widened: it may be true where the condition is not, and never the other way round.
+    assert all(
+        parsed_value is True for parsed_value, expected in zip(said, answers(condition, rows), strict=True) if expected is True
+    )
 
 
 @FEW
@@ -33,7 +35,7 @@ def test_the_text_and_the_function_of_a_condition_say_the_same(condition: Condit
         lambda keys: st.tuples(st.just(keys), rows_of_keys(st.sampled_from(keys)))
     )
 )
-def test_rows_of_keys_have_one_of_the_keys_at_least_and_none_twice(drawn: tuple[list[int], Rows]) -> None:
+def test_rows_of_keys_have_at_least_one_key_and_no_duplicates(drawn: tuple[list[int], Rows]) -> None:
     keys, rows = drawn
     named = [row[0] for row in rows if row[0] is not None and row[0] >= 100]
     assert named and set(named) <= set(keys) and len(set(named)) == len(named)
@@ -47,7 +49,7 @@ def test_a_condition_with_keys_is_never_true_for_others(condition: Condition) ->
 
 @FEW
 @given(merges())
-def test_only_the_last_clause_of_a_kind_is_without_a_condition(merge: Merge) -> None:
+def test_only_the_last_clause_of_a_kind_lacks_a_condition(merge: Merge) -> None:
     assert merge.clauses
     for kind in ("matched", "not matched", "by source"):
         of_kind = [clause for clause in merge.clauses if clause.kind == kind]

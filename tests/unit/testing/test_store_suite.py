@@ -1,4 +1,4 @@
-"""The contract of stores refuses one that breaks it; that Tahoe's own pass is `tests/unit/store/test_log_store.py`."""
+"""The contract of stores fails for a faulty store; `tests/unit/store/test_log_store.py` runs it on Tahoe's own."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tahoe.testing.store_suite import LogStoreContract
 
 
 class Overwriting(WrappedStore):
-    """Puts whether the name is taken or not."""
+    """Puts whether or not the name is taken."""
 
     def put_if_absent(self, name: str, data: bytes) -> PutOutcome:
         self.inner.put(name, data)
@@ -21,7 +21,7 @@ class Overwriting(WrappedStore):
 LAW = "test_a_free_name_is_created_and_a_taken_one_is_left_as_it_is"
 
 
-def test_a_store_that_overwrites_what_is_there_breaks_the_contract(memory_url: str) -> None:
+def test_a_store_that_overwrites_objects_breaks_the_contract(memory_url: str) -> None:
     store = open_store(memory_url)
     getattr(LogStoreContract(), LAW)(store)
     with pytest.raises(AssertionError):

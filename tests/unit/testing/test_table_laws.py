@@ -1,4 +1,4 @@
-"""The laws pass for tables that are sound, and each fails for a table that breaks it."""
+"""The laws pass for sound tables, and each fails for a table that breaks it."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def rows(*ids: int | None) -> pa.Table:
 
 @pytest.fixture
 def table(memory_url: str) -> Table:
-    """Versions 0 to 3: made, two files of three rows each, and a row that is deleted by writing its file anew."""
+    """Return a table with versions 0 to 3: created, two files of three rows each, and a row deleted by rewriting its file."""
     table = Table.create(memory_url, SCHEMA, properties={**ALL, "delta.enableDeletionVectors": "false"})
     table.append(rows(1, 2, 3))
     table.append(rows(4, 5, None))
@@ -44,16 +44,16 @@ def table(memory_url: str) -> Table:
 
 
 class Faulty(Table):
-    """A reader with faults: what is read, and what the feed tells, goes through functions."""
+    """A faulty reader: the rows and the feed pass through functions."""
 
     read: Callable[[pa.Table, str | None], pa.Table] = staticmethod(lambda rows, filter: rows)
-    told: Callable[[pa.Table], pa.Table] = staticmethod(lambda changes: changes)
+    altered_feed: Callable[[pa.Table], pa.Table] = staticmethod(lambda changes: changes)
 
     def to_arrow(self, filter: Any = None, *args: Any, **named: Any) -> pa.Table:
         return self.read(super().to_arrow(filter, *args, **named), filter)
 
     def changes(self, *args: Any, **named: Any) -> pa.Table:
-        return self.told(super().changes(*args, **named))
+        return self.altered_feed(super().changes(*args, **named))
 
 
 def faulty(table: Table, **faults: Any) -> Table:
@@ -63,7 +63,7 @@ def faulty(table: Table, **faults: Any) -> Table:
 
 
 @pytest.mark.parametrize("vectors", [True, False])
-def test_the_laws_hold_of_a_table_with_everything(memory_url: str, vectors: bool) -> None:
+def test_the_laws_pass_for_a_table_with_all_features(memory_url: str, vectors: bool) -> None:
     properties = {**ALL, "delta.enableDeletionVectors": str(vectors).lower(), "delta.columnMapping.mode": "name"}
     table = Table.create(memory_url, SCHEMA, properties=properties)
     table.append(rows(*range(10), None))
@@ -79,7 +79,7 @@ def test_an_empty_table_breaks_no_law(memory_url: str) -> None:
 
 
 @pytest.mark.damages_tables
-def test_a_file_that_is_lost_is_wrong(table: Table) -> None:
+def test_a_lost_file_is_detected(table: Table) -> None:
     assert_nothing_is_wrong(table)
     (path, *_) = table.files()["path"].to_pylist()
     table.store.delete(path)
@@ -87,19 +87,19 @@ def test_a_file_that_is_lost_is_wrong(table: Table) -> None:
         assert_nothing_is_wrong(table)
 
 
-def test_a_row_that_is_not_read_is_told_with_its_version(table: Table) -> None:
+def test_a_missing_row_is_reported_with_its_version(table: Table) -> None:
     assert_files_hold_as_many_rows_as_they_say(table, range(4))
     with pytest.raises(AssertionError, match="version 1: 2 rows are read, the log counts 3"):
         assert_files_hold_as_many_rows_as_they_say(faulty(table, read=lambda rows, filter: rows[1:]), [0, 1])
 
 
-def test_a_feed_that_leaves_a_row_out_is_found(table: Table) -> None:
+def test_a_feed_that_omits_a_row_is_detected(table: Table) -> None:
     assert_feed_leads_from_version_to_version(table, range(4))
     with pytest.raises(AssertionError, match=r"version 3: the feed leads to 1 rows too many, such as .*it.*s 5"):
-        assert_feed_leads_from_version_to_version(faulty(table, told=lambda changes: changes[1:]), [2, 3])
+        assert_feed_leads_from_version_to_version(faulty(table, altered_feed=lambda changes: changes[1:]), [2, 3])
 
 
-def test_the_feed_is_held_only_where_there_is_one_and_between_neighbours(memory_url: str) -> None:
+def test_the_feed_is_checked_only_where_it_exists_and_between_neighbours(memory_url: str) -> None:
     table = Table.create(memory_url, SCHEMA)
     table.append(rows(1))
     table.set_properties({"delta.enableChangeDataFeed": "true"})
@@ -107,18 +107,18 @@ def test_the_feed_is_held_only_where_there_is_one_and_between_neighbours(memory_
     assert_feed_leads_from_version_to_version(table, [0, 2])
 
 
-def test_a_row_id_that_two_rows_have_is_found(table: Table) -> None:
+def test_a_duplicate_row_id_is_detected(table: Table) -> None:
     assert_row_ids_are_unique(table, range(4))
     add_again = faulty(table, read=lambda rows, filter: pa.concat_tables([rows, rows[:1]]))
     with pytest.raises(AssertionError, match=r"version 2: row ids that several rows have, or none: \[\d\]"):
         assert_row_ids_are_unique(add_again, [2])
 
 
-def test_a_table_that_does_not_track_rows_has_no_row_ids_to_be_held(memory_url: str) -> None:
+def test_a_table_without_row_tracking_has_no_row_ids_to_check(memory_url: str) -> None:
     assert_row_ids_are_unique(Table.create(memory_url, SCHEMA), [0])
 
 
-def test_a_row_that_a_filter_misses_is_told_with_the_filter(table: Table) -> None:
+def test_a_row_that_a_filter_misses_is_reported_with_the_filter(table: Table) -> None:
     assert_filters_part_the_rows(table, ["id = 3", "id + 1 > 2"])
     skips_wrongly = faulty(table, read=lambda rows, filter: rows[:0] if filter == "id = 3" else rows)
     assert_filters_part_the_rows(skips_wrongly, ["id = 1"])
@@ -126,13 +126,13 @@ def test_a_row_that_a_filter_misses_is_told_with_the_filter(table: Table) -> Non
         assert_filters_part_the_rows(skips_wrongly, ["id = 1", "id = 3"])
 
 
-def test_conditions_are_on_plain_columns_and_quote_what_is_odd(table: Table) -> None:
+def test_conditions_are_on_plain_columns_and_quote_unusual_names(table: Table) -> None:
     conditions = conditions_on(table)
     assert conditions[:3] == ["`id` is null", "`id` < 3", "`id` = 3"]
     assert conditions[3:] == ["`odd``name` is null", "`odd``name` < 'it\\'s 3'", "`odd``name` = 'it\\'s 3'"]
 
 
-def test_versions_begin_where_the_log_can_be_read_from(table: Table) -> None:
+def test_versions_start_at_the_first_readable_version(table: Table) -> None:
     assert versions_of(table) == [0, 1, 2, 3]
     table.checkpoint()
     table.append(rows(8))
@@ -140,7 +140,7 @@ def test_versions_begin_where_the_log_can_be_read_from(table: Table) -> None:
     assert versions_of(Table(table.url, store=table.store)) == [3, 4]
 
 
-def test_changes_are_counted_onto_rows_and_what_was_not_there_goes_below_zero() -> None:
+def test_deleting_a_missing_row_counts_below_zero() -> None:
     before = counted_rows(pa.table({"id": [1, 1, 2]}))
     kinds = ["delete", "update_preimage", "update_postimage", "insert", "delete"]
     changes = pa.table(

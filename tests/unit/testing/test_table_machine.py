@@ -1,4 +1,4 @@
-"""What the machine is worth: it passes for Tahoe (`tests/model` runs it at length), and fails where a table is not the model's."""
+"""The machine passes for Tahoe (`tests/model` runs it at length), and fails if a table differs from the model."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class OfMine(TableMachine):
         return STORES[-1]
 
 
-def test_tables_stand_where_the_subclass_says_and_have_its_properties() -> None:
+def test_tables_use_the_subclass_s_store_and_properties() -> None:
     STORES.clear()
     run_histories(OfMine, [1], steps=3)
     assert STORES
@@ -46,7 +46,7 @@ def begun(*, mapped: str = "name", compacts: bool = False, converted: Rows | Non
     return machine
 
 
-def test_a_table_that_is_not_what_the_model_is_fails() -> None:
+def test_a_table_that_differs_from_the_model_fails() -> None:
     machine = begun()
     machine.append([(1, "a", 1)], None)
     machine.the_newest_rows_are_those_of_the_model()
@@ -58,14 +58,14 @@ def test_a_table_that_is_not_what_the_model_is_fails() -> None:
         machine.teardown()
 
 
-def test_a_write_that_the_model_did_not_make_fails() -> None:
+def test_a_write_unknown_to_the_model_fails() -> None:
     machine = begun()
     machine.session().append(arrow([(1, "a", 1)]))
     with pytest.raises(AssertionError):
         machine.the_newest_rows_are_those_of_the_model()
 
 
-def test_what_the_constraint_forbids_has_to_be_refused() -> None:
+def test_rows_that_violate_the_constraint_must_be_refused() -> None:
     machine = begun()
     machine.constraint(on=True)
     machine.append([(1, "a", 99)], None)
@@ -75,7 +75,7 @@ def test_what_the_constraint_forbids_has_to_be_refused() -> None:
     assert machine.rows == [(1, "a", 99)]
 
 
-def test_the_version_of_auto_compaction_is_one_of_the_model_and_only_where_it_is_on() -> None:
+def test_auto_compaction_makes_a_model_version_only_if_it_is_on() -> None:
     for is_on in (True, False):
         machine = begun(compacts=is_on)
         for key in range(2):
@@ -87,7 +87,7 @@ def test_the_version_of_auto_compaction_is_one_of_the_model_and_only_where_it_is
         machine.teardown()
 
 
-def test_a_history_may_begin_with_files_of_another_program() -> None:
+def test_a_history_may_begin_with_another_program_s_files() -> None:
     rows: Rows = [(1, "a", 1), (None, None, 2), (3, "a", None)]
     machine = begun(mapped="none", converted=rows)
     assert machine.table.history()[0]["operation"] == "CONVERT"
@@ -98,7 +98,7 @@ def test_a_history_may_begin_with_files_of_another_program() -> None:
     machine.teardown()
 
 
-def test_the_store_of_the_machine_itself_is_in_memory_and_another_each_time() -> None:
+def test_the_machine_s_default_store_is_a_new_one_in_memory() -> None:
     first, second = TableMachine().new_store(), TableMachine().new_store()
     assert first.url.startswith("memory://") and first.url != second.url
     assert open_store(first.url).url == first.url

@@ -1,4 +1,4 @@
-"""The log for conversions is a table that Tahoe reads and converts, though it has no data files."""
+"""The log for conversions is readable and convertible, although it has no data files."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tahoe.testing.uniform_log import V2_DELETES, V3, DeltaLog, column
 
 
 @pytest.mark.parametrize(("configuration", "compat"), [({}, 2), (V2_DELETES, 2), (V3, 3)])
-def test_what_is_changed_and_marked_is_what_a_snapshot_and_a_conversion_show(configuration: dict[str, str], compat: int) -> None:
+def test_snapshots_and_conversions_show_the_changed_and_marked_files(configuration: dict[str, str], compat: int) -> None:
     log = DeltaLog(configuration=configuration)
     log.change(adds=["a/1", "a/2", "b/1"])
     log.change(adds=["c/1"], removes=["b/1"])
@@ -25,14 +25,14 @@ def test_what_is_changed_and_marked_is_what_a_snapshot_and_a_conversion_show(con
     assert verify(log.store) == version
 
 
-def test_the_store_and_the_time_are_the_callers_where_he_gives_them() -> None:
+def test_the_caller_may_pass_the_store_and_the_time() -> None:
     store = open_store("memory://uniform-log/t")
     log = DeltaLog(store)
     log.commit(timestamp=5)
     assert log.store is store and b'"timestamp":5' in store.get("_delta_log/00000000000000000001.json")
 
 
-def test_a_file_is_made_of_its_path() -> None:
+def test_a_file_derives_from_its_path() -> None:
     assert DeltaLog.add("b/1") == DeltaLog.add("b/1") != DeltaLog.add("b/2")
     assert DeltaLog.add("b/1").partition_values == {"col-2": "b"}
     assert DeltaLog.remove("b/1").key == DeltaLog.add("b/1").key

@@ -6,9 +6,8 @@ import ast
 import importlib
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
-
-import pytest
 
 ROOT = Path(__file__).parents[2]
 MODULES = sorted(path for package in ("tahoe", "pyspark_delta") for path in (ROOT / package).rglob("*.py"))
@@ -31,21 +30,25 @@ def test_the_core_loads_without_spark() -> None:
     assert outcome.stdout.strip() == "[]"
 
 
-@pytest.mark.parametrize("path", MODULES, ids=module_name)
-def test_a_module_says_what_it_is_for_and_what_is_public(path: Path) -> None:
+def test_modules_have_docstrings_and_list_their_public_names() -> None:
+    assert [fault for path in MODULES for fault in faults_of_module(path)] == []
+
+
+def faults_of_module(path: Path) -> Iterator[str]:
     tree = ast.parse(path.read_text())
-    assert path.stat().st_size == 0 or ast.get_docstring(tree), "the module has no docstring"
+    if path.stat().st_size and not ast.get_docstring(tree):
+        yield f"{module_name(path)} has no docstring"
     definitions = [node.name for node in tree.body if isinstance(node, ast.FunctionDef | ast.ClassDef)]
-    defined = [name for name in definitions if not name.startswith("_")]
-    listed = [
+    public = {name for name in definitions if not name.startswith("_")}
+    exported = [
         ast.literal_eval(node.value)
         for node in tree.body
         if isinstance(node, ast.Assign) and any(isinstance(name, ast.Name) and name.id == "__all__" for name in node.targets)
     ]
-    if not defined:
-        return
-    assert listed, "the module defines public names and has no __all__"
-    assert sorted(set(defined) - set(listed[0])) == [], "public names that __all__ leaves out"
+    if public and not exported:
+        yield f"{module_name(path)} defines public names and has no __all__"
+    elif public - set(exported[0] if exported else ()):
+        yield f"{module_name(path)}: __all__ lacks {sorted(public - set(exported[0]))}"
 
 
 def test_the_public_list_of_the_package_is_whole() -> None:

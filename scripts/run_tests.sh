@@ -10,7 +10,7 @@ trap 'kill $others 2>/dev/null || true; rm -f "$printed"' EXIT
 "$python" -m pytest -o cache_dir=.pytest_cache/core -m "(not spark or own_jvm) and not soak and not jvm and not readers" "$@" >"$printed" 2>&1 &
 others=$!
 failed=0
-"$python" -m pytest -m "spark and not own_jvm and not soak and not jvm and not readers" "$@" || failed=$?
+"$python" -m pytest --ignore=tests/unit -m "spark and not own_jvm and not soak and not jvm and not readers" "$@" || failed=$?
 wait "$others" || failed=$?
 cat "$printed"
 exit "$failed"

@@ -51,6 +51,10 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     for item in items:
         if item.path.is_relative_to(HERE / "spark"):
             item.add_marker("spark")
+        elif item.get_closest_marker("spark") and item.path.is_relative_to(HERE / "unit"):
+            raise pytest.UsageError(
+                f"{item.nodeid} starts Spark: move it to tests/spark; scripts/run_tests.sh runs none in tests/unit"
+            )
     if share := config.getoption("--share"):
         part, parts = map(int, share.split("/"))
         items[:] = [item for item in items if zlib.crc32(item.nodeid.encode()) % parts == part]

@@ -1,1 +1,1 @@
-"""A table as a stream: positions in it, what each batch holds, and the rows of batches without Spark."""
+"""A table as a stream: positions, batches, and reading batches without Spark."""

@@ -1,4 +1,4 @@
-"""How much goes into one batch (`maxFilesPerTrigger`, `maxBytesPerTrigger`): values, and what they become when files are taken."""
+"""Limits for the size of a batch (`maxFilesPerTrigger`, `maxBytesPerTrigger`), as values that shrink as files are taken."""
 
 from __future__ import annotations
 
@@ -8,19 +8,19 @@ from dataclasses import dataclass, replace
 __all__ = ["MOST_FILES", "UNLIMITED", "Limits", "Room"]
 
 MOST_FILES = 1000
-"""Of one batch, where nothing else is asked for."""
+"""The default limit of a batch."""
 
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """At most so many files, and about so many bytes; None for no limit. Both may be given."""
+    """A maximum number of files, and an approximate number of bytes; None for no limit."""
 
     files: int | None = None
     bytes: int | None = None
 
     @property
     def room(self) -> Room:
-        """Of a batch that is empty yet."""
+        """The room in an empty batch."""
         return Room(self.files, self.bytes)
 
 
@@ -29,9 +29,9 @@ UNLIMITED = Limits()
 
 @dataclass(frozen=True, slots=True)
 class Room:
-    """What still goes into a batch.
+    """The remaining room in a batch.
 
-    The limit of bytes is soft: a file is taken while there is any room left, also one that is larger than it, so that no file is too
+    The limit of bytes is soft: a file is taken while there is any room left, even if it is larger than the room, so that no file is too
     large for every batch.
     """
 
@@ -41,11 +41,11 @@ class Room:
 
     @property
     def is_full(self) -> bool:
-        """Whether not even an empty file goes in."""
+        """Whether not even an empty file fits."""
         return (self.files is not None and self.files <= 0) or (self.bytes is not None and self.bytes <= 0)
 
     def take(self, sizes: Iterable[int]) -> tuple[int, Room]:
-        """How many of these files go in, one after another, and the room then; no further size is asked for than is needed.
+        """Return how many of these files fit, in order, and the remaining room; reads no more sizes than necessary.
 
         Args:
             sizes: in bytes.
@@ -58,7 +58,7 @@ class Room:
         return taken, room
 
     def take_together(self, sizes: list[int]) -> tuple[bool, Room]:
-        """Whether these files go in, which may not be parted, and the room then. Into an untouched room anything goes."""
+        """Return whether these files, which must not be split, fit, and the remaining room. An untouched room accepts anything."""
         left = self._less(len(sizes), sum(sizes))
         over = (left.files is not None and left.files < 0) or (left.bytes is not None and left.bytes < 0)
         if not sizes:

@@ -1,4 +1,4 @@
-"""`InitialFiles`: the files of the snapshot that a stream begins with, in the order that positions count by."""
+"""`InitialFiles`: the files of a stream's initial snapshot, in the order of position indexes."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _CHUNK = 1024
 
 @dataclass(frozen=True)
 class InitialFiles:
-    """The live files of a version, by modification time and path. They stay columns; actions are made of those that a batch holds."""
+    """The live files of a version, by modification time and path. They stay columnar; only the files of a batch become actions."""
 
     version: int
     files: pa.Table
@@ -28,7 +28,7 @@ class InitialFiles:
 
     @classmethod
     def of(cls, snapshot: Snapshot) -> InitialFiles:
-        """Those of a snapshot; reads its files."""
+        """Return the files of a snapshot."""
         files = snapshot.files()
         order = pc.sort_indices(files, sort_keys=[("modificationTime", "ascending"), ("path", "ascending")])
         return cls(snapshot.version, files, order)
@@ -37,22 +37,22 @@ class InitialFiles:
         return len(self.order)
 
     def sizes(self, first: int, stop: int) -> Iterator[int]:
-        """The files' sizes in bytes, made as they are asked for."""
+        """Yield the files' sizes in bytes, on demand."""
         sizes = self.files.column("size")
         for begin in range(first, stop, _CHUNK):
             yield from sizes.take(self.order.slice(begin, min(_CHUNK, stop - begin))).to_pylist()
 
     def bytes_from(self, first: int) -> int:
-        """Of all files from an index on."""
+        """Return the total size of the files from an index on."""
         return int(pc.sum(self.files.column("size").take(self.order.slice(first))).as_py() or 0)
 
     def between(self, first: int, stop: int) -> list[IndexedFile]:
-        """The files from one index to before another."""
-        found = add_files(self.files.take(self.order.slice(first, max(stop - first, 0))))
-        return [IndexedFile(self.version, index, add) for index, add in enumerate(found, start=first)]
+        """Return the files from `first` up to, but not including, `stop`."""
+        adds = add_files(self.files.take(self.order.slice(first, max(stop - first, 0))))
+        return [IndexedFile(self.version, index, add) for index, add in enumerate(adds, start=first)]
 
     def matching(self, mask: pa.BooleanArray) -> list[IndexedFile]:
-        """The files of which a mask over `files` is true."""
+        """Return the files for which a mask over `files` is true."""
         indexes = pc.indices_nonzero(mask.take(self.order))
-        found = add_files(self.files.take(self.order.take(indexes)))
-        return [IndexedFile(self.version, index, add) for index, add in zip(indexes.to_pylist(), found, strict=True)]
+        adds = add_files(self.files.take(self.order.take(indexes)))
+        return [IndexedFile(self.version, index, add) for index, add in zip(indexes.to_pylist(), adds, strict=True)]

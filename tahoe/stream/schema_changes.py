@@ -1,7 +1,7 @@
-"""Whether a stream that reads with one schema may read on where a commit changes the metadata.
+"""Whether a stream that reads with one schema can continue when a commit changes the metadata.
 
-A column more stops the stream until it is begun again, and then reads with the newer schema; what cannot be read with one schema at all
-(a column dropped, renamed, or of another type) stops it for good.
+An added column stops the stream until it is restarted, and is then read with the newer schema. Data that cannot be read with one schema
+(a column dropped, renamed, or of another type) stops the stream permanently.
 """
 
 from __future__ import annotations
@@ -15,28 +15,29 @@ from tahoe.schema.types import ArrayType, DataType, MapType, PrimitiveType, Stru
 from tahoe.schema.widening import is_widening
 from tahoe.stream.position import check_same_table
 
-__all__ = ["ReadAs", "reads"]
+__all__ = ["ReadSchema", "reads"]
 
 
 @dataclass(frozen=True)
-class ReadAs:
+class ReadSchema:
     """The version whose schema all rows of a stream have.
 
     Args:
-        names_a_start: whether the stream was told where to begin, for the remedy.
+        has_start: whether the stream's options set a start, for the remedy.
     """
 
     config: TableConfig
     version: int
-    names_a_start: bool = False
+    has_start: bool = False
 
     def check(self, data: TableConfig, version: int) -> None:
-        """That rows written by this protocol and metadata can be read with the stream's schema.
+        """Check that rows written with this protocol and metadata can be read with the stream's schema.
 
         Raises:
-            InvalidRequest: ``DIFFERENT_DELTA_TABLE_READ_BY_STREAMING_SOURCE``, ``DELTA_STREAMING_INCOMPATIBLE_SCHEMA_CHANGE_USE_SCHEMA_LOG``
-                for a column dropped or renamed by column mapping, ``DELTA_SCHEMA_CHANGED_WITH_VERSION``, or
-                ``DELTA_SCHEMA_CHANGED_WITH_STARTING_OPTIONS`` where the stream was told where to begin.
+            InvalidRequest: ``DIFFERENT_DELTA_TABLE_READ_BY_STREAMING_SOURCE``,
+                ``DELTA_STREAMING_INCOMPATIBLE_SCHEMA_CHANGE_USE_SCHEMA_LOG`` for a column dropped or renamed by column mapping,
+                ``DELTA_SCHEMA_CHANGED_WITH_VERSION``, or ``DELTA_SCHEMA_CHANGED_WITH_STARTING_OPTIONS`` if the stream's options set a
+                start.
             Unsupported: this version of Tahoe cannot read the table any more.
         """
         data.ensure_readable()
@@ -49,25 +50,25 @@ class ReadAs:
         same_partitions = old.partition_columns == new.partition_columns
         if same_partitions and reads(data.schema, self.config.schema, widens=widens and is_older):
             return
-        code = "DELTA_SCHEMA_CHANGED_WITH_STARTING_OPTIONS" if self.names_a_start else "DELTA_SCHEMA_CHANGED_WITH_VERSION"
+        code = "DELTA_SCHEMA_CHANGED_WITH_STARTING_OPTIONS" if self.has_start else "DELTA_SCHEMA_CHANGED_WITH_VERSION"
         widens = not _WIDENING.isdisjoint(data.protocol.reader_features or ())
         can_go_on = not is_older and same_partitions and reads(self.config.schema, data.schema, widens=widens)
         raise self._error(code, data, version, can_go_on=can_go_on)
 
     def _error(self, code: str, data: TableConfig, version: int, *, can_go_on: bool) -> InvalidRequest:
         if can_go_on:
-            remedy = "Start the stream again from its last position: it goes on with the newer schema."
+            remedy = "Start the stream again from its last position: it continues with the newer schema."
         else:
             remedy = f"Start a new stream, without the old position or checkpoint, from version {max(version, self.version)} on"
-            remedy += ", with that as its starting version." if self.names_a_start else "."
+            remedy += ", with that as its starting version." if self.has_start else "."
             if code == _TRACKABLE:
                 remedy += (
-                    " A stream of Spark's can also go on: with the option 'schemaTrackingLocation', a folder below its checkpoint, it notes "
-                    "schemas as it comes to them."
+                    " A Spark stream can also continue with the option 'schemaTrackingLocation', a folder below its checkpoint: it then "
+                    "tracks schema changes."
                 )
         return InvalidRequest(
-            f"The schema of table {data.table} at version {version} is not that of version {self.version}, with which the stream reads. The "
-            f"stream has {_told(self.config)}; version {version} has {_told(data)}. {remedy}",
+            f"The schema of table {data.table} at version {version} differs from version {self.version}, with which the stream reads. The "
+            f"stream has {_described(self.config)}; version {version} has {_described(data)}. {remedy}",
             code=code,
             table=data.table,
             version=version,
@@ -79,13 +80,13 @@ _VOID = PrimitiveType("void")
 _TRACKABLE = "DELTA_STREAMING_INCOMPATIBLE_SCHEMA_CHANGE_USE_SCHEMA_LOG"
 
 
-def _told(config: TableConfig) -> str:
+def _described(config: TableConfig) -> str:
     partitioned = f", partitioned by {', '.join(config.partition_columns)}" if config.partition_columns else ""
     return f"{config.schema}{partitioned}"
 
 
 def _renames_or_drops(old: TableConfig, new: TableConfig) -> bool:
-    """Whether column mapping names a column otherwise, has lost one, or was taken off."""
+    """Whether column mapping renamed or lost a column, or was disabled."""
     if new.column_mapping_mode == "none":
         return old.column_mapping_mode != "none"
     later = dict(_columns(new.schema))
@@ -95,7 +96,7 @@ def _renames_or_drops(old: TableConfig, new: TableConfig) -> bool:
 
 
 def _columns(data_type: DataType, above: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], str]]:
-    """Each field at any depth: the physical names on the way to it, and its own name."""
+    """Yield each field at any depth: the physical names on the path to it, and its own name."""
     match data_type:
         case StructType(fields):
             for field in fields:
@@ -110,32 +111,32 @@ def _columns(data_type: DataType, above: tuple[str, ...] = ()) -> Iterator[tuple
 
 
 def reads(data: DataType, read: DataType, *, widens: bool, whole: bool = True) -> bool:
-    """Whether rows of the type `data` can be told by the type `read`.
+    """Whether rows of the type `data` can be represented by the type `read`.
 
     Args:
         widens: whether a type may have become wider.
-        whole: whether every field of the rows must be told.
+        whole: whether every field of the rows must be represented.
     """
 
-    def told(one: DataType, other: DataType) -> bool:
-        return reads(one, other, widens=widens, whole=whole)
+    def reads_inner(inner_data: DataType, inner_read: DataType) -> bool:
+        return reads(inner_data, inner_read, widens=widens, whole=whole)
 
     match data, read:
         case StructType(fields), StructType():
-            # A name that differs in case alone is another one.
-            wanted = {field.name: field for field in read}
+            # A name that differs only in case is another name.
+            read_fields = {field.name: field for field in read}
             return all(
-                ((found.nullable or not field.nullable) and told(field.data_type, found.data_type))
-                if (found := wanted.get(field.name)) is not None
+                ((target.nullable or not field.nullable) and reads_inner(field.data_type, target.data_type))
+                if (target := read_fields.get(field.name)) is not None
                 else not whole
                 for field in fields
             )
         case ArrayType(), ArrayType():
-            return (read.contains_null or not data.contains_null) and told(data.element_type, read.element_type)
+            return (read.contains_null or not data.contains_null) and reads_inner(data.element_type, read.element_type)
         case MapType(), MapType():
             return (
                 (read.value_contains_null or not data.value_contains_null)
-                and told(data.key_type, read.key_type)
-                and told(data.value_type, read.value_type)
+                and reads_inner(data.key_type, read.key_type)
+                and reads_inner(data.value_type, read.value_type)
             )
     return data in (read, _VOID) or (widens and is_widening(data, read))

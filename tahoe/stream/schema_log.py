@@ -1,8 +1,8 @@
-"""`SchemaLog`: the metadata that a stream reads its table with, one numbered file for each time it changed, as delta-spark keeps it too.
+"""`SchemaLog`: the metadata with which a stream reads its table, one numbered file per change, in delta-spark's format.
 
     <schemaTrackingLocation>/_schema_log_<table id>[_<tracking id>]/0, 1, 2, …
 
-A file holds ``v1`` and, on a second line, the JSON of a `TrackedMetadata`. Files are never changed: what comes later has the next number.
+A file contains ``v1`` and, on a second line, the JSON of a `TrackedMetadata`. Files are never changed: each change gets the next number.
 """
 
 from __future__ import annotations
@@ -31,18 +31,18 @@ _MEMBERS: dict[str, type] = {
 }
 
 
-@dataclass(frozen=True)  # without slots, in which a cached property could keep nothing
+@dataclass(frozen=True)  # without slots, as a cached property needs a `__dict__`
 class TrackedMetadata:
-    """What rows are read with from some version of a table on.
+    """The metadata for reading rows from some version of a table on.
 
     Args:
         version: the metadata and protocol can read the table at this version, and after it until the next change.
-        schema_string: the whole schema, as `Metadata` has it.
+        schema_string: the whole schema, as in `Metadata`.
         partition_schema_string: the partition columns, in the order of the partitioning, in the same form.
-        source_path: the folder of the source in the query's checkpoint, by which another stream's log is noticed.
+        source_path: the folder of the source in the query's checkpoint, which detects another stream's log.
         configuration: the table's properties; None in files of old writers.
         protocol: None in files of old writers.
-        previous: the number of the file whose metadata the stream read with before; None for the file before this one.
+        previous: the number of the file whose metadata the stream read with before; None for the preceding file.
     """
 
     table_id: str
@@ -56,7 +56,7 @@ class TrackedMetadata:
 
     @classmethod
     def of(cls, config: TableConfig, version: int, source_path: str) -> TrackedMetadata:
-        """That of a version of the table."""
+        """Return the tracked metadata of a version of the table."""
         metadata = config.metadata
         return cls(
             metadata.id,
@@ -70,14 +70,14 @@ class TrackedMetadata:
 
     @cached_property
     def partition_columns(self) -> tuple[str, ...]:
-        """Logical names, in order."""
+        """The logical names, in order."""
         return tuple(schema_from_json(self.partition_schema_string).names)
 
     def config(self, other: TableConfig) -> TableConfig:
-        """What rows are read with.
+        """Return the configuration for reading rows.
 
         Args:
-            other: of the table, for what the file does not say.
+            other: the table's configuration, for values that the file does not have.
         """
         metadata = replace(
             other.metadata,
@@ -88,7 +88,7 @@ class TrackedMetadata:
         return TableConfig(self.protocol or other.protocol, metadata, other.table)
 
     def with_changes(self, metadata: Metadata | None, protocol: Protocol | None, version: int, table: str) -> TrackedMetadata:
-        """As it is after commits that changed metadata or protocol, up to a version."""
+        """Apply commits that changed metadata or protocol, up to a version."""
         changed = replace(self, version=version)
         if metadata is not None:
             of_table = TrackedMetadata.of(TableConfig(protocol or Protocol(1, 2), metadata, table), version, self.source_path)
@@ -96,7 +96,7 @@ class TrackedMetadata:
         return changed if protocol is None else replace(changed, protocol=protocol)
 
     def to_text(self) -> str:
-        """What its file holds."""
+        """Return the content of its file."""
         value: dict[str, Any] = {
             "tableId": self.table_id,
             "deltaCommitVersion": self.version,
@@ -114,40 +114,40 @@ class TrackedMetadata:
 
     @classmethod
     def parse(cls, text: str, file: str) -> TrackedMetadata:
-        """That of a file.
+        """Parse a file.
 
         Args:
             file: its URL, for messages.
 
         Raises:
-            CorruptTable: ``DELTA_STREAMING_SCHEMA_LOG_DESERIALIZE_FAILED``, or ``DELTA_STREAMING_SCHEMA_LOG_PARSE_SCHEMA_FAILED`` where
-                only the schema is none.
+            CorruptTable: ``DELTA_STREAMING_SCHEMA_LOG_DESERIALIZE_FAILED``, or ``DELTA_STREAMING_SCHEMA_LOG_PARSE_SCHEMA_FAILED`` if
+                only the schema is invalid.
         """
         first, _, rest = text.partition("\n")
         if first.strip() != _FIRST_LINE:
-            raise _damaged(file, f"it begins with {first[:20]!r} and not with {_FIRST_LINE!r}, the one version that is known")
+            raise _damaged(file, f"it begins with {first[:20]!r} instead of {_FIRST_LINE!r}, the only supported version")
         try:
             value = json.loads(rest.partition("\n")[0])
         except ValueError as error:
-            raise _damaged(file, "its second line is no JSON") from error
+            raise _damaged(file, "its second line is not JSON") from error
         wrong = [name for name, kind in _MEMBERS.items() if not isinstance(value, dict) or not _is(value.get(name), kind)]
         if wrong:
-            raise _damaged(file, f"its member '{wrong[0]}' is missing or of a wrong kind")
+            raise _damaged(file, f"its member '{wrong[0]}' is missing or has a wrong type")
         table_id, version, schema_string, partition_schema_string, source_path = (value[name] for name in _MEMBERS)
-        found = cls(table_id, version, schema_string, partition_schema_string, source_path, *_optional(value, file))
-        for schema in (found.schema_string, found.partition_schema_string):
+        parsed = cls(table_id, version, schema_string, partition_schema_string, source_path, *_optional(value, file))
+        for schema in (parsed.schema_string, parsed.partition_schema_string):
             _check_schema(schema, file)
-        return found
+        return parsed
 
 
 class SchemaLog:
-    """The files of one stream's source, as they were when this value was made, and what was added by it.
+    """The files of one stream's source when this object was created, and the files that it added.
 
     Args:
-        store: of the folder `log_folder`.
+        store: the store of the folder `log_folder`.
         table: the URL of the table that is read, for messages.
 
-    Raises: as `TrackedMetadata.parse`.
+    Raises: like `TrackedMetadata.parse`.
     """
 
     def __init__(self, store: LogStore, table: str) -> None:
@@ -159,24 +159,24 @@ class SchemaLog:
 
     @property
     def url(self) -> str:
-        """Of its folder."""
+        """The URL of its folder."""
         return self._store.url
 
     @property
     def previous(self) -> TrackedMetadata | None:
-        """What the stream read with before `current`; None where there was nothing, or it is not there any more."""
+        """The metadata before `current`; None if there was none, or its file is gone."""
         number = self._number_before()
         return None if number < 0 else self._read_if_there(number)
 
     def add(self, metadata: TrackedMetadata, *, replaces: bool = False) -> None:
-        """Write the next file; nothing where it would say the same as the newest.
+        """Write the next file, unless it would equal the newest.
 
         Args:
-            replaces: it takes the place of the newest, with which nothing was read yet.
+            replaces: it replaces the newest, with which nothing was read yet.
 
         Raises:
             InvalidRequest: ``DELTA_STREAMING_SCHEMA_LOCATION_CONFLICT``: another stream has written that file.
-            StorageFailure: storage does not take it.
+            StorageFailure: storage refused the file.
         """
         if replaces and self.current is not None:
             metadata = replace(metadata, previous=self._number_before())
@@ -189,19 +189,19 @@ class SchemaLog:
         self.number, self.current = self.number + 1, metadata
 
     def _settle(self, name: str, data: bytes, error: str) -> None:
-        """The file was not certainly written by us: what is there now?"""
+        """Resolve an uncertain write by reading the file back."""
         try:
-            there = self._store.get(name)
+            content = self._store.get(name)
         except NotFound:
             raise StorageFailure(
-                f"The schema log {self.url} of a stream of table {self._table} did not take its file '{name}': {error}. Start "
+                f"The schema log {self.url} of a stream of table {self._table} did not store its file '{name}': {error}. Start "
                 "the stream again.",
                 table=self._table,
                 file=f"{self.url}/{name}",
             ) from None
-        if there != data:
+        if content != data:
             raise InvalidRequest(
-                f"The schema log {self.url} of a stream of table {self._table} got a file '{name}' from another stream meanwhile. Give each "
+                f"The schema log {self.url} of a stream of table {self._table} got a file '{name}' from another stream. Give each "
                 "stream a 'schemaTrackingLocation' of its own, and each source of one query a 'streamingSourceTrackingId'.",
                 code="DELTA_STREAMING_SCHEMA_LOCATION_CONFLICT",
                 table=self._table,
@@ -209,8 +209,8 @@ class SchemaLog:
             )
 
     def _number_before(self) -> int:
-        told = None if self.current is None else self.current.previous
-        return self.number - 1 if told is None else told
+        previous = None if self.current is None else self.current.previous
+        return self.number - 1 if previous is None else previous
 
     def _read_if_there(self, number: int) -> TrackedMetadata | None:
         try:
@@ -223,28 +223,29 @@ class SchemaLog:
         try:
             return TrackedMetadata.parse(self._store.get(str(number)).decode("utf-8"), file)
         except UnicodeDecodeError as error:
-            raise _damaged(file, "it is no text") from error
+            raise _damaged(file, "it is not text") from error
 
 
 def log_folder(location: str, table_id: str, tracking_id: str | None) -> str:
-    """The folder of the files.
+    """Return the folder of the files.
 
     Args:
-        location: ``schemaTrackingLocation``, as its user spelt it.
+        location: ``schemaTrackingLocation``, as the user spelled it.
         table_id: ``metaData.id`` of the table.
         tracking_id: ``streamingSourceTrackingId``.
 
-    Raises `InvalidRequest` (``DELTA_ILLEGAL_OPTION``) or `CorruptTable` for an id that leads to another folder.
+    Raises `InvalidRequest` (``DELTA_ILLEGAL_OPTION``) or `CorruptTable` for an id that would lead to another folder.
     """
     if tracking_id is not None and ("/" in tracking_id or "\\" in tracking_id):
         raise InvalidRequest(
-            f"Invalid value '{tracking_id}' for the option 'streamingSourceTrackingId': it is part of a folder's name, and so has no slash.",
+            f"Invalid value '{tracking_id}' for the option 'streamingSourceTrackingId': "
+            "it is part of a folder's name, and must not contain a slash.",
             code="DELTA_ILLEGAL_OPTION",
             option="streamingSourceTrackingId",
         )
     if "/" in table_id or "\\" in table_id:
         raise CorruptTable(
-            f"The table's id '{table_id}' has a slash, so a folder of a schema log cannot be named by it. Stream without "
+            f"The table's id '{table_id}' contains a slash, so it cannot be part of a schema log's folder. Stream without "
             "'schemaTrackingLocation', or repair the metaData action.",
             code="TAHOE_PATH_OUTSIDE_TABLE",
         )
@@ -252,7 +253,7 @@ def log_folder(location: str, table_id: str, tracking_id: str | None) -> str:
 
 
 def _is(value: object, kind: type) -> bool:
-    # In Python a truth value is a number too.
+    # In Python, a bool is an int.
     return isinstance(value, kind) and not isinstance(value, bool)
 
 
@@ -261,17 +262,17 @@ def _optional(value: Mapping[str, Any], file: str) -> tuple[Mapping[str, str] | 
     if configuration is not None and not (
         isinstance(configuration, dict) and all(isinstance(text, str) for text in configuration.values())
     ):
-        raise _damaged(file, "its member 'tableConfigurations' holds more than texts")
+        raise _damaged(file, "its member 'tableConfigurations' has values other than texts")
     if previous is not None and not _is(previous, int):
-        raise _damaged(file, "its member 'previousMetadataSeqNum' is no whole number")
+        raise _damaged(file, "its member 'previousMetadataSeqNum' is not a whole number")
     if protocol is None:
         return configuration, None, previous
     try:
         action = action_from_json(json.loads(protocol))
     except (ValueError, TypeError, AttributeError, TahoeError) as error:
-        raise _damaged(file, "its member 'protocolJson' is no protocol") from error
+        raise _damaged(file, "its member 'protocolJson' is not a protocol") from error
     if not isinstance(action, Protocol):
-        raise _damaged(file, "its member 'protocolJson' is no protocol")
+        raise _damaged(file, "its member 'protocolJson' is not a protocol")
     return configuration, action, previous
 
 
@@ -280,16 +281,16 @@ def _check_schema(text: str, file: str) -> None:
         schema_from_json(text)
     except TahoeError as error:
         raise CorruptTable(
-            f"The schema in the file {file} of a stream's schema log is none: {error.message} Restore the file from a copy, or choose "
+            f"The schema in the file {file} of a stream's schema log is invalid: {error.message} Restore the file from a copy, or choose "
             "another 'schemaTrackingLocation'.",
             code="DELTA_STREAMING_SCHEMA_LOG_PARSE_SCHEMA_FAILED",
             file=file,
         ) from error
 
 
-def _damaged(file: str, what: str) -> CorruptTable:
+def _damaged(file: str, problem: str) -> CorruptTable:
     return CorruptTable(
-        f"The file {file} of a stream's schema log cannot be read: {what}. Restore the file from a copy, or choose another "
+        f"The file {file} of a stream's schema log cannot be read: {problem}. Restore the file from a copy, or choose another "
         "'schemaTrackingLocation'.",
         code="DELTA_STREAMING_SCHEMA_LOG_DESERIALIZE_FAILED",
         file=file,

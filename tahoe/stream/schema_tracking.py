@@ -1,10 +1,11 @@
-"""`SchemaTracking`: a stream that notes its table's metadata in a `SchemaLog`, and stops whenever a newer one is to be read with.
+"""`SchemaTracking`: a stream that records its table's metadata in a `SchemaLog`, and stops when the metadata changes.
 
-    commit that changes metadata ──► a batch ends before it, the next one after it ──► all before it is done: the next file of the log,
-    and the stream stops ──► begun again, it reads with the newer metadata, if what changed is allowed (`tahoe.stream.tracked_changes`)
+    commit that changes metadata ──► a batch ends before it, the next right after it ──► everything before it is done: the next log file
+    is written, and the stream stops ──► restarted, it reads with the newer metadata if the changes are allowed
+    (`tahoe.stream.tracked_changes`)
 
-Two ends of batches, one place before the commit's files (`METADATA_CHANGE_INDEX`) and one right after it, because Spark tells a source that
-a batch is done when it has planned the next one.
+Batches end both before the commit's files (`METADATA_CHANGE_INDEX`) and right after, because Spark notifies a source that a batch is done
+only when it has planned the next one.
 """
 
 from __future__ import annotations
@@ -26,10 +27,10 @@ __all__ = ["SchemaTracking", "barrier_after", "barrier_before", "check_log", "ch
 
 
 class SchemaTracking:
-    """What one source of a query knows of its log.
+    """The schema log of one source of a query.
 
     Args:
-        log: checked by `check_log`.
+        log: a log that passed `check_log`.
         source_path: the folder of the source in the query's checkpoint.
     """
 
@@ -44,32 +45,32 @@ class SchemaTracking:
         return self._log.current is not None
 
     def read_with(self, snapshot: Snapshot) -> Snapshot:
-        """The table as the stream reads it for its life."""
+        """Return the table as the stream reads it while it runs."""
         return read_with(snapshot, self._log.current)
 
     def begin(self, config: TableConfig, version: int, read: TableConfig) -> None:
         """Write the first file.
 
         Args:
-            config: in force where the stream begins.
-            read: what the stream reads with.
+            config: the configuration where the stream begins.
+            read: the configuration with which the stream reads.
 
-        Raises `InvalidRequest` (``DELTA_STREAMING_METADATA_EVOLUTION``) where these differ.
+        Raises `InvalidRequest` (``DELTA_STREAMING_METADATA_EVOLUTION``) if they differ.
         """
         self._log.add(TrackedMetadata.of(config, version, self._source_path))
         if differ(read, config):
             raise self._evolved(config, version)
 
     def stops_at(self, commit: StreamedCommit, read: TableConfig) -> bool:
-        """Whether a commit changes what is to be read with."""
+        """Whether a commit changes the metadata for reading."""
         if self._reads_to is not None and self._reads_to >= commit.version:
-            return False  # it is one of several changes in a row that were taken as one
+            return False  # it is one of several consecutive changes that were combined
         return (commit.metadata is not None or commit.protocol is not None) and differ(read, _changed(read, commit))
 
     def evolve(self, commit: StreamedCommit, read: TableConfig) -> None:
-        """All before a commit is done: write what it changes, if anything.
+        """Write the change of a commit, if any, once everything before the commit is done.
 
-        Raises `InvalidRequest` (``DELTA_STREAMING_METADATA_EVOLUTION``) then.
+        Raises `InvalidRequest` (``DELTA_STREAMING_METADATA_EVOLUTION``) if there is one.
         """
         if self.stops_at(commit, read):
             config = _changed(read, commit)
@@ -77,9 +78,9 @@ class SchemaTracking:
             raise self._evolved(config, commit.version)
 
     def check_initial(self, snapshot: TableConfig, version: int, read: TableConfig) -> None:
-        """The stream begins with a snapshot, maybe a newer one than when the log was begun: no row of it may be read with other metadata.
+        """Check the initial snapshot, which may be newer than the start of the log: none of its rows may be read with other metadata.
 
-        Raises `InvalidRequest` (``DELTA_STREAMING_METADATA_EVOLUTION``) where the log had to be written anew.
+        Raises `InvalidRequest` (``DELTA_STREAMING_METADATA_EVOLUTION``) if the log had to be updated.
         """
         if self._reads_to is not None and version > self._reads_to and differ(read, snapshot):
             self._log.add(TrackedMetadata.of(snapshot, version, self._source_path), replaces=True)
@@ -88,9 +89,10 @@ class SchemaTracking:
     def _evolved(self, config: TableConfig, version: int) -> InvalidRequest:
         properties = ", ".join(f"{name}={value}" for name, value in sorted(config.metadata.configuration.items()))
         return InvalidRequest(
-            f"The metadata of table {config.table} changed in version {version}, and the stream's schema log {self._log.url} has it now. "
-            "Start the stream again, with a new DataFrame of spark.readStream: it goes on from its checkpoint with the newer metadata. The "
-            f"schema is {config.schema}; the properties are {properties or 'none'}; the protocol is {config.protocol.to_json_value()}.",
+            f"The metadata of table {config.table} changed in version {version}, and the stream's schema log {self._log.url} has recorded "
+            "it. Start the stream again, with a new DataFrame of spark.readStream: it continues from its checkpoint with the newer "
+            f"metadata. The schema is {config.schema}; the properties are {properties or 'none'}; the protocol is "
+            f"{config.protocol.to_json_value()}.",
             code="DELTA_STREAMING_METADATA_EVOLUTION",
             table=config.table,
             version=version,
@@ -102,19 +104,19 @@ def _changed(read: TableConfig, commit: StreamedCommit) -> TableConfig:
 
 
 def barrier_before(position: Position, version: int) -> Position:
-    """The end of the batch that stops before a change of metadata."""
+    """Return the end of the batch that stops before a metadata change."""
     return replace(position, version=version, index=METADATA_CHANGE_INDEX, is_initial_snapshot=False)
 
 
 def barrier_after(position: Position) -> Position | None:
-    """The end of the batch right after that one; None for every other position."""
+    """Return the end of the batch right after that one; None for every other position."""
     return replace(position, index=POST_METADATA_CHANGE_INDEX) if position.index == METADATA_CHANGE_INDEX else None
 
 
 def read_with(snapshot: Snapshot, tracked: TrackedMetadata | None) -> Snapshot:
-    """A version of the table as rows of it are read with what a log has; its files are those of the version.
+    """Return a version of the table with the tracked metadata; its files are those of the version.
 
-    Raises: as `tahoe.protocol.config.TableConfig.ensure_readable`, for what was in force then.
+    Raises: like `tahoe.protocol.config.TableConfig.ensure_readable`, for the tracked protocol.
     """
     if tracked is None:
         return snapshot
@@ -126,15 +128,15 @@ def read_with(snapshot: Snapshot, tracked: TrackedMetadata | None) -> Snapshot:
 def check_log(
     log: SchemaLog, config: TableConfig, source_path: str, allowed: AllowedChanges, *, checks_path: bool = True
 ) -> None:
-    """That a log is this stream's, and that what changed last in it is allowed.
+    """Check that a log belongs to this stream, and that its last change is allowed.
 
     Args:
-        config: of the table now.
+        config: the table's current configuration.
         source_path: the folder of the source in the query's checkpoint.
         checks_path: whether the log must have been written for that source.
 
     Raises `InvalidRequest`: ``DELTA_STREAMING_SCHEMA_LOG_INCOMPATIBLE_DELTA_TABLE_ID``, ``DELTA_STREAMING_SCHEMA_LOCATION_CONFLICT``, and
-    what `tahoe.stream.tracked_changes.check_goes_on` raises.
+    the errors of `tahoe.stream.tracked_changes.check_goes_on`.
     """
     current = log.current
     if current is None:
@@ -142,8 +144,8 @@ def check_log(
     check_log_table(log, config)
     if checks_path and current.source_path != source_path:
         raise InvalidRequest(
-            f"The schema log {log.url} was written for the source {current.source_path} of a query, and the one of table {config.table} that "
-            f"starts is {source_path}. Give each stream a 'schemaTrackingLocation' of its own, and each source of one query a "
+            f"The schema log {log.url} was written for the source {current.source_path} of a query, but the source of table {config.table} "
+            f"is now {source_path}. Give each stream a 'schemaTrackingLocation' of its own, and each source of one query a "
             "'streamingSourceTrackingId'.",
             code="DELTA_STREAMING_SCHEMA_LOCATION_CONFLICT",
             table=config.table,
@@ -158,7 +160,7 @@ def check_log_table(log: SchemaLog, config: TableConfig) -> None:
     """Raise `InvalidRequest` (``DELTA_STREAMING_SCHEMA_LOG_INCOMPATIBLE_DELTA_TABLE_ID``) for the log of another table."""
     if log.current is not None and log.current.table_id != config.metadata.id:
         raise InvalidRequest(
-            f"The schema log {log.url} is that of the table with the id {log.current.table_id}, and table {config.table} has the id "
+            f"The schema log {log.url} belongs to the table with the id {log.current.table_id}, but table {config.table} has the id "
             f"{config.metadata.id}. Choose another 'schemaTrackingLocation'.",
             code="DELTA_STREAMING_SCHEMA_LOG_INCOMPATIBLE_DELTA_TABLE_ID",
             table=config.table,
@@ -166,20 +168,20 @@ def check_log_table(log: SchemaLog, config: TableConfig) -> None:
 
 
 def look_ahead(store: LogStore, current: TrackedMetadata) -> TrackedMetadata | None:
-    """What the log shall say where the commits from there on only change metadata and bring no files: all of these changes as one.
+    """Combine the metadata changes of consecutive commits without files, from there on, into one.
 
     Returns:
-        None where there is nothing to be taken together.
+        None if there is nothing to combine.
     """
-    found, version = current, current.version
+    combined, version = current, current.version
     while (changes := _metadata_alone(store, version)) is not None:
-        found = found.with_changes(*changes, version, store.url)
+        combined = combined.with_changes(*changes, version, store.url)
         version += 1
-    return None if found.version == current.version else found
+    return None if combined.version == current.version else combined
 
 
 def _metadata_alone(store: LogStore, version: int) -> tuple[Metadata | None, Protocol | None] | None:
-    """What a commit changes of metadata and protocol; None where it changes neither, brings or takes files, or is not there."""
+    """Return a commit's metadata and protocol; None if it changes neither, has files, or is missing."""
     try:
         actions = read_vouched_commit(store, version)
     except NotFound:

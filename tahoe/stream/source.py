@@ -1,10 +1,10 @@
-"""`Source`: a table as a stream, by the three questions that every reader of it asks.
+"""`Source`: a table as a stream, with the three operations that every reader needs.
 
-    source.end_now()                 how far the table is now: the end of a run that stops by itself (`Trigger.AvailableNow`)
-    source.plan(start, limits)       how far the next batch goes
-    source.files(start, end)         what is to be read for it
+    source.end_now()                 the table's current end: the end of a run that stops by itself (`Trigger.AvailableNow`)
+    source.plan(start, limits)       the end of the next batch
+    source.files(start, end)         the files of the batch
 
-What lies between two positions never changes, so a batch that is read again after a crash is the same batch.
+The files between two positions never change, so a batch that is read again after a crash is the same batch.
 """
 
 from __future__ import annotations
@@ -31,18 +31,18 @@ from tahoe.stream.position import (
     check_moves_on,
     check_same_table,
 )
-from tahoe.stream.schema_changes import ReadAs
+from tahoe.stream.schema_changes import ReadSchema
 from tahoe.stream.schema_tracking import SchemaTracking, barrier_after, barrier_before
 from tahoe.stream.source_options import SourceOptions
 from tahoe.stream.streamed_commit import IndexedFile, StreamedCommit
 from tahoe.stream.vanished_files import without_vanished
 
-__all__ = ["Source", "Waiting"]
+__all__ = ["Backlog", "Source"]
 
 
 @dataclass(frozen=True, slots=True)
-class Waiting:
-    """What a stream has before it: files, and their bytes."""
+class Backlog:
+    """The unread files of a stream, and their bytes."""
 
     files: int
     bytes: int
@@ -52,12 +52,12 @@ class Source:
     """One table, read as a stream with one schema.
 
     Args:
-        read: the version whose schema all rows have; without a start in the options also what the stream begins with.
-        newest: gives the newest version of the table.
-        options: what is wanted.
-        tracking: the stream's schema log, which has the schema then; None for a stream that keeps none.
-        event_time: the column by whose times the initial snapshot is read; None where it is read file by file. Who reads the files of a
-            batch must ask then for its `bucket` too.
+        read: the version whose schema all rows have; also the initial snapshot if the options set no start.
+        newest: returns the newest version of the table.
+        options: the reader's options.
+        tracking: the stream's schema log, which then provides the schema; None for a stream without one.
+        event_time: the event time column of the initial snapshot; None to read it file by file. With it, readers of a batch's files
+            must also filter by its `bucket`.
     """
 
     def __init__(
@@ -74,7 +74,7 @@ class Source:
         self.options = options
         self.store = read.store
         self._newest = newest
-        self._read_as = ReadAs(read.config, read.version, options.names_a_start)  # where nothing is tracked
+        self._read_as = ReadSchema(read.config, read.version, options.has_start)  # if the schema is not tracked
         self._commits = CommitReader(read.store, options, self._check_metadata)
         self._is_checked = False
         self._seen: Snapshot | None = None
@@ -83,10 +83,10 @@ class Source:
 
     @cached_property
     def begin(self) -> Position:
-        """Where a stream without a position begins: the same for the life of this value.
+        """The start of a stream without a position: constant for this object.
 
         Raises:
-            NotFound: ``DELTA_VERSION_NOT_FOUND`` and ``DELTA_TIMESTAMP_GREATER_THAN_COMMIT`` where the log has no such version.
+            NotFound: ``DELTA_VERSION_NOT_FOUND`` and ``DELTA_TIMESTAMP_GREATER_THAN_COMMIT`` if the log has no such version.
         """
         version = self.options.starting_version
         if version == "latest":
@@ -98,7 +98,7 @@ class Source:
         if self.store.head(commit_name(version)) is None:
             raise NotFound(
                 f"The commit of version {version} is not in the log of table {self.store.url}, whose newest version is "
-                f"{self.latest().version}: it was cleaned away, or is yet to come. Begin at another version, or without one.",
+                f"{self.latest().version}: it was cleaned up, or does not exist yet. Start at another version, or without one.",
                 code="DELTA_VERSION_NOT_FOUND",
                 table=self.store.url,
                 version=version,
@@ -106,20 +106,21 @@ class Source:
         return self._before(version)
 
     def latest(self) -> Snapshot:
-        """The newest version. Raises `InvalidRequest` where another table lies in the place of the one that is read."""
+        """Return the newest version. Raises `InvalidRequest` if the table was replaced by another one."""
         snapshot = self._newest()
         check_same_table(self.read.metadata.id, snapshot.metadata.id, self.store.url)
         self._seen = snapshot
         return snapshot
 
     def end_now(self) -> Position:
-        """The position after all that is in the table now. Commits up to there are not looked at: what stops a stream stops it there."""
+        """Return the position after the table's current content. Does not check the commits: errors stop the stream when it reaches
+        them."""
         return self._before(self.latest().version + 1)
 
     def resume(self, done: Position) -> None:
-        """A stream goes on that has read up to there, maybe with another schema: what was read and what comes must go together.
+        """Resume a stream from a position, maybe with another schema: rows already read and rows to come must be compatible.
 
-        Raises: as `plan`, where the table is another one, or lost or renamed a column since.
+        Raises: like `plan`, if the table is another one, or has lost or renamed a column since.
         """
         done.check_table(self.read.metadata.id, self.store.url)
         version = _last_read(done)
@@ -129,32 +130,32 @@ class Source:
             self._check_version(version)
 
     def done(self, end: Position) -> None:
-        """A batch is dealt with.
+        """Mark a batch as done.
 
-        Raises `InvalidRequest` (``DELTA_STREAMING_METADATA_EVOLUTION``) where the stream tracks the schema and comes to a change of it: the
-        log has it now, and the stream is to be begun again.
+        Raises `InvalidRequest` (``DELTA_STREAMING_METADATA_EVOLUTION``) if the stream tracks the schema and reaches a change: it is in
+        the log now, and the stream must be restarted.
         """
         if self._tracking is not None and end.index in (METADATA_CHANGE_INDEX, POST_METADATA_CHANGE_INDEX):
             self._tracking.evolve(self._commits.read(end.version), self.read.config)
 
     def plan(self, start: Position | None, limits: Limits | None = None, up_to: Position | None = None) -> Position:
-        """How far the batch after `start` goes; `start` itself where there is nothing yet.
+        """Return the end of the batch after `start`; `start` itself if there is nothing new.
 
         Args:
-            start: None for a stream that begins. One that begins with ``latest`` is first given the place where it begins, so that a
-                stored position tells it.
-            limits: of the batch; None for those of the options.
-            up_to: no further than there (`end_now`).
+            start: None for a new stream. A stream that starts with ``latest`` first returns its start, so that the stored position
+                records it.
+            limits: the limits of the batch; None for those of the options.
+            up_to: the position not to exceed (`end_now`).
 
-        A commit that stops the stream is an error when a batch would begin with it; the batch before it ends there.
+        A commit that stops the stream raises when a batch would begin with it; the batch before it ends there.
 
         Raises:
-            InvalidRequest: another table, or a commit that no stream of these options goes past: see `tahoe.stream.streamed_commit` and
-                `tahoe.stream.schema_changes`.
-            NotFound: commits are gone (``DELTA_MISSING_FILES_UNEXPECTED_VERSION``, ``DELTA_STREAMING_TRAILING_COMMIT_MISSING``).
+            InvalidRequest: another table, or a commit that a stream with these options cannot read past: see
+                `tahoe.stream.streamed_commit` and `tahoe.stream.schema_changes`.
+            NotFound: commits are missing (``DELTA_MISSING_FILES_UNEXPECTED_VERSION``, ``DELTA_STREAMING_TRAILING_COMMIT_MISSING``).
         """
         begin = where = start or self.begin
-        newest = self.latest().version  # asked for second: it may not be older than the beginning
+        newest = self.latest().version  # read second: it must not be older than the start
         self._check_start(begin, newest)
         if self._tracking is not None:
             if not self._tracking.has_begun:
@@ -162,7 +163,7 @@ class Source:
             barrier = barrier_after(begin)
             if barrier is not None:
                 return barrier
-            # Spark tells a source late that a batch is done: a query killed just then has not heard of it, and neither has the log.
+            # Spark reports late that a batch is done: if the query was killed before, neither the source nor the log knows.
             self.done(begin)
         if start is None and self.options.starting_version == "latest":
             return where
@@ -176,12 +177,12 @@ class Source:
         return self._plan_commits(begin, where, room, newest, up_to)
 
     def files(self, start: Position | None, end: Position) -> list[IndexedFile]:
-        """The files after `start`, up to and with that of `end`.
+        """Return the files after `start`, up to and including `end`.
 
         Args:
             start: None for the first batch of a stream.
 
-        Raises: as `plan`; `NotFound` (``DELTA_FILE_NOT_FOUND``) where one of them is gone from storage, unless the options pass over that.
+        Raises: like `plan`; `NotFound` (``DELTA_FILE_NOT_FOUND``) if a file is missing from storage and the options do not skip it.
         """
         end.check_table(self.read.metadata.id, self.store.url)
         where = start or self._begin_of(end)
@@ -192,26 +193,26 @@ class Source:
         self._check_order(end)
         if self._tracking is not None and not self._tracking.has_begun:
             self._begin_tracking(max(_last_read(end), where.version), since=where.version)
-        found = []
+        files_between = []
         if where.is_initial_snapshot:
             files = self._initial_files(where.version)
             inside = end.is_initial_snapshot and end.version == where.version
             if self._order is not None:
-                found = files.matching(self._order.bucket(where, end).may_be_in(files.files, self.read.config))
+                files_between = files.matching(self._order.bucket(where, end).may_be_in(files.files, self.read.config))
             else:
-                found = files.between(max(where.index + 1, 0), end.index + 1 if inside else len(files))
+                files_between = files.between(max(where.index + 1, 0), end.index + 1 if inside else len(files))
             where = self._before(where.version + 1)
-        # Of a version that the end lies before, not even the commit is looked at; nor of one whose snapshot the end lies in.
+        # The commit at the end is not read if the end is before all of its files, or inside the initial snapshot.
         last = end.version if end.index >= 0 else end.version - 1
         for commit in self._commits.between(where.version, last):
-            found += [file for file in commit.files if where.place < (file.version, file.index) <= end.place]
+            files_between += [file for file in commit.files if where.key < (file.version, file.index) <= end.key]
         self._commits.forget_before(end.version)
-        wanted = [file for file in found if not self.options.excludes(file.action.path)]
+        included = [file for file in files_between if not self.options.excludes(file.action.path)]
         newest = self._seen or self.latest()
-        return without_vanished(self.store, wanted, newest, fail_on_data_loss=self.options.fail_on_data_loss)
+        return without_vanished(self.store, included, newest, fail_on_data_loss=self.options.fail_on_data_loss)
 
     def bucket(self, start: Position | None, end: Position) -> Bucket | None:
-        """Which rows of the initial snapshot's files belong to a batch: some, where it is read by the time of its events; None for all.
+        """Return the filter for rows of the initial snapshot's files in a batch, in event time order; None for all rows.
 
         Args:
             start, end: as for `files`.
@@ -219,41 +220,41 @@ class Source:
         where = start or self._begin_of(end)
         return None if self._order is None or not where.is_initial_snapshot else self._order.bucket(where, end)
 
-    def waiting(self, after: Position, newest: int, most_commits: int) -> Waiting | None:
-        """How much of the table a stream has not read yet that has come to a position.
+    def waiting(self, after: Position, newest: int, most_commits: int) -> Backlog | None:
+        """Return the unread part of the table after a position.
 
         Args:
-            newest: version up to which is counted.
-            most_commits: that are read for it; None is the answer where it would take more. What is read is kept for the batches to come.
+            newest: the last version to count.
+            most_commits: the maximum number of commits to read; returns None if more are needed. Commits are cached for the next batches.
         """
         if newest - after.version > most_commits:
             return None
-        found, where = Waiting(0, 0), after
+        backlog, where = Backlog(0, 0), after
         if where.is_initial_snapshot:
-            found, where = self._waiting_in_snapshot(where), self._before(where.version + 1)
+            backlog, where = self._waiting_in_snapshot(where), self._before(where.version + 1)
         try:
             for commit in self._commits.between(where.version, newest):
-                ahead = [file for file in commit.files if (file.version, file.index) > where.place]
-                found = Waiting(found.files + len(ahead), found.bytes + sum(file.size for file in ahead))
+                ahead = [file for file in commit.files if (file.version, file.index) > where.key]
+                backlog = Backlog(backlog.files + len(ahead), backlog.bytes + sum(file.size for file in ahead))
         except (InvalidRequest, NotFound, Unsupported):
-            # The stream will stop there, and say so when it comes to it; what lies behind is not its to read.
-            return found
-        return found
+            # The stream will stop there with this error, and will not read the commits after it.
+            return backlog
+        return backlog
 
-    def _waiting_in_snapshot(self, where: Position) -> Waiting:
+    def _waiting_in_snapshot(self, where: Position) -> Backlog:
         files = self._initial_files(where.version)
         if self._order is not None:
             left = files.matching(
                 self._order.bucket(where, self._before(where.version + 1)).may_be_in(files.files, self.read.config)
             )
-            return Waiting(len(left), sum(file.size for file in left))
+            return Backlog(len(left), sum(file.size for file in left))
         first = max(where.index + 1, 0)
-        return Waiting(len(files) - first, files.bytes_from(first))
+        return Backlog(len(files) - first, files.bytes_from(first))
 
     def times(self, files: Sequence[IndexedFile]) -> Mapping[int, int]:
-        """When the versions of these files were committed, in milliseconds since the epoch.
+        """Return the commit times of these files' versions, in milliseconds since the epoch.
 
-        Raises `CorruptTable` for a commit that must state its time and does not.
+        Raises `CorruptTable` for a commit without its required timestamp.
         """
         timed_from = in_commit_timestamps_from(self.latest().config)
         times: dict[int, int] = {}
@@ -276,7 +277,7 @@ class Source:
         return times
 
     def _plan_initial(self, where: Position, room: Room, up_to: Position | None) -> tuple[Position, Room, bool]:
-        """How far the batch goes in the initial snapshot, the room then, and whether it goes past it."""
+        """Return the end of the batch in the initial snapshot, the remaining room, and whether the batch continues past the snapshot."""
         files = self._initial_files(where.version)
         if self._order is not None:
             end, room = self._order.end_of_batch(where, files.files, room)
@@ -291,34 +292,34 @@ class Source:
         return (replace(where, index=first + taken - 1) if taken else where), room, False
 
     def _plan_commits(self, start: Position, where: Position, room: Room, newest: int, up_to: Position | None) -> Position:
-        """How far a batch goes that began at `start` and has come to `where`, behind the initial snapshot."""
+        """Return the end of a batch that began at `start` and has reached `where`, after the initial snapshot."""
         last = newest if up_to is None else min(newest, up_to.version if up_to.index >= 0 else up_to.version - 1)
         try:
             for commit in self._commits.between(where.version, last):
                 if self._tracking is not None and self._stops_before(commit, where):
                     return barrier_before(where, commit.version)
-                pending = [file for file in commit.files if (file.version, file.index) > where.place]
+                pending = [file for file in commit.files if (file.version, file.index) > where.key]
                 if up_to is not None:
-                    pending = [file for file in pending if (file.version, file.index) <= up_to.place]
+                    pending = [file for file in pending if (file.version, file.index) <= up_to.key]
                 taken, room = _taken(commit, pending, room)
                 if taken < len(pending):
                     return replace(where, version=commit.version, index=pending[taken - 1].index) if taken else where
                 is_end = up_to is not None and up_to.version == commit.version
                 where = up_to if up_to is not None and is_end else self._before(commit.version + 1)
         except (InvalidRequest, NotFound, Unsupported):
-            # What comes before a commit that stops the stream is given first, so that it always stops at the same place.
+            # The batch before a commit that stops the stream is returned first, so that it always stops at the same position.
             if where == start:
                 raise
         return where
 
     def _check_start(self, start: Position, newest: int) -> None:
-        """Raise where the stream cannot go on from there."""
+        """Raise if the stream cannot continue from there."""
         start.check_table(self.read.metadata.id, self.store.url)
         self._check_order(start)
         if start.version > newest + 1:
             raise NotFound(
-                f"The position {start} lies after version {newest}, the newest of table {self.store.url}: the log has lost versions, or was "
-                "restored from an older copy. Restore the commits, or begin anew without the position or the checkpoint.",
+                f"The position {start} is after version {newest}, the newest of table {self.store.url}: the log has lost versions, or was "
+                "restored from an older copy. Restore the commits, or start a new stream without the position or the checkpoint.",
                 code="DELTA_STREAMING_TRAILING_COMMIT_MISSING",
                 table=self.store.url,
                 version=start.version,
@@ -334,9 +335,9 @@ class Source:
             self._order.check(position, self.store.url)
 
     def _check_version(self, version: int) -> None:
-        """What was in force where the stream starts: the commits after it tell only what they change."""
+        """Check the metadata at the stream's start: the commits after it contain only changes."""
         if self._tracking is not None and not self.options.read_change_feed:
-            return  # the schema log tells what rows are read with
+            return  # the schema log determines the schema for reading
         config = self._config_at(version)
         if config is not None:
             if self._tracking is None:
@@ -345,7 +346,7 @@ class Source:
                 check_feed_is_on(version, config)
 
     def _config_at(self, version: int) -> TableConfig | None:
-        """None where the log cannot give that version any more, though it may still have the commits after it."""
+        """Return the configuration of a version; None if the log cannot reconstruct it, though it may still have later commits."""
         if version == self._at_start.version:
             return self._at_start.config
         try:
@@ -354,16 +355,16 @@ class Source:
             if self._tracking is not None or self.read.config.column_mapping_mode == "none":
                 return None
             raise NotFound(
-                f"The log of table {self.store.url} cannot give version {version} any more, so it is not known whether columns were renamed "
-                "or dropped since. Begin at a newer version, or anew without the position or the checkpoint.",
+                f"The log of table {self.store.url} cannot reconstruct version {version} any more, so it is unknown whether columns were "
+                "renamed or dropped since. Start at a newer version, or without the position or the checkpoint.",
                 code="DELTA_STREAMING_CHECK_COLUMN_MAPPING_NO_SNAPSHOT",
                 table=self.store.url,
                 version=version,
             ) from error
 
     def _check_metadata(self, commit: StreamedCommit) -> None:
-        """What a commit changes of metadata and protocol."""
-        # A commit tells the protocol only where it changes it; what holds later allows all that held before.
+        """Check a commit's changes of metadata and protocol."""
+        # A commit has the protocol only if it changes it; a later protocol allows everything that an earlier one did.
         later = self._at_start if commit.version <= self._at_start.version else self._newest()
         data = TableConfig(commit.protocol or later.protocol, commit.metadata or self._at_start.metadata, self.store.url)
         if commit.metadata is None or self._tracking is not None:
@@ -379,9 +380,9 @@ class Source:
         """Write the first file of the schema log.
 
         Args:
-            version: what was in force there is what the log begins with.
-            since: where a batch begins that was planned before there was a log, and ends at `version`; what was in force in between must
-                be read with the same schema.
+            version: the version whose metadata the log begins with.
+            since: the start of a batch that was planned before there was a log, and ends at `version`; all metadata in between must be
+                readable with the same schema.
         """
         assert self._tracking is not None
         config = self._at_start.config if version == self._at_start.version else self._snapshot(version).config
@@ -390,7 +391,7 @@ class Source:
         self._tracking.begin(config, version, self.read.config)
 
     def _check_one_schema(self, config: TableConfig, first: int, last: int) -> None:
-        read_as = ReadAs(config, last)
+        read_as = ReadSchema(config, last)
         try:
             read_as.check(self._snapshot(first).config, first)
             for commit in self._commits.between(first, last):
@@ -398,8 +399,8 @@ class Source:
                     read_as.check(TableConfig(config.protocol, commit.metadata, self.store.url), commit.version)
         except InvalidRequest as error:
             raise InvalidRequest(
-                f"The stream has planned a batch of table {self.store.url} from version {first} to version {last}, and no one schema reads "
-                f"all of it, so its schema log cannot be begun: {error.message} Start a new stream, without the old checkpoint.",
+                f"The stream has planned a batch of table {self.store.url} from version {first} to version {last}, but no single schema "
+                f"reads all of it, so its schema log cannot be started: {error.message} Start a new stream, without the old checkpoint.",
                 code="DELTA_STREAMING_SCHEMA_LOG_INIT_FAILED_INCOMPATIBLE_METADATA",
                 table=self.store.url,
                 version=last,
@@ -407,7 +408,7 @@ class Source:
 
     def _stops_before(self, commit: StreamedCommit, where: Position) -> bool:
         assert self._tracking is not None
-        return where.place < (commit.version, METADATA_CHANGE_INDEX) and self._tracking.stops_at(commit, self.read.config)
+        return where.key < (commit.version, METADATA_CHANGE_INDEX) and self._tracking.stops_at(commit, self.read.config)
 
     def _initial_files(self, version: int) -> InitialFiles:
         if self._initial is None or self._initial[0].version != version:
@@ -422,20 +423,20 @@ class Source:
             return Snapshot.at(self.store, version)
         except NotFound as error:
             raise NotFound(
-                f"The stream needs version {version} of table {self.store.url} as it was, for it began with that snapshot or with what was "
-                "in force then, and the log cannot give that version any more. Begin anew without the position or the checkpoint, and let "
-                "the table keep its log longer (delta.logRetentionDuration).",
+                f"The stream needs version {version} of table {self.store.url}, with whose snapshot or metadata it began, but the "
+                "log cannot reconstruct that version any more. Start a new stream without the position or the checkpoint, and "
+                "keep the table's log longer (delta.logRetentionDuration).",
                 code="DELTA_LOG_FILE_NOT_FOUND_FOR_STREAMING_SOURCE",
                 table=self.store.url,
                 version=version,
             ) from error
 
     def _begin_of(self, end: Position) -> Position:
-        """Where a first batch began whose end alone was stored."""
+        """Return the start of a first batch for which only the end was stored."""
         if self.options.starting_version == "latest":
-            # What was the latest then is not known; that the batch reached into this version is.
+            # The latest version at that time is unknown; but the batch reached into this version.
             return self._before(end.version)
-        if self.options.names_a_start:
+        if self.options.has_start:
             return self.begin
         version = end.version if end.is_initial_snapshot else end.version - 1
         return Position(end.table_id, version, is_initial_snapshot=True)
@@ -445,13 +446,13 @@ class Source:
 
 
 def _last_read(done: Position) -> int:
-    """The last version of which a stream has read something; -1 for none."""
+    """Return the last version of which a stream has read something; -1 for none."""
     return done.version if done.is_initial_snapshot or done.index >= 0 else done.version - 1
 
 
 def _taken(commit: StreamedCommit, pending: Sequence[IndexedFile], room: Room) -> tuple[int, Room]:
-    """How many of a commit's files go into the room."""
-    if commit.is_one:
+    """Return how many of a commit's files fit into the room."""
+    if commit.is_atomic:
         fits, room = room.take_together([file.size for file in pending])
         return (len(pending) if fits else 0), room
     return room.take(file.size for file in pending)

@@ -1,4 +1,4 @@
-"""`SourceOptions`: what a reader of a stream wants, under the reference's names."""
+"""`SourceOptions`: the options of a stream reader, named after the reference's."""
 
 from __future__ import annotations
 
@@ -15,31 +15,30 @@ __all__ = ["SourceOptions"]
 
 @dataclass(frozen=True, slots=True)
 class SourceOptions:
-    """Where to begin, how much a batch holds, and what to do with commits that do more than append.
+    """The start of a stream, the size of its batches, and the handling of commits that do more than append.
 
     Args:
-        starting_version: the first commit to read; ``"latest"`` for those to come alone. None, and no time either: all rows that are in
-            the table first, and then what is appended.
-        starting_timestamp_ms: the first commit at this time or after it, in milliseconds since the epoch.
-        max_files_per_trigger: of one batch; 1000 where neither this nor `max_bytes_per_trigger` is given.
-        max_bytes_per_trigger: of the files of one batch, which holds at least one file all the same.
-        ignore_deletes: pass over commits that only remove files.
-        ignore_changes: take the files that a change wrote as if they were appended: rows that were only copied come again.
-        ignore_file_deletion: as `ignore_changes`; an old name of it.
-        skip_change_commits: pass over commits that remove files, with all that they add.
-        exclude_regex: leave out files in whose path, as the log has it, this expression is found.
-        fail_on_data_loss: whether commits that are gone from the log are an error, or are passed over.
-        read_change_feed: what each commit did to rows, in place of the rows that it added.
+        starting_version: the first commit to read; ``"latest"`` for future commits only. Without it and a timestamp, the stream reads the
+            table's current rows first, and then appended rows.
+        starting_timestamp_ms: read from the first commit at or after this time, in milliseconds since the epoch.
+        max_files_per_trigger: files in a batch; 1000 if neither this nor `max_bytes_per_trigger` is set.
+        max_bytes_per_trigger: bytes in a batch, which always contains at least one file.
+        ignore_deletes: skip commits that only remove files.
+        ignore_changes: read the files that a change wrote as if they were appended: rows that were only copied are repeated.
+        ignore_file_deletion: like `ignore_changes`; an old name of it.
+        skip_change_commits: skip commits that remove files, including the files that they add.
+        exclude_regex: skip files whose path in the log matches this expression.
+        fail_on_data_loss: whether commits that are missing from the log raise an error, or are skipped.
+        read_change_feed: read the row changes of each commit instead of the added rows.
         schema_tracking_location: a folder below the query's checkpoint for the stream's schema log (`tahoe.stream.schema_log`); None for
-            a stream that keeps none.
-        streaming_source_tracking_id: tells the logs of several sources of one table in one query apart.
+            a stream without one.
+        streaming_source_tracking_id: distinguishes the logs of several sources of one table in one query.
         allowed_changes: by option (``allowSourceColumnRename``, ``…Drop``, ``…TypeChange``): ``always``, or the version up to which such
-            changes may be read past.
+            changes are allowed.
+        with_event_time_order: whether the table's current rows are read in the event time order of the query's watermark; None if not
+            set.
 
-        with_event_time_order: whether the rows that are in the table come by the time of their events, as the query's watermark has it; None
-            where nothing is said.
-
-    Raises `InvalidRequest` for what cannot be meant.
+    Raises `InvalidRequest` for invalid or contradictory options.
     """
 
     starting_version: int | Literal["latest"] | None = None
@@ -61,7 +60,7 @@ class SourceOptions:
     def __post_init__(self) -> None:
         if self.starting_version is not None and self.starting_timestamp_ms is not None:
             raise InvalidRequest(
-                "A stream begins at one place: give 'startingVersion' or 'startingTimestamp', not both.",
+                "A stream has one start: set 'startingVersion' or 'startingTimestamp', not both.",
                 code="DELTA_STARTING_VERSION_AND_TIMESTAMP_BOTH_SET",
             )
         version = self.starting_version
@@ -75,10 +74,10 @@ class SourceOptions:
                 raise _illegal(name, value, "1 or more")
         for option, text in self.allowed_changes.items():
             if text.lower() != "always" and not text.isdecimal():
-                raise _illegal(option, text, "'always', or the version up to which such changes were looked at,")
+                raise _illegal(option, text, "'always', or the version up to which such changes are allowed,")
         if self.schema_tracking_location is not None and not self.fail_on_data_loss:
             raise _illegal(
-                "failOnDataLoss", "false", "with 'schemaTrackingLocation' true, for a lost commit may have changed the schema,"
+                "failOnDataLoss", "false", "with 'schemaTrackingLocation' true, since a lost commit may have changed the schema,"
             )
         try:
             re.compile(self.exclude_regex or "")
@@ -87,28 +86,28 @@ class SourceOptions:
 
     @property
     def limits(self) -> Limits:
-        """How much one batch holds."""
+        """The limits of one batch."""
         if self.max_files_per_trigger is None and self.max_bytes_per_trigger is None:
             return Limits(MOST_FILES)
         return Limits(self.max_files_per_trigger, self.max_bytes_per_trigger)
 
     @property
     def allows_changes(self) -> bool:
-        """Whether commits that change rows may stand in the stream."""
+        """Whether the stream may contain commits that change rows."""
         return self.ignore_changes or self.ignore_file_deletion or self.skip_change_commits
 
     @property
     def allows_deletes(self) -> bool:
-        """Whether commits that only delete rows may."""
+        """Whether the stream may contain commits that only delete rows."""
         return self.allows_changes or self.ignore_deletes
 
     @property
-    def names_a_start(self) -> bool:
-        """Whether it says where to begin."""
+    def has_start(self) -> bool:
+        """Whether the options set a start."""
         return self.starting_version is not None or self.starting_timestamp_ms is not None
 
     def excludes(self, path: str) -> bool:
-        """Whether a file is left out, by its path as the log has it."""
+        """Whether a file is skipped, by its path in the log."""
         return self.exclude_regex is not None and re.search(self.exclude_regex, path) is not None
 
 

@@ -1,8 +1,8 @@
-"""What a stream takes of one commit, and which commits it stops at.
+"""The part of a commit that a stream reads, and the commits that stop it.
 
-               ┌─ rows ──► the `add` actions with `dataChange`; what else the commit does must be allowed by an option
+               ┌─ rows ──► the `add` actions with `dataChange`; an option must allow the commit's other changes
 commit ────────┤
-               └─ feed ──► its `cdc` actions, or where it has none the `add` and `remove` actions with `dataChange`
+               └─ feed ──► its `cdc` actions, or if it has none, the `add` and `remove` actions with `dataChange`
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ __all__ = ["IndexedFile", "StreamedCommit", "streamed_commit"]
 
 @dataclass(frozen=True, slots=True)
 class IndexedFile:
-    """A file of a stream, with its place.
+    """A file of a stream, with its position.
 
     Args:
-        version: of its commit, or of the initial snapshot.
-        index: as `tahoe.stream.position.Position` counts.
+        version: the version of its commit, or of the initial snapshot.
+        index: the index in `tahoe.stream.position.Position`.
     """
 
     version: int
@@ -32,38 +32,38 @@ class IndexedFile:
 
     @property
     def size(self) -> int:
-        """In bytes; 0 where a `remove` does not say."""
+        """The size in bytes; 0 for a `remove` without a size."""
         return self.action.size or 0
 
 
 @dataclass(frozen=True, slots=True)
 class StreamedCommit:
-    """What a stream takes of a commit.
+    """The part of a commit that a stream reads.
 
     Args:
         files: in order.
-        is_one: whether they may not be parted by the end of a batch: both sides of an update belong together, and so do the old and the
+        is_atomic: whether a batch must not end between them: both sides of an update belong together, and so do the old and the
             new deletion vector of a file.
-        metadata, protocol: where the commit changes them; whoever reads on must look at them first.
-        in_commit_timestamp: milliseconds since the epoch, where the commit states its time.
+        metadata, protocol: set if the commit changes them; a reader must check them before it continues.
+        in_commit_timestamp: milliseconds since the epoch, if the commit has it.
     """
 
     version: int
     files: tuple[IndexedFile, ...]
-    is_one: bool = False
+    is_atomic: bool = False
     metadata: Metadata | None = None
     protocol: Protocol | None = None
     in_commit_timestamp: int | None = None
 
 
 def streamed_commit(actions: Sequence[Action], version: int, options: SourceOptions, table: str) -> StreamedCommit:
-    """What a stream with these options takes of a commit.
+    """Return the part of a commit that a stream with these options reads.
 
     Args:
         table: its URL, for messages.
 
     Raises:
-        InvalidRequest: ``DELTA_SOURCE_IGNORE_DELETE`` where the commit deletes rows, ``DELTA_SOURCE_TABLE_IGNORE_CHANGES`` where it
+        InvalidRequest: ``DELTA_SOURCE_IGNORE_DELETE`` if the commit deletes rows, ``DELTA_SOURCE_TABLE_IGNORE_CHANGES`` if it
             changes rows, and no option allows that.
     """
     taken = _changes(actions) if options.read_change_feed else _appended(actions, version, options, table)
@@ -79,8 +79,8 @@ def streamed_commit(actions: Sequence[Action], version: int, options: SourceOpti
 
 
 def _changes(actions: Sequence[Action]) -> Sequence[AddFile | RemoveFile | AddCDCFile]:
-    told = [action for action in actions if isinstance(action, AddCDCFile)]
-    return told or [action for action in actions if isinstance(action, AddFile | RemoveFile) and action.data_change]
+    cdc_files = [action for action in actions if isinstance(action, AddCDCFile)]
+    return cdc_files or [action for action in actions if isinstance(action, AddFile | RemoveFile) and action.data_change]
 
 
 def _appended(actions: Sequence[Action], version: int, options: SourceOptions, table: str) -> Sequence[AddFile]:
@@ -88,13 +88,13 @@ def _appended(actions: Sequence[Action], version: int, options: SourceOptions, t
     removed = next((action for action in actions if isinstance(action, RemoveFile) and action.data_change), None)
     if removed is None:
         return added
-    # A file whose deletion vector grew is removed and added again: a change, though all that it does is delete rows.
+    # A file whose deletion vector grew is removed and added again: a change, although it only deletes rows.
     if added and not options.allows_changes:
         raise _changed(actions, version, removed.path, table)
     if not options.allows_deletes:
         raise InvalidRequest(
-            f"Version {version} of table {table} deletes rows (its commit removes file {removed.path}), and a stream of its rows cannot "
-            "take back what it gave. Set 'ignoreDeletes' to pass over commits that only delete, 'skipChangeCommits' to pass over all that "
+            f"Version {version} of table {table} deletes rows (its commit removes file {removed.path}), and a stream cannot "
+            "retract rows. Set 'ignoreDeletes' to skip commits that only delete, 'skipChangeCommits' to skip all commits that "
             "delete or change rows, or read the change data feed ('readChangeFeed').",
             code="DELTA_SOURCE_IGNORE_DELETE",
             table=table,
@@ -107,11 +107,11 @@ def _appended(actions: Sequence[Action], version: int, options: SourceOptions, t
 def _changed(actions: Sequence[Action], version: int, path: str, table: str) -> InvalidRequest:
     info = next((action for action in actions if isinstance(action, CommitInfo)), None)
     operation = None if info is None else info.values.get("operation")
-    what = f"{operation} removed file {path}" if operation else f"file {path} was removed"
+    change = f"{operation} removed file {path}" if operation else f"file {path} was removed"
     return InvalidRequest(
-        f"Version {version} of table {table} changes rows that were there before ({what} and rows were written anew), and a stream of its "
-        "rows cannot take back what it gave. Set 'skipChangeCommits' to pass over such commits, read the change data feed "
-        "('readChangeFeed'), or begin anew without a position, or without the checkpoint, for the rows as they are now.",
+        f"Version {version} of table {table} changes existing rows ({change} and rows were rewritten), and a stream "
+        "cannot retract rows. Set 'skipChangeCommits' to skip such commits, read the change data feed "
+        "('readChangeFeed'), or start a new stream without a position or checkpoint to read the current rows.",
         code="DELTA_SOURCE_TABLE_IGNORE_CHANGES",
         table=table,
         version=version,

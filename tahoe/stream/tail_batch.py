@@ -1,4 +1,4 @@
-"""The rows of a stream without Spark: `TailBatch`, one batch, and what gives one after another."""
+"""A table's stream without Spark: `TailBatch`, one batch of rows, and the generator of batches."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ __all__ = ["TailBatch", "changes_in", "tail"]
 
 @dataclass(frozen=True)
 class TailBatch:
-    """Rows of a stream, and the place in the table after them. Nothing is read before rows are asked for.
+    """A batch of rows, and the position after them. Reads nothing until rows are requested.
 
     Args:
-        position: to be stored (``str(position)``) when the rows are dealt with; `tail` goes on from there.
-        files: that hold the rows; none where the stream only moved past commits that have none for it.
+        position: store it (``str(position)``) after processing the rows; `tail` continues from it.
+        files: the files with the rows; empty if the stream only skipped commits without rows for it.
     """
 
     source: Source = field(repr=False)
@@ -36,19 +36,19 @@ class TailBatch:
 
     @property
     def schema(self) -> pa.Schema:
-        """Of the rows: the table's, and of a change feed with its three columns more."""
+        """The schema of the rows: the table's, with three more columns for a change feed."""
         schema = self.source.read.schema
         return to_arrow_schema(feed_schema(schema) if self.source.options.read_change_feed else schema)
 
     def to_batches(self) -> pa.RecordBatchReader:
-        """The rows as a stream, file by file, in `schema`.
+        """Return the rows as a stream, file by file, in `schema`.
 
-        Its reader raises `NotFound` where a file was vacuumed away, and `CorruptTable` where one cannot be read.
+        The reader raises `NotFound` if a file was vacuumed, and `CorruptTable` if one cannot be read.
         """
         return pa.RecordBatchReader.from_batches(self.schema, self._batches())
 
     def to_arrow(self) -> pa.Table:
-        """All rows."""
+        """Return all rows."""
         return pa.Table.from_batches(self._batches(), self.schema)
 
     def _batches(self) -> Iterator[pa.RecordBatch]:
@@ -57,29 +57,29 @@ class TailBatch:
             changed = changes_in(self.source, self.files)
             yield from changed_rows(read.store, read.config, self.source.times(self.files), changed)
             return
-        # Each version apart, so that a file that cannot be read is told with the version that has it.
+        # Each version separately, so that the error for an unreadable file names its version.
         for version, files in groupby(self.files, lambda file: file.version):
             scan = Scan(BareVersion(read.store, version, read.config))
             yield from scan.batches_of([file.action for file in files if isinstance(file.action, AddFile)])
 
 
 def changes_in(source: Source, files: tuple[IndexedFile, ...]) -> list[ChangedFile]:
-    """What files of a stream of changes say of rows; those of the initial snapshot hold rows that came."""
+    """Return the row changes of a change stream's files; files of the initial snapshot contain inserted rows."""
     changed = []
     for version, of_version in groupby(files, lambda file: file.version):
         actions = [file.action for file in of_version]
-        # The rows of a snapshot came at some time or other, whatever their files were last written for.
+        # All rows of a snapshot count as inserted, whatever their files were last written for.
         came = [replace(action, data_change=True) if isinstance(action, AddFile) else action for action in actions]
         changed += changed_files(came, version, source.read.config)
     return changed
 
 
 def tail(source: Source, start: Position | None, clock: Clock, *, follow: bool, poll_seconds: float) -> Iterator[TailBatch]:
-    """One batch after another, from a position on.
+    """Yield one batch after another, from a position on.
 
     Args:
-        follow: whether to wait for further commits, or to end with what is in the table now.
-        poll_seconds: how long to wait before looking again.
+        follow: whether to wait for further commits, or to end with the table's current content.
+        poll_seconds: how long to wait before checking again.
     """
     end = None if follow else source.end_now()
     while True:

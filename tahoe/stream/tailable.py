@@ -1,4 +1,4 @@
-"""What `tahoe.table.Table` has of streams: `tail`."""
+"""The stream method of `tahoe.table.Table`: `tail`."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ __all__ = ["Tailable"]
 
 @checked_arguments
 class Tailable(ABC):
-    """A table that can be read as a stream; `tahoe.table.Table` has it."""
+    """A table that can be read as a stream; a base class of `tahoe.table.Table`."""
 
     clock: Clock
 
     @abstractmethod
     def snapshot(self, version: int | None = None, timestamp: str | date | datetime | None = None) -> Snapshot:
-        """The newest version, or an old one by number or by time."""
+        """Return the newest version, or an old one by number or by time."""
 
     def tail(
         self,
@@ -45,20 +45,20 @@ class Tailable(ABC):
         exclude_regex: str | None = None,
         fail_on_data_loss: bool = True,
     ) -> Iterator[TailBatch]:
-        """The table's rows as a stream of batches: those that are in it first, then what is appended, each row once.
+        """Yield the table's rows as a stream of batches: the current rows first, then appended ones, each row once.
 
-        ``for batch in table.tail(position=stored): deal_with(batch.to_arrow()); stored = str(batch.position)``
+        ``for batch in table.tail(position=stored): process(batch.to_arrow()); stored = str(batch.position)``
 
         Args:
-            from_version: the first commit to read, ``"latest"`` for those to come alone, or `from_timestamp`, the first one at a time or
-                after it; without either the rows that are in the table come first. Not looked at where there is a position.
-            position: of a batch, or its text: go on after it.
-            follow: wait for further commits, and never end; else it ends with what is in the table now.
-            poll_seconds: how long to wait between two looks at the log.
+            from_version: the first commit to read, ``"latest"`` for future ones only; or `from_timestamp`, the first commit at or after a
+                time; without either, the table's current rows come first. Ignored if there is a position.
+            position: a batch's position, or its text: continue after it.
+            follow: wait for further commits forever; else end with the table's current content.
+            poll_seconds: how long to wait between two checks of the log.
 
-        For the others see `tahoe.stream.source_options.SourceOptions`. All rows have the schema that the table has now.
+        For the others see `tahoe.stream.source_options.SourceOptions`. All rows have the table's current schema.
 
-        Raises: see `tahoe.stream.source.Source.plan`, as the batches are asked for.
+        Raises: see `tahoe.stream.source.Source.plan`, when the batches are read.
         """
         from tahoe.log.history import parse_timestamp
         from tahoe.stream.position import Position

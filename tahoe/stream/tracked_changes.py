@@ -1,7 +1,7 @@
-"""What changed in a table's metadata between two versions, as a stream that tracks it looks at it, and which of that its user allowed.
+"""Metadata changes between two versions for a stream that tracks the schema, and which of them its user allows.
 
-A column more is read on with. Columns renamed, dropped or of a wider type make rows mean something else to who takes them, so the stream
-goes on with them only where its user says so: by an option of the reader, or by a setting of the session.
+A stream continues with an added column. Columns that are renamed, dropped or widened change the meaning of rows for their consumer, so
+the stream continues only if its user allows it, by an option of the reader or by a session setting.
 """
 
 from __future__ import annotations
@@ -19,15 +19,15 @@ from tahoe.stream.schema_changes import reads
 __all__ = ["SETTINGS", "AllowedChanges", "NonAdditive", "check_goes_on", "differ", "place_hash"]
 
 SETTINGS = "spark.databricks.delta.streaming."
-"""Before the names of settings of a session."""
+"""The prefix of the session settings."""
 _RENAME, _DROP, _TYPE_CHANGE = "allowSourceColumnRename", "allowSourceColumnDrop", "allowSourceColumnTypeChange"
 _BOTH = "allowSourceColumnRenameAndDrop"
 _ALWAYS = "always"
 
 
 def differ(read: TableConfig, other: TableConfig) -> bool:
-    """Whether a stream that reads with the one must be begun again to read with the other: by their schemas, partition columns, properties
-    of Delta's, or protocols. What only writers ask of columns, as the marks of identity columns, is no difference."""
+    """Whether a stream that reads with `read` must be restarted to read with `other`: by their schemas, partition columns, Delta
+    properties, or protocols. Column metadata for writers only, such as that of identity columns, does not count."""
     return (
         read.protocol != other.protocol
         or _of_readers(read.schema) != _of_readers(other.schema)
@@ -53,7 +53,7 @@ def _of_delta(config: TableConfig) -> dict[str, str]:
 
 @dataclass(frozen=True, slots=True)
 class NonAdditive:
-    """What became of columns and fields at any depth, found again by their physical names.
+    """Changes of columns and nested fields, which are matched by their physical names.
 
     Args:
         renamed: the old and the new name, dotted.
@@ -67,16 +67,16 @@ class NonAdditive:
 
     @classmethod
     def between(cls, old: StructType, new: StructType) -> NonAdditive:
-        """What the new schema lost or changed of the old one."""
+        """Return the non-additive changes from the old schema to the new one."""
         before, after = dict(_by_physical_names(old)), dict(_by_physical_names(new))
-        kept = [(before[path], after[path]) for path in before if path in after]
+        common = [(before[path], after[path]) for path in before if path in after]
         widened = [
             (".".join((*names, *inside)), was, now)
-            for (_, one), (names, other) in kept
-            for inside, was, now in _widened(one.data_type, other.data_type)
+            for (_, old_field), (names, new_field) in common
+            for inside, was, now in _widened(old_field.data_type, new_field.data_type)
         ]
         return cls(
-            tuple((".".join(was), ".".join(now)) for (was, _), (now, _) in kept if was[-1] != now[-1]),
+            tuple((".".join(was), ".".join(now)) for (was, _), (now, _) in common if was[-1] != now[-1]),
             tuple(".".join(names) for path, (names, _) in before.items() if path not in after),
             tuple(widened),
         )
@@ -87,38 +87,38 @@ class NonAdditive:
     @property
     def kinds(self) -> tuple[str, ...]:
         """The options that allow it, one for each kind of change."""
-        found = ((_RENAME, self.renamed), (_DROP, self.dropped), (_TYPE_CHANGE, self.widened))
-        return tuple(kind for kind, changes in found if changes)
+        changes_of = ((_RENAME, self.renamed), (_DROP, self.dropped), (_TYPE_CHANGE, self.widened))
+        return tuple(kind for kind, changes in changes_of if changes)
 
     def __str__(self) -> str:
-        told = [f"'{old}' was renamed to '{new}'" for old, new in self.renamed]
-        told += [f"'{name}' was dropped" for name in self.dropped]
-        told += [f"'{name}' became {new} from {old}" for name, old, new in self.widened]
-        return ", ".join(told)
+        parts = [f"'{old}' was renamed to '{new}'" for old, new in self.renamed]
+        parts += [f"'{name}' was dropped" for name in self.dropped]
+        parts += [f"'{name}' became {new} from {old}" for name, old, new in self.widened]
+        return ", ".join(parts)
 
 
 @dataclass(frozen=True, slots=True)
 class AllowedChanges:
-    """What the user of a stream allows: ``always``, or the version up to which the changes were looked at.
+    """The changes that the user of a stream allows: ``always``, or the version up to which changes are allowed.
 
     Args:
-        options: of the reader, by name.
-        settings: of the session, by name; those of other things are not looked at.
+        options: the reader's options, by name.
+        settings: the session's settings, by name; unrelated ones are ignored.
     """
 
     options: Mapping[str, str] = field(default_factory=dict)
     settings: Mapping[str, str] = field(default_factory=dict)
 
-    def allows(self, kind: str, place: int, version: int) -> bool:
+    def allows(self, kind: str, path_hash: int, version: int) -> bool:
         """Whether one kind of change is allowed.
 
         Args:
             kind: the option's name.
-            place: `place_hash` of the source's folder in the checkpoint.
-            version: of the last of the changes.
+            path_hash: `place_hash` of the source's folder in the checkpoint.
+            version: the version of the last change.
         """
         names = (kind,) if kind == _TYPE_CHANGE else (kind, _BOTH)
-        of_stream = [self._set(f"{name}.ckpt_{place}") for name in names]
+        of_stream = [self._set(f"{name}.ckpt_{path_hash}") for name in names]
         return (
             self.options.get(kind, "").lower() in (_ALWAYS, str(version))
             or any(self._set(name) == _ALWAYS for name in names)
@@ -126,40 +126,40 @@ class AllowedChanges:
         )
 
     def _set(self, name: str) -> str:
-        # In SQL, people set texts with quotation marks, and Spark takes them for a part of it.
+        # In SQL, users quote texts, and Spark includes the quotation marks in the value.
         return self.settings.get(f"{SETTINGS}{name}", "").strip("\"'").lower()
 
 
 def check_goes_on(
     old: TableConfig, new: TableConfig, versions: tuple[int, int], allowed: AllowedChanges, source_path: str
 ) -> None:
-    """That a stream which read with the old metadata may go on with the new one.
+    """Check that a stream that read with the old metadata may continue with the new one.
 
     Args:
-        versions: of both.
+        versions: the versions of both.
         source_path: the folder of the source in the query's checkpoint.
 
-    Raises `InvalidRequest`: ``DELTA_SCHEMA_CHANGED_WITH_VERSION`` where a type became another that is not wider,
-    ``DELTA_STREAMING_CANNOT_CONTINUE_PROCESSING_POST_SCHEMA_EVOLUTION`` where the user has not allowed what changed.
+    Raises `InvalidRequest`: ``DELTA_SCHEMA_CHANGED_WITH_VERSION`` if a type became another that is not wider,
+    ``DELTA_STREAMING_CANNOT_CONTINUE_PROCESSING_POST_SCHEMA_EVOLUTION`` if the user has not allowed the changes.
     """
     if not reads(_physical(old.schema), _physical(new.schema), widens=True, whole=False):
         raise InvalidRequest(
-            f"The schema of table {new.table} at version {versions[1]} cannot read what it had at version {versions[0]}: a column has a type "
-            f"that is not wider, or holds no nulls any more. It had {old.schema}; version {versions[1]} has {new.schema}. Start a new "
+            f"The schema of table {new.table} at version {versions[1]} cannot represent the rows of version {versions[0]}: a column has a "
+            f"type that is not wider, or is not nullable any more. It had {old.schema}; version {versions[1]} has {new.schema}. Start a new "
             f"stream, without the old checkpoint and schema log, from version {versions[1]} on.",
             code="DELTA_SCHEMA_CHANGED_WITH_VERSION",
             table=new.table,
             version=versions[1],
         )
-    changes, place = NonAdditive.between(old.schema, new.schema), place_hash(source_path)
-    missing = [kind for kind in changes.kinds if not allowed.allows(kind, place, versions[1])]
+    changes, path_hash = NonAdditive.between(old.schema, new.schema), place_hash(source_path)
+    missing = [kind for kind in changes.kinds if not allowed.allows(kind, path_hash, versions[1])]
     if not missing:
         return
     options = " and ".join(f"'{kind}' to '{versions[1]}' (for these changes) or 'always'" for kind in missing)
-    settings = ", ".join(f"{SETTINGS}{kind}.ckpt_{place}" for kind in missing)
+    settings = ", ".join(f"{SETTINGS}{kind}.ckpt_{path_hash}" for kind in missing)
     raise InvalidRequest(
-        f"Between version {versions[0]} and version {versions[1]} of table {new.table}, {changes}. Rows from there on mean something else to "
-        "whoever takes them, so the stream goes on only when you say so. Change what takes the rows if it must be changed, and set the "
+        f"Between version {versions[0]} and version {versions[1]} of table {new.table}, {changes}. The meaning of later rows changes for "
+        "their consumer, so the stream continues only if you allow it. Adapt the consumer if necessary, and set the "
         f"option {options} on spark.readStream; or for this stream the session setting {settings}, with the same values.",
         code="DELTA_STREAMING_CANNOT_CONTINUE_PROCESSING_POST_SCHEMA_EVOLUTION",
         table=new.table,
@@ -168,11 +168,11 @@ def check_goes_on(
 
 
 def place_hash(source_path: str) -> int:
-    """The number by which settings name a source's folder in a checkpoint: Java's hash of its text."""
-    units, found = source_path.encode("utf-16-be"), 0
+    """Return the number that identifies a source's folder in setting names: Java's hash of its text."""
+    units, result = source_path.encode("utf-16-be"), 0
     for first, second in zip(units[::2], units[1::2], strict=True):
-        found = (31 * found + (first << 8) + second) & 0xFFFFFFFF
-    return found - (1 << 32) if found >> 31 else found
+        result = (31 * result + (first << 8) + second) & 0xFFFFFFFF
+    return result - (1 << 32) if result >> 31 else result
 
 
 def _physical(schema: StructType) -> StructType:
@@ -180,12 +180,12 @@ def _physical(schema: StructType) -> StructType:
 
 
 def _by_physical_names(schema: StructType) -> Iterator[tuple[tuple[str, ...], tuple[tuple[str, ...], StructField]]]:
-    for (path, _), told in zip(explode(_physical(schema)), explode(schema), strict=True):
-        yield path, told
+    for (path, _), logical in zip(explode(_physical(schema)), explode(schema), strict=True):
+        yield path, logical
 
 
 def _widened(old: DataType, new: DataType) -> Iterator[tuple[tuple[str, ...], DataType, DataType]]:
-    """What became wider in one field; the fields of a struct are told by themselves."""
+    """Yield the types that became wider in one field; the fields of a struct are visited separately."""
     match old, new:
         case ArrayType(), ArrayType():
             inside = {"element": (old.element_type, new.element_type)}
@@ -195,6 +195,6 @@ def _widened(old: DataType, new: DataType) -> Iterator[tuple[tuple[str, ...], Da
             if is_widening(old, new):
                 yield (), old, new
             return
-    for name, (one, other) in inside.items():
-        for path, was, now in _widened(one, other):
+    for name, (old_inner, new_inner) in inside.items():
+        for path, was, now in _widened(old_inner, new_inner):
             yield (name, *path), was, now

@@ -1,7 +1,7 @@
-"""Files of a batch that are not in storage any more, because VACUUM or somebody else deleted them under a stream that lags.
+"""Files of a batch that are missing from storage because VACUUM or somebody else deleted them under a stream that lags.
 
-VACUUM leaves what the newest version has, so a stream that keeps up asks storage nothing. What it reads later than that is asked for, one
-question a file, before a row of the batch is read. Of very many files those that the newest version still has are left out first.
+VACUUM retains the files of the newest version, so a stream that keeps up sends no extra requests. Older files are checked with one
+request each before a row of the batch is read. If there are very many, files of the newest version are excluded first.
 """
 
 from __future__ import annotations
@@ -21,36 +21,36 @@ __all__ = ["without_vanished"]
 
 _THREADS = 16
 _MANY = 1000
-"""Questions for which it is cheaper to look through the log first."""
+"""The number of requests from which reading the log first is cheaper."""
 logger = logging.getLogger(__name__)
 
 
 def without_vanished(
     store: LogStore, files: Sequence[IndexedFile], newest: Snapshot, *, fail_on_data_loss: bool
 ) -> list[IndexedFile]:
-    """The files that can be read.
+    """Return the files that can be read.
 
     Args:
-        files: of a batch.
-        newest: what the table has now.
-        fail_on_data_loss: whether one that is gone is an error, or is left out.
+        files: the files of a batch.
+        newest: the newest version of the table.
+        fail_on_data_loss: whether a missing file raises an error, or is skipped.
 
-    Raises `NotFound` (``DELTA_FILE_NOT_FOUND``) for a file that is gone.
+    Raises `NotFound` (``DELTA_FILE_NOT_FOUND``) for a missing file.
     """
-    asked = [file for file in files if file.version < newest.version or not isinstance(file.action, AddFile)]
-    if len(asked) > _MANY:
+    unchecked = [file for file in files if file.version < newest.version or not isinstance(file.action, AddFile)]
+    if len(unchecked) > _MANY:
         live = set(newest.files()["path"].to_pylist())
-        asked = [file for file in asked if file.action.path not in live]
-    gone = _gone(store, asked)
+        unchecked = [file for file in unchecked if file.action.path not in live]
+    gone = _gone(store, unchecked)
     if not gone:
         return list(files)
     if fail_on_data_loss:
         first = gone[0]
         raise NotFound(
-            f"Data file '{first.action.path}', which version {first.version} of table {store.url} brought, is not in storage any more"
-            f"{f', nor are {len(gone) - 1} more of this batch' if len(gone) > 1 else ''}: the stream lags behind VACUUM "
-            "(delta.deletedFileRetentionDuration), or the file was deleted by other means. Restore the file from a copy; begin anew without "
-            "the position or the checkpoint; or set 'failOnDataLoss' to false to go on without the rows of files that are gone.",
+            f"Data file '{first.action.path}', which version {first.version} of table {store.url} added, is missing from storage"
+            f"{f', as are {len(gone) - 1} more of this batch' if len(gone) > 1 else ''}: the stream lags behind VACUUM "
+            "(delta.deletedFileRetentionDuration), or the file was deleted by other means. Restore the file from a copy; start a new stream "
+            "without the position or the checkpoint; or set 'failOnDataLoss' to false to skip the rows of missing files.",
             code="DELTA_FILE_NOT_FOUND",
             table=store.url,
             version=first.version,
@@ -58,7 +58,7 @@ def without_vanished(
         )
     for file in gone:
         logger.warning(
-            "a stream leaves out file %s of version %d of table %s: it is gone", file.action.path, file.version, store.url
+            "a stream skips file %s of version %d of table %s: it is missing", file.action.path, file.version, store.url
         )
     lost = {(file.version, file.index) for file in gone}
     return [file for file in files if (file.version, file.index) not in lost]

@@ -1,4 +1,4 @@
-"""Tables of numbers, and what a stream gives of them."""
+"""Tables of numbers for tests of streams."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ PROPERTIES = {"delta.enableChangeDataFeed": "true", "delta.enableDeletionVectors
 
 @pytest.fixture
 def make(memory_url: str) -> Callable[..., Table]:
-    """A table of the column ``id``, with the versions that appending each of these lists of numbers makes."""
+    """Return a function that creates a table with the column ``id`` and appends each list of numbers as a version."""
 
     def made(*appended: list[int], **options: Any) -> Table:
         options = {"properties": PROPERTIES, **options}

@@ -1,4 +1,4 @@
-"""How many files go into one batch."""
+"""The number of files in a batch."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ LIMITS = st.builds(Limits, st.none() | st.integers(1, 6), st.none() | st.integer
     ("limits", "sizes", "taken"),
     [
         (Limits(2), [1, 1, 1], 2),
-        (Limits(None, 10), [4, 4, 4, 4], 3),  # there is room before the third, so it goes in
-        (Limits(None, 10), [500, 1], 1),  # too large for any batch, and first: it goes in
+        (Limits(None, 10), [4, 4, 4, 4], 3),  # there is room before the third, so it is taken
+        (Limits(None, 10), [500, 1], 1),  # too large for any batch, but first: it is taken
         (Limits(2, 10), [20, 1], 1),
         (Limits(2, 1000), [20, 1, 1], 2),
         (UNLIMITED, [1] * 5, 5),
     ],
 )
-def test_files_go_in_while_there_is_room(limits: Limits, sizes: list[int], taken: int) -> None:
+def test_files_are_taken_while_there_is_room(limits: Limits, sizes: list[int], taken: int) -> None:
     assert limits.room.take(sizes)[0] == taken
 
 
 @given(SIZES, LIMITS)
-def test_batches_hold_all_files_once_and_are_never_empty(sizes: list[int], limits: Limits) -> None:
+def test_batches_contain_all_files_once_and_are_never_empty(sizes: list[int], limits: Limits) -> None:
     batches, rest = [], sizes
     while rest:
         taken, _ = limits.room.take(rest)
@@ -42,13 +42,13 @@ def test_batches_hold_all_files_once_and_are_never_empty(sizes: list[int], limit
 
 
 @given(SIZES, st.integers(0, 30), LIMITS)
-def test_taking_in_two_parts_is_taking_at_once(sizes: list[int], cut: int, limits: Limits) -> None:
+def test_taking_in_two_parts_equals_taking_at_once(sizes: list[int], cut: int, limits: Limits) -> None:
     first, room = limits.room.take(sizes[:cut])
     second = room.take(sizes[cut:])[0] if first == len(sizes[:cut]) else 0
     assert first + second == limits.room.take(sizes)[0]
 
 
-def test_no_more_sizes_are_asked_for_than_are_needed() -> None:
+def test_no_unnecessary_sizes_are_read() -> None:
     asked = []
 
     def sizes():
@@ -60,7 +60,7 @@ def test_no_more_sizes_are_asked_for_than_are_needed() -> None:
     assert len(asked) <= 4
 
 
-def test_what_belongs_together_goes_in_whole_or_waits() -> None:
+def test_files_that_belong_together_are_taken_together_or_not_at_all() -> None:
     empty = Limits(2, 10).room
     assert empty.take_together([5, 5, 5])[0], "nothing is too large for every batch"
     _, begun = empty.take([1])

@@ -1,4 +1,4 @@
-"""Commits in turn, and those that are gone."""
+"""Reading commits in order, and missing commits."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tahoe.table import Table
 
 @pytest.fixture
 def table(make: Callable[..., Table]) -> Table:
-    """Versions 0 to 5."""
+    """Return a table with versions 0 to 5."""
     return make([1], [2], [3], [4], [5])
 
 
@@ -26,8 +26,8 @@ def reader(table: Table, seen: list[int] | None = None, **options: Any) -> Commi
     return CommitReader(table.store, SourceOptions(**options), lambda commit: seen.append(commit.version))
 
 
-def versions(found: CommitReader, first: int, last: int) -> list[int]:
-    return [commit.version for commit in found.between(first, last)]
+def versions(commits: CommitReader, first: int, last: int) -> list[int]:
+    return [commit.version for commit in commits.between(first, last)]
 
 
 def lose(table: Table, *lost: int) -> None:
@@ -35,7 +35,7 @@ def lose(table: Table, *lost: int) -> None:
         table.store.delete(commit_name(version))
 
 
-def test_commits_come_in_turn_and_metadata_is_looked_at(table: Table) -> None:
+def test_commits_come_in_order_and_metadata_is_checked(table: Table) -> None:
     table.set_properties({"delta.appendOnly": "false"})
     seen: list[int] = []
     assert versions(reader(table, seen), 0, 6) == [0, 1, 2, 3, 4, 5, 6]
@@ -43,19 +43,19 @@ def test_commits_come_in_turn_and_metadata_is_looked_at(table: Table) -> None:
 
 
 def test_a_commit_is_read_once_until_the_stream_is_past_it(table: Table) -> None:
-    found = reader(table)
-    first = found.read(2)
-    assert found.read(2) is first
-    found.forget_before(2)
-    assert found.read(2) is first
-    found.forget_before(3)
-    assert found.read(2) is not first
+    commits = reader(table)
+    first = commits.read(2)
+    assert commits.read(2) is first
+    commits.forget_before(2)
+    assert commits.read(2) is first
+    commits.forget_before(3)
+    assert commits.read(2) is not first
 
 
 @pytest.mark.damages_tables
 @pytest.mark.parametrize("lost", [(1,), (1, 2), (3,)])
 @pytest.mark.damages_tables
-def test_commits_that_are_gone_are_an_error(table: Table, lost: tuple[int, ...]) -> None:
+def test_missing_commits_are_an_error(table: Table, lost: tuple[int, ...]) -> None:
     lose(table, *lost)
     with pytest.raises(NotFound, match=r"failOnDataLoss") as caught:
         versions(reader(table), 1, 5)
@@ -64,7 +64,7 @@ def test_commits_that_are_gone_are_an_error(table: Table, lost: tuple[int, ...])
 
 
 @pytest.mark.damages_tables
-def test_or_they_are_passed_over(table: Table) -> None:
+def test_missing_commits_may_be_skipped(table: Table) -> None:
     lose(table, 1, 2, 4)
     assert versions(reader(table, fail_on_data_loss=False), 1, 5) == [3, 5]
 
@@ -72,14 +72,14 @@ def test_or_they_are_passed_over(table: Table) -> None:
 @pytest.mark.damages_tables
 @pytest.mark.parametrize("fail", [True, False])
 @pytest.mark.damages_tables
-def test_the_newest_commits_are_never_passed_over(table: Table, fail: bool) -> None:
+def test_the_newest_commits_are_never_skipped(table: Table, fail: bool) -> None:
     lose(table, 4, 5)
     with pytest.raises(NotFound) as caught:
         versions(reader(table, fail_on_data_loss=fail), 1, 5)
     assert caught.value.code == "DELTA_STREAMING_TRAILING_COMMIT_MISSING"
 
 
-def test_many_commits_are_fetched_side_by_side(make: Callable[..., Table], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_many_commits_are_fetched_concurrently(make: Callable[..., Table], monkeypatch: pytest.MonkeyPatch) -> None:
     table = make(*([n] for n in range(24)))
     asked: list[int] = []
     get_many = type(table.store).get_many
@@ -89,19 +89,19 @@ def test_many_commits_are_fetched_side_by_side(make: Callable[..., Table], monke
         return get_many(store, names)
 
     monkeypatch.setattr(type(table.store), "get_many", counted)
-    found = reader(table)
-    assert versions(found, 0, 24) == [*range(25)]
+    commits = reader(table)
+    assert versions(commits, 0, 24) == [*range(25)]
     assert asked == [2, 4, 8, 10]
-    assert versions(found, 0, 24) == [*range(25)] and len(asked) == 4, "nothing is fetched twice"
+    assert versions(commits, 0, 24) == [*range(25)] and len(asked) == 4, "nothing is fetched twice"
     table.append(pa.table({"id": [1]}))
     asked.clear()
-    assert versions(found, 25, 25) == [25] and asked == [], "one commit is one request"
+    assert versions(commits, 25, 25) == [25] and asked == [], "one commit is one request"
 
 
 @pytest.mark.damages_tables
 @pytest.mark.parametrize("lost", [1, 2, 3, 6, 7, 8, 14, 15, 23])
 @pytest.mark.damages_tables
-def test_a_gap_is_found_wherever_it_lies(make: Callable[..., Table], lost: int) -> None:
+def test_a_gap_is_detected_anywhere(make: Callable[..., Table], lost: int) -> None:
     table = make(*([n] for n in range(24)))
     lose(table, lost)
     assert versions(reader(table, fail_on_data_loss=False), 1, 24) == [version for version in range(1, 25) if version != lost]

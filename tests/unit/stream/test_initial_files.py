@@ -1,4 +1,4 @@
-"""The files of a snapshot in the order of a stream."""
+"""The files of a snapshot in a stream's order."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ class Version:
 
 def test_files_come_by_modification_time_and_then_by_the_bytes_of_their_path() -> None:
     files = InitialFiles.of(Version(("z", 1, 5), ("é", 2, 7), ("a", 3, 7), ("Z", 4, 7), ("y", 5, 6)))
-    told = [(file.version, file.index, file.action.path) for file in files.between(0, len(files))]
-    assert told == [(6, 0, "z"), (6, 1, "y"), (6, 2, "Z"), (6, 3, "a"), (6, 4, "é")]
+    indexed = [(file.version, file.index, file.action.path) for file in files.between(0, len(files))]
+    assert indexed == [(6, 0, "z"), (6, 1, "y"), (6, 2, "Z"), (6, 3, "a"), (6, 4, "é")]
     assert list(files.sizes(0, 5)) == [1, 5, 4, 3, 2]
 
 
 @pytest.mark.parametrize("chunk", [1, 2, 1024])
-def test_a_part_is_a_part_of_the_whole(chunk: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_range_equals_that_part_of_all_files(chunk: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(initial_files, "_CHUNK", chunk)
     files = InitialFiles.of(Version(*((f"f{n}", n, 100 - n) for n in range(7))))
     assert list(files.sizes(2, 6)) == [4, 3, 2, 1]

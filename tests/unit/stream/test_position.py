@@ -1,4 +1,4 @@
-"""Positions: delta-spark's JSON both ways, what is refused, and their order."""
+"""Positions: delta-spark's JSON in both directions, invalid positions, and ordering."""
 
 from __future__ import annotations
 
@@ -22,23 +22,23 @@ INDEXES = st.integers(0, 10**12) | st.sampled_from([BASE_INDEX, METADATA_CHANGE_
 
 
 def text(**members: object) -> str:
-    told = {"sourceVersion": 1, "reservoirId": "a", "reservoirVersion": 3, "index": 4, "isStartingVersion": False}
-    return json.dumps({name: value for name, value in {**told, **members}.items() if value is not ...})
+    content = {"sourceVersion": 1, "reservoirId": "a", "reservoirVersion": 3, "index": 4, "isStartingVersion": False}
+    return json.dumps({name: value for name, value in {**content, **members}.items() if value is not ...})
 
 
 @given(st.text(), st.integers(0, 2**40), INDEXES, st.booleans())
-def test_a_position_is_what_its_text_says(table_id: str, version: int, index: int, initial: bool) -> None:
+def test_a_position_survives_its_text(table_id: str, version: int, index: int, initial: bool) -> None:
     position = Position(table_id, version, index, initial)
     assert Position.parse(str(position)) == position
 
 
 @given(st.text(), st.integers(0, 2**40), st.text(), st.integers(-(2**62), 2**62))
-def test_so_is_one_in_time_and_its_format_is_one_that_delta_spark_refuses(
+def test_a_position_in_time_survives_its_text_which_delta_spark_refuses(
     table_id: str, version: int, column: str, micros: int
 ) -> None:
     position = Position(table_id, version, BASE_INDEX, True, EventTime(column, micros))
     assert Position.parse(str(position)) == position
-    # Its newest is 3, and it goes on with none that is greater.
+    # Its newest format version is 3, and it refuses every greater one.
     assert json.loads(str(position))["sourceVersion"] == 1000
 
 
@@ -51,7 +51,7 @@ def test_so_is_one_in_time_and_its_format_is_one_that_delta_spark_refuses(
         (Position("a", 3, POST_METADATA_CHANGE_INDEX), (3, -19, False)),
     ],
 )
-def test_the_text_is_that_of_delta_spark(position: Position, expected: tuple[int, int, bool]) -> None:
+def test_the_text_matches_delta_spark_s(position: Position, expected: tuple[int, int, bool]) -> None:
     version, index, initial = expected
     assert str(position) == (
         f'{{"sourceVersion":{version},"reservoirId":"a","reservoirVersion":3,"index":{index},'
@@ -91,7 +91,7 @@ def test_the_base_index_is_read_in_both_versions() -> None:
         ("{", "DELTA_INVALID_SOURCE_OFFSET_FORMAT"),
     ],
 )
-def test_what_is_no_position_is_refused(stored: str, code: str) -> None:
+def test_an_invalid_position_is_refused(stored: str, code: str) -> None:
     with pytest.raises(InvalidRequest) as caught:
         Position.parse(stored)
     assert caught.value.code == code
@@ -123,7 +123,7 @@ def test_a_stream_does_not_go_back(following: Position) -> None:
         check_moves_on(Position("a", 5, 2), following)
 
 
-def test_a_stream_may_stay_and_go_on() -> None:
+def test_a_stream_may_stay_or_advance() -> None:
     check_moves_on(Position("a", 5, 2), Position("a", 5, 2))
     check_moves_on(Position("a", 5, 2, is_initial_snapshot=True), Position("a", 5, 3, is_initial_snapshot=True))
     check_moves_on(Position("a", 5, 2, is_initial_snapshot=True), Position("a", 6))

@@ -1,4 +1,4 @@
-"""Which changes of a table's metadata a stream reads past, and which stop it."""
+"""Metadata changes past which a stream can read, and changes that stop it."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tahoe.exceptions import InvalidRequest, Unsupported
 from tahoe.protocol.actions import Metadata, Protocol
 from tahoe.protocol.config import TableConfig
 from tahoe.schema.types import ArrayType, DataType, MapType, PrimitiveType, StructField, StructType
-from tahoe.stream.schema_changes import ReadAs
+from tahoe.stream.schema_changes import ReadSchema
 
 LONG, INT, STRING = PrimitiveType("long"), PrimitiveType("integer"), PrimitiveType("string")
 MAPPING = {"delta.columnMapping.mode": "name", "delta.columnMapping.maxColumnId": "9"}
@@ -19,10 +19,10 @@ WIDENING = Protocol(3, 7, frozenset({"typeWidening", "columnMapping"}), frozense
 
 
 def field(name: str, kind: DataType = LONG, nullable: bool = True, physical: str | None = None) -> StructField:
-    told: dict[str, Any] = {}
+    ids: dict[str, Any] = {}
     if physical is not None:
-        told = {"delta.columnMapping.id": ord(physical[-1]), "delta.columnMapping.physicalName": physical}
-    return StructField(name, kind, nullable, told)
+        ids = {"delta.columnMapping.id": ord(physical[-1]), "delta.columnMapping.physicalName": physical}
+    return StructField(name, kind, nullable, ids)
 
 
 def config(*fields: StructField, mapped: bool = False, protocol: Protocol | None = None, **more: Any) -> TableConfig:
@@ -32,7 +32,7 @@ def config(*fields: StructField, mapped: bool = False, protocol: Protocol | None
 
 def code_of(read: TableConfig, data: TableConfig, version: int, **more: Any) -> str | None:
     try:
-        ReadAs(read, 10, **more).check(data, version)
+        ReadSchema(read, 10, **more).check(data, version)
     except InvalidRequest as error:
         return error.code
     return None
@@ -42,19 +42,19 @@ A, B = field("a"), field("b", STRING)
 
 
 @pytest.mark.parametrize("version", [3, 17])
-def test_the_same_schema_and_other_properties_are_read_past(version: int) -> None:
+def test_the_same_schema_and_other_properties_do_not_stop_a_stream(version: int) -> None:
     assert code_of(config(A, B), config(A, B, configuration={"delta.appendOnly": "true"}), version) is None
 
 
-def test_a_column_that_is_not_there_yet_is_read_and_one_that_comes_stops_the_stream_once() -> None:
+def test_a_missing_column_is_read_as_null_and_a_new_one_stops_the_stream_once() -> None:
     assert code_of(config(A, B), config(A), 3) is None
     with pytest.raises(InvalidRequest, match="from its last position") as caught:
-        ReadAs(config(A), 10).check(config(A, B), 17)
+        ReadSchema(config(A), 10).check(config(A, B), 17)
     assert caught.value.code == "DELTA_SCHEMA_CHANGED_WITH_VERSION"
 
 
-def test_the_code_tells_of_a_start_that_was_given() -> None:
-    assert code_of(config(A), config(A, B), 17, names_a_start=True) == "DELTA_SCHEMA_CHANGED_WITH_STARTING_OPTIONS"
+def test_the_code_depends_on_whether_a_start_is_set() -> None:
+    assert code_of(config(A), config(A, B), 17, has_start=True) == "DELTA_SCHEMA_CHANGED_WITH_STARTING_OPTIONS"
 
 
 @pytest.mark.parametrize(
@@ -72,9 +72,9 @@ def test_the_code_tells_of_a_start_that_was_given() -> None:
     ],
     ids=["lost", "case", "narrower", "not null", "elements", "values", "element type", "nested", "partitions"],
 )
-def test_older_rows_that_the_schema_cannot_tell_stop_the_stream_for_good(read: TableConfig, data: TableConfig) -> None:
+def test_older_rows_that_the_schema_cannot_represent_stop_the_stream_permanently(read: TableConfig, data: TableConfig) -> None:
     with pytest.raises(InvalidRequest, match="Start a new stream") as caught:
-        ReadAs(read, 10).check(data, 3)
+        ReadSchema(read, 10).check(data, 3)
     assert caught.value.code == "DELTA_SCHEMA_CHANGED_WITH_VERSION"
 
 
@@ -86,16 +86,16 @@ def test_older_rows_that_the_schema_cannot_tell_stop_the_stream_for_good(read: T
         (config(A), config(field("a", PrimitiveType("void")))),
     ],
 )
-def test_older_rows_that_say_less_are_read(read: TableConfig, data: TableConfig) -> None:
+def test_older_rows_with_fewer_columns_are_read(read: TableConfig, data: TableConfig) -> None:
     assert code_of(read, data, 3) is None
 
 
-def test_a_wider_type_stops_the_stream_once_and_then_reads_what_was_narrower() -> None:
+def test_a_wider_type_stops_the_stream_once_and_then_reads_narrower_values() -> None:
     narrow, wide = config(field("a", INT), protocol=WIDENING), config(A, protocol=WIDENING)
     assert code_of(wide, narrow, 3) is None
     assert code_of(config(A), config(field("a", INT)), 3) == "DELTA_SCHEMA_CHANGED_WITH_VERSION", "the table does not widen types"
     with pytest.raises(InvalidRequest, match="from its last position"):
-        ReadAs(narrow, 10).check(wide, 17)
+        ReadSchema(narrow, 10).check(wide, 17)
 
 
 MAPPED = config(field("a", physical="p1"), field("b", physical="p2"), mapped=True)
@@ -123,11 +123,11 @@ def test_switching_column_mapping_on_changes_no_rows() -> None:
     assert (code_of(mapped, config(A), 3), code_of(config(A), mapped, 17)) == (None, None)
 
 
-def test_another_table_in_the_place_of_the_one_read_is_noticed() -> None:
+def test_a_replaced_table_is_detected() -> None:
     assert code_of(config(A), config(A, id="other"), 17) == "DIFFERENT_DELTA_TABLE_READ_BY_STREAMING_SOURCE"
 
 
-def test_a_protocol_that_is_not_known_stops_the_stream() -> None:
+def test_an_unknown_protocol_stops_the_stream() -> None:
     unknown = Protocol(3, 7, frozenset({"fromTomorrow"}), frozenset({"fromTomorrow"}))
     with pytest.raises(Unsupported, match="fromTomorrow"):
-        ReadAs(config(A), 10).check(config(A, protocol=unknown), 17)
+        ReadSchema(config(A), 10).check(config(A, protocol=unknown), 17)

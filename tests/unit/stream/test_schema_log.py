@@ -1,4 +1,4 @@
-"""The files of a schema log: as delta-spark writes them, read and written; damaged ones and those of another stream are told."""
+"""The files of a schema log: delta-spark's format read and written; errors for corrupt files and for another stream's."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def test_a_file_of_delta_spark_is_read_and_written_byte_for_byte() -> None:
     assert TrackedMetadata.of(CONFIG, 3, "file:/at/sources/0").config(CONFIG) == CONFIG
 
 
-def test_what_an_old_writer_left_out_is_the_tables() -> None:
+def test_values_missing_from_an_old_writer_s_file_come_from_the_table() -> None:
     old = TrackedMetadata("t", 3, '{"type":"struct","fields":[]}', '{"type":"struct","fields":[]}', "s")
     assert TrackedMetadata.parse(old.to_text(), "f") == old
     read = old.config(CONFIG)
@@ -49,7 +49,7 @@ def test_what_an_old_writer_left_out_is_the_tables() -> None:
     assert (read.schema.names, read.partition_columns) == ([], ())
 
 
-def test_changes_of_metadata_and_of_protocol_are_told_apart() -> None:
+def test_changes_of_metadata_and_of_protocol_are_distinguished() -> None:
     wider = Metadata("t", SCHEMA.replace('"a"', '"b"'))
     changed = TRACKED.with_changes(wider, None, 5, "memory://t")
     assert (changed.version, changed.protocol, changed.previous, changed.partition_columns) == (5, Protocol(1, 2), 0, ())
@@ -58,7 +58,7 @@ def test_changes_of_metadata_and_of_protocol_are_told_apart() -> None:
 
 
 @pytest.mark.parametrize(
-    ("damage", "told"),
+    ("corruption", "message"),
     [
         (lambda text: "", "DESERIALIZE_FAILED"),
         (lambda text: "v2" + text[2:], "DESERIALIZE_FAILED"),
@@ -72,41 +72,41 @@ def test_changes_of_metadata_and_of_protocol_are_told_apart() -> None:
         (lambda text: text.replace('\\"long\\"', '\\"longer\\"', 1), "PARSE_SCHEMA_FAILED"),
     ],
 )
-def test_a_damaged_file_is_told(store: LogStore, damage: Callable[[str], str], told: str) -> None:
-    store.put("0", damage(OF_DELTA_SPARK).encode())
+def test_a_corrupt_file_is_reported(store: LogStore, corruption: Callable[[str], str], message: str) -> None:
+    store.put("0", corruption(OF_DELTA_SPARK).encode())
     with pytest.raises(CorruptTable, match="another 'schemaTrackingLocation'") as caught:
         SchemaLog(store, "memory://t")
-    assert caught.value.code == f"DELTA_STREAMING_SCHEMA_LOG_{told}" and caught.value.facts["file"].endswith("/0")
+    assert caught.value.code == f"DELTA_STREAMING_SCHEMA_LOG_{message}" and caught.value.facts["file"].endswith("/0")
 
 
-def test_files_have_numbers_and_the_one_before_is_found(store: LogStore) -> None:
+def test_files_are_numbered_and_the_previous_one_is_read(store: LogStore) -> None:
     log = SchemaLog(store, "memory://t")
     assert (log.number, log.current, log.previous) == (-1, None, None)
-    one, two, three = (TrackedMetadata.of(CONFIG, version, "s") for version in (1, 2, 3))
-    log.add(one, replaces=True)
-    log.add(one)
-    assert (log.number, log.current, log.previous) == (0, one, None)
-    log.add(two)
-    assert log.previous == one
-    log.add(three, replaces=True)  # takes the place of the second: before it was the first
+    first, second, third = (TrackedMetadata.of(CONFIG, version, "s") for version in (1, 2, 3))
+    log.add(first, replaces=True)
+    log.add(first)
+    assert (log.number, log.current, log.previous) == (0, first, None)
+    log.add(second)
+    assert log.previous == first
+    log.add(third, replaces=True)  # replaces the second: its predecessor is the first
     store.put(".2.crc", b"of Hadoop")
     again = SchemaLog(store, "memory://t")
-    assert (again.number, again.previous, again.current and again.current.previous) == (2, one, 0)
+    assert (again.number, again.previous, again.current and again.current.previous) == (2, first, 0)
     store.delete("0")
     assert SchemaLog(store, "memory://t").previous is None
 
 
-def test_two_streams_that_write_one_log_are_told(store: LogStore) -> None:
-    mine, same, other = (SchemaLog(store, "memory://t") for _ in range(3))
+def test_two_streams_that_write_one_log_are_reported(store: LogStore) -> None:
+    mine, same, third_log = (SchemaLog(store, "memory://t") for _ in range(3))
     entry = TrackedMetadata.of(CONFIG, 1, "file:/at/sources/0")
     mine.add(entry)
     same.add(entry)  # its own file, whose answer was lost
     with pytest.raises(InvalidRequest, match="streamingSourceTrackingId") as caught:
-        other.add(TrackedMetadata.of(CONFIG, 1, "file:/at/sources/1"))
+        third_log.add(TrackedMetadata.of(CONFIG, 1, "file:/at/sources/1"))
     assert caught.value.code == "DELTA_STREAMING_SCHEMA_LOCATION_CONFLICT"
 
 
-def test_the_folder_and_ids_that_would_lead_elsewhere() -> None:
+def test_the_folder_and_invalid_ids() -> None:
     assert log_folder("/at/s/", "t-1", None) == "/at/s/_schema_log_t-1"
     assert log_folder("s3a://b/at", "t", "x") == "s3a://b/at/_schema_log_t_x"
     for table_id, tracking_id in (("../../t", None), ("t", "../x"), ("t", "a\\b")):

@@ -1,4 +1,4 @@
-"""A stream that tracks its table's schema: where it stops, what its log says then, and how it goes on; without Spark."""
+"""A stream that tracks its table's schema: where it stops, the content of its log, and how it continues; without Spark."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ MAPPED = {"delta.columnMapping.mode": "name"}
 
 
 class Stream:
-    """One start of a query: its source with a log that is kept beside the table."""
+    """One start of a query: its source, with a log stored beside the table."""
 
     def __init__(self, table: Table, **options: Any) -> None:
         self.log = SchemaLog(Table(f"{table.url}_log").store, table.url)
         self.source = Source(table.snapshot(), table.snapshot, SourceOptions(**options), SchemaTracking(self.log, PLACE))
 
     def evolves(self, act: Callable[[], object]) -> int:
-        """The version of the newest file of the log, after the stream has stopped."""
+        """Return the version of the log's newest file, after the stream has stopped."""
         with pytest.raises(InvalidRequest, match="Start the stream again") as caught:
             act()
         assert caught.value.code == EVOLVED and self.log.current is not None
@@ -72,8 +72,8 @@ def test_a_batch_ends_before_a_change_and_the_next_after_it(make: Make) -> None:
     assert place(end) == (5, BASE_INDEX) and [file.version for file in again.source.files(after, end)] == [4]
 
 
-def test_a_query_killed_between_its_checkpoint_and_its_log_stops_when_it_comes_back(make: Make) -> None:
-    """Spark has the position after the change as done, and the source never heard of it."""
+def test_a_query_killed_between_its_checkpoint_and_its_log_stops_on_restart(make: Make) -> None:
+    """Spark has stored the position after the change as done, but the source was not notified."""
     table = make([1])
     begun = Stream(table)
     begun.source.plan(None)
@@ -84,14 +84,14 @@ def test_a_query_killed_between_its_checkpoint_and_its_log_stops_when_it_comes_b
     assert place(Stream(table).source.plan(after)) == (3, BASE_INDEX)
 
 
-def test_a_change_ends_a_batch_whatever_room_it_has(make: Make) -> None:
+def test_a_change_ends_a_batch_whatever_its_limits(make: Make) -> None:
     table = make([1])
     stream = Stream(table, starting_version=1)
     table.set_properties({"delta.appendOnly": "true"})
     assert place(stream.source.plan(None, Limits(1))) == (2, METADATA_CHANGE_INDEX)
 
 
-def test_a_log_that_is_begun_at_an_older_schema_stops_the_stream_once(make: Make) -> None:
+def test_a_log_started_at_an_older_schema_stops_the_stream_once(make: Make) -> None:
     table = make([1], properties=MAPPED)
     rename(table, "id", "number")
     stream = Stream(table, starting_version=1)
@@ -102,8 +102,8 @@ def test_a_log_that_is_begun_at_an_older_schema_stops_the_stream_once(make: Make
 
 
 @pytest.mark.parametrize("latest", [False, True])
-def test_a_log_is_begun_where_an_older_stream_has_come_to(make: Make, latest: bool) -> None:
-    """The option is given to a stream that was stopped by a column renamed."""
+def test_a_log_starts_at_an_older_stream_s_position(make: Make, latest: bool) -> None:
+    """The option is set on a stream that a renamed column has stopped."""
     table = make([1], properties=MAPPED)
     rename(table, "id", "number")
     options = {"starting_version": "latest"} if latest else {}
@@ -115,7 +115,7 @@ def test_a_log_is_begun_where_an_older_stream_has_come_to(make: Make, latest: bo
     assert place(again.source.plan(done)) == (2, METADATA_CHANGE_INDEX)
 
 
-def test_a_batch_that_was_planned_before_there_was_a_log_needs_one_schema(make: Make) -> None:
+def test_a_batch_planned_before_the_log_existed_needs_a_single_schema(make: Make) -> None:
     table = make([1], [2], properties=MAPPED)
     table_id = table.snapshot().metadata.id
     stream = Stream(table)
@@ -131,18 +131,18 @@ def test_a_batch_that_was_planned_before_there_was_a_log_needs_one_schema(make: 
     assert caught.value.code == "DELTA_STREAMING_SCHEMA_LOG_INIT_FAILED_INCOMPATIBLE_METADATA"
 
 
-def test_the_log_is_written_anew_where_nothing_was_read_of_an_older_snapshot(make: Make) -> None:
+def test_the_log_is_replaced_if_nothing_of_an_older_snapshot_was_read(make: Make) -> None:
     table = make([1], properties=MAPPED)
-    Stream(table).source.plan(None)  # and killed before Spark stored the end of the first batch
+    Stream(table).source.plan(None)  # killed before Spark stored the end of the first batch
     rename(table, "id", "number")
     again = Stream(table)
     assert again.evolves(lambda: again.source.plan(None)) == 2
-    assert again.log.previous is None  # so nothing is to be allowed
+    assert again.log.previous is None  # so no change needs to be allowed
     final = Stream(table)
     assert final.source.read.schema.names == ["number"] and place(final.source.plan(None)) == (3, BASE_INDEX)
 
 
-def test_changes_in_a_row_are_taken_as_one(make: Make) -> None:
+def test_consecutive_changes_are_combined(make: Make) -> None:
     table = make([1], properties=MAPPED)
     stream = Stream(table)
     done = stream.source.plan(None)
@@ -158,7 +158,7 @@ def test_changes_in_a_row_are_taken_as_one(make: Make) -> None:
     merged = look_ahead(table.store, log.current)
     assert merged is not None and merged.version == 4
     log.add(merged, replaces=True)
-    check_log(log, table.snapshot().config, PLACE, AllowedChanges())  # all in all, nothing was renamed
+    check_log(log, table.snapshot().config, PLACE, AllowedChanges())  # in total, nothing was renamed
     assert place(Stream(table).source.plan(after)) == (5, BASE_INDEX)
     assert look_ahead(table.store, merged) is None
     table.append(pa.table({"id": [2]}))
@@ -174,13 +174,13 @@ def test_a_log_of_another_table_or_another_source_is_refused(make: Make) -> None
         check_log(stream.log, config, "file:/at/sources/1", AllowedChanges())
     assert caught.value.code == "DELTA_STREAMING_SCHEMA_LOCATION_CONFLICT"
     check_log(stream.log, config, "file:/at/sources/1", AllowedChanges(), checks_path=False)
-    other = Table.create(f"{table.url}_other", pa.schema([("id", pa.int64())]))
+    second_table = Table.create(f"{table.url}_other", pa.schema([("id", pa.int64())]))
     with pytest.raises(InvalidRequest) as caught:
-        check_log(stream.log, other.snapshot().config, PLACE, AllowedChanges())
+        check_log(stream.log, second_table.snapshot().config, PLACE, AllowedChanges())
     assert caught.value.code == "DELTA_STREAMING_SCHEMA_LOG_INCOMPATIBLE_DELTA_TABLE_ID"
 
 
-def test_a_feed_that_is_switched_off_ends_the_stream_as_without_tracking(make: Make) -> None:
+def test_a_disabled_feed_ends_the_stream_as_without_tracking(make: Make) -> None:
     table = make([1])
     stream = Stream(table, read_change_feed=True, starting_version=1)
     first = stream.source.plan(None)
@@ -190,7 +190,7 @@ def test_a_feed_that_is_switched_off_ends_the_stream_as_without_tracking(make: M
     assert caught.value.code == "DELTA_MISSING_CHANGE_DATA"
 
 
-def test_rows_are_read_with_the_log_and_files_are_those_of_the_version(make: Make) -> None:
+def test_rows_are_read_with_the_log_s_schema_and_the_version_s_files(make: Make) -> None:
     table = make([1], properties=MAPPED)
     stream = Stream(table)
     stream.source.plan(None)

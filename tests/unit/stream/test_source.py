@@ -1,4 +1,4 @@
-"""A table as a stream: where batches end, what lies between two positions, where a stream begins, and what stops it."""
+"""A table as a stream: batch boundaries, the files between positions, the start of a stream, and the commits that stop it."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from tahoe.ops.rows.insert import WriteOptions
 from tahoe.snapshot.snapshot import Snapshot
 from tahoe.stream.admission import UNLIMITED, Limits
 from tahoe.stream.position import BASE_INDEX, METADATA_CHANGE_INDEX, Position
-from tahoe.stream.schema_changes import ReadAs
-from tahoe.stream.source import Source, Waiting
+from tahoe.stream.schema_changes import ReadSchema
+from tahoe.stream.source import Backlog, Source
 from tahoe.stream.source_options import SourceOptions
 from tahoe.table import Table
 
@@ -32,58 +32,58 @@ def at(table: Table, version: int, index: int = BASE_INDEX, initial: bool = Fals
     return Position(table.snapshot().metadata.id, version, index, initial)
 
 
-def ends(found: Source, start: Position | None, limits: Limits, up_to: Position | None = None) -> list[tuple[int, int, bool]]:
-    """Where batch after batch ends, until one does not move on."""
-    told = []
-    while (end := found.plan(start, limits, up_to)) != start:
-        told.append((end.version, end.index, end.is_initial_snapshot))
+def ends(stream: Source, start: Position | None, limits: Limits, up_to: Position | None = None) -> list[tuple[int, int, bool]]:
+    """Return the end of each batch, until one does not advance."""
+    positions = []
+    while (end := stream.plan(start, limits, up_to)) != start:
+        positions.append((end.version, end.index, end.is_initial_snapshot))
         start = end
-    return told
+    return positions
 
 
-def places(found: Source, start: Position | None, end: Position) -> list[tuple[int, int]]:
-    return [(file.version, file.index) for file in found.files(start, end)]
+def places(stream: Source, start: Position | None, end: Position) -> list[tuple[int, int]]:
+    return [(file.version, file.index) for file in stream.files(start, end)]
 
 
-def test_the_initial_snapshot_is_parted_and_then_come_the_commits(make: Make) -> None:
+def test_the_initial_snapshot_is_split_and_commits_follow(make: Make) -> None:
     table = make([1, 2], [3])
-    found = source(table)
+    stream = source(table)
     table.append(pa.table({"id": [4, 5, 6]}), max_rows_per_file=1)
-    assert ends(found, None, Limits(2)) == [(2, 1, True), (3, 0, False), (4, BASE_INDEX, False)]
-    assert places(found, None, at(table, 2, 1, True)) == [(2, 0), (2, 1)]
-    assert places(found, at(table, 2, 1, True), at(table, 3, 0)) == [(2, 2), (3, 0)]
-    assert places(found, at(table, 3, 0), at(table, 4)) == [(3, 1), (3, 2)]
+    assert ends(stream, None, Limits(2)) == [(2, 1, True), (3, 0, False), (4, BASE_INDEX, False)]
+    assert places(stream, None, at(table, 2, 1, True)) == [(2, 0), (2, 1)]
+    assert places(stream, at(table, 2, 1, True), at(table, 3, 0)) == [(2, 2), (3, 0)]
+    assert places(stream, at(table, 3, 0), at(table, 4)) == [(3, 1), (3, 2)]
 
 
-def test_a_huge_commit_is_parted(make: Make) -> None:
+def test_a_huge_commit_is_split(make: Make) -> None:
     table = make([*range(7)])
     assert ends(source(table, starting_version=1), None, Limits(3)) == [(1, 2, False), (1, 5, False), (2, BASE_INDEX, False)]
 
 
-def test_commits_without_files_are_passed_with_what_comes_before_them(make: Make) -> None:
+def test_commits_without_files_end_with_the_batch_before_them(make: Make) -> None:
     table = make([1])
     table.set_properties({"delta.appendOnly": "false"})
     table.append(pa.table({"id": [2]}))
-    found = source(table, starting_version=0)
-    assert ends(found, None, Limits(1)) == [(3, BASE_INDEX, False), (4, BASE_INDEX, False)]
+    stream = source(table, starting_version=0)
+    assert ends(stream, None, Limits(1)) == [(3, BASE_INDEX, False), (4, BASE_INDEX, False)]
 
 
-def test_a_stream_is_at_its_end_until_more_comes(make: Make) -> None:
+def test_a_stream_stays_at_its_end_until_there_are_new_commits(make: Make) -> None:
     table = make([1])
-    found = source(table)
-    end = found.plan(None)
-    assert end == at(table, 2) == found.plan(end) and found.files(end, end) == []
+    stream = source(table)
+    end = stream.plan(None)
+    assert end == at(table, 2) == stream.plan(end) and stream.files(end, end) == []
     table.append(pa.table({"id": [2]}))
-    assert found.plan(end) == at(table, 3)
+    assert stream.plan(end) == at(table, 3)
 
 
-def test_no_batch_goes_past_the_end_that_was_fixed(make: Make) -> None:
+def test_no_batch_exceeds_a_fixed_end(make: Make) -> None:
     table = make([1, 2, 3])
-    found = source(table)
-    end = found.end_now()
+    stream = source(table)
+    end = stream.end_now()
     table.append(pa.table({"id": [4]}))
-    assert ends(found, None, UNLIMITED, end) == [(2, BASE_INDEX, False)]
-    assert ends(found, None, UNLIMITED, at(table, 1, 1, True)) == [(1, 1, True)]
+    assert ends(stream, None, UNLIMITED, end) == [(2, BASE_INDEX, False)]
+    assert ends(stream, None, UNLIMITED, at(table, 1, 1, True)) == [(1, 1, True)]
     assert ends(source(table, starting_version=1), None, UNLIMITED, at(table, 1, 1)) == [(1, 1, False)]
 
 
@@ -92,13 +92,13 @@ def test_an_empty_table_is_a_stream_too(make: Make) -> None:
     assert ends(source(table), None, Limits(1)) == [(1, BASE_INDEX, False)]
 
 
-def test_a_batch_is_the_same_when_it_is_read_again(make: Make) -> None:
+def test_reading_a_batch_again_returns_the_same_files(make: Make) -> None:
     table = make([1, 2], [3])
     before = source(table)
     end = before.plan(None, Limits(2))
-    told = before.files(None, end)
+    files_before = before.files(None, end)
     table.append(pa.table({"id": [4]}))
-    assert source(table).files(None, end) == told
+    assert source(table).files(None, end) == files_before
     later = at(table, 4)
     assert places(source(table), None, later) == [(3, 0), (3, 1), (3, 2), (3, 3)], "the snapshot before the end"
 
@@ -110,21 +110,21 @@ def test_a_position_of_delta_sparks_schema_tracking_is_before_the_files_of_its_v
 
 def test_a_stream_begins_at_a_version(make: Make) -> None:
     table = make([1], [2], [3])
-    found = source(table, starting_version=2)
-    assert places(found, None, found.plan(None)) == [(2, 0), (3, 0)]
+    stream = source(table, starting_version=2)
+    assert places(stream, None, stream.plan(None)) == [(2, 0), (3, 0)]
     for version in (4, 9):
         with pytest.raises(NotFound) as caught:
             source(table, starting_version=version).plan(None)
         assert caught.value.code == "DELTA_VERSION_NOT_FOUND"
 
 
-def test_a_stream_begins_with_what_is_yet_to_come(make: Make) -> None:
+def test_a_stream_may_begin_with_future_commits(make: Make) -> None:
     table = make([1])
-    found = source(table, starting_version="latest")
-    start = found.plan(None)
+    stream = source(table, starting_version="latest")
+    start = stream.plan(None)
     assert start == at(table, 2)
     table.append(pa.table({"id": [2]}))
-    assert places(found, start, found.plan(start)) == [(2, 0)]
+    assert places(stream, start, stream.plan(start)) == [(2, 0)]
     assert source(table, starting_version="latest").files(None, start) == [], "as it was at its beginning"
 
 
@@ -138,46 +138,46 @@ def test_a_stream_begins_at_a_time(make: Make) -> None:
     assert caught.value.code == "DELTA_TIMESTAMP_GREATER_THAN_COMMIT"
 
 
-def test_files_are_left_out_by_their_path_and_keep_their_index(make: Make) -> None:
+def test_files_are_excluded_by_path_without_changing_indexes(make: Make) -> None:
     table = make([1, 2, 3])
     path = source(table, starting_version=1).files(None, at(table, 2))[1].action.path
-    found = source(table, starting_version=1, exclude_regex=path[:20])
-    assert places(found, None, at(table, 2)) == [(1, 0), (1, 2)]
+    stream = source(table, starting_version=1, exclude_regex=path[:20])
+    assert places(stream, None, at(table, 2)) == [(1, 0), (1, 2)]
 
 
-def test_a_commit_that_deletes_stops_the_stream_before_it_and_not_sooner(make: Make) -> None:
+def test_a_commit_that_deletes_stops_the_stream_exactly_before_it(make: Make) -> None:
     table = make([1], [2])
     table.delete()
     table.append(pa.table({"id": [3]}))
-    found = source(table, starting_version=1)
-    first = found.plan(None)
+    stream = source(table, starting_version=1)
+    first = stream.plan(None)
     assert first == at(table, 3)
     with pytest.raises(InvalidRequest) as caught:
-        found.plan(first)
+        stream.plan(first)
     assert caught.value.code == "DELTA_SOURCE_IGNORE_DELETE"
     tolerant = source(table, starting_version=1, ignore_deletes=True)
     assert places(tolerant, None, tolerant.plan(None)) == [(1, 0), (2, 0), (4, 0)]
 
 
-def test_a_batch_that_ends_before_a_commit_does_not_look_at_it(make: Make) -> None:
+def test_a_batch_that_ends_before_a_commit_does_not_read_it(make: Make) -> None:
     table = make([1])
     table.delete()
     assert places(source(table, starting_version=1), None, at(table, 2)) == [(1, 0)]
 
 
-def test_a_new_column_stops_the_stream_and_a_new_one_goes_on(make: Make) -> None:
+def test_a_new_column_stops_the_stream_and_a_new_stream_continues(make: Make) -> None:
     table = make([1])
-    found = source(table)
-    end = found.plan(None)
+    stream = source(table)
+    end = stream.plan(None)
     table.append(pa.table({"id": [2], "more": ["x"]}), merge_schema=True)
     with pytest.raises(InvalidRequest, match="from its last position") as caught:
-        found.plan(end)
+        stream.plan(end)
     assert caught.value.code == "DELTA_SCHEMA_CHANGED_WITH_VERSION"
     again = source(table)
     assert places(again, end, again.plan(end)) == [(2, 0)]
 
 
-def test_what_was_in_force_where_a_stream_starts_is_looked_at(make: Make) -> None:
+def test_the_metadata_at_the_start_of_a_stream_is_checked(make: Make) -> None:
     table = make([1])
     start = source(table).plan(None)
     table.append(pa.table({"id": [2]}))
@@ -187,15 +187,15 @@ def test_what_was_in_force_where_a_stream_starts_is_looked_at(make: Make) -> Non
     assert caught.value.code == "DELTA_SCHEMA_CHANGED_WITH_VERSION"
 
 
-def test_a_table_made_anew_is_noticed(make: Make) -> None:
+def test_a_recreated_table_is_detected(make: Make) -> None:
     table = make([1], [2])
-    found, start = source(table), at(table, 1)
+    stream, start = source(table), at(table, 1)
     for entry in list(table.store.list_from("_delta_log")):
         table.store.delete(entry.name)
     table = make([1], [2])
     for stale in (
-        found.end_now,
-        lambda: found.plan(start),
+        stream.end_now,
+        lambda: stream.plan(start),
         lambda: source(table).plan(start),
         lambda: source(table).files(start, start),
     ):
@@ -204,7 +204,7 @@ def test_a_table_made_anew_is_noticed(make: Make) -> None:
         assert caught.value.code == "DIFFERENT_DELTA_TABLE_READ_BY_STREAMING_SOURCE"
 
 
-def test_a_position_after_all_that_the_log_has_is_an_error(make: Make) -> None:
+def test_a_position_beyond_the_log_is_an_error(make: Make) -> None:
     table = make([1])
     with pytest.raises(NotFound) as caught:
         source(table).plan(at(table, 3))
@@ -217,14 +217,14 @@ def test_a_batch_does_not_go_back(make: Make) -> None:
         source(table).files(at(table, 2), at(table, 1))
 
 
-def test_the_snapshot_that_a_stream_is_in_can_be_gone(make: Make) -> None:
+def test_a_stream_s_initial_snapshot_may_be_lost(make: Make) -> None:
     table = make([1, 2], [3])
     start = source(table).plan(None, Limits(1))
     table.append(pa.table({"id": [4]}))
     table.checkpoint()
     for version in range(3):
         table.store.delete(commit_name(version))
-    with pytest.raises(NotFound, match="Begin anew") as caught:
+    with pytest.raises(NotFound, match="Start a new stream") as caught:
         source(Table(table.url, store=table.store)).plan(start)
     assert caught.value.code == "DELTA_LOG_FILE_NOT_FOUND_FOR_STREAMING_SOURCE"
 
@@ -241,76 +241,76 @@ def test_the_start_of_a_table_with_column_mapping_must_be_known(make: Make) -> N
     assert caught.value.code == "DELTA_STREAMING_CHECK_COLUMN_MAPPING_NO_SNAPSHOT"
 
 
-def test_a_feed_parts_no_commit_whose_files_belong_together(make: Make) -> None:
+def test_a_feed_does_not_split_commits_whose_files_belong_together(make: Make) -> None:
     table = make([1, 2], [3])
     table.delete("id > 0")
     assert table.snapshot().num_files == 0
     table.append(pa.table({"id": [4, 5]}), max_rows_per_file=2)
     table.delete("id = 4")
-    found = source(table, read_change_feed=True, starting_version=1)
-    stops = ends(found, None, Limits(1))
+    stream = source(table, read_change_feed=True, starting_version=1)
+    stops = ends(stream, None, Limits(1))
     assert (4, BASE_INDEX, False) in stops and stops[-1] == (6, BASE_INDEX, False)
     assert [version for version, index, _ in stops if version == 5 and index >= 0] == []
-    assert places(found, at(table, 5), at(table, 6)) == [(5, 0), (5, 1)]
+    assert places(stream, at(table, 5), at(table, 6)) == [(5, 0), (5, 1)]
 
 
 @pytest.mark.parametrize("switched_off_at", [0, 2])
-def test_a_feed_that_was_not_on_stops_the_stream(make: Make, switched_off_at: int) -> None:
+def test_a_disabled_feed_stops_the_stream(make: Make, switched_off_at: int) -> None:
     table = make([1], properties={"delta.enableChangeDataFeed": str(switched_off_at > 0).lower()})
     table.set_properties({"delta.enableChangeDataFeed": str(switched_off_at == 0).lower()})
-    found = source(table, read_change_feed=True, starting_version=switched_off_at and 1)
+    stream = source(table, read_change_feed=True, starting_version=switched_off_at and 1)
     with pytest.raises(InvalidRequest) as caught:
-        found.plan(found.plan(None))
+        stream.plan(stream.plan(None))
     assert caught.value.code == "DELTA_MISSING_CHANGE_DATA"
 
 
 @pytest.mark.parametrize("timed", [True, False])
 def test_the_times_of_commits(make: Make, timed: bool) -> None:
     table = make([1], [2], properties={"delta.enableInCommitTimestamps": str(timed).lower()})
-    found = source(table, starting_version=1)
+    stream = source(table, starting_version=1)
     expected = {time.version: time.timestamp_ms for time in commit_times(table.store, table.snapshot().config)}
-    times = found.times(found.files(None, at(table, 3)))
+    times = stream.times(stream.files(None, at(table, 3)))
     assert {version: times[version] for version in (1, 2)} == {version: expected[version] for version in (1, 2)}
 
 
-def test_the_commit_of_the_initial_snapshot_is_none_of_the_stream(make: Make) -> None:
+def test_the_commit_of_the_initial_snapshot_is_not_part_of_the_stream(make: Make) -> None:
     table = make([1, 2, 3])
     table.overwrite(pa.table({"id": [4, 5, 6]}), max_rows_per_file=1)
-    found = source(table)
-    assert ends(found, None, Limits(2)) == [(2, 1, True), (3, BASE_INDEX, False)]
-    assert places(found, None, at(table, 2, 1, True)) == [(2, 0), (2, 1)]
-    assert places(found, at(table, 2, 1, True), at(table, 3)) == [(2, 2)]
+    stream = source(table)
+    assert ends(stream, None, Limits(2)) == [(2, 1, True), (3, BASE_INDEX, False)]
+    assert places(stream, None, at(table, 2, 1, True)) == [(2, 0), (2, 1)]
+    assert places(stream, at(table, 2, 1, True), at(table, 3)) == [(2, 2)]
 
 
-def test_a_commit_that_comes_while_a_stream_begins_does_no_harm(make: Make) -> None:
+def test_a_commit_during_the_start_of_a_stream_is_harmless(make: Make) -> None:
     table = make([1])
 
     def newest() -> Snapshot:
         table.append(pa.table({"id": [2]}))
         return table.snapshot()
 
-    found = Source(table.snapshot(), newest, SourceOptions(starting_version="latest"))
-    start = found.plan(None)
-    assert places(found, start, found.plan(start))[0] == (start.version, 0)
+    stream = Source(table.snapshot(), newest, SourceOptions(starting_version="latest"))
+    start = stream.plan(None)
+    assert places(stream, start, stream.plan(start))[0] == (start.version, 0)
 
 
-def test_what_waits_is_counted_as_far_as_the_stream_will_read(make: Make) -> None:
+def test_the_backlog_is_counted_as_far_as_the_stream_will_read(make: Make) -> None:
     table = make([1, 2], [3])
-    found = source(table)
+    stream = source(table)
     table.append(pa.table({"id": [4, 5]}), max_rows_per_file=1)
     sizes = dict(enumerate(table.snapshot().files()["size"].to_pylist()))
     newest = table.version()
-    assert found.waiting(at(table, 2, 0, True), newest, 9) == Waiting(4, sum(sizes.values()) // len(sizes) * 4)
-    assert found.waiting(at(table, newest, 0), newest, 9) == Waiting(1, sizes[0])
-    assert found.waiting(at(table, newest + 1), newest, 9) == Waiting(0, 0)
-    assert found.waiting(at(table, 1), newest, 1) is None
+    assert stream.waiting(at(table, 2, 0, True), newest, 9) == Backlog(4, sum(sizes.values()) // len(sizes) * 4)
+    assert stream.waiting(at(table, newest, 0), newest, 9) == Backlog(1, sizes[0])
+    assert stream.waiting(at(table, newest + 1), newest, 9) == Backlog(0, 0)
+    assert stream.waiting(at(table, 1), newest, 1) is None
     table.append(pa.table({"id": [6]}))
     table.delete("id in (4, 6)")
     table.append(pa.table({"id": [7]}))
-    assert found.waiting(at(table, newest), table.version(), 9) == Waiting(3, sizes[0] * 3)
+    assert stream.waiting(at(table, newest), table.version(), 9) == Backlog(3, sizes[0] * 3)
 
 
-def test_a_stream_that_goes_on_has_what_it_read_last_under_the_same_names(make: Make) -> None:
+def test_a_resumed_stream_checks_column_names_at_its_last_version(make: Make) -> None:
     table = make([1], properties={"delta.columnMapping.mode": "name"})
     before = at(table, 2)
     source(table).resume(before)
@@ -325,35 +325,36 @@ def test_a_stream_that_goes_on_has_what_it_read_last_under_the_same_names(make: 
     assert caught.value.code == "DIFFERENT_DELTA_TABLE_READ_BY_STREAMING_SOURCE"
 
 
-def test_what_the_last_batch_began_with_may_be_gone_by_its_end(make: Make) -> None:
-    """The reference looks at the schema where that batch began, of which nothing is read any more, and would stop this stream for good."""
+def test_a_rename_within_the_last_batch_does_not_stop_the_stream(make: Make) -> None:
+    """The reference checks the schema at the start of that batch, of which nothing is read any more, and would stop this stream
+    permanently."""
     table = make([1])
     table.write(pa.table({"more": [7], "id": [2]}), WriteOptions("overwrite", overwrite_schema=True))
     table.write(pa.table({"id": [3]}), WriteOptions("overwrite", overwrite_schema=True))
     table.append(pa.table({"id": [4]}))
     now, began = table.snapshot(), Snapshot.at(table.store, 2)
     with pytest.raises(InvalidRequest):
-        ReadAs(now.config, now.version).check(began.config, began.version)
-    found = source(table, skip_change_commits=True)
-    found.resume(at(table, 4))
-    assert places(found, at(table, 4), found.plan(at(table, 4))) == [(4, 0)]
-    # A batch that was planned and not done is read again, from its beginning.
+        ReadSchema(now.config, now.version).check(began.config, began.version)
+    stream = source(table, skip_change_commits=True)
+    stream.resume(at(table, 4))
+    assert places(stream, at(table, 4), stream.plan(at(table, 4))) == [(4, 0)]
+    # A planned batch that is not done is read again from its beginning.
     with pytest.raises(InvalidRequest):
         source(table, skip_change_commits=True).files(at(table, 2), at(table, 5))
 
 
 @pytest.mark.parametrize("names", [("number", "id"), ("number", "other")], ids=["and back", "twice"])
-def test_a_column_that_is_renamed_after_the_last_batch_stops_the_stream_wherever_that_began(
+def test_a_column_that_is_renamed_after_the_last_batch_stops_the_stream_whatever_the_batch_s_start(
     make: Make, names: tuple[str, str]
 ) -> None:
     table = make([1], [2], properties={"delta.columnMapping.mode": "name"})
     done = at(table, 3)
     for old, new in zip(("id", *names), names, strict=False):
         table.rename_column(old, new)
-    found = source(table)
-    # Where the names are the old ones again, only the commits in between tell.
+    stream = source(table)
+    # If the names were restored, only the commits in between show the change.
     if names[-1] == "id":
-        found.resume(done)
+        stream.resume(done)
     with pytest.raises(InvalidRequest) as caught:
-        found.plan(done) if names[-1] == "id" else found.resume(done)
+        stream.plan(done) if names[-1] == "id" else stream.resume(done)
     assert caught.value.code == "DELTA_STREAMING_INCOMPATIBLE_SCHEMA_CHANGE_USE_SCHEMA_LOG"

@@ -1,4 +1,4 @@
-"""What a reader of a stream may ask for."""
+"""The options of a stream reader."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ from tahoe.stream.source_options import SourceOptions
         ({"exclude_regex": "("}, "DELTA_ILLEGAL_OPTION"),
     ],
 )
-def test_what_cannot_be_meant_is_refused(options: dict[str, Any], code: str) -> None:
+def test_contradictory_options_are_refused(options: dict[str, Any], code: str) -> None:
     with pytest.raises(InvalidRequest) as caught:
         SourceOptions(**options)
     assert caught.value.code == code
 
 
-def test_a_batch_is_a_thousand_files_where_nothing_else_is_asked_for() -> None:
+def test_a_batch_has_a_thousand_files_by_default() -> None:
     assert SourceOptions().limits == Limits(MOST_FILES) == Limits(1000)
     assert SourceOptions(max_bytes_per_trigger=7).limits == Limits(None, 7)
     assert SourceOptions(max_files_per_trigger=3, max_bytes_per_trigger=7).limits == Limits(3, 7)
@@ -44,12 +44,12 @@ def test_a_batch_is_a_thousand_files_where_nothing_else_is_asked_for() -> None:
         ({"skip_change_commits": True}, True, True),
     ],
 )
-def test_what_an_option_allows(options: dict[str, Any], deletes: bool, changes: bool) -> None:
+def test_options_allow_deletes_and_changes(options: dict[str, Any], deletes: bool, changes: bool) -> None:
     asked = SourceOptions(**options)
     assert (asked.allows_deletes, asked.allows_changes) == (deletes, changes)
 
 
-def test_a_file_is_left_out_where_the_expression_is_found_in_its_path() -> None:
+def test_a_file_is_excluded_if_its_path_matches() -> None:
     assert SourceOptions(exclude_regex="day=2").excludes("day=2/part-1.parquet")
     assert not SourceOptions(exclude_regex="day=2").excludes("day=3/part-1.parquet")
     assert not SourceOptions().excludes("anything")

@@ -1,4 +1,4 @@
-"""What a stream takes of a commit, and which commits stop it."""
+"""The part of a commit that a stream reads, and the commits that stop it."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ def paths(commit: StreamedCommit) -> list[tuple[int, str]]:
     return [(file.index, file.action.path) for file in commit.files]
 
 
-def test_added_files_are_counted_in_their_order() -> None:
+def test_added_files_are_indexed_in_order() -> None:
     assert paths(taken(CommitInfo({}), A, MOVED, B)) == [(0, "a"), (1, "b")]
 
 
-def test_files_that_were_only_laid_out_anew_are_none_of_a_stream() -> None:
+def test_rearranged_files_are_not_part_of_a_stream() -> None:
     assert paths(taken(replace(remove(A), data_change=False), MOVED)) == []
     assert paths(taken(replace(remove(A), data_change=False), MOVED, read_change_feed=True)) == []
 
@@ -57,34 +57,34 @@ def test_a_commit_that_changes_rows_stops_a_stream(added: Any, options: dict[str
     ("option", "expected"),
     [("ignore_changes", [(0, "b")]), ("ignore_file_deletion", [(0, "b")]), ("skip_change_commits", [])],
 )
-def test_what_stands_for_a_change(option: str, expected: list[tuple[int, str]]) -> None:
+def test_options_determine_how_a_change_is_read(option: str, expected: list[tuple[int, str]]) -> None:
     assert paths(taken(remove(A), B, **{option: True})) == expected
 
 
-def test_commits_that_delete_are_passed_over_where_that_is_allowed() -> None:
+def test_commits_that_delete_are_skipped_if_allowed() -> None:
     assert paths(taken(remove(A), ignore_deletes=True)) == []
     assert paths(taken(A, ignore_deletes=True)) == [(0, "a")]
 
 
-def test_a_feed_takes_change_data_files_and_else_what_came_and_went() -> None:
-    told = taken(remove(A), CDC, B, read_change_feed=True)
-    assert paths(told) == [(0, "_change_data/x")] and told.is_one
-    told = taken(remove(A), MOVED, B, read_change_feed=True)
-    assert paths(told) == [(0, "a"), (1, "b")] and not told.is_one
+def test_a_feed_reads_change_data_files_or_else_added_and_removed_files() -> None:
+    commit = taken(remove(A), CDC, B, read_change_feed=True)
+    assert paths(commit) == [(0, "_change_data/x")] and commit.is_atomic
+    commit = taken(remove(A), MOVED, B, read_change_feed=True)
+    assert paths(commit) == [(0, "a"), (1, "b")] and not commit.is_atomic
 
 
 @pytest.mark.parametrize("actions", [(remove(A), GROWN), (remove(GROWN), B)])
 def test_files_with_vectors_belong_together_in_a_feed(actions: tuple[Any, ...]) -> None:
-    assert taken(*actions, read_change_feed=True).is_one
-    assert not taken(*actions, ignore_changes=True).is_one
+    assert taken(*actions, read_change_feed=True).is_atomic
+    assert not taken(*actions, ignore_changes=True).is_atomic
 
 
-def test_what_else_a_commit_tells() -> None:
+def test_a_commit_s_metadata_and_timestamp_are_returned() -> None:
     metadata = Metadata("id", "{}")
-    told = taken(CommitInfo({"inCommitTimestamp": 17}), metadata)
-    assert (told.metadata, told.protocol, told.in_commit_timestamp, told.files) == (metadata, None, 17, ())
+    commit = taken(CommitInfo({"inCommitTimestamp": 17}), metadata)
+    assert (commit.metadata, commit.protocol, commit.in_commit_timestamp, commit.files) == (metadata, None, 17, ())
 
 
-def test_the_size_of_a_removal_that_does_not_tell_it() -> None:
-    told = taken(replace(remove(A), size=None), B, read_change_feed=True)
-    assert [file.size for file in told.files] == [0, 7]
+def test_a_removal_without_a_size_counts_as_empty() -> None:
+    commit = taken(replace(remove(A), size=None), B, read_change_feed=True)
+    assert [file.size for file in commit.files] == [0, 7]

@@ -1,4 +1,4 @@
-"""Rows of a stream: each appended row once, whatever else happened, and wherever the reader was stopped and begun again."""
+"""Rows of a stream: each appended row once, whatever else happens, and wherever the reader is stopped and restarted."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ LIMITS = st.fixed_dictionaries(
 
 
 class Life:
-    """A table, what happens to it, and the rows that each version appended."""
+    """A table, its operations, and the rows that each version appended."""
 
     def __init__(self) -> None:
         self.table = Table.create(f"memory://{uuid.uuid4()}/t", SCHEMA, properties=PROPERTIES)
@@ -64,7 +64,7 @@ class Life:
         return pa.table({"id": ids, "v": [0] * count}, schema=SCHEMA)
 
     def written(self, version: int, *, by_appends_alone: bool) -> Iterator[tuple[int, int]]:
-        """The rows of the files that a commit wrote, one by one."""
+        """Yield the rows of the files that a commit wrote, one by one."""
         actions = read_commit(self.table.store, version)
         if by_appends_alone and any(isinstance(action, RemoveFile) and action.data_change for action in actions):
             return
@@ -78,7 +78,7 @@ def rows_of(table: pa.Table) -> list[tuple[Any, ...]]:
 
 
 class Reader:
-    """Reads a stream, and is begun anew before each batch; what a batch gives is read twice, as after a crash, and must be the same."""
+    """Reads a stream, restarting before each batch; each batch is read twice, as after a crash, and must be the same."""
 
     def __init__(self, life: Life, **options: Any) -> None:
         self.life, self.options = life, options
@@ -103,7 +103,7 @@ class Reader:
 @given(
     st.lists(STEPS, max_size=5), st.lists(STEPS, max_size=7), LIMITS, st.sampled_from(["skip_change_commits", "ignore_changes"])
 )
-def test_a_stream_gives_each_appended_row_once(before: list[Any], after: list[Any], limits: Any, option: str) -> None:
+def test_a_stream_returns_each_appended_row_once(before: list[Any], after: list[Any], limits: Any, option: str) -> None:
     life = Life()
     for step in before:
         life.do(*step)
@@ -121,9 +121,7 @@ def test_a_stream_gives_each_appended_row_once(before: list[Any], after: list[An
 
 @settings(max_examples=30, suppress_health_check=[HealthCheck.too_slow])
 @given(st.lists(STEPS, max_size=4), st.lists(STEPS, max_size=7), LIMITS, st.booleans())
-def test_a_stream_of_changes_gives_the_changes_of_the_table(
-    before: list[Any], after: list[Any], limits: Any, whole: bool
-) -> None:
+def test_a_stream_of_changes_returns_the_table_s_changes(before: list[Any], after: list[Any], limits: Any, whole: bool) -> None:
     life = Life()
     for step in before:
         life.do(*step)
@@ -146,20 +144,20 @@ def ids(batch: TailBatch) -> list[int]:
     return batch.to_arrow()["id"].to_pylist()
 
 
-def test_the_feed_of_a_table_that_has_rows_begins_with_them_as_they_are(make: Callable[..., Table]) -> None:
+def test_a_feed_begins_with_the_table_s_current_rows(make: Callable[..., Table]) -> None:
     table = make([1, 2], [3])
     table.delete("id = 2")
     table.optimize()
     version = table.version()
-    told = [row for batch in table.tail(read_change_feed=True) for row in batch.to_arrow().to_pylist()]
-    assert sorted((row["id"], row["_change_type"], row["_commit_version"]) for row in told) == [
+    feed_rows = [row for batch in table.tail(read_change_feed=True) for row in batch.to_arrow().to_pylist()]
+    assert sorted((row["id"], row["_change_type"], row["_commit_version"]) for row in feed_rows) == [
         (1, "insert", version),
         (3, "insert", version),
     ]
 
 
 @pytest.mark.damages_tables
-def test_a_batch_is_read_when_its_rows_are_asked_for(make: Callable[..., Table]) -> None:
+def test_a_batch_is_read_when_its_rows_are_requested(make: Callable[..., Table]) -> None:
     table = make([1])
     batch = next(table.tail())
     assert batch.schema == batch.to_batches().schema == batch.to_arrow().schema == pa.schema([("id", pa.int64())])
@@ -174,7 +172,7 @@ def test_a_batch_without_files_has_a_schema_and_no_rows(make: Callable[..., Tabl
 
 
 @pytest.mark.parametrize(("most", "batches"), [(2, [[1, 2], [3]]), (3, [[1, 2, 3]]), (9, [[1, 2, 3]])])
-def test_a_commit_that_changes_rows_stops_the_stream_at_its_place(
+def test_a_commit_that_changes_rows_stops_the_stream_at_its_position(
     make: Callable[..., Table], most: int, batches: list[list[int]]
 ) -> None:
     table = make([1], [2, 3])
@@ -186,7 +184,7 @@ def test_a_commit_that_changes_rows_stops_the_stream_at_its_place(
     assert caught.value.code == "DELTA_SOURCE_TABLE_IGNORE_CHANGES"
 
 
-def test_older_rows_are_read_with_the_schema_that_the_table_has_now(make: Callable[..., Table]) -> None:
+def test_older_rows_are_read_with_the_current_schema(make: Callable[..., Table]) -> None:
     table = make([1])
     table.append(pa.table({"id": [2], "more": ["x"]}), merge_schema=True)
     rows = pa.concat_tables(batch.to_arrow() for batch in table.tail(0))
@@ -195,7 +193,7 @@ def test_older_rows_are_read_with_the_schema_that_the_table_has_now(make: Callab
 
 
 @pytest.mark.parametrize("feed", [False, True])
-def test_a_column_that_was_renamed_stops_the_stream_before_it_and_a_new_one_reads_on(
+def test_a_column_that_was_renamed_stops_the_stream_before_it_and_a_new_stream_continues(
     make: Callable[..., Table], feed: bool
 ) -> None:
     table = make([1], properties={**PROPERTIES, "delta.columnMapping.mode": "name"})
@@ -211,7 +209,7 @@ def test_a_column_that_was_renamed_stops_the_stream_before_it_and_a_new_one_read
 
 
 @pytest.mark.parametrize("vacuumed", [False, True])
-def test_what_keeps_a_table_in_order_gives_no_rows(make: Callable[..., Table], vacuumed: bool) -> None:
+def test_maintenance_adds_no_rows_to_a_stream(make: Callable[..., Table], vacuumed: bool) -> None:
     table = make([1, 2], [3])
     *_, last = table.tail()
     table.optimize()
@@ -221,7 +219,7 @@ def test_what_keeps_a_table_in_order_gives_no_rows(make: Callable[..., Table], v
     assert [ids(batch) for batch in table.tail(position=last.position)] == [[4]]
 
 
-def test_a_table_that_was_restored_changes_rows(make: Callable[..., Table]) -> None:
+def test_restoring_a_table_changes_rows(make: Callable[..., Table]) -> None:
     table = make([1], [2])
     *_, last = table.tail()
     table.restore(1)

@@ -1,4 +1,4 @@
-"""`Table.tail`: where it begins, and how it waits."""
+"""`Table.tail`: its start, and its waiting."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def ids(batch: TailBatch) -> list[int]:
 
 
 class Waiting(SeededClock):
-    """A clock that does something in place of each wait."""
+    """A clock that calls a function instead of each wait."""
 
     def __init__(self, *happenings: Callable[[], object]) -> None:
         super().__init__()
@@ -44,7 +44,7 @@ def test_a_stream_that_follows_waits_for_commits(make: Callable[..., Table]) -> 
     assert clock.waited == [7, 7, 7]
 
 
-def test_a_stream_that_does_not_follow_ends_and_goes_on_from_its_position(make: Callable[..., Table]) -> None:
+def test_a_stream_that_does_not_follow_ends_and_continues_from_its_position(make: Callable[..., Table]) -> None:
     table = make([1])
     *_, last = table.tail()
     assert list(table.tail(position=last.position)) == []
@@ -53,7 +53,7 @@ def test_a_stream_that_does_not_follow_ends_and_goes_on_from_its_position(make: 
         assert [ids(batch) for batch in table.tail(position=position)] == [[2]]
 
 
-def test_where_a_stream_begins(make: Callable[..., Table]) -> None:
+def test_the_start_of_a_stream_can_be_chosen(make: Callable[..., Table]) -> None:
     table = make([1], [2], properties={"delta.enableInCommitTimestamps": "true"})
     assert [ids(batch) for batch in table.tail(2)] == [[2]]
     assert [ids(batch) for batch in table.tail(from_timestamp=table.history()[0]["timestamp"])] == [[2]]
@@ -63,7 +63,7 @@ def test_where_a_stream_begins(make: Callable[..., Table]) -> None:
     assert [ids(batch) for batch in table.tail("latest", position=latest[0].position)] == [[3]]
 
 
-def test_two_beginnings_are_refused(make: Callable[..., Table]) -> None:
+def test_two_starts_are_refused(make: Callable[..., Table]) -> None:
     with pytest.raises(InvalidRequest) as caught:
         make([1]).tail(1, from_timestamp=datetime(2026, 1, 1, tzinfo=UTC))
     assert caught.value.code == "DELTA_STARTING_VERSION_AND_TIMESTAMP_BOTH_SET"

@@ -1,4 +1,4 @@
-"""What of a table's metadata is another for a stream, which changes its user must allow, and how that is said."""
+"""Metadata differences for a stream, the changes that its user must allow, and how."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ BASE = config(A, B)
     ],
     ids=["not Delta's", "writers'", "property", "protocol", "partitions", "column", "comment"],
 )
-def test_what_is_another_metadata(other: TableConfig, expected: bool) -> None:
+def test_differences_of_metadata_for_readers(other: TableConfig, expected: bool) -> None:
     assert differ(BASE, other) == differ(other, BASE) == expected
 
 
@@ -59,7 +59,7 @@ def mapped(kind: DataType) -> StructField:
 
 
 @pytest.mark.parametrize(
-    ("old", "new", "told", "kinds"),
+    ("old", "new", "description", "kinds"),
     [
         ((A,), (A, B), "", ()),
         ((A, B), (A,), "'b' was dropped", ("Drop",)),
@@ -77,9 +77,13 @@ def mapped(kind: DataType) -> StructField:
         ((mapped(INT),), (mapped(LONG),), "'m.value' became long from integer", ("TypeChange",)),
     ],
 )
-def test_changes_that_must_be_allowed(old: Any, new: Any, told: str, kinds: tuple[str, ...]) -> None:
+def test_changes_that_must_be_allowed(old: Any, new: Any, description: str, kinds: tuple[str, ...]) -> None:
     changes = NonAdditive.between(StructType(old), StructType(new))
-    assert (str(changes), bool(changes), changes.kinds) == (told, bool(told), tuple(f"allowSourceColumn{kind}" for kind in kinds))
+    assert (str(changes), bool(changes), changes.kinds) == (
+        description,
+        bool(description),
+        tuple(f"allowSourceColumn{kind}" for kind in kinds),
+    )
 
 
 PLACE = "file:/at/sources/0"
@@ -104,7 +108,7 @@ PREFIX = "spark.databricks.delta.streaming."
     ],
     ids=str,
 )
-def test_who_allows_a_rename(options: dict[str, str], settings: dict[str, str], goes_on: bool) -> None:
+def test_options_and_settings_allow_a_rename(options: dict[str, str], settings: dict[str, str], goes_on: bool) -> None:
     allowed = AllowedChanges(
         {f"allowSourceColumn{kind}": value for kind, value in options.items()},
         {f"{PREFIX}allowSourceColumn{kind}": value for kind, value in settings.items()},
@@ -119,7 +123,7 @@ def test_who_allows_a_rename(options: dict[str, str], settings: dict[str, str], 
     assert f"allowSourceColumnRename.ckpt_{place_hash(PLACE)}" in caught.value.message
 
 
-def test_a_type_that_is_not_wider_is_never_read_past() -> None:
+def test_a_type_change_that_is_not_widening_always_stops_a_stream() -> None:
     everything = {f"allowSourceColumn{kind}": "always" for kind in ("Rename", "Drop", "TypeChange")}
     for new in (config(field("a", INT)), config(field("a", nullable=False)), config(field("a", STRING))):
         with pytest.raises(InvalidRequest, match="Start a new") as caught:
@@ -130,5 +134,5 @@ def test_a_type_that_is_not_wider_is_never_read_past() -> None:
 @pytest.mark.parametrize(
     ("text", "expected"), [("", 0), ("a", 97), ("file:/tmp/x/sources/0", -314208263), ("Ünïcødé 🎿", -1040240276)]
 )
-def test_the_hash_is_javas(text: str, expected: int) -> None:
+def test_the_hash_matches_java_s(text: str, expected: int) -> None:
     assert place_hash(text) == expected

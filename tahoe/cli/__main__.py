@@ -1,4 +1,4 @@
-"""`python -m tahoe.cli`: the console script, where it is not on the PATH."""
+"""`python -m tahoe.cli`: the console script, if it is not on the PATH."""
 
 from tahoe.cli.main import main
 

@@ -1,4 +1,4 @@
-"""What the commands have in common: the table's path, its storage options, JSON or text."""
+"""Arguments that the commands share: the table's path, its storage options, JSON or text."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ __all__ = [
 ]
 
 COORDINATOR = "TAHOE_COORDINATOR"
-"""The environment variable with the URL of the coordinator of catalog-managed tables; no argument, for it may hold a password."""
+"""The environment variable with the URL of the coordinator of catalog-managed tables; not an argument, since it may contain a password."""
 
 # The exit codes other than 0.
 FOUND_SOMETHING = 1
@@ -41,28 +41,26 @@ StorageOptions = Annotated[
     typer.Option(
         "--option",
         metavar="NAME=VALUE",
-        help="An option of the storage, again for each. Leave credentials to the environment (AWS_…, GOOGLE_…, AZURE_…).",
+        help="A storage option; repeatable. Leave credentials to the environment (AWS_…, GOOGLE_…, AZURE_…).",
     ),
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="Answer in JSON.")]
-AtVersion = Annotated[
-    int | None, typer.Option("--at", metavar="VERSION", help="As of this version instead of the newest.", min=0)
-]
+AtVersion = Annotated[int | None, typer.Option("--at", metavar="VERSION", help="Use this version instead of the newest.", min=0)]
 
 
 def open_table(path: str, options: list[str]) -> Table:
-    """The table at `path`, with the coordinator that the environment variable `COORDINATOR` names. Nothing is read yet.
+    """Return the table at `path`, with the coordinator from the environment variable `COORDINATOR`. Nothing is read yet.
 
     Args:
         options: ``name=value`` texts.
     """
-    from tahoe.table import Table  # Arrow and the store take most of the time of `tahoe --help` otherwise
+    from tahoe.table import Table  # importing Arrow and the store would dominate `tahoe --help`
 
     return Table(path, storage_options=options_of(options), coordinator=named_coordinator())
 
 
 def named_coordinator() -> SqlCoordinator | None:
-    """The coordinator that the environment variable `COORDINATOR` names; None where it names none."""
+    """Return the coordinator named by the environment variable `COORDINATOR`, or None."""
     url = os.environ.get(COORDINATOR)
     if not url:
         return None
@@ -72,7 +70,7 @@ def named_coordinator() -> SqlCoordinator | None:
 
 
 def options_of(texts: list[str]) -> dict[str, str]:
-    """Storage options from ``name=value`` texts."""
+    """Parse storage options from ``name=value`` texts."""
     return dict(_pair(text) for text in texts)
 
 

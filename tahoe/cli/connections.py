@@ -1,8 +1,8 @@
-"""The connections of `tahoe serve`: how many there may be, and how long one may keep the server waiting.
+"""The connections of `tahoe serve`: their number, and how long one may keep the server waiting.
 
-A connection either has a request that is being answered, or the server waits for its peer: for a header, for a body, for the peer to
-take the answer. Waiting is bounded in time. Where there are too many connections, the one that has kept the server waiting longest makes
-room for the newest, so that whoever sends a whole request is answered beside any number that do not.
+For each connection, either a request is being answered, or the server waits for the peer: for a header, for a body, or for the peer to
+receive the answer. Waiting has a time limit. If there are too many connections, the one that has kept the server waiting longest is
+closed for the newest, so that complete requests are answered next to any number of incomplete ones.
 """
 
 from __future__ import annotations
@@ -27,16 +27,16 @@ logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """What connections may take.
+    """Limits on connections.
 
     Args:
-        most: connections in all.
-        most_of_a_peer: connections from one address (of IPv6, from one /64). All clients behind a proxy are one peer.
+        most: connections in total.
+        most_of_a_peer: connections from one address (for IPv6, from one /64). All clients behind a proxy are one peer.
         header_seconds: from the first byte of a request, or from the connection, to the end of its header.
         body_seconds: from the end of the header to the end of the body.
         idle_seconds: between the end of an answer and the next request.
-        answer_seconds: for the peer to take an answer, or a part of it, that the network would carry.
-        report_seconds: between two lines of the log about connections that were closed.
+        answer_seconds: for the peer to receive an answer, or the part of it that fits the network buffers.
+        report_seconds: between two log lines about closed connections.
     """
 
     most: int = 512
@@ -49,17 +49,17 @@ class Limits:
 
 
 class _Phase(Enum):
-    """What a connection is about, with what the log says of one that was closed in it."""
+    """The state of a connection, with the log text for one that was closed in it."""
 
     HEADER = "waiting for the end of a header"
     BODY = "waiting for the end of a body"
     IDLE = "idle"
-    ANSWER = "waiting for an answer to be taken"
+    ANSWER = "waiting for the peer to receive an answer"
     WORK = "one too many, all others being answered"
 
 
 class Connections:
-    """All connections of one server. Its methods are called in the thread of the event loop."""
+    """All connections of one server. Its methods are called in the event loop's thread."""
 
     def __init__(self, limits: Limits) -> None:
         self.limits = limits
@@ -70,7 +70,7 @@ class Connections:
         self._sweeping: asyncio.TimerHandle | None = None
 
     def enter(self, new: _Connection) -> bool:
-        """Whether the connection may stay; where there are too many, the one that has kept us waiting longest is closed for it."""
+        """Register a connection, and return whether it may stay; if there are too many, close the longest-waiting one for it."""
         mine = self._of_peers.setdefault(new.peer, {})
         mine[new] = None
         self._count += 1
@@ -78,13 +78,13 @@ class Connections:
         if len(mine) > self.limits.most_of_a_peer:
             return self._make_room(mine, new)
         if self._count > self.limits.most:
-            # At the cost of the peer that has most, so that many from one place do not push out the few of another.
+            # Close one of the peer with the most connections, so that one busy peer does not push out the others.
             fullest = max(self._of_peers.values(), key=len)
             return self._make_room(fullest, new)
         return True
 
     def leave(self, gone: _Connection) -> None:
-        """Forget a connection; more often than once does nothing."""
+        """Unregister a connection; repeated calls do nothing."""
         mine = self._of_peers.get(gone.peer)
         if mine is None or gone not in mine:
             return
@@ -94,31 +94,31 @@ class Connections:
             del self._of_peers[gone.peer]
 
     def _make_room(self, among: Iterable[_Connection], new: _Connection) -> bool:
-        waiting = [one for one in among if one is not new and one.phase != _Phase.WORK]
+        waiting = [connection for connection in among if connection is not new and connection.phase != _Phase.WORK]
         if waiting:
-            self._close(min(waiting, key=lambda one: one.since))
+            self._close(min(waiting, key=lambda connection: connection.since))
         else:
             self._closed[_Phase.WORK] += 1
             self.leave(new)
         return bool(waiting)
 
-    def _close(self, one: _Connection) -> None:
-        self._closed[one.phase] += 1
-        self.leave(one)
-        one.transport.abort()  # a polite end would wait for the peer to take what was sent
+    def _close(self, connection: _Connection) -> None:
+        self._closed[connection.phase] += 1
+        self.leave(connection)
+        connection.transport.abort()  # a graceful close would wait for the peer to receive the data
 
     def _sweep_later(self, loop: asyncio.AbstractEventLoop) -> None:
         if self._sweeping is None:
             self._sweeping = loop.call_later(_SWEEP_SECONDS, self._sweep, loop)
 
     def _sweep(self, loop: asyncio.AbstractEventLoop) -> None:
-        """Close what has kept us waiting too long, and say so."""
+        """Close connections that have waited too long, and report them."""
         self._sweeping = None
         now = loop.time()
-        for one in [one for mine in self._of_peers.values() for one in mine]:
-            one.look()
-            if now - one.since > self._allowed(one.phase):
-                self._close(one)
+        for connection in [connection for mine in self._of_peers.values() for connection in mine]:
+            connection.update()
+            if now - connection.since > self._allowed(connection.phase):
+                self._close(connection)
         if self._closed and now - self._reported >= self.limits.report_seconds:
             self._reported = now
             self._report()
@@ -142,7 +142,7 @@ class Connections:
         peer, mine = max(self._of_peers.items(), key=lambda item: len(item[1]), default=("", {}))
         largest = f", {len(mine)} of them from {peer} (at most {self.limits.most_of_a_peer})" if peer else ""
         logger.warning(
-            "connections: %d are open of at most %d%s; closed since the last such line: %s",
+            "connections: %d are open of at most %d%s; closed since the last report: %s",
             self._count,
             self.limits.most,
             largest,
@@ -152,7 +152,7 @@ class Connections:
 
 
 class _Connection(H11Protocol):
-    """One connection as uvicorn serves it, which also knows what is waited for and since when."""
+    """One connection as uvicorn serves it, which also tracks its state and since when."""
 
     guard: Connections
 
@@ -165,7 +165,7 @@ class _Connection(H11Protocol):
         self._unsent = 0
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        """A peer has come: it stays, or is told that it is one too many."""
+        """Register a new connection, or answer that there are too many."""
         super().connection_made(transport)
         self.peer = _peer(self.client)
         if not self.guard.enter(self):
@@ -173,29 +173,29 @@ class _Connection(H11Protocol):
             transport.close()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """The peer has gone, or was sent away."""
+        """Unregister the connection."""
         self.guard.leave(self)
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
-        """Bytes of a request."""
+        """Receive bytes of a request."""
         if not self.transport.is_closing():
             super().data_received(data)
-            self.look()
+            self.update()
 
     def on_response_complete(self) -> None:
-        """An answer was given to the transport."""
+        """Handle the end of an answer."""
         super().on_response_complete()
-        self.look()
+        self.update()
 
-    def look(self) -> None:
-        """Bring `phase` and `since` up to date."""
-        phase, unsent = self._found(), self.transport.get_write_buffer_size()
+    def update(self) -> None:
+        """Update `phase` and `since`."""
+        phase, unsent = self._current_phase(), self.transport.get_write_buffer_size()
         if phase != self.phase or self.cycle is not self._seen or unsent < self._unsent:
             self.since = self.loop.time()
         self.phase, self._seen, self._unsent = phase, self.cycle, unsent
 
-    def _found(self) -> _Phase:
+    def _current_phase(self) -> _Phase:
         if self.transport.get_write_buffer_size():
             return _Phase.ANSWER
         if self.conn.their_state is h11.SEND_BODY:
@@ -206,15 +206,15 @@ class _Connection(H11Protocol):
 
 
 def protocol_of(limits: Limits) -> type[_Connection]:
-    """What uvicorn makes its connections of, for one server."""
+    """Return the connection class for uvicorn, bound to one server's limits."""
     return type("LimitedConnection", (_Connection,), {"guard": Connections(limits)})
 
 
 def affordable(limits: Limits) -> Limits:
-    """The limits as far as this process may open files: a connection is one, and reading tables needs some too."""
+    """Reduce the limits to the open files allowed to this process: each connection is one, and reading tables needs some too."""
     try:
         import resource
-    except ImportError:  # Windows has no such bound
+    except ImportError:  # Windows has no such limit
         return limits
     allowed = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
     if allowed == resource.RLIM_INFINITY or limits.most <= allowed // 2:
@@ -224,10 +224,10 @@ def affordable(limits: Limits) -> Limits:
 
 
 def accepted_at_once() -> int:
-    """How many connections are accepted before those that are too many are closed: of many that come at once each would be an open file,
-    and where no file can be opened any more, no request is answered.
+    """Return how many connections to accept in one turn of the event loop, before surplus ones are closed.
 
-    It takes some turns of the event loop from the acceptance of a connection to the end of the one that makes room for it.
+    Each accepted connection is an open file, and without free file descriptors no request can be answered. Closing the connection that
+    makes room takes some turns of the event loop.
     """
     try:
         import resource
@@ -238,15 +238,15 @@ def accepted_at_once() -> int:
 
 
 def _peer(client: tuple[str, int] | None) -> str:
-    """Whom an address counts for: itself; of IPv6 its /64, which one machine has as a whole."""
+    """Return the peer of an address: the address itself; for IPv6 its /64, which one machine owns as a whole."""
     address = client[0] if client else ""
     try:
-        found = ipaddress.ip_address(address.partition("%")[0])
+        parsed = ipaddress.ip_address(address.partition("%")[0])
     except ValueError:
         return address
-    if found.version == 4 or found.is_loopback:
-        return str(found)
-    return str(found.ipv4_mapped or ipaddress.ip_network((found, 64), strict=False))
+    if parsed.version == 4 or parsed.is_loopback:
+        return str(parsed)
+    return str(parsed.ipv4_mapped or ipaddress.ip_network((parsed, 64), strict=False))
 
 
 _SWEEP_SECONDS = 0.25

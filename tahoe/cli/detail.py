@@ -1,4 +1,4 @@
-"""`tahoe detail`: what the table is, on one screen."""
+"""`tahoe detail`: a summary of the table on one screen."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from tahoe.clock import SYSTEM_CLOCK
 __all__ = ["detail"]
 
 
-def detail(path: Path, option: StorageOptions = [], json: AsJson = False) -> None:  # noqa: B006 - typer reads it, nobody changes it
-    """What the table is: schema, partitioning, size, protocol, properties."""
+def detail(path: Path, option: StorageOptions = [], json: AsJson = False) -> None:  # noqa: B006 - read by typer, never changed
+    """Show the table's schema, partitioning, size, protocol and properties."""
     table = open_table(path, option)
     snapshot = table.snapshot()
     facts = {**table.detail(), "version": snapshot.version}

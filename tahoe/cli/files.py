@@ -1,4 +1,4 @@
-"""`tahoe files` and `tahoe layout`: the live files, those that a filter would have to open, and how well they are clustered."""
+"""`tahoe files` and `tahoe layout`: the live files, the files that a filter would read, and how well they are clustered."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ if TYPE_CHECKING:
 __all__ = ["files", "layout"]
 
 Filter = Annotated[
-    str | None, typer.Option("--filter", "-f", help='Only files that may hold matching rows: "month = 3 and id > 7".')
+    str | None, typer.Option("--filter", "-f", help='Only files that may contain matching rows: "month = 3 and id > 7".')
 ]
-Limit = Annotated[int | None, typer.Option("--limit", "-n", help="Only so many files.", min=1)]
+Limit = Annotated[int | None, typer.Option("--limit", "-n", help="The maximum number of files.", min=1)]
 
 
 def files(
@@ -31,29 +31,29 @@ def files(
     filter: Filter = None,
     limit: Limit = None,
     at: AtVersion = None,
-    option: StorageOptions = [],  # noqa: B006 - typer reads it, nobody changes it
+    option: StorageOptions = [],  # noqa: B006 - read by typer, never changed
     json: AsJson = False,
 ) -> None:
-    """The live files with their partition, rows and size; with --filter, only those that a reader would open."""
+    """Show the live files with their partition, rows and size; with --filter, only those that a reader would open."""
     table = open_table(path, option)
-    found = table.files(filter=filter, version=at)
-    rows = [_values(row) for row in (found if limit is None else found.slice(0, limit)).to_pylist()]
+    live_files = table.files(filter=filter, version=at)
+    rows = [_values(row) for row in (live_files if limit is None else live_files.slice(0, limit)).to_pylist()]
     if json:
         print_json(rows)
         return
     now_ms = SYSTEM_CLOCK.now_ms()
     logical_names = {column.physical_name: column.name for column in table.snapshot(at).schema}
     print_table(_COLUMNS, [_row(row, logical_names, now_ms) for row in rows], wide=True)
-    total = sum(found.column("size").to_pylist())
-    cut = f", {amount(len(rows))} shown" if len(rows) < found.num_rows else ""
-    typer.echo(f"{counted(found.num_rows, 'file')}, {size(total)}{cut}")
+    total = sum(live_files.column("size").to_pylist())
+    cut = f", {amount(len(rows))} shown" if len(rows) < live_files.num_rows else ""
+    typer.echo(f"{counted(live_files.num_rows, 'file')}, {size(total)}{cut}")
 
 
 _COLUMNS = (("path", "left"), ("partition", "left"), ("rows", "right"), ("deleted", "right"), ("size", "right"), ("age", "left"))
 
 
 def _values(row: Mapping[str, Any]) -> dict[str, Any]:
-    """One file as the specification names its facts, with `numRecords` taken out of the statistics; absent facts are left out."""
+    """Return a file's members by their names in the specification, with `numRecords` from the statistics; missing ones are omitted."""
     from json import loads
 
     statistics = loads(row["stats"]) if row["stats"] else None
@@ -87,37 +87,35 @@ def _row(values: Mapping[str, Any], logical_names: Mapping[str, str], now_ms: in
     ]
 
 
-By = Annotated[
-    list[str], typer.Option("--by", "-b", metavar="COLUMN", help="OPTIMIZE would cluster by this column; again for each.")
-]
+By = Annotated[list[str], typer.Option("--by", "-b", metavar="COLUMN", help="OPTIMIZE would cluster by this column; repeatable.")]
 Axes = Annotated[
     list[str], typer.Option("--axis", "-a", metavar="COLUMN", help="Draw the files over this column, and over another one.")
 ]
-Html = Annotated[LocalPath | None, typer.Option("--html", metavar="FILE", help="Draw it, as a page that needs nothing else.")]
+Html = Annotated[LocalPath | None, typer.Option("--html", metavar="FILE", help="Draw the layout as a self-contained page.")]
 
 
 def layout(
     path: Path,
-    by: By = [],  # noqa: B006 - typer reads it, nobody changes it
+    by: By = [],  # noqa: B006 - read by typer, never changed
     axis: Axes = [],  # noqa: B006
     target_size: TargetSize = None,
     html: Html = None,
     option: StorageOptions = [],  # noqa: B006
     json: AsJson = False,
 ) -> None:
-    """How well the files are clustered by each column: how many a typical point predicate reads, and one that wants a tenth of the values,
-    now and after OPTIMIZE. No data file is read."""
+    """Show how well the files are clustered by each column: how many a typical point predicate reads, and one for a tenth of the values,
+    now and after OPTIMIZE. Reads no data file."""
     target = None if target_size is None else bytes_of(target_size)
-    found = open_table(path, option).layout(by, axes=axis, target_file_size=target)
+    result = open_table(path, option).layout(by, axes=axis, target_file_size=target)
     if html is not None:
-        html.write_text(found.to_html(), encoding="utf-8")
+        html.write_text(result.to_html(), encoding="utf-8")
     if json:
-        print_json(found.to_json_value())
+        print_json(result.to_json_value())
         return
-    print_table(_MEASURES, [_measures(one) for one in found.columns], wide=True)
-    typer.echo(visible(f"{amount(len(found.before))} files, {size(found.size)}. {found.gain()}"))
+    print_table(_MEASURES, [_measures(column) for column in result.columns], wide=True)
+    typer.echo(visible(f"{amount(len(result.before))} files, {size(result.size)}. {result.gain()}"))
     if html is not None:
-        typer.echo(f"{visible(str(html))} shows it.")
+        typer.echo(f"Drawn in {visible(str(html))}.")
 
 
 _MEASURES = (
@@ -140,10 +138,10 @@ def _measures(column: ColumnLayout) -> list[str]:
     return [name, *_read(now), str(now.deepest), f"{then.point_files:,.1f}", f"{then.range_files:,.1f}"]
 
 
-def _read(found: Measured) -> list[str]:
+def _read(measured: Measured) -> list[str]:
     return [
-        f"{found.point_files:,.1f}",
-        size(round(found.point_bytes)),
-        f"{found.range_files:,.1f}",
-        size(round(found.range_bytes)),
+        f"{measured.point_files:,.1f}",
+        size(round(measured.point_bytes)),
+        f"{measured.range_files:,.1f}",
+        size(round(measured.range_bytes)),
     ]

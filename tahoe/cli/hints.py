@@ -1,4 +1,4 @@
-"""Remedies as they are typed in a shell: messages of the library name its Python calls, of which a shell knows nothing."""
+"""Translates remedies for the shell: the library's messages name Python calls, which become commands."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ __all__ = ["in_shell_words"]
 
 
 def in_shell_words(sentence: str) -> str:
-    """The sentence with commands and options of `tahoe` in place of Python's calls and arguments."""
+    """Return the sentence with Python's calls and arguments replaced by commands and options of `tahoe`."""
     for pattern, words in _WORDS:
         sentence = pattern.sub(words, sentence)
     return sentence

@@ -1,4 +1,4 @@
-"""`tahoe history`: who did what and when, newest first."""
+"""`tahoe history`: the commits, with author and time, newest first."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from tahoe.clock import SYSTEM_CLOCK
 
 __all__ = ["history"]
 
-Limit = Annotated[int | None, typer.Option("--limit", "-n", help="Only the newest so many commits.", min=1)]
+Limit = Annotated[int | None, typer.Option("--limit", "-n", help="The maximum number of commits.", min=1)]
 
 
-def history(path: Path, limit: Limit = None, option: StorageOptions = [], json: AsJson = False) -> None:  # noqa: B006 - typer reads it
-    """The commits that the log still holds, newest first."""
+def history(path: Path, limit: Limit = None, option: StorageOptions = [], json: AsJson = False) -> None:  # noqa: B006 - read by typer
+    """Show the commits in the log, newest first."""
     commits = open_table(path, option).history(limit)
     if json:
         print_json(commits)
@@ -58,7 +58,7 @@ def _row(commit: Mapping[str, Any], now_ms: int) -> list[str]:
 
 
 def _how(parameters: Mapping[str, str | None]) -> str:
-    """The parameters that say something: not the empty ones."""
+    """Return the parameters that are not empty."""
     return ", ".join(f"{name} {value}" for name, value in parameters.items() if value not in _NOTHING)
 
 

@@ -1,7 +1,7 @@
-"""`tahoe`: looks at a table from a shell, and keeps it in order.
+"""`tahoe`: inspects and maintains a table from a shell.
 
-Exit codes: 0 all is well, 1 `check` found something wrong with the table, 2 the question could not be answered (one sentence on
-standard error says why). Importing this module costs nothing but typer: Arrow, the store and rich are loaded by the command that
+Exit codes: 0 success, 1 `check` found a problem with the table, 2 the command failed (one sentence on
+standard error gives the reason). Importing this module loads only typer: Arrow, the store and rich are loaded by the command that
 needs them.
 """
 
@@ -50,41 +50,41 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 app.command(short_help="schema, size, protocol, properties")(detail)
-app.command(short_help="who did what, newest first")(history)
+app.command(short_help="the commits, newest first")(history)
 app.command(short_help="the live files, or those that a filter needs")(files)
-app.command(short_help="how well it is clustered, and what OPTIMIZE would gain")(layout)
-app.command(short_help="what is wrong with the table")(check)
-app.command(short_help="small files become few large ones")(optimize)
-app.command(short_help="files that nobody may need go")(vacuum)
-app.command(short_help="an older version comes back")(restore)
-app.command(name="repair-log", short_help="checkpoint and checksum are written anew")(repair_log)
-app.command(short_help="files that are gone from storage leave the log")(fsck)
-app.command(short_help="statistics of the files, by which queries skip, are made anew")(analyze)
-app.command(short_help="a table of its own with the same rows")(clone)
-app.command(short_help="lists of files for readers that know no log")(generate)
-app.command(short_help="Parquet files become a table where they are")(convert)
-app.command(name="drop-feature", short_help="clients that lack a feature can use the table again")(drop_feature)
+app.command(short_help="how well it is clustered, and the gain of OPTIMIZE")(layout)
+app.command(short_help="check the table for problems")(check)
+app.command(short_help="compact small files into few large ones")(optimize)
+app.command(short_help="delete files that no reader may need")(vacuum)
+app.command(short_help="restore an older version")(restore)
+app.command(name="repair-log", short_help="rewrite checkpoint and checksum")(repair_log)
+app.command(short_help="remove files missing from storage from the log")(fsck)
+app.command(short_help="recompute the statistics for data skipping")(analyze)
+app.command(short_help="create an independent table with the same rows")(clone)
+app.command(short_help="write lists of files for readers without Delta support")(generate)
+app.command(short_help="convert Parquet files to a table in place")(convert)
+app.command(name="drop-feature", short_help="remove a feature, so that clients without it can use the table")(drop_feature)
 app.command(short_help="which engines can read and write the table")(compat)
-app.command(short_help="the tables below a folder as Iceberg, to every engine")(serve)
+app.command(short_help="serve the tables below a folder as Iceberg")(serve)
 app.add_typer(uniform, name="uniform", short_help="the Iceberg side: status, sync, repair")
 
 
 def main() -> None:
-    """The console script: runs a command and turns what it raises into one sentence and an exit code."""
+    """Run the console script: run a command, and convert an exception to one sentence and an exit code."""
     import_little()
     try:
         try:
             app()
         finally:
-            # What is buffered goes out here, where a reader that has gone can be told apart, and not while Python shuts down.
+            # Flush here, where a closed pipe can be recognized, and not while Python shuts down.
             sys.stdout.flush()
     except SystemExit:
-        # The parser of the command line meets a reader that has gone before we do, and calls it a failure.
+        # The command-line parser notices a closed pipe before this function does, and treats it as a failure.
         if type(sys.stdout).__name__ == "PacifyFlushWrapper":
             sys.exit(0)
         raise
     except BrokenPipeError:
-        # The reader of our output (`head`, `less`) has gone: nothing is left to say, and flushing at exit would only complain.
+        # The reader of our output (`head`, `less`) has exited: there is nothing left to do, and flushing at exit would only raise again.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     except TahoeError as error:
         _give_up(str(error))
@@ -99,19 +99,19 @@ def _give_up(sentence: str) -> None:
     sys.exit(NO_ANSWER)
 
 
-def _print_version(asked: bool) -> None:
-    if asked:
+def _print_version(is_set: bool) -> None:
+    if is_set:
         typer.echo(f"tahoe {__version__}")
         raise typer.Exit
 
 
 @app.callback(
-    help="Look at a Delta table and keep it in order, without Spark and without a JVM.",
-    epilog="Exit codes: 0 all is well, 1 check found something wrong, 2 the question could not be answered.",
+    help="Inspect and maintain a Delta table, without Spark and without a JVM.",
+    epilog="Exit codes: 0 success, 1 check found a problem, 2 the command failed.",
 )
 def _options(
     version: Annotated[
-        bool, typer.Option("--version", help="Print Tahoe's own version and stop.", is_eager=True, callback=_print_version)
+        bool, typer.Option("--version", help="Print Tahoe's version and exit.", is_eager=True, callback=_print_version)
     ] = False,
 ) -> None:
-    """What stands before the command."""
+    """Options before the command."""

@@ -1,4 +1,4 @@
-"""Two ways to answer: JSON for programs, tables for people. `NO_COLOR` is honoured, and colour is never the only signal."""
+"""Two output formats: JSON for programs, tables for people. `NO_COLOR` is honoured, and colour is never the only signal."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ __all__ = ["print_json", "print_pairs", "print_table"]
 
 
 def print_json(value: Any) -> None:
-    """One JSON document; times as ISO 8601 in UTC. Indented for a terminal, on one line for a pipe."""
+    """Print a JSON document; times as ISO 8601 in UTC. Indented for a terminal, on one line for a pipe."""
     indent = 2 if sys.stdout.isatty() else None
     sys.stdout.write(json.dumps(value, default=_plain, ensure_ascii=False, indent=indent) + "\n")
 
 
 def print_pairs(pairs: Iterable[tuple[str, str]]) -> None:
-    """Names and values, one a line."""
+    """Print names and values, one pair per line."""
     table = _table([])
     table.show_header = False
     table.add_column(style="bold", no_wrap=True)
@@ -32,12 +32,12 @@ def print_pairs(pairs: Iterable[tuple[str, str]]) -> None:
 
 
 def print_table(columns: Sequence[tuple[str, str]], rows: Iterable[Sequence[str]], *, wide: bool = False) -> None:
-    """A table with a header.
+    """Print a table with a header.
 
     Args:
         columns: header and justification (``left`` or ``right``) of each.
-        rows: one text a column.
-        wide: for a pipe, keep a row on one line where that is no longer than 240 characters: names that one searches for.
+        rows: one text per column.
+        wide: for a pipe, keep rows of up to 240 characters on one line, so that names can be searched.
     """
     table = _table(columns)
     for row in rows:
@@ -46,7 +46,7 @@ def print_table(columns: Sequence[tuple[str, str]], rows: Iterable[Sequence[str]
 
 
 def _table(columns: Sequence[tuple[str, str]]) -> Any:
-    from rich import box  # only answers for people need rich
+    from rich import box  # only tables need rich
     from rich.table import Table
 
     table = Table(box=box.SIMPLE_HEAD, header_style="bold", pad_edge=False)
@@ -64,14 +64,14 @@ def _cell(text: str) -> Any:
 def _print(table: Any, usual: int = 80) -> None:
     from rich.console import Console
 
-    # Where there is no terminal lines are folded too, and nothing is cut: whoever wants whole values takes --json.
+    # Without a terminal, lines are folded too, and nothing is cut; --json has unfolded values.
     Console(highlight=False, width=None if sys.stdout.isatty() else _width(usual)).print(table)
 
 
 def _width(usual: int) -> int:
-    """Of a line where there is no terminal: what COLUMNS says, or the usual one."""
-    given = os.environ.get("COLUMNS", "")
-    return max(int(given), _NARROW) if given.isascii() and given.isdecimal() and len(given) < 6 else usual
+    """Return the line width without a terminal: COLUMNS, or the default."""
+    columns = os.environ.get("COLUMNS", "")
+    return max(int(columns), _NARROW) if columns.isascii() and columns.isdecimal() and len(columns) < 6 else usual
 
 
 def _plain(value: Any) -> Any:
@@ -79,7 +79,7 @@ def _plain(value: Any) -> Any:
         return value.isoformat()
     if isinstance(value, frozenset | set):
         return sorted(value)
-    raise TypeError(f"{type(value).__name__} has no form in JSON")
+    raise TypeError(f"{type(value).__name__} cannot be converted to JSON")
 
 
 _USUAL, _NARROW, _WIDE = 80, 60, 240

@@ -1,4 +1,4 @@
-"""What must never be printed: values of storage options and environment variables whose names speak of a secret."""
+"""Redaction of values that must never be printed: storage options and environment variables whose names indicate a secret."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ HIDDEN = "***"
 
 
 def is_secret_name(name: str) -> bool:
-    """True for the names of passwords, tokens, keys that open something, and signatures."""
+    """Whether this is the name of a password, token, private key or signature."""
     return _SECRET_NAME.search(name) is not None
 
 
 def without_secrets(text: str, words: Iterable[str], environment: Mapping[str, str]) -> str:
-    """The text with every known secret replaced by `HIDDEN`.
+    """Return the text with every known secret replaced by `HIDDEN`.
 
     Args:
         words: the command line's words; ``name=value`` and ``--option=name=value`` with a secret name are secrets.
-        environment: variables with a secret name are secrets, unless too short to be told from other text.
+        environment: variables with a secret name are secrets, unless too short to be distinguished from other text.
     """
     pairs = [word.removeprefix("--option=").partition("=")[::2] for word in words]
     secrets = {value for name, value in pairs if value and is_secret_name(name)}

@@ -1,4 +1,4 @@
-"""`tahoe serve --iceberg`: the tables of a warehouse for every engine that speaks Iceberg's REST catalog protocol, read-only."""
+"""`tahoe serve --iceberg`: a warehouse's tables for every engine that supports Iceberg's REST catalog protocol, read-only."""
 
 from __future__ import annotations
 
@@ -31,31 +31,33 @@ Iceberg = Annotated[
         "--iceberg", metavar="WAREHOUSE", help="The folder or URL above the tables: dir, s3://bucket/warehouse, gs://…, az://…."
     ),
 ]
-Host = Annotated[str, typer.Option("--host", help="The address to listen at; one that others can reach needs a token.")]
-Port = Annotated[int, typer.Option("--port", help="0 takes a free one.", min=0, max=65535)]
+Host = Annotated[
+    str, typer.Option("--host", help="The address to listen on; one that is reachable from other machines needs a token.")
+]
+Port = Annotated[int, typer.Option("--port", help="0 chooses a free port.", min=0, max=65535)]
 Token = Annotated[
     str | None,
     typer.Option(
         "--token",
         metavar="TEXT",
-        help=f"What clients must send as bearer token. Better given as the variable {TOKEN_VARIABLE}, which no list of processes shows.",
+        help=f"The bearer token that clients must send. Prefer the variable {TOKEN_VARIABLE}, which process lists do not show.",
         show_default=False,
     ),
 ]
 Most = Annotated[
     int,
-    typer.Option("--connections", metavar="N", help="How many connections there may be; beyond, the slowest make room.", min=1),
+    typer.Option("--connections", metavar="N", help="The maximum number of connections; beyond, the slowest are closed.", min=1),
 ]
 MostOfAPeer = Annotated[
     int,
     typer.Option(
         "--connections-of-a-peer",
         metavar="N",
-        help="How many of them may come from one address. A proxy is one address: behind one, give as many as --connections.",
+        help="The maximum number from one address. A proxy is one address: behind one, use the value of --connections.",
         min=1,
     ),
 ]
-Wait = Annotated[float, typer.Option("--wait", metavar="SECONDS", help="How long a load waits for a conversion.", min=0)]
+Wait = Annotated[float, typer.Option("--wait", metavar="SECONDS", help="How long a table load waits for a conversion.", min=0)]
 
 
 def serve(
@@ -66,17 +68,17 @@ def serve(
     wait: Wait = 30.0,
     connections: Most = 512,
     connections_of_a_peer: MostOfAPeer = 256,
-    option: StorageOptions = [],  # noqa: B006 - typer reads it, nobody changes it
+    option: StorageOptions = [],  # noqa: B006 - read by typer, never changed
 ) -> None:
-    """Serve the Delta tables below a folder as Iceberg, read-only, over Iceberg's own REST catalog protocol. Ctrl-C ends it.
+    """Serve the Delta tables below a folder as Iceberg, read-only, over Iceberg's REST catalog protocol. Ctrl-C stops it.
 
-    A table that asks for UniForm is shown at its newest version: one that lags is converted when it is loaded. Who ratifies the commits of
-    catalog-managed tables is named by the variable TAHOE_COORDINATOR.
+    A table with UniForm enabled is shown at its newest version: an outdated one is converted on load. The variable TAHOE_COORDINATOR
+    names the coordinator of catalog-managed tables.
     """
     secret = token if token is not None else os.environ.get(TOKEN_VARIABLE)
-    _refuse_open_door(host, secret)
+    _refuse_open_access(host, secret)
     try:
-        import uvicorn  # noqa: F401 - told here, before anything is opened
+        import uvicorn  # noqa: F401 - reported here, before anything is opened
     except ImportError as error:
         raise Unsupported(
             "'tahoe serve' needs uvicorn: pip install 'tahoe-delta[serve]'.", code="TAHOE_LIBRARY_MISSING"
@@ -92,22 +94,22 @@ def serve(
     listening = _listen(host, port)
     limits = Limits(connections, min(connections, connections_of_a_peer))
     shown = f"[{host}]" if ":" in host else host
-    _announced(
+    _with_announcement(
         server_of(ReadOnlyCatalog(warehouse, secret), limits),
-        f"{visible(warehouse.url)} as Iceberg, read-only, at http://{shown}:{listening.getsockname()[1]} (Ctrl-C ends it)",
+        f"{visible(warehouse.url)} as Iceberg, read-only, at http://{shown}:{listening.getsockname()[1]} (Ctrl-C stops it)",
     ).run(sockets=[listening])
 
 
 def server_of(catalog: ReadOnlyCatalog, limits: Limits) -> uvicorn.Server:
-    """The server of a catalog, which listens nowhere yet: its `run` takes the sockets."""
+    """Return the server of a catalog, which does not listen yet: its `run` takes the sockets."""
     import uvicorn
 
     from tahoe.cli.connections import accepted_at_once, affordable, protocol_of
 
-    def let_many_wait(sockets: list[socket.socket]) -> None:
-        # The number that the event loop accepts at once is also that of connections which the system lets wait: there may be more of these.
-        for one in sockets:
-            one.listen(_WAITING)
+    def raise_backlog(sockets: list[socket.socket]) -> None:
+        # uvicorn's backlog sets both how many connections are accepted at once and how many may wait; more may wait.
+        for listening in sockets:
+            listening.listen(_WAITING)
 
     server = uvicorn.Server(
         uvicorn.Config(
@@ -124,15 +126,15 @@ def server_of(catalog: ReadOnlyCatalog, limits: Limits) -> uvicorn.Server:
             timeout_graceful_shutdown=_GOODBYE_SECONDS,
         )
     )
-    return _once_it_answers(server, let_many_wait)
+    return _after_startup(server, raise_backlog)
 
 
-def _announced(server: uvicorn.Server, sentence: str) -> uvicorn.Server:
-    """The server, which says the sentence once it answers requests and signals."""
-    return _once_it_answers(server, lambda _: typer.echo(sentence))
+def _with_announcement(server: uvicorn.Server, sentence: str) -> uvicorn.Server:
+    """Return the server, which prints the sentence once it answers requests and signals."""
+    return _after_startup(server, lambda _: typer.echo(sentence))
 
 
-def _once_it_answers(server: uvicorn.Server, then: Callable[[list[socket.socket]], None]) -> uvicorn.Server:
+def _after_startup(server: uvicorn.Server, then: Callable[[list[socket.socket]], None]) -> uvicorn.Server:
     begin = server.startup
 
     async def startup(sockets: list[socket.socket] | None = None) -> None:
@@ -143,35 +145,35 @@ def _once_it_answers(server: uvicorn.Server, then: Callable[[list[socket.socket]
     return server
 
 
-def _refuse_open_door(host: str, token: str | None) -> None:
+def _refuse_open_access(host: str, token: str | None) -> None:
     from tahoe.uniform.serve.rest_protocol import is_loopback
 
     if token is not None and not token.strip():
-        raise InvalidRequest(f"The token is empty: give one, or none at all (--token, {TOKEN_VARIABLE}).", code="TAHOE_TOKEN")
+        raise InvalidRequest(f"The token is empty: set one, or omit it (--token, {TOKEN_VARIABLE}).", code="TAHOE_TOKEN")
     if token is None and not is_loopback(host):
         raise InvalidRequest(
-            f"Whoever reaches {host} could read the warehouse: set a token in the variable {TOKEN_VARIABLE}, or listen at 127.0.0.1.",
+            f"Anyone who can reach {host} could read the warehouse: set a token in the variable {TOKEN_VARIABLE}, or listen on 127.0.0.1.",
             code="TAHOE_TOKEN",
         )
 
 
 def _listen(host: str, port: int) -> socket.socket:
-    """A listening socket. Raises `InvalidRequest` where the address is taken or is none of this machine's."""
+    """Return a listening socket. Raises `InvalidRequest` if the address is taken or is not one of this machine's."""
     try:
         family, kind, protocol, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)[0]
-        found = socket.socket(family, kind, protocol)
-        found.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listening = socket.socket(family, kind, protocol)
+        listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
-            found.bind(address)
-            found.listen()
+            listening.bind(address)
+            listening.listen()
         except OSError:
-            found.close()
+            listening.close()
             raise
     except OSError as error:
         raise InvalidRequest(
-            f"Cannot listen at {host}, port {port}: {error.strerror}. Choose another --host or --port.", code="TAHOE_ADDRESS"
+            f"Cannot listen on {host}, port {port}: {error.strerror}. Choose another --host or --port.", code="TAHOE_ADDRESS"
         ) from error
-    return found
+    return listening
 
 
 Scope = dict[str, Any]
@@ -180,7 +182,7 @@ Send = Callable[[dict[str, Any]], Awaitable[None]]
 
 
 class _Application:
-    """The catalog as ASGI: each request is answered in a thread of its own, for answering reads storage and may wait."""
+    """The catalog as an ASGI application: each request is answered in a thread, since answering reads storage and may block."""
 
     def __init__(self, catalog: ReadOnlyCatalog) -> None:
         self._catalog = catalog
@@ -195,11 +197,11 @@ class _Application:
             scope["query_string"].decode("latin-1"),
             {name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]},
         )
-        while (message := await receive()).get("more_body"):  # no answer depends on the body, and no part of it is kept
+        while (message := await receive()).get("more_body"):  # no answer depends on the body, which is discarded
             pass
         if message["type"] == "http.disconnect":
             return
-        import asyncio  # for this command alone: all others start without it
+        import asyncio  # for this command only: all others start without it
 
         answer = await asyncio.get_running_loop().run_in_executor(self._threads, self._catalog.answer, request)
         body = await asyncio.get_running_loop().run_in_executor(self._threads, lambda: answer.body)
@@ -214,4 +216,4 @@ class _Application:
 _THREADS = 64
 _GOODBYE_SECONDS = 10
 _WAITING = 2048
-"""So many connections may wait to be accepted."""
+"""The maximum number of connections waiting to be accepted."""

@@ -1,4 +1,4 @@
-"""What makes a short command start fast."""
+"""Import hooks that make short commands start fast."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ _NOT_NEEDED = ("numpy", "pandas")
 
 
 def import_little() -> None:
-    """From here on this process goes without NumPy and pandas: Arrow imports them where they are installed, and needs neither; an answer
-    takes three quarters of the time without them."""
+    """Hide NumPy and pandas from this process: Arrow imports them if they are installed, but does not need them; commands take three
+    quarters of the time without them."""
     sys.meta_path.insert(0, _Without())
 
 
 def import_anything() -> None:
-    """For commands whose libraries do need them."""
+    """Make NumPy and pandas importable again, for commands whose libraries need them."""
     sys.meta_path[:] = [finder for finder in sys.meta_path if not isinstance(finder, _Without)]
 
 

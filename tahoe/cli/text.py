@@ -1,4 +1,4 @@
-"""How numbers, times and names look to a person."""
+"""Formatting of numbers, times and names for people."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ __all__ = ["ago", "amount", "moment", "size", "visible"]
 
 
 def size(count: int | None) -> str:
-    """Bytes in IEC units: ``512 B``, ``1.5 KiB``, ``23 MiB``."""
+    """Format bytes in IEC units: ``512 B``, ``1.5 KiB``, ``23 MiB``."""
     if count is None:
         return ""
     if count < 1024:
@@ -22,14 +22,14 @@ def size(count: int | None) -> str:
 
 
 def amount(count: int | str | None) -> str:
-    """A whole number with its thousands apart; what is not one, as it is."""
+    """Format a whole number with thousands separators; other text is unchanged."""
     if count is None:
         return ""
     return f"{int(count):,}" if str(count).lstrip("-").isdigit() else str(count)
 
 
 def ago(then_ms: int, now_ms: int) -> str:
-    """How long since, in one unit: ``just now``, ``5 minutes ago``; ``in 2 hours`` where a clock is ahead.
+    """Format the time since, in one unit: ``just now``, ``5 minutes ago``; ``in 2 hours`` if a clock is ahead.
 
     Args:
         then_ms, now_ms: milliseconds since the epoch.
@@ -46,12 +46,12 @@ def ago(then_ms: int, now_ms: int) -> str:
 
 
 def moment(time: datetime) -> str:
-    """A time to the second, in UTC: ``2026-08-22 09:30:00Z``."""
+    """Format a time to the second, in UTC: ``2026-08-22 09:30:00Z``."""
     return time.astimezone(UTC).strftime("%Y-%m-%d %H:%M:%SZ")
 
 
 def visible(text: str) -> str:
-    """The text with control characters shown as escapes, line breaks as spaces: a name in a table must not steer the terminal."""
+    """Escape control characters, and replace line breaks by spaces: a name in a table must not control the terminal."""
     return "".join(c if c.isprintable() else " " if c == "\n" else c.encode("unicode_escape").decode() for c in text)
 
 

@@ -21,12 +21,12 @@ __all__ = ["repair", "status", "sync", "uniform"]
 
 _CATALOG_SECONDS = 5.0
 
-uniform = typer.Typer(no_args_is_help=True, help="The Iceberg side of a table: how far it is, bring it on, put it right.")
+uniform = typer.Typer(no_args_is_help=True, help="The Iceberg side of a table: status, conversion and repair.")
 
 
-@uniform.command(short_help="how far the Iceberg side is behind the Delta table")
-def status(path: Path, option: StorageOptions = [], json: AsJson = False) -> None:  # noqa: B006 - typer reads it, nobody changes it
-    """How far the Iceberg side is: versions, lag, where readers find it by path and in catalogs, and what went wrong."""
+@uniform.command(short_help="show how far the Iceberg side is behind the Delta table")
+def status(path: Path, option: StorageOptions = [], json: AsJson = False) -> None:  # noqa: B006 - read by typer, never changed
+    """Show the state of the Iceberg side: versions, lag, its location by path and in catalogs, and errors."""
     from tahoe.uniform.catalogs.configured import catalog_names
 
     table = open_table(path, option)
@@ -43,12 +43,10 @@ def status(path: Path, option: StorageOptions = [], json: AsJson = False) -> Non
 def sync(
     path: Path,
     option: StorageOptions = [],  # noqa: B006
-    rebuild: Annotated[
-        bool, typer.Option("--rebuild", help="Begin anew, whatever is there, and point catalogs to it again.")
-    ] = False,
+    rebuild: Annotated[bool, typer.Option("--rebuild", help="Rebuild everything, and point catalogs to it again.")] = False,
     json: AsJson = False,
 ) -> None:
-    """Convert the newest version now, and say what was done."""
+    """Convert the newest version now, and print the result."""
     import_anything()
     done = open_table(path, option).uniform.sync(rebuild=rebuild)
     if json:
@@ -64,16 +62,16 @@ def sync(
     )
 
 
-@uniform.command(short_help="settle what another writer did to the Iceberg side")
+@uniform.command(short_help="settle another writer's changes to the Iceberg side")
 def repair(
     path: Path,
     option: StorageOptions = [],  # noqa: B006
-    adopt: Annotated[bool, typer.Option("--adopt", help="Append the rows that it appended to the Delta table.")] = False,
-    discard: Annotated[bool, typer.Option("--discard", help="Leave its changes out; its files stay where they are.")] = False,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Tell what would be done, and change nothing.")] = False,
+    adopt: Annotated[bool, typer.Option("--adopt", help="Append its rows to the Delta table.")] = False,
+    discard: Annotated[bool, typer.Option("--discard", help="Discard its changes; its files stay in place.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Report the changes without making them.")] = False,
     json: AsJson = False,
 ) -> None:
-    """Settle what another writer did to the Iceberg side, which is for reading only."""
+    """Settle another writer's changes to the Iceberg side, which is read-only."""
     import_anything()
     done = open_table(path, option).uniform.repair(adopt=adopt, discard=discard, dry_run=dry_run)
     if json:
@@ -109,13 +107,13 @@ def _of_catalog(state: CatalogStatus) -> str:
     if state.answered:
         return f"{state.name} {shows}"
     if state.metadata_location is None:
-        return f"{state.name} gives no answer; as far as is known, it was never reached"
-    return f"{state.name} gives no answer; when last heard of, it {shows}"
+        return f"{state.name} does not answer; as far as is known, it was never reached"
+    return f"{state.name} does not answer; at its last answer, it {shows}"
 
 
 def _of_repair(done: Repair, dry_run: bool) -> list[tuple[str, str]]:
     if done.kind == "none":
-        return [("repair", "no other writer was at work; nothing to do")]
+        return [("repair", "no other writer was found; nothing to do")]
     pairs: list[tuple[str, Any]] = [("repair", f"{done.kind}{', dry run: nothing was changed' if dry_run else ''}")]
     pairs += [("found", finding.sentence) for finding in done.findings]
     if done.kind == "adopt":

@@ -1,5 +1,5 @@
-"""`tahoe check`, `optimize`, `vacuum`, `restore`, `repair-log`, `fsck`, `analyze`, `convert`, `clone`, `generate`, `drop-feature` and
-`compat`: what is wrong with a table, what keeps it in order, what is made of it, and who can use it."""
+"""The maintenance commands `tahoe check`, `optimize`, `vacuum`, `restore`, `repair-log`, `fsck`, `analyze`, `convert`, `clone`,
+`generate`, `drop-feature` and `compat`."""
 
 from __future__ import annotations
 
@@ -31,22 +31,22 @@ __all__ = [
     "vacuum",
 ]
 
-Deep = Annotated[bool, typer.Option("--deep", help="Read every data file, and hold its rows against the log's statistics.")]
-Strict = Annotated[bool, typer.Option("--strict", help="Hold the whole log against every rule of Delta's specification.")]
+Deep = Annotated[bool, typer.Option("--deep", help="Read every data file, and compare its rows with the log's statistics.")]
+Strict = Annotated[bool, typer.Option("--strict", help="Check the whole log against every rule of Delta's specification.")]
 
 
-def check(path: Path, option: StorageOptions = [], json: AsJson = False, deep: Deep = False, strict: Strict = False) -> None:  # noqa: B006 - typer reads it, nobody changes it
-    """What is wrong with the table: gaps in the log, disagreeing checkpoints and checksums, missing files, broken vectors; with --deep
+def check(path: Path, option: StorageOptions = [], json: AsJson = False, deep: Deep = False, strict: Strict = False) -> None:  # noqa: B006 - read by typer, never changed
+    """Check the table: gaps in the log, contradictory checkpoints and checksums, missing files, corrupt vectors; with --deep
     every row against its statistics, with --strict every rule of Delta's specification."""
     table = open_table(path, option)
     violations = table.check(deep=deep, strict=strict)
     if json:
         print_json([_members(violation) for violation in violations])
     elif violations:
-        told = [[found.code, _text(found.version), _text(found.file), _finding(found)] for found in violations]
-        print_table(_COLUMNS, told)
+        lines = [[each.code, _text(each.version), _text(each.file), _finding(each)] for each in violations]
+        print_table(_COLUMNS, lines)
     else:
-        typer.echo(f"{visible(table.url)}: version {table.version()}, nothing is wrong")
+        typer.echo(f"{visible(table.url)}: version {table.version()}, no problems found")
     if violations:
         raise typer.Exit(FOUND_SOMETHING)
 
@@ -58,35 +58,35 @@ def _text(value: int | str | None) -> str:
     return "" if value is None else str(value)
 
 
-def _members(found: Violation) -> dict[str, object]:
-    """For programs; the section is there where a rule of the strict check speaks."""
-    return {name: value for name, value in asdict(found).items() if name != "section" or value is not None}
+def _members(violation: Violation) -> dict[str, object]:
+    """Return the members for JSON; the section only for a rule of the strict check."""
+    return {name: value for name, value in asdict(violation).items() if name != "section" or value is not None}
 
 
-def _finding(found: Violation) -> str:
-    return found.message if found.section is None else f"{found.message} (PROTOCOL.md, {found.section})"
+def _finding(violation: Violation) -> str:
+    return violation.message if violation.section is None else f"{violation.message} (PROTOCOL.md, {violation.section})"
 
 
 Where = Annotated[str | None, typer.Option("--where", "-w", help="Only these partitions: \"month = '2026-03'\".")]
 ZOrderBy = Annotated[
-    list[str], typer.Option("--zorder-by", "-z", metavar="COLUMN", help="Cluster the rows by this column; again for each.")
+    list[str], typer.Option("--zorder-by", "-z", metavar="COLUMN", help="Cluster the rows by this column; repeatable.")
 ]
 Curve = Annotated[str, typer.Option("--curve", help="How rows are clustered: kd, hilbert or z.")]
 TargetSize = Annotated[
     str | None,
-    typer.Option("--target-size", metavar="SIZE", help="Of a new file: 128mb; the table's delta.targetFileSize, or 1gb."),
+    typer.Option("--target-size", metavar="SIZE", help="The size of new files: 128mb; default: delta.targetFileSize, or 1gb."),
 ]
 Full = Annotated[
     bool,
-    typer.Option("--full", help="Of a clustered table: cluster files anew too that are clustered by other columns than today's."),
+    typer.Option("--full", help="For a clustered table: also recluster files that are clustered by former columns."),
 ]
-DryRun = Annotated[bool, typer.Option("--dry-run", help="Tell what would be done, and do nothing.")]
+DryRun = Annotated[bool, typer.Option("--dry-run", help="Report the changes without making them.")]
 
 
 def optimize(
     path: Path,
     where: Where = None,
-    zorder_by: ZOrderBy = [],  # noqa: B006 - typer reads it, nobody changes it
+    zorder_by: ZOrderBy = [],  # noqa: B006 - read by typer, never changed
     curve: Curve = "kd",
     target_size: TargetSize = None,
     full: Full = False,
@@ -94,8 +94,8 @@ def optimize(
     option: StorageOptions = [],  # noqa: B006
     json: AsJson = False,
 ) -> None:
-    """Write small files, and files with many deleted rows, anew as few large ones, and cluster a clustered table, while others read and
-    write."""
+    """Rewrite small files, and files with many deleted rows, as few large ones, and cluster a clustered table. Concurrent reads and
+    writes are safe."""
     table = open_table(path, option)
     size = None if target_size is None else bytes_of(target_size)
     done = table.optimize(where, zorder_by=zorder_by, curve=curve, target_file_size=size, full=full, dry_run=dry_run)
@@ -109,10 +109,12 @@ def optimize(
 
 RetainHours = Annotated[
     float | None,
-    typer.Option("--retain-hours", metavar="HOURS", help="Keep files that went so lately; the table's own retention, or 168."),
+    typer.Option(
+        "--retain-hours", metavar="HOURS", help="Keep files removed more recently; default: the table's retention, or 168."
+    ),
 ]
-Lite = Annotated[bool, typer.Option("--lite", help="Find the files in the log; what dead writers left stays.")]
-NoCheck = Annotated[bool, typer.Option("--no-retention-check", help="Allow to retain less than the table's own retention.")]
+Lite = Annotated[bool, typer.Option("--lite", help="Find the files in the log; files left by crashed writers stay.")]
+NoCheck = Annotated[bool, typer.Option("--no-retention-check", help="Allow less than the table's retention.")]
 _MOST_SHOWN = 20
 
 
@@ -125,7 +127,7 @@ def vacuum(
     option: StorageOptions = [],  # noqa: B006
     json: AsJson = False,
 ) -> None:
-    """Delete the files that no version needs which may still be read, while others read and write."""
+    """Delete the files that no readable version needs. Concurrent reads and writes are safe."""
     table = open_table(path, option)
     done = table.vacuum(retain_hours, dry_run=dry_run, retention_check=not no_retention_check, lite=lite)
     plan = done.plan
@@ -137,13 +139,15 @@ def vacuum(
         typer.echo(visible(str(done)))
         return
     files = [{"name": entry.name, "bytes": entry.size} for entry in plan.files]
-    told = {"files": files, "bytes": plan.size, "folders": plan.folders, "lostVersions": list(plan.lost_versions)}
-    print_json({"table": plan.table, "version": done.version, "dryRun": dry_run, "deleted": done.deleted, **told})
+    planned = {"files": files, "bytes": plan.size, "folders": plan.folders, "lostVersions": list(plan.lost_versions)}
+    print_json({"table": plan.table, "version": done.version, "dryRun": dry_run, "deleted": done.deleted, **planned})
 
 
-ToVersion = Annotated[int | None, typer.Option("--version", "-v", metavar="N", help="As this version was.")]
-ToTimestamp = Annotated[str | None, typer.Option("--timestamp", "-t", metavar="TIME", help="As the table was then, in UTC.")]
-IgnoreMissing = Annotated[bool, typer.Option("--ignore-missing-files", help="Restore although files of that version are gone.")]
+ToVersion = Annotated[int | None, typer.Option("--version", "-v", metavar="N", help="Restore this version.")]
+ToTimestamp = Annotated[
+    str | None, typer.Option("--timestamp", "-t", metavar="TIME", help="Restore the version at this time, in UTC.")
+]
+IgnoreMissing = Annotated[bool, typer.Option("--ignore-missing-files", help="Restore even if files of that version are missing.")]
 
 
 def restore(
@@ -155,23 +159,23 @@ def restore(
     option: StorageOptions = [],  # noqa: B006
     json: AsJson = False,
 ) -> None:
-    """Make the newest version be as an older one was: rows, schema and properties."""
+    """Make the newest version equal to an older one: rows, schema and properties."""
     table = open_table(path, option)
     done = table.restore(version, timestamp, ignore_missing_files=ignore_missing_files, dry_run=dry_run)
     if not json:
         typer.echo(visible(str(done)))
         return
-    told = {"table": done.table, "target": done.target, "version": done.version, "dryRun": dry_run}
-    print_json({**told, "metrics": done.metrics, "missing": list(done.missing)})
+    summary = {"table": done.table, "target": done.target, "version": done.version, "dryRun": dry_run}
+    print_json({**summary, "metrics": done.metrics, "missing": list(done.missing)})
 
 
 def repair_log(
     path: Path,
     dry_run: DryRun = False,
-    option: StorageOptions = [],  # noqa: B006 - typer reads it, nobody changes it
+    option: StorageOptions = [],  # noqa: B006 - read by typer, never changed
     json: AsJson = False,
 ) -> None:
-    """Write the checkpoint and the checksum of the newest version anew, from its commits and what is whole beside them."""
+    """Rewrite the checkpoint and the checksum of the newest version, from its commits and intact files."""
     done = open_table(path, option).repair_log(dry_run=dry_run)
     if json:
         print_json(asdict(done))
@@ -180,23 +184,23 @@ def repair_log(
 
 
 def fsck(path: Path, dry_run: DryRun = False, option: StorageOptions = [], json: AsJson = False) -> None:  # noqa: B006
-    """Remove from the log the files that are gone from storage, so that the rest can be read."""
+    """Remove the files that are missing from storage from the log, so that the rest can be read."""
     done = open_table(path, option).fsck(dry_run=dry_run)
     if not json:
         typer.echo(visible(str(done)))
         return
-    told = {"table": done.table, "checked": done.checked, "version": done.version, "dryRun": dry_run, "rows": done.rows}
-    print_json({**told, "lost": [asdict(one) for one in done.lost]})
+    summary = {"table": done.table, "checked": done.checked, "version": done.version, "dryRun": dry_run, "rows": done.rows}
+    print_json({**summary, "lost": [asdict(file) for file in done.lost]})
 
 
 def analyze(
     path: Path,
     where: Where = None,
     dry_run: DryRun = False,
-    option: StorageOptions = [],  # noqa: B006 - typer reads it, nobody changes it
+    option: StorageOptions = [],  # noqa: B006 - read by typer, never changed
     json: AsJson = False,
 ) -> None:
-    """Make the statistics of every file anew of its rows, as the table's properties ask for them now."""
+    """Recompute the statistics of every file from its rows, by the table's current properties."""
     done = open_table(path, option).compute_statistics(where, dry_run=dry_run)
     if not json:
         typer.echo(visible(str(done)))
@@ -206,9 +210,11 @@ def analyze(
 
 PartitionBy = Annotated[
     list[str],
-    typer.Option("--partition-by", "-p", metavar="COLUMN:TYPE", help="A column that the folders tell: day:date; again for each."),
+    typer.Option(
+        "--partition-by", "-p", metavar="COLUMN:TYPE", help="A partition column of the folders, such as day:date; repeatable."
+    ),
 ]
-NoStatistics = Annotated[bool, typer.Option("--no-statistics", help="Leave out what lets queries skip files.")]
+NoStatistics = Annotated[bool, typer.Option("--no-statistics", help="Do not collect statistics for data skipping.")]
 
 
 def convert(
@@ -219,23 +225,23 @@ def convert(
     option: StorageOptions = [],  # noqa: B006
     json: AsJson = False,
 ) -> None:
-    """Make a Delta table of the Parquet files of a folder, or of an Iceberg table, where it is."""
+    """Convert the Parquet files of a folder, or an Iceberg table, to a Delta table in place."""
     columns = dict(_column(text) for text in partition_by)
     done = open_table(path, option).convert_to_delta(columns, statistics=not no_statistics, dry_run=dry_run)
     if not json:
         typer.echo(visible(str(done)))
         return
-    told = {"table": done.table, "version": done.version, "dryRun": dry_run, "wasDelta": done.was_delta}
-    print_json({**told, "files": done.files, "bytes": done.size})
+    summary = {"table": done.table, "version": done.version, "dryRun": dry_run, "wasDelta": done.was_delta}
+    print_json({**summary, "files": done.files, "bytes": done.size})
 
 
-Target = Annotated[str, typer.Argument(metavar="TARGET", help="Where the clone shall be: a folder or a URL.", show_default=False)]
-Shallow = Annotated[bool, typer.Option("--shallow", help="Name the files of PATH; else copy them.")]
-Replace = Annotated[
-    bool, typer.Option("--replace", help="Take the place of what is there; a deep clone copies only what is new.")
+Target = Annotated[str, typer.Argument(metavar="TARGET", help="The clone's location: a folder or a URL.", show_default=False)]
+Shallow = Annotated[bool, typer.Option("--shallow", help="Refer to the files of PATH instead of copying them.")]
+Replace = Annotated[bool, typer.Option("--replace", help="Replace an existing table; a deep clone copies only new files.")]
+AtVersion = Annotated[int | None, typer.Option("--version", "-v", metavar="N", help="The version of PATH; default: the newest.")]
+AtTimestamp = Annotated[
+    str | None, typer.Option("--timestamp", "-t", metavar="TIME", help="The version of PATH at this time, in UTC.")
 ]
-AtVersion = Annotated[int | None, typer.Option("--version", "-v", metavar="N", help="Of PATH; the newest by default.")]
-AtTimestamp = Annotated[str | None, typer.Option("--timestamp", "-t", metavar="TIME", help="Of PATH, in UTC.")]
 
 
 def clone(
@@ -249,31 +255,31 @@ def clone(
     option: StorageOptions = [],  # noqa: B006
     json: AsJson = False,
 ) -> None:
-    """Make a table of its own with the rows of this one."""
-    table, other = open_table(path, option), open_table(target, option)
-    done = table.clone(other, shallow=shallow, version=version, timestamp=timestamp, replace=replace, dry_run=dry_run)
+    """Create an independent table with the rows of this one."""
+    table, clone_table = open_table(path, option), open_table(target, option)
+    done = table.clone(clone_table, shallow=shallow, version=version, timestamp=timestamp, replace=replace, dry_run=dry_run)
     if not json:
         typer.echo(visible(str(done)))
         return
-    told = {"table": done.table, "source": done.source, "sourceVersion": done.source_version, "version": done.version}
-    print_json({**told, "dryRun": dry_run, "metrics": done.metrics})
+    summary = {"table": done.table, "source": done.source, "sourceVersion": done.source_version, "version": done.version}
+    print_json({**summary, "dryRun": dry_run, "metrics": done.metrics})
 
 
 def generate(path: Path, dry_run: DryRun = False, option: StorageOptions = [], json: AsJson = False) -> None:  # noqa: B006
-    """Write lists of the live files for readers that know no log (symlink_format_manifest)."""
+    """Write lists of the live files for readers without Delta support (symlink_format_manifest)."""
     done = open_table(path, option).generate(dry_run=dry_run)
     if not json:
         typer.echo(visible(str(done)))
         return
-    told = {"table": done.table, "version": done.version, "dryRun": dry_run, "files": done.files}
-    print_json({**told, "written": list(done.written), "deleted": list(done.deleted)})
+    summary = {"table": done.table, "version": done.version, "dryRun": dry_run, "files": done.files}
+    print_json({**summary, "written": list(done.written), "deleted": list(done.deleted)})
 
 
-Feature = Annotated[str, typer.Argument(metavar="FEATURE", help="As `tahoe detail` lists it.", show_default=False)]
+Feature = Annotated[str, typer.Argument(metavar="FEATURE", help="A feature listed by `tahoe detail`.", show_default=False)]
 Truncate = Annotated[
     bool,
     typer.Option(
-        "--truncate-history", help="Have older versions leave the log first, in place of hiding them behind checkpoints."
+        "--truncate-history", help="First remove older versions from the log, instead of hiding them behind checkpoints."
     ),
 ]
 
@@ -286,15 +292,21 @@ def drop_feature(
     option: StorageOptions = [],  # noqa: B006
     json: AsJson = False,
 ) -> None:
-    """Let the table lose a feature, so that clients which do not know it can use the table."""
+    """Remove a feature from the table, so that clients without it can use the table."""
     done = open_table(path, option).drop_feature(feature, truncate_history=truncate_history, dry_run=dry_run)
     if not json:
         typer.echo(visible(str(done)))
         return
-    told = {"table": done.table, "feature": done.feature, "version": done.version, "dryRun": dry_run, "steps": list(done.steps)}
+    summary = {
+        "table": done.table,
+        "feature": done.feature,
+        "version": done.version,
+        "dryRun": dry_run,
+        "steps": list(done.steps),
+    }
     print_json(
         {
-            **told,
+            **summary,
             "files": done.files,
             "bytes": done.size,
             "protocol": done.protocol.to_json_value(),
@@ -305,12 +317,14 @@ def drop_feature(
 
 
 def compat(path: Path, option: StorageOptions = [], json: AsJson = False) -> None:  # noqa: B006
-    """Which engines can read and write the table as it is now, and what is in the way; as far as their makers say."""
-    found = open_table(path, option).compat()
+    """Show which engines can read and write the table, and what prevents them, according to their documentation."""
+    engines = open_table(path, option).compat()
     if json:
-        print_json([asdict(one) for one in found])
+        print_json([asdict(engine) for engine in engines])
         return
-    print_table(_ENGINE_COLUMNS, [[one.engine, one.versions, one.reads, one.writes, one.why] for one in found])
+    print_table(
+        _ENGINE_COLUMNS, [[engine.engine, engine.versions, engine.reads, engine.writes, engine.why] for engine in engines]
+    )
 
 
 _ENGINE_COLUMNS = (
@@ -326,7 +340,7 @@ def _column(text: str) -> tuple[str, str]:
     name, colon, kind = text.partition(":")
     if not (name and colon and kind):
         raise InvalidRequest(
-            f"--partition-by takes a column and its type, such as day:date, found '{text}'.",
+            f"--partition-by takes a column and its type, such as day:date, not '{text}'.",
             code="DELTA_ILLEGAL_OPTION",
             option="partition-by",
         )
@@ -334,14 +348,14 @@ def _column(text: str) -> tuple[str, str]:
 
 
 def bytes_of(text: str) -> int:
-    """The bytes that a size means, as ``128mb``. Raises `InvalidRequest` for what is none."""
-    from tahoe.protocol.properties import parse_size  # what `tahoe --help` need not load
+    """Parse a size such as ``128mb`` to bytes. Raises `InvalidRequest` for an invalid size."""
+    from tahoe.protocol.properties import parse_size  # not loaded by `tahoe --help`
 
     try:
         return parse_size(text)
     except ValueError as error:
         raise InvalidRequest(
-            f"--target-size takes a size such as 134217728, 128mb or 1gb, found '{text}'.",
+            f"--target-size takes a size such as 134217728, 128mb or 1gb, not '{text}'.",
             code="DELTA_ILLEGAL_OPTION",
             option="target-size",
         ) from error

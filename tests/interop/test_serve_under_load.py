@@ -133,7 +133,7 @@ def test_a_request_is_answered_beside_600_connections_that_keep_the_server_waiti
                     answered(port)
         process.send_signal(signal.SIGINT)
         _, complaints = process.communicate(timeout=SECONDS)
-    assert re.search(r"connections: \d+ are open of at most \d+.*closed since the last such line: \d+ waiting for", complaints)
+    assert re.search(r"connections: \d+ are open of at most \d+.*closed since the last report: \d+ waiting for", complaints)
     assert len(complaints.splitlines()) < 10, "one line for many connections"
 
 

@@ -185,7 +185,7 @@ def test_the_command_line_says_what_a_silent_catalog_showed_last(tmp_path: Path,
     finally:
         again.stop()
     words = " ".join(told.stdout.split())
-    assert f"catalog {NAME}:sales.orders gives no answer; when last heard of, it shows version 0" in words, told
+    assert f"catalog {NAME}:sales.orders does not answer; at its last answer, it shows version 0" in words, told
     assert "TAHOE_ICEBERG_CATALOG_SILENT" in words
     assert told.returncode == 0
 

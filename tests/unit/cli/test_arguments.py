@@ -1,4 +1,4 @@
-"""Storage options as the command line gives them."""
+"""Storage options on the command line."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tahoe.exceptions import InvalidRequest, Unsupported
 from tahoe.table import Table
 
 
-def test_an_option_is_a_name_and_a_value_which_may_hold_further_signs_of_equality() -> None:
+def test_an_option_is_a_name_and_a_value_which_may_contain_equals_signs() -> None:
     assert options_of(["region=eu", "key=a=b=", "empty="]) == {"region": "eu", "key": "a=b=", "empty": ""}
     assert options_of([]) == {}
 

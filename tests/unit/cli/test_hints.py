@@ -22,7 +22,7 @@ from tahoe.wording import counted
         ("a table of 3 files", "a table of 3 files"),
     ],
 )
-def test_a_remedy_is_what_one_types_in_a_shell(said: str, typed: str) -> None:
+def test_a_remedy_is_translated_for_the_shell(said: str, typed: str) -> None:
     assert in_shell_words(said) == typed
 
 
@@ -31,7 +31,7 @@ def test_one_is_one_file_and_not_one_files() -> None:
 
 
 @pytest.mark.parametrize(("columns", "widest"), [(None, 80), ("100", 100), ("nonsense", 80), ("1", 60)])
-def test_history_in_a_pipe_is_as_wide_as_a_terminal_and_json_is_whole(tmp_path: Path, columns: str | None, widest: int) -> None:
+def test_history_in_a_pipe_has_a_terminal_s_width_and_json_is_complete(tmp_path: Path, columns: str | None, widest: int) -> None:
     table = tahoe.Table.create(tmp_path / "t", pa.schema([("id", pa.int64())]), properties={"a.b": "x" * 300})
     table.append(pa.table({"id": pa.array([1], pa.int64())}))
 

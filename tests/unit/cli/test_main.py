@@ -1,4 +1,4 @@
-"""`tahoe detail|history|files|check`: what a user sees, what a program gets, and the exit codes."""
+"""`tahoe detail|history|files|check`: output for users, output for programs, and exit codes."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def path(tmp_path: Path) -> str:
 
 
 def run(*words: str, code: int = 0) -> str:
-    """What a command prints, once it has ended with the exit code."""
+    """Return the output of a command, after checking its exit code."""
     result = CliRunner().invoke(app, list(words), env={"COLUMNS": "240"})
     assert result.exit_code == code, result.output
     return result.output
@@ -46,7 +46,7 @@ def run_json(*words: str, code: int = 0) -> Any:
 
 
 def run_main(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], *words: str) -> tuple[int, str]:
-    """The exit code of the console script, and what it writes to standard error."""
+    """Return the console script's exit code, and its standard error."""
     monkeypatch.setattr(sys, "argv", ["tahoe", *words])
     with pytest.raises(SystemExit) as stopped:
         main()
@@ -61,13 +61,13 @@ def test_detail_shows_the_table_on_one_screen(path: str) -> None:
 
 
 def test_detail_as_json_has_the_columns_of_describe_detail_and_the_schema(path: str) -> None:
-    found = run_json("detail", path)
-    assert found["format"] == "delta"
-    assert found["version"] == 3
-    assert found["numFiles"] == 3
-    assert found["partitionColumns"] == ["month"]
-    assert [column["name"] for column in found["schema"]["fields"]] == ["id", "month", "name"]
-    assert found["lastModified"].endswith("+00:00")
+    facts = run_json("detail", path)
+    assert facts["format"] == "delta"
+    assert facts["version"] == 3
+    assert facts["numFiles"] == 3
+    assert facts["partitionColumns"] == ["month"]
+    assert [column["name"] for column in facts["schema"]["fields"]] == ["id", "month", "name"]
+    assert facts["lastModified"].endswith("+00:00")
 
 
 def test_history_is_newest_first_and_limited(path: str) -> None:
@@ -85,12 +85,12 @@ def test_history_shows_rows_files_and_age(path: str) -> None:
         assert expected in newest
 
 
-def test_files_keeps_what_a_filter_needs(path: str) -> None:
+def test_files_lists_only_files_that_a_filter_needs(path: str) -> None:
     assert len(run_json("files", path)) == 3
-    (kept,) = run_json("files", path, "--filter", "month = 2")
-    assert kept["partitionValues"] == {"month": "2"}
-    assert kept["numRecords"] == 3
-    assert kept["stats"]["maxValues"]["id"] == 2
+    (file,) = run_json("files", path, "--filter", "month = 2")
+    assert file["partitionValues"] == {"month": "2"}
+    assert file["numRecords"] == 3
+    assert file["stats"]["maxValues"]["id"] == 2
     assert run_json("files", path, "--filter", "id > 7") == []
 
 
@@ -101,7 +101,7 @@ def test_files_of_an_old_version_and_a_limited_number(path: str) -> None:
     assert "1 shown" in shown
 
 
-def test_files_shows_logical_names_where_columns_are_mapped(tmp_path: Path) -> None:
+def test_files_shows_logical_names_for_mapped_columns(tmp_path: Path) -> None:
     place = str(tmp_path / "mapped")
     table = tahoe.Table.create(place, SCHEMA, partition_by=["month"], properties={"delta.columnMapping.mode": "name"})
     table.append(rows(5))
@@ -109,13 +109,13 @@ def test_files_shows_logical_names_where_columns_are_mapped(tmp_path: Path) -> N
 
 
 def test_check_finds_nothing_on_a_sound_table(path: str) -> None:
-    assert "nothing is wrong" in run("check", path)
+    assert "no problems found" in run("check", path)
     assert run_json("check", path) == []
 
 
 @pytest.mark.damages_tables
 def test_check_strict_names_the_rule_and_its_section(path: str) -> None:
-    assert "nothing is wrong" in run("check", path, "--strict")
+    assert "no problems found" in run("check", path, "--strict")
     (Path(path) / "_delta_log" / "7.json").write_text("{}\n")
     assert run_json("check", path) == []
     assert "(PROTOCOL.md, Delta Log Entries)" in " ".join(run("check", path, "--strict", code=1).split())
@@ -144,7 +144,7 @@ def test_a_missing_table_is_one_sentence_and_exit_code_2(
     assert len(error.splitlines()) == 1
 
 
-def test_a_filter_that_cannot_be_understood_is_one_sentence(
+def test_an_invalid_filter_is_one_sentence(
     path: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     code, error = run_main(monkeypatch, capsys, "files", path, "--filter", "no_such_column = 1")
@@ -161,7 +161,7 @@ def test_a_storage_option_without_a_value_is_refused(
     assert "'region'" in error
 
 
-def test_a_fault_of_our_own_is_one_sentence_too(
+def test_an_internal_error_is_one_sentence_too(
     path: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     def broken(self: object) -> None:
@@ -184,7 +184,7 @@ def test_properties_that_look_like_secrets_are_hidden(tmp_path: Path) -> None:
         assert "nightly" in shown
 
 
-def test_names_in_a_table_cannot_steer_the_terminal_or_the_markup(tmp_path: Path) -> None:
+def test_names_in_a_table_cannot_control_the_terminal_or_the_markup(tmp_path: Path) -> None:
     place = str(tmp_path / "table")
     tahoe.Table.create(place, SCHEMA, description="\x1b[2Jcleared [red]and red[/red]")
     shown = run("detail", place)
@@ -199,7 +199,7 @@ def test_output_into_a_pipe_has_no_colour_and_is_not_cut(path: str) -> None:
         assert name.name in shown.replace("\n", "")
 
 
-def test_a_reader_that_goes_away_is_no_error(path: str) -> None:
+def test_a_closed_pipe_is_not_an_error(path: str) -> None:
     command = f"'{sys.executable}' -m tahoe.cli files '{path}' --json | true; echo ${{PIPESTATUS[0]}}"
     outcome = subprocess.run(["bash", "-c", command], capture_output=True, text=True, check=True)
     assert outcome.stderr == ""
@@ -207,7 +207,7 @@ def test_a_reader_that_goes_away_is_no_error(path: str) -> None:
 
 
 def test_no_command_loads_an_engine(path: str) -> None:
-    """What keeps the answer under half a second: nothing heavy is imported that a command does not need."""
+    """Startup stays under half a second: a command imports nothing heavy that it does not need."""
     heavy = ("pyspark", "py4j", "pyiceberg", "pandas", "sqlglot", "sqlalchemy", "deltalake", "duckdb", "polars")
     program = f"""
 import sys
@@ -239,18 +239,18 @@ def test_check_deep_reads_the_rows_and_json_gives_codes(tmp_path: Path) -> None:
     place = str(tmp_path / "table")
     for value in (1, 2):
         tahoe.Table(place).append(pa.table({"id": pa.array([value] * 10)}))
-    one, other = sorted(Path(place).glob("*.parquet"))
-    first, second = one.read_bytes(), other.read_bytes()
-    one.write_bytes(second)
-    other.write_bytes(first)
+    first, second = sorted(Path(place).glob("*.parquet"))
+    first_bytes, second_bytes = first.read_bytes(), second.read_bytes()
+    first.write_bytes(second_bytes)
+    second.write_bytes(first_bytes)
     assert [finding["code"] for finding in run_json("check", place, code=1)] == ["data", "data"]
-    found = run_json("check", place, "--deep", code=1)
-    assert {finding["file"] for finding in found} == {one.name, other.name}
-    assert set(found[0]) == {"code", "message", "version", "file", "error"}
-    assert found[0]["code"] == "statistics"
+    violations = run_json("check", place, "--deep", code=1)
+    assert {finding["file"] for finding in violations} == {first.name, second.name}
+    assert set(violations[0]) == {"code", "message", "version", "file", "error"}
+    assert violations[0]["code"] == "statistics"
 
 
-def test_optimize_tells_first_and_then_does(path: str) -> None:
+def test_optimize_has_a_dry_run(path: str) -> None:
     for count in (4, 5):
         tahoe.Table(path).append(rows(2, count))
     planned = run_json("optimize", path, "--dry-run", "--where", "month = 2")
@@ -269,21 +269,21 @@ def test_optimize_clusters_by_columns(path: str) -> None:
     assert run_json("history", path, "-n", "1")[0]["operationParameters"]["zOrderBy"] == '["id","name"]'
 
 
-def test_layout_tells_how_well_columns_are_clustered(path: str, tmp_path: Path) -> None:
+def test_layout_shows_how_well_columns_are_clustered(path: str, tmp_path: Path) -> None:
     page = tmp_path / "layout.html"
     shown = run("layout", path, "--by", "id", "--target-size", "1kb", "--html", str(page))
     assert "id *" in shown and "cluster them by id: 3 files in all" in shown.replace("\n", " ")
     assert page.read_text().startswith("<!doctype html>")
-    found = run_json("layout", path, "-a", "name")
-    assert [one["name"] for one in found["columns"]][:2] == ["id", "name"]
-    assert found["files"] == 3
+    result = run_json("layout", path, "-a", "name")
+    assert [column["name"] for column in result["columns"]][:2] == ["id", "name"]
+    assert result["files"] == 3
 
 
-def test_vacuum_tells_first_and_then_does(path: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_vacuum_has_a_dry_run(path: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     for number in range(30):
         (Path(path) / f"orphan-{number}").write_bytes(b"?")
-    code, told = run_main(monkeypatch, capsys, "vacuum", path, "--retain-hours", "0")
-    assert (code, "at least 168 hours" in told) == (2, True)
+    code, message = run_main(monkeypatch, capsys, "vacuum", path, "--retain-hours", "0")
+    assert (code, "at least 168 hours" in message) == (2, True)
     shown = run("vacuum", path, "--retain-hours", "0", "--no-retention-check", "--dry-run")
     assert "… and 10 more" in shown and "would delete 30 files of 30 bytes" in shown.replace("\n", " ")
     options = ("--retain-hours", "0", "--no-retention-check")
@@ -295,44 +295,42 @@ def test_vacuum_tells_first_and_then_does(path: str, monkeypatch: pytest.MonkeyP
     assert run_json("history", path, "-n", "1")[0]["operation"] == "VACUUM END"
 
 
-def test_convert_tells_first_and_then_does(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_convert_has_a_dry_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     folder = tmp_path / "parquet" / "day=2026-03-01"
     folder.mkdir(parents=True)
     pq.write_table(pa.table({"id": [1, 2]}), folder / "a.parquet")
     path = str(folder.parent)
     assert "would make a table of 1 file" in run("convert", path, "-p", "day:date", "--dry-run")
-    told = run_json("convert", path, "--partition-by", "day:date", "--no-statistics")
-    assert told["version"] == 0 and told["files"] == 1 and not told["wasDelta"]
+    summary = run_json("convert", path, "--partition-by", "day:date", "--no-statistics")
+    assert summary["version"] == 0 and summary["files"] == 1 and not summary["wasDelta"]
     assert tahoe.Table(path).to_arrow().num_rows == 2
     assert "already" in run("convert", path)
     code, message = run_main(monkeypatch, capsys, "convert", path, "-p", "day")
     assert code == 2 and "day:date" in message
 
 
-def test_fsck_tells_first_and_then_does(path: str) -> None:
+def test_fsck_has_a_dry_run(path: str) -> None:
     assert "are there" in run("fsck", path)
     next(Path(path).glob("month=2/*.parquet")).unlink()
     assert "would remove 1 file" in run("fsck", path, "--dry-run")
-    assert [one["is_missing"] for one in run_json("fsck", path)["lost"]] == [True]
+    assert [file["is_missing"] for file in run_json("fsck", path)["lost"]] == [True]
     assert tahoe.Table(path).to_arrow().num_rows == 6
 
 
-def test_analyze_tells_first_and_then_does(path: str) -> None:
+def test_analyze_has_a_dry_run(path: str) -> None:
     assert "0 need other statistics" in run("analyze", path, "--dry-run")
     before = tahoe.Table(path).set_properties({"delta.dataSkippingNumIndexedCols": "0"})
     assert "3 need other statistics" in run("analyze", path, "--dry-run")
     assert tahoe.Table(path).version() == before
-    told = run_json("analyze", path, "--where", "month = 2")
-    assert (told["files"], told["changed"], told["version"], told["dryRun"]) == (1, 1, before + 1, False)
+    summary = run_json("analyze", path, "--where", "month = 2")
+    assert (summary["files"], summary["changed"], summary["version"], summary["dryRun"]) == (1, 1, before + 1, False)
     assert "2 have got other statistics" in run("analyze", path)
     assert run_json("analyze", path)["version"] is None, "all are right now"
     assert tahoe.Table(path).to_arrow().num_rows == 9
 
 
 @pytest.mark.damages_tables
-def test_analyze_lets_a_table_be_read_whose_statistics_are_wider_than_its_files(path: str) -> None:
+def test_analyze_repairs_statistics_wider_than_the_files(path: str) -> None:
     commit = Path(path) / "_delta_log" / f"{1:020d}.json"
     actions = [action for line in commit.read_text().splitlines() if "commitInfo" not in (action := json.loads(line))]
     (add,) = [action["add"] for action in actions if "add" in action]
@@ -347,20 +345,18 @@ def test_analyze_lets_a_table_be_read_whose_statistics_are_wider_than_its_files(
     assert tahoe.Table(path).to_arrow().num_rows == 9
 
 
-def test_clone_and_generate_tell_first_and_then_do(path: str, tmp_path: Path) -> None:
+def test_clone_and_generate_have_a_dry_run(path: str, tmp_path: Path) -> None:
     target = str(tmp_path / "clone")
     assert "would make" in run("clone", path, target, "--shallow", "--dry-run")
-    told = run_json("clone", path, target, "--shallow", "--version", "2")
-    assert told["version"] == 0 and told["sourceVersion"] == 2
+    summary = run_json("clone", path, target, "--shallow", "--version", "2")
+    assert summary["version"] == 0 and summary["sourceVersion"] == 2
     assert tahoe.Table(target).to_arrow().num_rows == 6
     assert "deep clone" in run("clone", path, target, "--replace")
     assert "would list" in run("generate", path, "--dry-run")
     assert len(run_json("generate", path)["written"]) == 3
 
 
-def test_restore_tells_first_and_then_does(
-    path: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_restore_has_a_dry_run(path: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     before = tahoe.Table(path).to_arrow()
     version = tahoe.Table(path).version()
     tahoe.Table(path).append(rows(2, 4))
@@ -369,12 +365,12 @@ def test_restore_tells_first_and_then_does(
     assert f"to version {version} would bring 0 files" in run("restore", path, "-v", str(version), "--dry-run")
     assert f"is as version {version} was" in run("restore", path, "-v", str(version)).replace("\n", " ")
     assert tahoe.Table(path).to_arrow().num_rows == before.num_rows
-    code, told = run_main(monkeypatch, capsys, "restore", path)
-    assert (code, "one of the two" in told) == (2, True)
+    code, message = run_main(monkeypatch, capsys, "restore", path)
+    assert (code, "one of the two" in message) == (2, True)
     assert run_main(monkeypatch, capsys, "restore", path, "--timestamp", "1999-01-01")[0] == 2
 
 
-def test_drop_feature_tells_first_and_then_does(path: str) -> None:
+def test_drop_feature_has_a_dry_run(path: str) -> None:
     tahoe.Table(path).add_feature("vacuumProtocolCheck")
     before = tahoe.Table(path).version()
     planned = run_json("drop-feature", path, "vacuumProtocolCheck", "--dry-run")
@@ -384,17 +380,17 @@ def test_drop_feature_tells_first_and_then_does(path: str) -> None:
     assert "has no vacuumProtocolCheck any more" in run("drop-feature", path, "vacuumProtocolCheck").replace("\n", " ")
 
 
-def test_compat_names_engines_and_what_is_in_their_way(path: str) -> None:
+def test_compat_names_engines_and_their_obstacles(path: str) -> None:
     tahoe.Table(path).add_feature("typeWidening")
-    found = {(one["engine"], one["versions"]): one for one in run_json("compat", path)}
-    assert found["delta-spark", "4.0.1"]["reads"] == "yes" and found["Polars (scan_delta)", "2.1"]["why"].startswith(
+    engines = {(engine["engine"], engine["versions"]): engine for engine in run_json("compat", path)}
+    assert engines["delta-spark", "4.0.1"]["reads"] == "yes" and engines["Polars (scan_delta)", "2.1"]["why"].startswith(
         "typeWidening"
     )
-    assert found["Snowflake (Delta files in object storage)", "since March 2026"]["reads"] == "unknown"
+    assert engines["Snowflake (Delta files in object storage)", "since March 2026"]["reads"] == "unknown"
     assert "delta-spark" in run("compat", path)
 
 
-def test_repair_log_tells_first_and_then_does(path: str) -> None:
+def test_repair_log_has_a_dry_run(path: str) -> None:
     version = tahoe.Table(path).version()
     checksum = Path(path) / "_delta_log" / f"{version:020d}.crc"
     checksum.unlink()
@@ -405,6 +401,6 @@ def test_repair_log_tells_first_and_then_does(path: str) -> None:
     assert checksum.exists() and run_json("repair-log", path, "--dry-run")["findings"] == []
 
 
-def test_a_size_that_is_none_is_refused(path: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    code, told = run_main(monkeypatch, capsys, "optimize", path, "--target-size", "large")
-    assert (code, "--target-size takes a size such as" in told) == (2, True)
+def test_an_invalid_size_is_refused(path: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    code, message = run_main(monkeypatch, capsys, "optimize", path, "--target-size", "large")
+    assert (code, "--target-size takes a size such as" in message) == (2, True)

@@ -1,4 +1,4 @@
-"""Answers for programs and for people, where there is no terminal."""
+"""Output for programs and for people, without a terminal."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ def test_json_is_one_line_with_times_and_sorted_sets(capsys: pytest.CaptureFixtu
     said = capsys.readouterr().out
     assert said.count("\n") == 1 and "ü" in said
     assert json.loads(said) == {"at": "2024-01-02T00:00:00+00:00", "day": "2024-01-02", "set": ["a", "b"], "text": "ü"}
-    with pytest.raises(TypeError, match="object has no form in JSON"):
+    with pytest.raises(TypeError, match="object cannot be converted to JSON"):
         print_json(object())
 
 
-def test_pairs_are_one_a_line_and_text_is_not_taken_for_markup(capsys: pytest.CaptureFixture[str]) -> None:
+def test_pairs_are_one_per_line_and_text_is_not_markup(capsys: pytest.CaptureFixture[str]) -> None:
     print_pairs([("name", "[red]value[/red]"), ("other", "2")])
     assert [line.split() for line in capsys.readouterr().out.splitlines() if line.strip()] == [
         ["name", "[red]value[/red]"],
@@ -27,7 +27,7 @@ def test_pairs_are_one_a_line_and_text_is_not_taken_for_markup(capsys: pytest.Ca
     ]
 
 
-def test_nothing_is_cut_where_there_is_no_terminal(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_nothing_is_cut_without_a_terminal(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("COLUMNS", raising=False)
     path = "part-" + "x" * 150
     print_table([("path", "left"), ("size", "right")], [(path, "12")])
@@ -38,7 +38,7 @@ def test_nothing_is_cut_where_there_is_no_terminal(capsys: pytest.CaptureFixture
 
 
 @pytest.mark.parametrize(("columns", "width"), [("70", 70), ("5", 60), ("many", 80), ("٣٠٠", 80)])
-def test_the_width_is_what_columns_says_where_it_says_a_number(
+def test_the_width_is_columns_if_it_is_a_number(
     columns: str, width: int, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("COLUMNS", columns)

@@ -1,4 +1,4 @@
-"""No secret is printed, whatever way it came."""
+"""No secret is printed, whatever its source."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tahoe.cli.secrets import HIDDEN, is_secret_name, without_secrets
     "name",
     ["aws_secret_access_key", "PASSWORD", "session_token", "AZURE_SAS", "account_key", "credential", "sas_key", "private_key_id"],
 )
-def test_names_of_secrets_are_known(name: str) -> None:
+def test_names_of_secrets_are_recognized(name: str) -> None:
     assert is_secret_name(name)
 
 
@@ -26,7 +26,7 @@ def test_values_of_options_and_of_the_environment_are_hidden_the_longest_first()
     assert without_secrets(said, words, {"MY_PASSWORD": "hunter22"}) == f"{HIDDEN} and {HIDDEN} in eu-1, with {HIDDEN}"
 
 
-def test_a_short_variable_is_left_for_it_cannot_be_told_from_other_text() -> None:
+def test_a_short_variable_is_not_hidden() -> None:
     assert without_secrets("a yes b", [], {"TOKEN": "yes"}) == "a yes b"
 
 

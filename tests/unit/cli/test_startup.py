@@ -15,5 +15,5 @@ import numpy, pandas
 """
 
 
-def test_a_short_command_goes_without_numpy_and_pandas_and_a_long_one_may_have_them() -> None:
+def test_short_commands_start_without_numpy_and_pandas() -> None:
     assert subprocess.run([sys.executable, "-c", PROGRAM], check=False).returncode == 0

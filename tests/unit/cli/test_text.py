@@ -1,4 +1,4 @@
-"""How numbers, times and names look to a person."""
+"""Formatting of numbers, times and names for people."""
 
 from __future__ import annotations
 
@@ -41,14 +41,14 @@ def test_sizes_never_show_four_digits_before_the_point() -> None:
         (-120, "in 2 minutes"),
     ],
 )
-def test_ages_are_told_in_one_unit(seconds: int, shown: str) -> None:
+def test_ages_are_shown_in_one_unit(seconds: int, shown: str) -> None:
     assert ago(1_700_000_000_000 - seconds * 1000, 1_700_000_000_000) == shown
 
 
 @pytest.mark.parametrize(
     ("count", "shown"), [(None, ""), (1234567, "1,234,567"), ("1234", "1,234"), ("-1000", "-1,000"), ("many", "many")]
 )
-def test_amounts_have_their_thousands_apart(count: int | str | None, shown: str) -> None:
+def test_amounts_have_thousands_separators(count: int | str | None, shown: str) -> None:
     assert amount(count) == shown
 
 
@@ -59,7 +59,7 @@ def test_control_characters_become_visible() -> None:
 @pytest.mark.parametrize(
     "name", ["aws_secret_access_key", "AWS_SESSION_TOKEN", "password", "account_key", "sas_token", "AZURE_CLIENT_SECRET"]
 )
-def test_secret_names_are_known(name: str) -> None:
+def test_secret_names_are_recognized(name: str) -> None:
     assert is_secret_name(name)
 
 
@@ -68,7 +68,7 @@ def test_other_names_are_no_secrets(name: str) -> None:
     assert not is_secret_name(name)
 
 
-def test_secrets_of_options_variables_and_urls_are_taken_out() -> None:
+def test_secrets_of_options_variables_and_urls_are_hidden() -> None:
     words = ["detail", "s3://b/t", "--option", "secret_access_key=abc", "--option=token=t0k", "--option", "region=eu"]
     text = without_secrets(
         "abc and t0k in eu, //me:pw@host, from-env-123", words, {"AWS_SECRET_ACCESS_KEY": "from-env-123", "TOKEN": "eu"}

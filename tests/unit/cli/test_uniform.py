@@ -1,4 +1,4 @@
-"""`tahoe uniform status`: what a user sees and what a program gets when catalogs are up to date, lag or fail."""
+"""`tahoe uniform status`: output for users and programs when catalogs are up to date, behind, or failing."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ def run(path: str, *words: str) -> str:
 
 @pytest.fixture
 def database(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """Of a catalog ``prod``."""
-    found = tmp_path / "catalog.db"
+    """Return the database of a catalog ``prod``."""
+    database_file = tmp_path / "catalog.db"
     monkeypatch.setenv("PYICEBERG_CATALOG__PROD__TYPE", "sql")
-    monkeypatch.setenv("PYICEBERG_CATALOG__PROD__URI", f"sqlite:///{found}")
+    monkeypatch.setenv("PYICEBERG_CATALOG__PROD__URI", f"sqlite:///{database_file}")
     monkeypatch.setattr("pyiceberg.catalog._ENV_CONFIG", Config())
     UNIFORM_RUNTIME.catalogs.forget()
-    yield found
+    yield database_file
     UNIFORM_RUNTIME.catalogs.named("prod:a.b")._adapted()._catalog.engine.dispose()
     UNIFORM_RUNTIME.catalogs.forget()
 
@@ -55,7 +55,7 @@ def test_without_catalogs_none_is_named(tmp_path):
     assert "error" not in words
 
 
-def test_a_catalog_that_is_up_to_date_and_one_that_lags(tmp_path, database, monkeypatch):
+def test_a_catalog_that_is_up_to_date_and_one_that_is_behind(tmp_path, database, monkeypatch):
     table = made(tmp_path / "t", "prod:a.b")
     assert "catalog prod:a.b shows version 1" in run(table.url)
     with monkeypatch.context() as without_conversions:
@@ -64,24 +64,24 @@ def test_a_catalog_that_is_up_to_date_and_one_that_lags(tmp_path, database, monk
         words = run(table.url)
         assert "behind 1 version, " in words
         assert "catalog prod:a.b shows version 1, 1 version behind" in words
-    (found,) = json.loads(run(table.url, "--json"))["catalogs"]
-    assert (found["name"], found["delta_version"], found["lag_versions"], found["answered"]) == ("prod:a.b", 1, 1, True)
-    assert found["metadata_location"] == f"{table.url}/metadata/v1.metadata.json"
+    (catalog,) = json.loads(run(table.url, "--json"))["catalogs"]
+    assert (catalog["name"], catalog["delta_version"], catalog["lag_versions"], catalog["answered"]) == ("prod:a.b", 1, 1, True)
+    assert catalog["metadata_location"] == f"{table.url}/metadata/v1.metadata.json"
 
 
-def test_a_catalog_that_fails_is_told_with_what_it_showed_last(tmp_path, database, monkeypatch):
+def test_a_failing_catalog_is_shown_with_its_last_state(tmp_path, database, monkeypatch):
     table = made(tmp_path / "t", "prod:a.b", "nowhere:a.b")
     UNIFORM_RUNTIME.catalogs.named("prod:a.b")._adapted()._catalog.engine.dispose()
     database.unlink()
     database.mkdir()
     words = run(table.url)
-    assert "catalog prod:a.b gives no answer; when last heard of, it shows version 1" in words
-    assert "catalog nowhere:a.b gives no answer; as far as is known, it was never reached" in words
+    assert "catalog prod:a.b does not answer; at its last answer, it shows version 1" in words
+    assert "catalog nowhere:a.b does not answer; as far as is known, it was never reached" in words
     assert "error [TAHOE_STORAGE_FAILURE] The catalog prod:a.b failed" in words
     assert "error [TAHOE_ICEBERG_CATALOG_NOT_CONFIGURED]" in words
     assert "Iceberg shows version 1" in words, "readers by path do not need it"
-    found = json.loads(run(table.url, "--json"))
-    assert [(one["answered"], one["last_error"]["code"]) for one in found["catalogs"]] == [
+    state = json.loads(run(table.url, "--json"))
+    assert [(catalog["answered"], catalog["last_error"]["code"]) for catalog in state["catalogs"]] == [
         (False, "TAHOE_STORAGE_FAILURE"),
         (False, "TAHOE_ICEBERG_CATALOG_NOT_CONFIGURED"),
     ]
@@ -90,11 +90,11 @@ def test_a_catalog_that_fails_is_told_with_what_it_showed_last(tmp_path, databas
 
 def test_a_catalog_that_points_elsewhere(tmp_path, database):
     table = made(tmp_path / "t", "prod:a.b")
-    other = made(tmp_path / "u")
+    second = made(tmp_path / "u")
     there = UNIFORM_RUNTIME.catalogs.named("prod:a.b")
     old = there.load()
     assert old is not None
-    assert there.commit(old, f"{other.url}/metadata/v1.metadata.json")
+    assert there.commit(old, f"{second.url}/metadata/v1.metadata.json")
     words = run(table.url)
-    assert f"catalog prod:a.b points to {other.url}/metadata/v1.metadata.json" in words
+    assert f"catalog prod:a.b points to {second.url}/metadata/v1.metadata.json" in words
     assert "error [TAHOE_UNIFORM_FOREIGN_WRITER]" in words

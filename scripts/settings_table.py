@@ -1,4 +1,4 @@
-"""settings_table.py: prints docs/settings.md, the settings of delta-spark as code has them. `make docs` writes it; a test holds it."""
+"""Print docs/settings.md: the settings of delta-spark with their states. `make docs` runs it; a test compares the page."""
 
 from __future__ import annotations
 
@@ -12,39 +12,39 @@ from tahoe.settings.stream_writer_options import STREAM_WRITER_OPTIONS
 
 HEAD = """# Settings
 
-What becomes of each setting that delta-spark knows, printed from `tahoe/settings/` by `make docs`. "Told once" is a Python warning,
-`tahoe.TahoeWarning`, once in a process for each name, when somebody gives the setting another value than the usual one; what is refused
-raises `tahoe.Unsupported` and names it."""
+The state of each setting of delta-spark, printed from `tahoe/settings/` by `make docs`. "Warns once" means a Python warning,
+`tahoe.TahoeWarning`, once per process and name, if the setting has another value than the usual one. A refused setting raises
+`tahoe.Unsupported` with its name."""
 
 SECTIONS = (
     ("Table properties", "property", PROPERTIES),
-    ("Options of writers", "option", WRITER_OPTIONS),
-    ("Options of readers", "option", READER_OPTIONS),
-    ("Options of readers of streams", "option", STREAM_READER_OPTIONS),
-    ("Options of writers of streams", "option", STREAM_WRITER_OPTIONS),
-    ("Settings of a session", "setting", SESSION_SETTINGS),
+    ("Writer options", "option", WRITER_OPTIONS),
+    ("Reader options", "option", READER_OPTIONS),
+    ("Stream reader options", "option", STREAM_READER_OPTIONS),
+    ("Stream writer options", "option", STREAM_WRITER_OPTIONS),
+    ("Session settings", "setting", SESSION_SETTINGS),
 )
 
 
 def row(setting: Setting) -> str:
-    """One line of a table."""
+    """Return one row of a table."""
     name = f"`{setting.name}…`" if setting.name.endswith(".") else f"`{setting.name}`"
     cells = [name, setting.state.value, setting.why or "–", ", ".join(f"`{value}`" for value in setting.usual) or "–"]
     return "| " + " | ".join(cells) + " |"
 
 
-def section(title: str, what: str, settings: Sequence[Setting]) -> str:
-    """A heading, what is how often, and a line a setting."""
+def section(title: str, kind: str, settings: Sequence[Setting]) -> str:
+    """Return a heading, the number of settings in each state, and one row for each setting."""
     counts = ", ".join(
         f"{sum(setting.state is state for setting in settings)} {state.value.partition(';')[0]}" for state in State
     )
-    lines = [f"## {title}", "", f"{len(settings)}: {counts}.", "", f"| {what} | state | why | usual |", "|---|---|---|---|"]
+    lines = [f"## {title}", "", f"{len(settings)}: {counts}.", "", f"| {kind} | state | reason | usual |", "|---|---|---|---|"]
     return "\n".join([*lines, *map(row, settings)])
 
 
 def page() -> str:
-    """The whole of docs/settings.md."""
-    return "\n\n".join([HEAD, *(section(*one) for one in SECTIONS)])
+    """Return the content of docs/settings.md."""
+    return "\n\n".join([HEAD, *(section(title, kind, settings) for title, kind, settings in SECTIONS)])
 
 
 if __name__ == "__main__":

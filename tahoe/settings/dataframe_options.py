@@ -1,4 +1,4 @@
-"""Options of readers and writers of the reference, one row each."""
+"""delta-spark's options of DataFrame readers and writers, one row each."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ __all__ = [
     "check_writer_options",
 ]
 
-_STREAM = "It is for streams (spark.readStream); a reader of rows has no use for it."
-_TRACKING = "It goes with schemaTrackingLocation, by which a stream notes the schemas that it reads with."
-_TO_AN_END = "A stream has no end; stop the query, or read a range of the feed with spark.read."
-_REPLACING = "Rows are replaced by replaceWhere or by partitions."
+_STREAM = "It applies to streams only (spark.readStream)."
+_TRACKING = "It requires schemaTrackingLocation, the schema log of a stream."
+_TO_AN_END = "A stream has no end: stop the query, or read a range of the change data feed with spark.read."
+_REPLACING = "Use replaceWhere, or overwrite partitions."
 
 
 def _works(kind: str, *names: str) -> list[Setting]:
@@ -28,7 +28,7 @@ def _works(kind: str, *names: str) -> list[Setting]:
 
 _WRITER, _READER, _STREAM_READER = "writer's option", "reader's option", "stream reader's option"
 SCHEMA_CHANGE_OPTIONS = ("allowSourceColumnDrop", "allowSourceColumnRename", "allowSourceColumnTypeChange")
-"""What of a stream's reader lets it read past changes of the schema, where it tracks that."""
+"""Options that let a stream with schema tracking read past schema changes."""
 WRITER_OPTIONS: tuple[Setting, ...] = (
     *_works(_WRITER, "path", "mergeSchema", "overwriteSchema", "replaceWhere", "partitionOverwriteMode", "dataChange"),
     *_works(
@@ -42,11 +42,11 @@ WRITER_OPTIONS: tuple[Setting, ...] = (
     Setting(
         "writePartitionColumns",
         State.PLANNED,
-        "Partition columns are written into data files only where the table demands it.",
+        "Partition columns are written into data files only if the table requires it.",
         _WRITER,
     ),
 )
-"""A name that ends with a point stands for all that begin so."""
+"""A name that ends with a dot is a prefix."""
 
 READER_OPTIONS: tuple[Setting, ...] = (
     *_works(_READER, "path", "versionAsOf", "timestampAsOf", "readChangeFeed", "readChangeData", "fs.", "dfs.", "parquet."),
@@ -59,9 +59,9 @@ READER_OPTIONS: tuple[Setting, ...] = (
             *("allowSourceColumnDrop", "allowSourceColumnRename", "allowSourceColumnTypeChange", "withEventTimeOrder"),
         )
     ),
-    Setting("mergeSchema", State.NO_EFFECT, "A table has one schema, whatever its files hold.", _READER),
+    Setting("mergeSchema", State.NO_EFFECT, "A table has one schema, independent of its files.", _READER),
 )
-"""A name that ends with a point stands for all that begin so."""
+"""A name that ends with a dot is a prefix."""
 
 STREAM_READER_OPTIONS: tuple[Setting, ...] = (
     *_works(_STREAM_READER, "path", "readChangeFeed", "readChangeData", "fs.", "dfs.", "parquet."),
@@ -70,12 +70,12 @@ STREAM_READER_OPTIONS: tuple[Setting, ...] = (
     *_works(_STREAM_READER, "schemaTrackingLocation", "schemaLocation", "streamingSourceTrackingId", *SCHEMA_CHANGE_OPTIONS),
     *_works(_STREAM_READER, "withEventTimeOrder"),
     *(Setting(name, State.REFUSED, _TO_AN_END, _STREAM_READER) for name in ("endingVersion", "endingTimestamp")),
-    Setting("mergeSchema", State.NO_EFFECT, "A table has one schema, whatever its files hold.", _STREAM_READER),
+    Setting("mergeSchema", State.NO_EFFECT, "A table has one schema, independent of its files.", _STREAM_READER),
 )
-"""Those of ``spark.readStream``."""
+"""Options of ``spark.readStream``."""
 
-_OF_CHANGES = ("startingversion", "startingtimestamp", "endingversion", "endingtimestamp")
-_OF_TRACKING = ("streamingSourceTrackingId", *SCHEMA_CHANGE_OPTIONS)
+_FEED_RANGE = ("startingversion", "startingtimestamp", "endingversion", "endingtimestamp")
+_TRACKING_OPTIONS = ("streamingSourceTrackingId", *SCHEMA_CHANGE_OPTIONS)
 _FEED = ("readchangefeed", "readchangedata")
 _WRITERS = {setting.name.lower(): setting for setting in WRITER_OPTIONS}
 _READERS = {setting.name.lower(): setting for setting in READER_OPTIONS}
@@ -83,7 +83,7 @@ _STREAM_READERS = {setting.name.lower(): setting for setting in STREAM_READER_OP
 
 
 def check_writer_options(options: Mapping[str, str], *, overwrites: bool) -> None:
-    """A writer has these options: tell once of each of the reference's that changes nothing, or refuse it.
+    """Check a writer's options: warn once about each option of delta-spark without effect, raise for refused ones.
 
     Raises `Unsupported` (``TAHOE_OPTION_NOT_SUPPORTED``).
     """
@@ -93,29 +93,30 @@ def check_writer_options(options: Mapping[str, str], *, overwrites: bool) -> Non
             check_setting(setting, value)
         if name.lower() == "replacewhere" and not overwrites:
             check_setting(
-                Setting("replaceWhere", State.NO_EFFECT, "Only mode 'overwrite' replaces rows; these are added.", _WRITER), value
+                Setting("replaceWhere", State.NO_EFFECT, "Only mode 'overwrite' replaces rows; this write appends.", _WRITER),
+                value,
             )
 
 
 def check_reader_options(options: Mapping[str, str]) -> None:
-    """As `check_writer_options`, for a reader."""
-    given = {name.lower(): value for name, value in options.items()}
-    reads_changes = any(given.get(name, "").lower() == "true" for name in _FEED)
+    """Check a reader's options; see `check_writer_options`."""
+    lowered = {name.lower(): value for name, value in options.items()}
+    reads_changes = any(lowered.get(name, "").lower() == "true" for name in _FEED)
     for name, value in options.items():
         setting = _READERS.get(name.lower())
         if setting is not None:
             check_setting(setting, value)
-        if name.lower() in _OF_CHANGES and not reads_changes:
-            why = "It goes with readChangeFeed; a version of the table is asked for by versionAsOf or timestampAsOf."
+        if name.lower() in _FEED_RANGE and not reads_changes:
+            why = "It requires readChangeFeed; use versionAsOf or timestampAsOf to read a version of the table."
             check_setting(Setting(setting.name if setting else name, State.NO_EFFECT, why, _READER), value)
 
 
 def check_stream_reader_options(options: Mapping[str, str]) -> None:
-    """As `check_writer_options`, for the reader of a stream."""
+    """Check a stream reader's options; see `check_writer_options`."""
     tracks = not {"schematrackinglocation", "schemalocation"}.isdisjoint(name.lower() for name in options)
     for name, value in options.items():
         setting = _STREAM_READERS.get(name.lower())
         if setting is not None:
             check_setting(setting, value)
-            if setting.name in _OF_TRACKING and not tracks:
+            if setting.name in _TRACKING_OPTIONS and not tracks:
                 check_setting(Setting(setting.name, State.NO_EFFECT, _TRACKING, _STREAM_READER), value)

@@ -1,4 +1,4 @@
-"""Table properties of the reference, one row each (`tahoe.protocol.properties` says how their texts are read)."""
+"""delta-spark's table properties, one row each. `tahoe.protocol.properties` parses their values."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ from tahoe.settings.setting import Setting, State, check_setting
 
 __all__ = ["PROPERTIES", "check_properties"]
 
-_KEPT = "It is kept in the table, where other clients see it."
+_STORED = "It is stored in the table for other clients."
 
 
 def _works(*names: str) -> list[Setting]:
     return [Setting(f"delta.{name}", State.WORKS, kind="table property") for name in names]
 
 
-def _told(state: State, name: str, why: str, *usual: str) -> Setting:
-    return Setting(f"delta.{name}", state, f"{why} {_KEPT}", "table property", usual)
+def _warned(state: State, name: str, why: str, *usual: str) -> Setting:
+    return Setting(f"delta.{name}", state, f"{why} {_STORED}", "table property", usual)
 
 
 PROPERTIES: tuple[Setting, ...] = (
@@ -38,41 +38,43 @@ PROPERTIES: tuple[Setting, ...] = (
     ),
     *_works("compatibility.symlinkFormatManifest.enabled"),
     *_works("parquet.compression.codec", "parquet.format.version", "enableMaterializePartitionColumnsFeature"),
-    _told(
+    _warned(
         State.NO_EFFECT,
         "checkpointRetentionDuration",
-        "A checkpoint goes with the commits that it stands for, by delta.logRetentionDuration.",
+        "A checkpoint is deleted with the commits that it replaces, according to delta.logRetentionDuration.",
         "interval 2 days",
     ),
-    _told(State.NO_EFFECT, "enableFullRetentionRollback", "The log is always kept whole for delta.logRetentionDuration.", "true"),
-    _told(State.NO_EFFECT, "sampleRetentionDuration", "The reference does not use it either.", "interval 7 days"),
-    _told(
+    _warned(
+        State.NO_EFFECT, "enableFullRetentionRollback", "The complete log is always kept for delta.logRetentionDuration.", "true"
+    ),
+    _warned(State.NO_EFFECT, "sampleRetentionDuration", "delta-spark does not use it either.", "interval 7 days"),
+    _warned(
         State.NO_EFFECT,
         "universalFormat.iceberg.atomicConversion.supported",
-        "A conversion follows its commit within moments, and says how far it is (Table.uniform.status).",
+        "A conversion runs shortly after its commit; Table.uniform.status reports its progress.",
         "false",
     ),
-    _told(State.NO_EFFECT, "castIcebergTimeType", "A column of Iceberg's type time is refused by name.", "false"),
-    _told(
+    _warned(State.NO_EFFECT, "castIcebergTimeType", "A column of Iceberg's type time is refused by name.", "false"),
+    _warned(
         State.NO_EFFECT,
         "ignoreIcebergBucketPartition",
-        "Buckets of an Iceberg table are no partitions of the Delta table that it becomes.",
+        "Buckets of an Iceberg table do not become partitions of the Delta table.",
         "false",
     ),
-    _told(
+    _warned(
         State.PLANNED,
         "writePartitionColumnsToParquet",
         "Partition columns are not written into data files of this table.",
         "false",
     ),
 )
-"""In the order of the reference's documentation, those that work first. A name that ends with a point stands for all that begin so."""
+"""In the order of delta-spark's documentation, the working ones first. A name that ends with a dot is a prefix."""
 
 _BY_NAME = {setting.name.lower(): setting for setting in PROPERTIES}
 
 
 def check_properties(properties: Mapping[str, str]) -> None:
-    """Somebody sets these properties: tell once of each that changes nothing. Unknown ones are not looked at."""
+    """Check properties that a user sets: warn once about each without effect. Unknown properties are ignored."""
     for name, value in properties.items():
         setting = _BY_NAME.get(name.lower())
         if setting is not None:

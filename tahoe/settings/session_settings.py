@@ -1,6 +1,6 @@
-"""Session settings of the reference (``spark.databricks.delta.…``), and what becomes of each here.
+"""Session settings of delta-spark (``spark.databricks.delta.…``), each with its state.
 
-Written as ``name`` or ``name=usual``, without the prefix: a setting that has its usual value asks for what is done anyway.
+Written as ``name`` or ``name=usual``, without the prefix. The usual value matches Tahoe's fixed behavior.
 """
 
 from __future__ import annotations
@@ -14,22 +14,22 @@ __all__ = ["SESSION_SETTINGS", "PREFIX", "check_session_settings"]
 
 PREFIX = "spark.databricks.delta."
 _KIND = "session setting"
-_FREE = (
+_CHECKED_ELSEWHERE = (
     "spark.databricks.delta.properties.defaults.",
     *(
         f"spark.databricks.delta.streaming.allowSourceColumn{kind}.ckpt_"
         for kind in ("Drop", "Rename", "RenameAndDrop", "TypeChange")
     ),
 )
-"""Beginnings of settings that are looked at where they are used: properties of new tables are told of as properties, and what lets a stream
-read past changes of the schema has the stream in its name."""
+"""Prefixes of settings that are checked where they are used: defaults of table properties are checked as properties, and settings that let
+one stream read past schema changes have the stream in their names."""
 
-_BEYOND = (
+_OTHER_PREFIXES = (
     *(
         Setting(
             f"spark.databricks.io.skipping.mdc.{name}",
             State.NO_EFFECT,
-            "Rows are laid out by ranks of their values.",
+            "Rows are clustered by the ranks of their values.",
             _KIND,
             (usual,),
         )
@@ -38,19 +38,19 @@ _BEYOND = (
     Setting(
         "spark.databricks.io.skipping.stringPrefixLength",
         State.NO_EFFECT,
-        "How much of a text its bounds keep is up to delta.dataSkippingStringPrefixLength of the table.",
+        "The table property delta.dataSkippingStringPrefixLength sets the prefix length of text bounds.",
         _KIND,
         ("32",),
     ),
     Setting(
         "spark.delta.logStore.",
         State.NO_EFFECT,
-        "Commits are put by what storage itself has: a new name or none. Another writer of the same table that goes by a lock of its own, as "
-        "S3SingleDriverLogStore and S3DynamoDBLogStore do, does not keep to that: let one kind of writers write a table.",
+        "Tahoe commits with the put-if-absent of the storage itself. Writers with a lock of their own, such as S3SingleDriverLogStore and "
+        "S3DynamoDBLogStore, bypass it: use only one kind of writer for a table.",
         _KIND,
     ),
 )
-"""Settings of the reference with another beginning. A name that ends with a point stands for all that begin so."""
+"""Settings of delta-spark with other prefixes. A name that ends with a dot is a prefix."""
 
 _WORKS = """
     columnMapping.allowRemoval rowTracking.backfill.maxNumFiles
@@ -78,50 +78,50 @@ _WORKS = """
 _GROUPS: tuple[tuple[State, str, str], ...] = (
     (
         State.PLANNED,
-        "It comes with a later version.",
+        "Planned for a later version.",
         """
             optimize.conditionalIncrementMetric.enabled=true
         """,
     ),
     (
         State.NO_EFFECT,
-        "A table is clustered by at most four columns, and these have statistics whatever is altered.",
+        "A table has at most four clustering columns, and these always keep their statistics.",
         "clusteredTable.numClusteringColumnsLimit=4 liquid.alterColumnAfter.statsSchemaCheck=true",
     ),
     (
         State.NO_EFFECT,
-        "Identity columns are numbered wherever a table has them.",
+        "Identity columns are always numbered.",
         "identityColumn.enabled=true",
     ),
     (
         State.NO_EFFECT,
-        "CONVERT TO DELTA reads the footers of a folder one after the other, some side by side, and holds none of them.",
+        "CONVERT TO DELTA reads the footers of a folder in sequence, a few in parallel, and keeps none in memory.",
         """
             import.batchSize.schemaInference=1000000 import.batchSize.statsCollection=50000
         """,
     ),
     (
         State.NO_EFFECT,
-        "Small files are counted in the version that a commit makes; nothing is kept of them between commits.",
+        "Small files are counted in the version of each commit; no statistics are kept between commits.",
         """
             autoCompact.maxTablePartitionStats autoCompact.partitionStatsSize autoCompact.recordPartitionStats.enabled=true
         """,
     ),
     (
         State.NO_EFFECT,
-        "Optimized writes are shuffled by Spark's adaptive rebalancing, which puts small blocks together by itself.",
+        "Optimized writes use Spark's adaptive rebalancing, which combines small blocks automatically.",
         "optimizeWrite.numShuffleBlocks=50000000",
     ),
     (
         State.NO_EFFECT,
-        "OPTIMIZE writes each bin by a task of Spark, and clusters by a k-d grid.",
+        "OPTIMIZE writes each bin in a Spark task, and clusters with a k-d grid.",
         """
             optimize.maxThreads=15 optimize.repartition.enabled=false optimize.zorder.fastInterleaveBits.enabled=false
         """,
     ),
     (
         State.NO_EFFECT,
-        "VACUUM lists and deletes side by side, in the driver, and keeps the vectors of all files that it keeps.",
+        "VACUUM lists and deletes in parallel in the driver, and keeps the deletion vectors of all retained files.",
         """
             tableFeatures.dev.fastDropFeature.DVDiscoveryInVacuum.disabled=false
             vacuum.enforceDeletedFileAndLogRetentionDurationCompatibility=true vacuum.parallelDelete.enabled=true
@@ -130,7 +130,7 @@ _GROUPS: tuple[tuple[State, str, str], ...] = (
     ),
     (
         State.NO_EFFECT,
-        "DROP FEATURE notes the files of vectors as removed, in one commit; streams are held to the protocol of each version.",
+        "DROP FEATURE writes tombstones for deletion vector files in one commit; streams check the protocol of each version.",
         """
             tableFeatures.fastDropFeature.alwaysValidateProtocolInStreaming.enabled=true
             tableFeatures.fastDropFeature.dvTombstoneCountThreshold=10000
@@ -139,17 +139,17 @@ _GROUPS: tuple[tuple[State, str, str], ...] = (
     ),
     (
         State.NO_EFFECT,
-        "Old versions are read for as long as their files are there.",
+        "Old versions can be read as long as their files exist.",
         "vacuum.enforceTimeTravelWithinDeletedFileRetentionDuration=false",
     ),
     (
         State.NO_EFFECT,
-        "RESTORE leaves the protocol as it is, or raises it: older versions stay readable.",
+        "RESTORE keeps or upgrades the protocol, so that older versions stay readable.",
         "restore.protocolDowngradeAllowed=false",
     ),
     (
         State.PLANNED,
-        "Streams are read in one way, whatever it says; what can be chosen are options of the reader.",
+        "Streams have one fixed behavior; use the reader's options.",
         """
             deltaLog.getChangeLogFiles.failOnGapsInTests=true deltaLog.getChangeLogFiles.logGaps=true
             streaming.distributedInitialSnapshot=false streaming.ignoreInternalMetadataForSchemaChange.enabled=true
@@ -167,7 +167,7 @@ _GROUPS: tuple[tuple[State, str, str], ...] = (
     ),
     (
         State.NO_EFFECT,
-        "Which types may become wider is the specification's to say, for Iceberg's readers too; columns of a DataFrame show nothing of it.",
+        "The specification defines the allowed type changes, also for Iceberg; columns of a DataFrame contain no type widening metadata.",
         """
             typeWidening.allowUnsupportedIcebergTypeChanges=false typeWidening.bypassUnsupportedTypeChangeCheck=false
             typeWidening.removeSchemaMetadata=true
@@ -175,7 +175,7 @@ _GROUPS: tuple[tuple[State, str, str], ...] = (
     ),
     (
         State.NO_EFFECT,
-        "Statistics of files of an Iceberg table come of their footers, of all types; NO STATISTICS leaves them out.",
+        "Statistics for files of an Iceberg table come from their footers, for all types; NO STATISTICS omits them.",
         """
             clone.iceberg.allowPartialStats=true collectStats.convertIceberg.date=true
             collectStats.convertIceberg.decimal=true collectStats.convertIceberg.timestamp=true
@@ -184,7 +184,7 @@ _GROUPS: tuple[tuple[State, str, str], ...] = (
     ),
     (
         State.NO_EFFECT,
-        "Partition values of an Iceberg table come of its manifests; buckets are no partitions; files of an older partitioning are refused.",
+        "Partition values of an Iceberg table come from its manifests; buckets are not partitions; older partitionings are refused.",
         """
             convert.iceberg.bucketPartition.enabled=true convert.iceberg.enabled=true
             convert.iceberg.partitionEvolution.enabled=false convert.iceberg.useNativePartitionValues=true
@@ -192,14 +192,14 @@ _GROUPS: tuple[tuple[State, str, str], ...] = (
     ),
     (
         State.NO_EFFECT,
-        "A clone replaces a table where it is asked to.",
+        "CLONE replaces a table if the statement says so.",
         """
             clone.replaceEnabled=true
         """,
     ),
     (
         State.PLANNED,
-        "The table feature that it is about is not written by this version (docs/features.md).",
+        "The table feature that it configures is not supported for writing by this version (docs/features.md).",
         """
             adaptiveMetadataTree.preview.enabled=true amt.entriesPerLeaf=50000 amt.fullRewriteCheckpointIntervalMultiplier=5
             amt.largeCommitActionsCountThresholdForInlineManifestCommit
@@ -215,14 +215,14 @@ _GROUPS: tuple[tuple[State, str, str], ...] = (
     ),
     (
         State.NO_EFFECT,
-        "Geometries and geographies need no leave of the session: a new table with such a column says so by its feature, one that is there "
-        "must have the feature first (docs/design/036-geospatial.md).",
+        "Geometry and geography need no session setting: a new table with such a column gets the feature, an existing table must enable it "
+        "first (docs/design/036-geospatial.md).",
         "geo.preview.enabled",
     ),
     (
         State.NO_EFFECT,
-        "A table gets variantType and variantShredding, not their previews; of a variant only NULLs are counted, and bounds of its paths are "
-        "neither written nor used.",
+        "Tables get variantType and variantShredding, not their previews; statistics of a variant are a count of NULLs, and bounds of its "
+        "paths are neither written nor used.",
         """
             stats.limitPerVariant=0 variant.disableVariantTableFeatureForSpark40=false variant.forceUsePreviewTableFeature=false
             variantShredding.collectVariantDataSkippingStats variantShredding.forceUsePreviewTableFeature=false
@@ -231,12 +231,12 @@ _GROUPS: tuple[tuple[State, str, str], ...] = (
     ),
     (
         State.NO_EFFECT,
-        "A CHECK constraint is one that Tahoe can evaluate, or is refused; NOT NULL inside arrays and maps is refused.",
+        "A CHECK constraint that Tahoe cannot evaluate is refused, and so is NOT NULL inside arrays and maps.",
         "checkConstraints.validation.enabled constraints.allowUnenforcedNotNull.enabled=false",
     ),
     (
         State.NO_EFFECT,
-        "Rows get their ids in the commit that switches row tracking on, all files at once.",
+        "Rows get their ids when row tracking is enabled, in batches of rowTracking.backfill.maxNumFiles files.",
         """
             backfill.maxNumFiles backfill.maxNumFilesFactor=3 rowTracking.backfill.enabled=true
             rowTracking.ignoreSuspension=false
@@ -244,7 +244,7 @@ _GROUPS: tuple[tuple[State, str, str], ...] = (
     ),
     (
         State.NO_EFFECT,
-        "Which features a table may have, and which log may be cleaned behind a dropped one, is the specification's to say.",
+        "The specification defines the allowed features of a table, and log cleanup after a dropped one.",
         """
             featureEnablement.conflictResolution.enabled=true
             tableFeatures.allowMetadataCleanupWhenAllProtocolsSupported=true
@@ -254,7 +254,7 @@ _GROUPS: tuple[tuple[State, str, str], ...] = (
     ),
     (
         State.NO_EFFECT,
-        "Tahoe writes and reads as its usual value asks for, whatever the session says.",
+        "Tahoe always uses the usual value.",
         """
             alterTable.dropColumn.enabled=true changeColumn.renameColumnEscapeName=true
             normalizePartitionValuesOnRead=true
@@ -265,7 +265,7 @@ _GROUPS: tuple[tuple[State, str, str], ...] = (
     ),
     (
         State.NO_EFFECT,
-        "It is not set by commits; the history and Table.version() tell the newest version.",
+        "Commits do not set it; use the history or Table.version() for the newest version.",
         "lastCommitVersionInSession",
     ),
     (
@@ -281,7 +281,7 @@ _GROUPS: tuple[tuple[State, str, str], ...] = (
     ),
     (
         State.NO_EFFECT,
-        "Checkpoints and checksums are written and checked in Tahoe's own way, after the commit.",
+        "Tahoe has its own implementation of checkpoints and checksums, which runs after the commit.",
         """
             allFilesInCrc.enabled=true allFilesInCrc.thresholdIndexedCols allFilesInCrc.thresholdNumFiles=50
             allFilesInCrc.verificationMode.enabled=false allFilesInCrc.verificationMode.forceOnNonUTC.enabled=true
@@ -302,7 +302,7 @@ _GROUPS: tuple[tuple[State, str, str], ...] = (
     ),
     (
         State.REFUSED,
-        "it changes the rows, columns or properties that are written or read, and only its usual value is supported.",
+        "it changes the rows, columns or properties that are read or written, and only its usual value is supported.",
         """
             changeDataFeed.defaultSchemaModeForColumnMappingTable=endversion convertEmptyToNullForStringPartitionCol=true
             createDataFrame.dropNullColumns=false deltaTableBuilder.forceTablePropertyLowerCase.enabled=false
@@ -314,7 +314,7 @@ _GROUPS: tuple[tuple[State, str, str], ...] = (
     ),
     (
         State.REFUSED,
-        "what it asks for would write what this version does not write.",
+        "this version does not support the requested kind of write.",
         """
             replaceWhere.constraintCheck.enabled=true replaceWhere.dataColumns.enabled=true
             replaceWhere.dataColumnsWithCDF.enabled=true
@@ -322,7 +322,7 @@ _GROUPS: tuple[tuple[State, str, str], ...] = (
     ),
     (
         State.NO_EFFECT,
-        "Whether rows are marked or files rewritten is up to delta.enableDeletionVectors of the table.",
+        "The table property delta.enableDeletionVectors decides between deletion vectors and rewritten files.",
         """
             delete.deletionVectors.persistent=true merge.deletionVectors.persistent=true
             update.deletionVectors.persistent=true
@@ -330,7 +330,7 @@ _GROUPS: tuple[tuple[State, str, str], ...] = (
     ),
     (
         State.NO_EFFECT,
-        "Statistics are always collected, from the footers of the files written, and always used.",
+        "Statistics are always collected, from the footers of the written files, and always used.",
         """
             alwaysCollectStats.enabled=false collectStats.fallbackToInterpretedProjection=true
             collectStats.numFilesPerPartition=100 collectStats.skipFloatingPointFromFooter=true
@@ -345,7 +345,7 @@ _GROUPS: tuple[tuple[State, str, str], ...] = (
     ),
     (
         State.NO_EFFECT,
-        "Every commit tells its operation and its metrics in commitInfo; conflicts are decided by it.",
+        "Every commit contains its operation and metrics in commitInfo; conflict checks use them.",
         """
             commitInfo.enabled=true dmlMetricsFromMetadata.enabled=true history.metricsEnabled=true
             insertOverwrite.removeMetrics.enabled=true metrics.alwaysReportSomeZeroMetrics=true
@@ -354,7 +354,7 @@ _GROUPS: tuple[tuple[State, str, str], ...] = (
     ),
     (
         State.NO_EFFECT,
-        "Tahoe decides this in one way, the safe one, whatever the session says.",
+        "Tahoe always uses the safe behavior.",
         """
             allowArbitraryProperties.enabled=false alter.replaceColumns.safe.enabled=true
             alterTable.bypassCharVarcharToStringFix=false
@@ -378,7 +378,7 @@ _GROUPS: tuple[tuple[State, str, str], ...] = (
     ),
     (
         State.NO_EFFECT,
-        "Iceberg metadata is made by Tahoe's own conversions (docs/design/004-uniform.md), which have settings of their own.",
+        "Tahoe has its own Iceberg conversion (docs/design/004-uniform.md) with its own settings.",
         """
             hudi.maxPendingCommits=100 iceberg.maxPendingActions iceberg.maxPendingCommits=100
             uniform.hudi.sync.convert.enabled=false uniform.iceberg.geospatial.enabled=false
@@ -388,7 +388,7 @@ _GROUPS: tuple[tuple[State, str, str], ...] = (
     ),
     (
         State.NO_EFFECT,
-        "It tunes how the JVM's implementation works inside; Tahoe works in another way.",
+        "It tunes the internals of the JVM implementation, which Tahoe does not share.",
         """
             catalog.update.enabled=false catalog.update.longFieldTruncationThreshold=4000 catalog.update.threadPoolSize=20
             changelogV2.enabled=false columnMapping.disallowEnablingWhenColumnMappingMetadataAlreadyExists=true
@@ -421,34 +421,34 @@ _GROUPS: tuple[tuple[State, str, str], ...] = (
         """,
     ),
 )
-"""State, why, and the settings of which it holds."""
+"""State, reason, and the settings with this state and reason."""
 
 
 def _session_settings() -> list[Setting]:
-    found = [Setting(PREFIX + name, State.WORKS, kind=_KIND) for name in _WORKS.split()]
+    settings = [Setting(PREFIX + name, State.WORKS, kind=_KIND) for name in _WORKS.split()]
     for state, why, names in _GROUPS:
-        for name, _, usual in (one.partition("=") for one in names.split()):
-            found.append(Setting(PREFIX + name, state, why, _KIND, (usual,) if usual else ()))
-    return [*found, *_BEYOND]
+        for name, _, usual in (entry.partition("=") for entry in names.split()):
+            settings.append(Setting(PREFIX + name, state, why, _KIND, (usual,) if usual else ()))
+    return [*settings, *_OTHER_PREFIXES]
 
 
 SESSION_SETTINGS: tuple[Setting, ...] = tuple(_session_settings())
-"""All of them, those that work first."""
+"""All session settings, the working ones first."""
 
 _LOG_STORES = "spark.delta.logStore."
-_BEGINNINGS = (PREFIX, "spark.databricks.io.skipping.", _LOG_STORES)
+_PREFIXES = (PREFIX, "spark.databricks.io.skipping.", _LOG_STORES)
 _BY_NAME = {setting.name: setting for setting in SESSION_SETTINGS}
 
 
 def check_session_settings(settings: Mapping[str, str]) -> None:
-    """A session with these settings reads or writes a Delta table: tell once of each that changes nothing, or refuse it.
+    """Check the settings of a session that reads or writes a Delta table: warn once about each without effect, raise for refused ones.
 
-    A name with the prefix that the reference does not know is told of too: it may be misspelt.
+    A name with delta-spark's prefix that delta-spark does not have causes a warning too, since it may be misspelled.
 
     Raises `Unsupported` (``TAHOE_OPTION_NOT_SUPPORTED``).
     """
     for name, value in settings.items():
-        if not name.startswith(_BEGINNINGS) or name.startswith(_FREE):
+        if not name.startswith(_PREFIXES) or name.startswith(_CHECKED_ELSEWHERE):
             continue
         setting = _BY_NAME.get(name)
         if setting is None and name.startswith(_LOG_STORES):

@@ -1,4 +1,4 @@
-"""Every setting of the reference: works, is told of once, or is refused by name; row by row of the tables."""
+"""Every setting of delta-spark works, causes one warning, or is refused by name; row by row of the tables."""
 
 from __future__ import annotations
 
@@ -31,46 +31,46 @@ UNUSUAL = {
 
 
 @pytest.fixture(autouse=True)
-def nothing_told() -> Iterator[None]:
+def no_earlier_warnings() -> Iterator[None]:
     reset_warnings()
     yield
     reset_warnings()
 
 
-def holds(setting: Setting, give: Callable[[dict[str, str]], object], value: str) -> None:
-    """What the row says is what happens."""
+def assert_behaves_as_its_row(setting: Setting, apply: Callable[[dict[str, str]], object], value: str) -> None:
+    """Apply the setting with its usual values and with `value`, and compare the effect with its row."""
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         for usual in setting.usual:
-            give({setting.name: usual})
+            apply({setting.name: usual})
         if setting.state is State.WORKS:
-            give({setting.name: value})
+            apply({setting.name: value})
             return
     if setting.state is State.REFUSED:
         with pytest.raises(Unsupported, match=setting.name) as refused:
-            give({setting.name: value})
+            apply({setting.name: value})
         assert setting.why in refused.value.message
         return
-    with pytest.warns(TahoeWarning, match=f"'{setting.name}' = '{value}' is not followed: ") as told:
-        give({setting.name: value})
-    assert setting.why and setting.why in str(told[0].message)
+    with pytest.warns(TahoeWarning, match=f"'{setting.name}' = '{value}' is not followed: ") as issued:
+        apply({setting.name: value})
+    assert setting.why and setting.why in str(issued[0].message)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        give({setting.name.upper() if setting.kind != "session setting" else setting.name: value})
+        apply({setting.name.upper() if setting.kind != "session setting" else setting.name: value})
 
 
-@pytest.mark.parametrize("setting", [one for one in PROPERTIES if one.state is not State.WORKS], ids=lambda setting: setting.name)
-def test_a_property_that_changes_nothing_is_told_of_once(setting: Setting) -> None:
-    holds(setting, validate_properties, UNUSUAL.get(setting.name, "true"))
+@pytest.mark.parametrize("setting", [row for row in PROPERTIES if row.state is not State.WORKS], ids=lambda setting: setting.name)
+def test_a_property_without_effect_causes_one_warning(setting: Setting) -> None:
+    assert_behaves_as_its_row(setting, validate_properties, UNUSUAL.get(setting.name, "true"))
 
 
 def test_every_property_has_a_row_and_every_row_a_property() -> None:
-    known = {row.key for row in _ALL_ROWS} | set(FREE_PREFIXES)
-    assert {setting.name for setting in PROPERTIES} == known
-    assert len(PROPERTIES) == len(known)
+    keys = {row.key for row in _ALL_ROWS} | set(FREE_PREFIXES)
+    assert {setting.name for setting in PROPERTIES} == keys
+    assert len(PROPERTIES) == len(keys)
 
 
-def test_defaults_of_properties_that_work_are_set_without_a_word() -> None:
+def test_working_properties_and_usual_values_cause_no_warning() -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         validate_properties(
@@ -79,28 +79,28 @@ def test_defaults_of_properties_that_work_are_set_without_a_word() -> None:
 
 
 @pytest.mark.parametrize("setting", WRITER_OPTIONS, ids=lambda setting: setting.name)
-def test_an_option_of_writers_does_what_its_row_says(setting: Setting) -> None:
-    holds(setting, lambda options: check_writer_options(options, overwrites=True), "some")
+def test_a_writer_option_behaves_as_its_row_states(setting: Setting) -> None:
+    assert_behaves_as_its_row(setting, lambda options: check_writer_options(options, overwrites=True), "some")
 
 
 @pytest.mark.parametrize("setting", READER_OPTIONS, ids=lambda setting: setting.name)
-def test_an_option_of_readers_does_what_its_row_says(setting: Setting) -> None:
-    holds(setting, lambda options: check_reader_options({"readChangeFeed": "true", **options}), "some")
+def test_a_reader_option_behaves_as_its_row_states(setting: Setting) -> None:
+    assert_behaves_as_its_row(setting, lambda options: check_reader_options({"readChangeFeed": "true", **options}), "some")
 
 
 @pytest.mark.parametrize("setting", SESSION_SETTINGS, ids=lambda setting: setting.name.removeprefix(PREFIX))
-def test_a_setting_of_the_session_does_what_its_row_says(setting: Setting) -> None:
-    holds(setting, check_session_settings, "some")
+def test_a_session_setting_behaves_as_its_row_states(setting: Setting) -> None:
+    assert_behaves_as_its_row(setting, check_session_settings, "some")
 
 
-def test_options_that_depend_on_others_are_told_of() -> None:
+def test_options_that_lack_the_option_they_require_cause_a_warning() -> None:
     with pytest.warns(TahoeWarning, match="Only mode 'overwrite' replaces rows"):
         check_writer_options({"replaceWhere": "id = 1"}, overwrites=False)
-    with pytest.warns(TahoeWarning, match="It goes with readChangeFeed"):
+    with pytest.warns(TahoeWarning, match="It requires readChangeFeed"):
         check_reader_options({"STARTINGVERSION": "1"})
 
 
-def test_a_setting_that_the_reference_does_not_know_is_told_of() -> None:
+def test_a_setting_unknown_to_delta_spark_causes_a_warning() -> None:
     with pytest.warns(TahoeWarning, match="has no setting of this name"):
         check_session_settings({PREFIX + "schema.autoMerge.enable": "true", "spark.sql.ansi.enabled": "true"})
     with pytest.warns(TahoeWarning, match="has no setting of this name"):
@@ -110,21 +110,22 @@ def test_a_setting_that_the_reference_does_not_know_is_told_of() -> None:
         check_session_settings({PREFIX + "streaming.allowSourceColumnRename.ckpt_-7": "3"})
 
 
-def test_settings_of_the_reference_with_other_beginnings_are_not_passed_over() -> None:
+def test_settings_of_delta_spark_with_other_prefixes_cause_a_warning() -> None:
     with pytest.warns(
-        TahoeWarning, match=r"'spark.delta.logStore.s3.impl' = 'x' is not followed: Commits are put by what storage itself has"
+        TahoeWarning,
+        match=r"'spark.delta.logStore.s3.impl' = 'x' is not followed: Tahoe commits with the put-if-absent of the storage itself",
     ):
         check_session_settings({"spark.delta.logStore.s3.impl": "x"})
     with pytest.warns(TahoeWarning, match="no setting of this name"):
         check_session_settings({"spark.databricks.io.skipping.mdc.noise": "true"})
 
 
-def test_each_setting_of_the_session_that_works_is_named_by_a_test() -> None:
-    """By its whole name, or by an end of it, as in ``convert`` and its ``useMetadataLog``."""
-    told = "".join(file.read_text() for file in (ROOT / "tests").rglob("*.py"))
+def test_each_working_session_setting_is_named_in_a_test() -> None:
+    """By its full name, or by a suffix, such as ``useMetadataLog`` of ``convert.useMetadataLog``."""
+    tests = "".join(file.read_text() for file in (ROOT / "tests").rglob("*.py"))
     names = [setting.name.removeprefix(PREFIX) for setting in SESSION_SETTINGS if setting.state is State.WORKS]
     ends = {name: [name, name.partition(".")[2], name.rpartition("minCubeSize.")[2]] for name in names}
-    assert [name for name in names if not any(f'{end}"' in told for end in ends[name])] == []
+    assert [name for name in names if not any(f'{end}"' in tests for end in ends[name])] == []
 
 
 def test_no_setting_has_two_rows() -> None:
@@ -179,7 +180,7 @@ def test_properties_set_the_versions_of_a_new_table_and_upgrade_those_of_another
         assert table.check() == []
 
 
-def test_the_page_is_printed_from_the_tables() -> None:
+def test_the_settings_page_is_up_to_date() -> None:
     printed = subprocess.run(
         [sys.executable, "scripts/settings_table.py"],
         cwd=ROOT,

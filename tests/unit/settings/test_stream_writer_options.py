@@ -1,4 +1,4 @@
-"""Options of the writers of streams: followed, told of once, or refused by name."""
+"""Options of stream writers work, cause one warning, or are refused by name."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tahoe.settings.warn_once import reset_warnings
 
 
 @pytest.mark.parametrize("setting", STREAM_WRITER_OPTIONS, ids=lambda setting: setting.name)
-def test_each_row_of_the_table_holds(setting: Setting) -> None:
+def test_each_option_behaves_as_its_row_states(setting: Setting) -> None:
     reset_warnings()
     name = setting.name.upper() + ("appendOnly" if setting.name.endswith(".") else "")
     if setting.state is State.REFUSED:
@@ -28,7 +28,7 @@ def test_each_row_of_the_table_holds(setting: Setting) -> None:
             check_stream_writer_options({name: "x"})
 
 
-def test_what_is_usual_is_not_told() -> None:
+def test_usual_values_cause_no_warning() -> None:
     reset_warnings()
     with warnings.catch_warnings():
         warnings.simplefilter("error")

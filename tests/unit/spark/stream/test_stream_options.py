@@ -82,7 +82,7 @@ def test_what_a_stream_cannot_track_its_schema_by_is_refused(options: dict[str, 
 
 def test_what_allows_changes_where_nothing_is_tracked_is_told_of() -> None:
     reset_warnings()
-    with pytest.warns(TahoeWarning, match="It goes with schemaTrackingLocation"):
+    with pytest.warns(TahoeWarning, match="It requires schemaTrackingLocation"):
         assert meant(allowSourceColumnDrop="always").schema_tracking_location is None
     reset_warnings()
 

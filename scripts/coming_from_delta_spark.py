@@ -1,4 +1,4 @@
-"""coming_from_delta_spark.py: prints docs/coming-from-delta-spark.md. `make docs` writes it; a test holds it.
+"""Print docs/coming-from-delta-spark.md. `make docs` runs it; a test compares the page.
 
 Settings come from `tahoe/settings/`; differences between statements and the excluded tests come from the lists that the tests use.
 """
@@ -22,7 +22,7 @@ from tests.statements.lives import LIVES
 
 HEAD = """# Coming from delta-spark
 
-Printed by `make docs`; the lists are those that tests hold.
+Printed by `make docs` from the lists that the tests use.
 
 ## What to change
 
@@ -39,39 +39,39 @@ Printed by `make docs`; the lists are those that tests hold.
 +spark = tahoe.enable(SparkSession.builder.getOrCreate())
 ```
 
-The two settings may stay: `tahoe.configure_spark_with_delta_pip(builder)` leaves them out and makes sessions that are switched on, and
-`tahoe.enable` gives a session that names delta-spark's catalog Spark's own again, and says so.
-`delta.exceptions` is `tahoe.exceptions`, with the reference's names and PySpark's bases. Where the imports cannot be changed, one call at the
-head of the program lets them stay: `from tahoe import as_delta; as_delta.install()` (design/017-delta-modules.md).
+The two settings may stay: `tahoe.configure_spark_with_delta_pip(builder)` ignores them and creates sessions with Delta enabled, and
+`tahoe.enable` restores Spark's own catalog in a session that names delta-spark's, with a warning.
+`delta.exceptions` is `tahoe.exceptions`, with delta-spark's names and PySpark's base classes. If the imports cannot be changed, one call at
+the start of the program makes them work: `from tahoe import as_delta; as_delta.install()` ([017](design/017-delta-modules.md)).
 
 ## What is no longer needed
 
 - `spark.jars.packages` and JARs of Delta; `spark.sql.extensions` and `spark.sql.catalog.spark_catalog` with Delta's classes. Tahoe
-  answers in sessions that `tahoe.enable` was called on, in sessions made by their `newSession()`, and in copies that Spark makes of them.
-- `spark.delta.logStore.*`: local disks and object stores with conditional PUT need no LogStore and no lock table.
-- `spark.databricks.delta.snapshotPartitions` and the like: the log is read in the driver's Python process, in Arrow.
+  is active in sessions on which `tahoe.enable` was called, in sessions created by their `newSession()`, and in Spark's copies of them.
+- `spark.delta.logStore.*`: local disks and object stores with conditional PUT need neither LogStore nor lock table.
+- `spark.databricks.delta.snapshotPartitions` and similar settings: the log is read in the driver's Python process, in Arrow.
 
 ## What stays
 
-Tables, names, properties, options, statements, the entries in a metastore, the form of the history: `tests/statements` has {statements}
-statements in {lives} lives of tables, each by name, external and by path, and holds rows, schemas, entries of the catalog and the history's
-operations, parameters and metrics against what delta-spark 4.0.1 made of the same statements."""
+Tables, names, properties, options, statements, metastore entries, and the format of the history: `tests/statements` has {statements}
+statements in {lives} sequences, each on tables by name, external and by path, and compares rows, schemas, catalog entries and the history's
+operations, parameters and metrics with the results of delta-spark 4.0.1 for the same statements."""
 
-WHY = """## Where statements do otherwise
+WHY = """## Different results of statements
 
-Everything else that these statements do is the same."""
+All other results of these statements are the same."""
 
 SETTINGS = """## Settings
 
-Each setting of delta-spark works, is told of once (`TahoeWarning`) or is refused by name; [settings.md](settings.md) has them all."""
+Each setting of delta-spark works, causes one warning (`TahoeWarning`) or is refused by name; [settings.md](settings.md) lists them."""
 
 TESTS = """## delta-spark's own Python tests
 
-`python scripts/delta_spark_tests.py --checkout DIR` runs those of a clone of delta-io/delta against Tahoe. They pass, but for these:"""
+`python scripts/delta_spark_tests.py --checkout DIR` runs the tests of a clone of delta-io/delta with Tahoe. All pass except these:"""
 
 
 def page() -> str:
-    """The whole of docs/coming-from-delta-spark.md."""
+    """Return the content of docs/coming-from-delta-spark.md."""
     statements = sum(len(life) for life in LIVES.values())
     parts = [HEAD.replace("{statements}", str(statements)).replace("{lives}", str(len(LIVES)))]
     parts += [WHY, "\n".join(_differences(DIFFERENCES))]
@@ -81,18 +81,18 @@ def page() -> str:
 
 
 def _differences(differences: Iterable[Difference]) -> Iterator[str]:
-    yield "| why | where |"
+    yield "| reason | statements |"
     yield "|---|---|"
     reasons: dict[str, list[str]] = {}
-    for one in differences:
-        where = "errors" if one.statement == "*" and one.key == "error" else _code(one.statement)
-        reasons.setdefault(one.reason, []).append(where)
-    for reason, places in reasons.items():
-        yield f"| {reason} | {', '.join(dict.fromkeys(places))} |"
+    for difference in differences:
+        of_errors = difference.statement == "*" and difference.key == "error"
+        reasons.setdefault(difference.reason, []).append("errors" if of_errors else _code(difference.statement))
+    for reason, statements in reasons.items():
+        yield f"| {reason} | {', '.join(dict.fromkeys(statements))} |"
 
 
 def _code(text: str) -> str:
-    """In a cell of a table; a text may have the marks that code stands between."""
+    """Format code for a cell of a table; the text may contain pipes and backticks."""
     escaped = text.replace("|", "\\|")
     return f"`` {escaped} ``" if "`" in text else f"`{escaped}`"
 
@@ -102,11 +102,11 @@ def _settings() -> Iterator[str]:
     yield "|---|" + "---|" * len(State)
     kinds: Mapping[str, Iterable[Setting]] = {
         "table properties": PROPERTIES,
-        "options of writers": WRITER_OPTIONS,
-        "options of readers": READER_OPTIONS,
-        "options of readers of streams": STREAM_READER_OPTIONS,
-        "options of writers of streams": STREAM_WRITER_OPTIONS,
-        "settings of a session": SESSION_SETTINGS,
+        "writer options": WRITER_OPTIONS,
+        "reader options": READER_OPTIONS,
+        "stream reader options": STREAM_READER_OPTIONS,
+        "stream writer options": STREAM_WRITER_OPTIONS,
+        "session settings": SESSION_SETTINGS,
     }
     for kind, settings in kinds.items():
         yield f"| {kind} | " + " | ".join(str(sum(setting.state is state for setting in settings)) for state in State) + " |"

@@ -1,4 +1,4 @@
-"""The tests of delta-spark's own that do not pass yet, each with the reason; `delta_spark_tests.py` holds the outcome against it."""
+"""delta-spark's own tests that do not pass, each with the reason. `delta_spark_tests.py` compares the outcomes with this list."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ from collections.abc import Mapping
 
 __all__ = ["LEFT"]
 
-_JAR = "makes an exception of delta-spark's JAR in the JVM; there is none"
+_JAR = "creates a JVM exception of delta-spark's JAR, which is not installed"
 
 LEFT: Mapping[str, str] = {
     "test_deltatable.test_create_table_geo_types": "geometry and geography need PySpark 4.2, and these tests run on 4.0",
-    "test_deltatable.test_dropFeatureSupport": "needs delta-spark's features for tests",
+    "test_deltatable.test_dropFeatureSupport": "needs delta-spark's test-only features",
     "test_exceptions.test_capture_concurrent_append_exception": _JAR,
     "test_exceptions.test_capture_concurrent_delete_delete_exception": _JAR,
     "test_exceptions.test_capture_concurrent_delete_read_exception": _JAR,
@@ -21,4 +21,4 @@ LEFT: Mapping[str, str] = {
     "test_exceptions.test_capture_metadata_changed_exception": _JAR,
     "test_exceptions.test_capture_protocol_changed_exception": _JAR,
 }
-"""``file.test`` → why."""
+"""``file.test`` → reason."""

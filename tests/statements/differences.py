@@ -1,4 +1,4 @@
-"""Where Tahoe does otherwise than delta-spark 4.0.1, each with the reason."""
+"""The differences between Tahoe and delta-spark 4.0.1, each with its reason."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ __all__ = ["DIFFERENCES", "Difference"]
 
 @dataclass(frozen=True)
 class Difference:
-    """One way in which outcomes differ; where it names a life, the life must show it.
+    """A difference between outcomes. If it names a life, the outcomes of that life must show it.
 
     Args:
-        life, statement, key: of the outcomes, as patterns of a shell.
-        theirs, ours: what the reference does and what Tahoe does, as patterns of a shell over the values' texts.
-        kinds: of the tables.
-        pyspark: how the version of PySpark begins in which it is so.
+        life, statement, key: shell patterns that select outcomes.
+        theirs, ours: shell patterns for the texts of delta-spark's and of Tahoe's values.
+        kinds: the kinds of tables.
+        pyspark: prefix of the PySpark versions with this difference.
     """
 
     reason: str
@@ -37,13 +37,18 @@ _ANY = "*"
 
 def _unnamed(theirs: str, ours: str = "*") -> Difference:
     return Difference(
-        "the reference's error has no name of its own, or Spark's; Tahoe's has one of Delta", _ANY, _ANY, "error", theirs, ours
+        "delta-spark's error has no condition, or one of Spark's; Tahoe's has one of Delta's", _ANY, _ANY, "error", theirs, ours
     )
 
 
 def _earlier(theirs: str, ours: str) -> Difference:
     return Difference(
-        "Spark's analyzer looks first there; here the core, which knows no Spark, tells it", _ANY, _ANY, "error", theirs, ours
+        "in delta-spark, Spark's analyzer raises the error first; in Tahoe the core raises it, which does not depend on Spark",
+        _ANY,
+        _ANY,
+        "error",
+        theirs,
+        ours,
     )
 
 
@@ -51,20 +56,18 @@ def _listed(reason: str, life: str, statement: str, *keys: str, kinds: Sequence[
     yield from (Difference(reason, life, statement, key, kinds=kinds) for key in keys)
 
 
-_COPIED = (
-    "after REPLACE delta-spark copies schema and properties into the entry, where later commits leave them; here it stays empty"
-)
-_UNCOUNTED = "without statistics delta-spark does not count the rows of a partition that goes; here the footers tell"
-_COMMENT = "delta-spark forgets the comment of a partition column that it was given"
-_NO_STRUCT = "delta-spark makes of NULL a struct of NULLs when it casts; NULL stays NULL here"
-_LATER = "delta-spark 4.0 does not have it yet; later ones do"
-_EVOLUTION = "the clause asks for the new column, and delta-spark 4.0.1 leaves it out"
-_TOLD = "delta-spark 4.0 does not tell it; later ones do"
-_ONE_COMMIT = "row tracking comes with one commit, not with one for the protocol and one for the property"
-_MORE = "Tahoe answers it"
+_COPIED = "REPLACE in delta-spark copies schema and properties to the catalog entry, where they become stale; Tahoe's stays empty"
+_UNCOUNTED = "without statistics delta-spark does not count the rows of a deleted partition; Tahoe reads the footers"
+_COMMENT = "delta-spark loses the comment of a partition column"
+_NO_STRUCT = "delta-spark casts a NULL struct to a struct of NULLs; in Tahoe it stays NULL"
+_LATER = "supported by delta-spark after 4.0"
+_EVOLUTION = "the clause requests the new column, and delta-spark 4.0.1 omits it"
+_REPORTED_LATER = "reported by delta-spark after 4.0"
+_ONE_COMMIT = "one commit enables row tracking, instead of one for the protocol and one for the property"
+_MORE = "supported by Tahoe"
 _NOTHING = "a statement that changes nothing commits nothing, or no metaData"
-_BY_PATH = "delta-spark 4.0.1 cannot do it with a table that is named by its path"
-_OF_PATHS = "errors of paths are one class here, DELTA_TABLE_NOT_FOUND or _ALREADY_EXISTS, whatever the statement"
+_BY_PATH = "not supported by delta-spark 4.0.1 for a table named by its path"
+_OF_PATHS = "Tahoe uses one class for path errors in all statements, DELTA_TABLE_NOT_FOUND or _ALREADY_EXISTS"
 _NAMED, _PATH = ("managed", "external"), ("path",)
 _WITH_ROWS = ("rows", "rows with deletion vectors")
 
@@ -86,14 +89,16 @@ DIFFERENCES: Sequence[Difference] = (
     *_listed(_OF_PATHS, "creation", "CREATE TABLE {t} (id INT) *", "error", kinds=_PATH),
     *_listed(_OF_PATHS, "creation from a query", "CREATE TABLE {t} * AS SELECT 1 AS id", "error", kinds=_PATH),
     *_listed(_OF_PATHS, "refused creations", "* {t}*", "error", kinds=_PATH),
-    *_listed(_TOLD, "inserts into partitions", "INSERT OVERWRITE *", "commits.0.parameters.isDynamicPartitionOverwrite"),
-    *(one for life in _WITH_ROWS for one in _listed(_EVOLUTION, life, "MERGE WITH SCHEMA EVOLUTION *", "rows", "schema")),
-    *(one for life in _WITH_ROWS for one in _listed(_EVOLUTION, life, "INSERT INTO {t} (id) *", "rows")),
-    *(one for life in _WITH_ROWS for one in _listed(_LATER, life, "TRUNCATE TABLE {t}", "error", "commits", "rows")),
+    *_listed(
+        _REPORTED_LATER, "inserts into partitions", "INSERT OVERWRITE *", "commits.0.parameters.isDynamicPartitionOverwrite"
+    ),
+    *(entry for life in _WITH_ROWS for entry in _listed(_EVOLUTION, life, "MERGE WITH SCHEMA EVOLUTION *", "rows", "schema")),
+    *(entry for life in _WITH_ROWS for entry in _listed(_EVOLUTION, life, "INSERT INTO {t} (id) *", "rows")),
+    *(entry for life in _WITH_ROWS for entry in _listed(_LATER, life, "TRUNCATE TABLE {t}", "error", "commits", "rows")),
     *_listed(_LATER, "*", "SHOW PARTITIONS {t}*", "error", "answers", "answer"),
     *_listed(_NOTHING, "constraints", "* DROP CONSTRAINT IF EXISTS *", "commits"),
     *_listed(_NOTHING, "properties", "* UNSET TBLPROPERTIES ('nope')", "commits.0.isolationLevel"),
-    *_listed("the name of a feature as it was written", "properties", "*deletionVectors*", "commits.0.parameters.properties"),
+    *_listed("Tahoe keeps the spelling of a feature name", "properties", "*deletionVectors*", "commits.0.parameters.properties"),
     *_listed(
         _ONE_COMMIT,
         "properties",
@@ -108,7 +113,7 @@ DIFFERENCES: Sequence[Difference] = (
     *_listed(_MORE, "what it tells", "*_metadata.row_index*", "error", "answers", "answer"),
     *_listed(_MORE, "what it tells", "* FROM {database}.`{bare}@v0`", "error", "answers", "answer", kinds=_NAMED),
     *_listed(_BY_PATH, "what it tells", "* TIMESTAMP AS OF current_timestamp()", "error", kinds=_PATH),
-    *_listed(_TOLD, "clustering", "ALTER TABLE {t} CLUSTER BY (id, ID)", "error"),
+    *_listed(_REPORTED_LATER, "clustering", "ALTER TABLE {t} CLUSTER BY (id, ID)", "error"),
     *_listed(_COPIED, "clustering", "CREATE OR REPLACE TABLE {t} *", "entry", kinds=_NAMED),
     *_listed(_BY_PATH, "clustering", "CREATE OR REPLACE TABLE {t} (id INT) *", "error", "commits", "rows", "schema", kinds=_PATH),
     *_listed(_BY_PATH, "clustering", "DESCRIBE DETAIL {t} ~7", "answer", kinds=_PATH),

@@ -288,7 +288,7 @@ def _arrow_data(value: object) -> object:
 
 
 def _schema(value: object) -> object:
-    """What `tahoe.schema.given_schema.schema_of` takes."""
+    """What `tahoe.schema.schema_forms.schema_of` takes."""
     if hasattr(value, "__arrow_c_schema__") or isinstance(value, Mapping):
         return value
     return value if any(known.__name__ == "StructType" for known in type(value).__mro__) else _WRONG

@@ -1,4 +1,4 @@
-"""The modules, files, commands and pages that a document mentions and that do not exist."""
+"""Find mentions of modules, files, commands and pages that do not exist, in documents and docstrings."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import typer
 
 from tahoe.cli.main import app
 
-__all__ = ["ROOT", "stale_mentions"]
+__all__ = ["ROOT", "stale_mentions", "stale_names"]
 
 ROOT = Path(__file__).parents[1]
 EXTERNAL = ("PROTOCOL.md", "checkpoint-protection.md", "Geospatial.md", "protocol_rfcs/")
@@ -52,6 +52,11 @@ def stale_mentions(text: str, folder: Path = ROOT) -> list[str]:
         *(link for link in re.findall(r"\]\((?!https?:)([^)\s]+)\)", prose) if not _is_link(link, folder)),
         *(f"docs/design/{page}" for page in _design_pages(prose) if not list(ROOT.glob(f"docs/design/{page}"))),
     ]
+
+
+def stale_names(source: str) -> list[str]:
+    """Return the qualified names of Tahoe between backticks in Python source that do not resolve."""
+    return [name for name in re.findall(r"`(tahoe(?:\.[A-Za-z_]\w*)+)", source) if not _is_python_name(name)]
 
 
 def _code(text: str) -> Iterator[str]:
@@ -93,14 +98,13 @@ def _is_python_name(name: str) -> bool:
 
 @functools.cache
 def _string_literals() -> frozenset[str]:
+    """Return the dotted names that begin with `tahoe` in the strings of the package, without docstrings."""
     trees = (ast.parse(path.read_text(encoding="utf-8")) for path in (ROOT / "tahoe").rglob("*.py"))
-    nodes = (node for tree in trees for node in ast.walk(tree))
-    return frozenset(
-        text.strip('"')
-        for node in nodes
-        if isinstance(node, ast.Constant) and isinstance(node.value, str | bytes)
-        for text in re.findall(r"tahoe[\w.]+", node.value if isinstance(node.value, str) else node.value.decode("latin-1"))
-    )
+    nodes = [node for tree in trees for node in ast.walk(tree)]
+    docstrings = {id(node.value) for node in nodes if isinstance(node, ast.Expr)}
+    constants = (node.value for node in nodes if isinstance(node, ast.Constant) and id(node) not in docstrings)
+    texts = (value.decode("latin-1") if isinstance(value, bytes) else value for value in constants)
+    return frozenset(name for text in texts if isinstance(text, str) for name in re.findall(r"tahoe(?:\.\w+)+", text))
 
 
 def _paths(code: list[str]) -> Iterator[str]:

@@ -192,7 +192,7 @@ _ROWS = (
 FEATURES: Mapping[str, TableFeature] = {row.name: row for row in _ROWS}
 
 COORDINATED = frozenset({"catalogManaged", "catalogOwned-preview"})
-"""Features of tables whose commits a coordinator ratifies; `tahoe.log.coordination` refuses them where none does."""
+"""Features of tables whose commits a coordinator ratifies; `check_coordinated` refuses such a table without one."""
 
 _NEWEST_READER, _NEWEST_WRITER = 3, 7
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from scripts.coming_from_delta_spark import page
-from tests.document_mentions import ROOT, stale_mentions
+from tests.document_mentions import ROOT, stale_mentions, stale_names
 
 DOCUMENTS = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
 # The changelog may mention what no longer exists.
@@ -22,6 +22,13 @@ STATUS = re.compile(r"^Status: (accepted|proposed|superseded by \[\d{3}\]\(\d{3}
 @pytest.mark.parametrize("path", CURRENT, ids=lambda path: path.relative_to(ROOT).as_posix())
 def test_every_mention_in_a_document_resolves(path: Path) -> None:
     assert stale_mentions(path.read_text(encoding="utf-8"), path.parent) == []
+
+
+def test_every_qualified_name_in_a_docstring_or_comment_resolves() -> None:
+    folders = ("tahoe", "pyspark_delta", "benchmarks", "scripts")
+    sources = {path: path.read_text(encoding="utf-8") for folder in folders for path in (ROOT / folder).rglob("*.py")}
+    stale = {path.relative_to(ROOT).as_posix(): stale_names(source) for path, source in sources.items()}
+    assert {path: names for path, names in stale.items() if names} == {}
 
 
 @pytest.mark.parametrize(

@@ -50,7 +50,7 @@ def enforced(
     """Rows as the table takes them: its columns in its types, those numbered and computed that the data does not have, all checked.
 
     A row that breaks a rule makes the query that reads the result fail with `InvariantViolation`, which names the table, the rule and
-    the values of that row. A transaction whose rows all came this way may say that it enforces `tahoe.protocol.constraints.ENFORCED`.
+    the values of that row. A transaction whose rows all came this way may say that it enforces `tahoe.protocol.enforced.ENFORCED`.
 
     Args:
         data: columns are matched by name, without regard to case; leave generated columns out to have them computed.

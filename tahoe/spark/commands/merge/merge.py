@@ -2,7 +2,7 @@
 
     statement ─► understood on the table's shape ─► source held ─► files that may match ─► pairs held ─► files written, vectors, commit
 
-`merge_statement` understands, `merge_match` finds, `merge_write` writes; `tahoe.ops` decides what becomes of files, as without Spark.
+`statement` resolves the clauses, `match` finds the rows and `write` writes files; `tahoe.ops` turns both into actions, as without Spark.
 """
 
 from __future__ import annotations

@@ -439,14 +439,14 @@ class Table(Readable, Tailable, Alterable, Maintainable, Copyable):
         return RowsChanged(version, staged.num_updated_rows, staged.num_deleted_rows, staged.num_inserted_rows, metrics)
 
     def _changed_rows(self, stage: _Stage, user_metadata: str | None, can_run_again: bool = True) -> RowsChanged:
-        from tahoe.txn.rearranged import again_where_rearranged
+        from tahoe.txn.rearranged import retry_if_rearranged
 
         def run() -> RowsChanged:
             with shown(self.clock) as progress:
                 staged = stage(transaction := self.begin(), progress)
             return self.commit_rows(transaction, staged, user_metadata=user_metadata)
 
-        return again_where_rearranged(run, can_run_again=can_run_again)
+        return retry_if_rearranged(run, can_run_again=can_run_again)
 
     @cached_property
     def _hooks(self) -> list[Hook]:

@@ -20,7 +20,7 @@ from tahoe.log.segment import checkpoints_in
 from tahoe.progress import Progress, silent
 from tahoe.snapshot.snapshot import Snapshot
 from tahoe.store.log_store import LogStore
-from tahoe.txn.hooks import checkpoint_snapshot, write_checksum_anew
+from tahoe.txn.hooks import checkpoint_snapshot, rewrite_checksum
 
 __all__ = ["LogRepair", "repair_log"]
 
@@ -74,9 +74,9 @@ def repair_log(store: LogStore, clock: Clock, *, dry_run: bool = False, progress
         if fault and checkpoint.version == version and (is_v2 or checkpoint.kind != "classic"):
             damaged += checkpoint.names
     if not dry_run:
-        hint = checkpoint_snapshot(snapshot, clock, progress, anew=True)
+        hint = checkpoint_snapshot(snapshot, clock, progress, from_scratch=True)
         write_last_checkpoint(store, hint)  # it may have named a version that is not there
-        write_checksum_anew(snapshot)
+        rewrite_checksum(snapshot)
         for name in damaged:
             store.delete(name)
     return LogRepair(store.url, version, tuple(findings), tuple(damaged), dry_run)

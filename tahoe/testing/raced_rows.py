@@ -31,7 +31,7 @@ from tahoe.schema.types import PrimitiveType, StructField, StructType
 from tahoe.snapshot.snapshot import Snapshot
 from tahoe.store.log_store import Entry
 from tahoe.store.object_store import open_store
-from tahoe.txn.conflict import Winner, rebase
+from tahoe.txn.conflict import ConcurrentCommit, rebase
 from tahoe.txn.prepare import prepare
 from tahoe.txn.row_level import Evidence, Questions, questions
 from tahoe.txn.transaction import SERIALIZABLE, Operation, Transaction
@@ -261,7 +261,7 @@ def raced(
     """
     snapshot = _snapshot(start)
     outcomes: list[object] = []
-    won: list[Winner] = []
+    won: list[ConcurrentCommit] = []
     live = start
     for operation in operations:
         change = operation(files, start)
@@ -282,7 +282,7 @@ def raced(
             continue
         outcomes.append(None)
         live = applied(live, moved.actions)
-        won.append(Winner(moved.version, moved.full_actions()))
+        won.append(ConcurrentCommit(moved.version, moved.full_actions()))
     return outcomes, live
 
 

@@ -1,1 +1,1 @@
-"""Transactions: what was read and is wanted, checked, moved past others, and put into the log."""
+"""Transactions: collected reads and changes, prepared, rebased onto concurrent commits, and written to the log."""

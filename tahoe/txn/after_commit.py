@@ -1,4 +1,4 @@
-"""What follows a commit cannot fail the statement that made it: the commit is in the log, and who is told of an error runs it again."""
+"""Steps after a commit must not fail its statement: the commit is in the log, and a user who sees an error would run it again."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ logger = logging.getLogger(__name__)
 
 @contextmanager
 def logged_after_commit(step: str, *arguments: object) -> Iterator[None]:
-    """Log what goes wrong in the block, with its stack, instead of raising it.
+    """Log an exception in the block, with its stack, instead of raising it.
 
-    Only what follows the last commit of a statement goes into such a block. An interrupt of the user still ends the program.
+    Use it only for steps after the last commit of a statement. A user's interrupt still ends the program.
 
     Args:
-        step: what failed, for the log, as a format of `logging`.
+        step: the failed step, for the log, as a format of `logging`.
         arguments: values for that format.
     """
     try:

@@ -1,11 +1,12 @@
-"""Sends a `PreparedCommit` to the log until it is there, or may not be, or nobody can tell.
+"""Writes a `PreparedCommit` to the log, until it is there, has failed, or its state is unknown.
 
-A commit is one put-if-absent of ``<version>.json``. Its body holds a unique ``txnId``, so that reading the name back tells
-whether a commit that got no answer, or the answer "taken", was our own. Losing the name means reading every winner and asking
-`tahoe.txn.conflict.rebase`.
+A commit is one put-if-absent of ``<version>.json``. Its body contains a unique ``txnId``, so reading the name back shows
+whether a commit without an answer, or with the answer "taken", was our own. If the name is taken, the writer reads every concurrent
+commit and calls `tahoe.txn.conflict.rebase`.
 
-What was read of a busy log is old at once. So who lost waits first, for no longer than tries take here, then looks, moves and puts
-without a pause; and looks again where moving took longer than looking. Who goes on losing asks for a turn (`tahoe.txn.fairness`).
+On a busy log, such reads are outdated at once. So the loser of a race waits first, at most as long as tries take on this table, then
+lists, rebases and puts without a pause; if rebasing took longer than listing, it lists again. A writer that keeps losing asks for a turn
+(`tahoe.txn.fairness`).
 """
 
 from __future__ import annotations
@@ -32,13 +33,13 @@ from tahoe.snapshot.snapshot import Snapshot
 from tahoe.store.log_store import Created, Entry, Exists, InFlight, LogStore, Refused, Unanswered
 from tahoe.store.refusals import remedy_of
 from tahoe.txn.after_commit import logged_after_commit
+from tahoe.txn.concurrent_commit import ConcurrentCommit
 from tahoe.txn.conflict import rebase
 from tahoe.txn.evidence import gather, store_large_vectors
 from tahoe.txn.fairness import Turn
 from tahoe.txn.prepare import PreparedCommit
 from tahoe.txn.row_level import questions
 from tahoe.txn.vanished import check_after_vacuum, check_old_files
-from tahoe.txn.winner import Winner
 
 __all__ = ["Committed", "Race", "RetryPolicy", "commit", "race_of", "read_back", "transaction_id_in", "unknown"]
 
@@ -47,15 +48,15 @@ logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class RetryPolicy:
-    """How long a commit tries.
+    """How long a commit is tried.
 
     Args:
         deadline_seconds: after this long without success the commit gives up.
-        first_wait_seconds, longest_wait_seconds: the wait before a further try is a random part of a bound that doubles from the one
-            to the other. After a lost race it is never more than twice what a try has taken on this table.
-        storage_attempts: how often in a row storage may refuse, or leave unanswered, before it counts as down.
-        losses_before_asking: after so many lost races, and again after as many more, others are asked to wait.
-        patience_seconds: for so long in all a commit waits for others who asked.
+        first_wait_seconds, longest_wait_seconds: the wait before another try is a random part of a bound that doubles from the first
+            to the second. After a lost race it is at most twice the duration of a try on this table.
+        storage_attempts: how often in a row storage may refuse, or not answer, before it counts as down.
+        losses_before_asking: after this many lost races, and each time after as many more, other writers are asked to wait.
+        patience_seconds: the total time for which a commit waits for other writers that asked.
     """
 
     deadline_seconds: float = 600.0
@@ -68,12 +69,12 @@ class RetryPolicy:
 
 @dataclass(frozen=True)
 class Committed:
-    """A commit that is in the log.
+    """A commit in the log.
 
     Args:
         actions: as written, commitInfo first.
-        attempts: how many versions were tried.
-        winners: the commits that it was moved past, oldest first.
+        attempts: the number of versions tried.
+        winners: the concurrent commits that it was rebased onto, oldest first.
     """
 
     version: int
@@ -81,16 +82,16 @@ class Committed:
     actions: tuple[Action, ...]
     attempts: int
     prepared: PreparedCommit
-    winners: tuple[Winner, ...] = ()
+    winners: tuple[ConcurrentCommit, ...] = ()
 
 
 def commit(store: LogStore, prepared: PreparedCommit, clock: Clock, policy: RetryPolicy) -> Committed:
-    """Put the commit into the log, moving it past winners that it does not meet.
+    """Put the commit into the log, rebasing it onto concurrent commits that do not conflict.
 
     Raises:
-        DeltaConcurrentModificationException: a winner did what this commit may not be moved past; nothing was written.
+        DeltaConcurrentModificationException: a concurrent commit conflicts; nothing was written.
         StorageFailure: storage refused; nothing was written.
-        CommitStateUnknown: the commit was sent and the log cannot be read back.
+        CommitStateUnknown: the commit was sent, and the log cannot be read back.
     """
     race = race_of(store, prepared, clock, policy)
     try:
@@ -100,7 +101,7 @@ def commit(store: LogStore, prepared: PreparedCommit, clock: Clock, policy: Retr
 
 
 def race_of(store: LogStore, prepared: PreparedCommit, clock: Clock, policy: RetryPolicy) -> Race:
-    """The race of a commit, not begun yet."""
+    """Return the race of a commit, not started yet."""
     turn = Turn(store, prepared.transaction_id, clock, policy.patience_seconds, policy.first_wait_seconds)
     return Race(store, clock, policy, turn)
 
@@ -110,19 +111,19 @@ class Race:
     """One commit on its way into the log.
 
     Args:
-        turn: its place among those who ask to go first.
+        turn: its place among the writers that asked to go first.
     """
 
     store: LogStore
     clock: Clock
     policy: RetryPolicy
     turn: Turn
-    won: list[Winner] = field(default_factory=list)
+    won: list[ConcurrentCommit] = field(default_factory=list)
     attempts: int = 0
     store_time_ms: int = 0
 
     def run(self, prepared: PreparedCommit) -> Committed:
-        """Send the commit until it is in the log; see `commit` for what it raises."""
+        """Send the commit until it is in the log; see `commit` for the errors."""
         clock, started = self.clock, self.clock.now_ms()
         current = self.begun(prepared)
         tried_since, longest_try, in_vain = started, 0.0, 0
@@ -137,14 +138,14 @@ class Race:
             if moved is None:
                 return self.committed(current)
             in_vain += moved.version == current.version
-            if in_vain >= self.policy.storage_attempts:  # "taken", it says, but nothing is there
+            if in_vain >= self.policy.storage_attempts:  # storage answers "taken", but nothing is there
                 raise unknown(self.store, current)
             if clock.now_ms() - started > self.policy.deadline_seconds * 1000:
-                raise self.given_up(moved)
+                raise self.timed_out(moved)
             current = moved
 
     def begun(self, prepared: PreparedCommit) -> PreparedCommit:
-        """The commit as it is to be sent first, once those have gone before who ask for it."""
+        """Return the commit to send first, after waiting for writers that asked to go first."""
         self.store_time_ms = prepared.snapshot.segment.last_modified_ms if prepared.snapshot else 0
         check_old_files(self.store, prepared, self.clock.now_ms())
         moved = self.caught_up(prepared, sent=False) if self.turn.give_way(self.store_time_ms) else prepared
@@ -152,7 +153,7 @@ class Race:
         return moved
 
     def wait(self, longest_try: float) -> None:
-        """Ask for a turn, or wait so that writers who lost together do not meet again."""
+        """Ask for a turn, or wait so that colliding writers do not retry in lockstep."""
         if self.attempts % self.policy.losses_before_asking == 0:
             self.turn.ask()
         if not self.turn.is_asked_for:
@@ -162,10 +163,10 @@ class Race:
             )
 
     def caught_up(self, prepared: PreparedCommit, *, sent: bool) -> PreparedCommit | None:
-        """The commit moved past all that has won, to be put at once; None where it is in the log itself.
+        """Rebase the commit onto all concurrent commits, ready to be put at once; None if it is itself in the log.
 
         Args:
-            sent: whether its version is taken, and may be taken by itself. Otherwise nothing is known.
+            sent: whether its version is taken, possibly by itself. Otherwise nothing is known.
         """
         moved = prepared
         for _ in range(_MOST_LOOKS):
@@ -185,46 +186,49 @@ class Race:
         return store_large_vectors(self.store, moved, self.clock)
 
     def _bodies(self, prepared: PreparedCommit, *, sent: bool) -> list[bytes]:
-        """The commits from the version of `prepared` on; those after the first are left for another look where storage fails."""
+        """Return the commits from the version of `prepared` on; after a storage failure only the first, and the others at the next
+        listing."""
         try:
             commits = _commits_from(self.store, prepared.version)
             names = [entry.name for entry in commits] or [commit_name(prepared.version)] * sent
             bodies = self.store.get_many(names)
         except (NotFound, StorageFailure) as error:
-            logger.debug("what won at %s was not seen at once: %s", self.store.url, error)
+            logger.debug("concurrent commits to %s could not be listed at once: %s", self.store.url, error)
             first = read_back(self.store, prepared, self.clock, self.policy) if sent else None
             return [] if first is None else [first]
         self.store_time_ms = max([self.store_time_ms, *(entry.modified_ms for entry in commits)])
         return bodies
 
     def committed(self, prepared: PreparedCommit) -> Committed:
-        """What is told of the commit, which is in the log now."""
-        with logged_after_commit("version %d of %s is committed, but others may wait for it", prepared.version, self.store.url):
+        """Return the result for a commit that is now in the log."""
+        with logged_after_commit(
+            "version %d of %s is committed, but other writers may wait for it", prepared.version, self.store.url
+        ):
             self.turn.withdraw()
         snapshot = _snapshot(self.store, prepared, self.won)
         return Committed(prepared.version, snapshot, prepared.full_actions(), self.attempts, prepared, tuple(self.won))
 
-    def given_up(self, prepared: PreparedCommit) -> StorageFailure:
-        """The error of a commit that lost until its time was over."""
+    def timed_out(self, prepared: PreparedCommit) -> StorageFailure:
+        """Return the error of a commit that lost until its deadline."""
         return StorageFailure(
             f"The commit to table {self.store.url} lost {self.attempts} races in {self.policy.deadline_seconds:.0f} seconds and gave up "
-            f"at version {prepared.version}; nothing was written. Run it again when fewer writers are at work.",
+            f"at version {prepared.version}; nothing was written. Run it again when there are fewer writers.",
             code="DELTA_MAX_COMMIT_RETRIES_EXCEEDED",
             table=self.store.url,
         )
 
 
-# So often a commit is moved before it is put whatever may have happened meanwhile.
+# A commit is rebased at most this often before it is put, whatever has happened meanwhile.
 _MOST_LOOKS = 4
-# What takes no longer is quick, however fast the store is.
+# Rebasing that takes no longer than this is quick, however fast the store is.
 _SHORT_MS = 5
 
 
-def _moved(store: LogStore, prepared: PreparedCommit, winners: Sequence[Winner], clock: Clock) -> PreparedCommit:
-    """The commit past the winners; where files conflict, after a look at the rows. Raises the conflict that stays."""
+def _moved(store: LogStore, prepared: PreparedCommit, winners: Sequence[ConcurrentCommit], clock: Clock) -> PreparedCommit:
+    """Rebase the commit onto the concurrent ones, reading rows if files conflict. Raises a remaining conflict."""
     moved = rebase(prepared, winners, clock.now_ms())
-    if isinstance(moved, _DECIDED_BY_ROWS) and (asked := questions(prepared, winners)):
-        moved = rebase(prepared, winners, clock.now_ms(), gather(store, prepared, asked))
+    if isinstance(moved, _DECIDED_BY_ROWS) and (open_questions := questions(prepared, winners)):
+        moved = rebase(prepared, winners, clock.now_ms(), gather(store, prepared, open_questions))
     if isinstance(moved, DeltaConcurrentModificationException):
         raise moved
     return moved
@@ -234,7 +238,7 @@ _DECIDED_BY_ROWS = (ConcurrentAppendException, ConcurrentDeleteReadException, Co
 
 
 def _put(store: LogStore, prepared: PreparedCommit, clock: Clock, policy: RetryPolicy) -> bool:
-    """True when the commit is in the log; False where its name is taken, which may be by itself."""
+    """Return True once the commit is in the log; False if its name is taken, possibly by itself."""
     name, data = commit_name(prepared.version), prepared.to_bytes()
     sent_without_answer = False
     error = ""
@@ -264,9 +268,9 @@ def _put(store: LogStore, prepared: PreparedCommit, clock: Clock, policy: RetryP
 
 
 def read_back(store: LogStore, prepared: PreparedCommit, clock: Clock, policy: RetryPolicy) -> bytes | None:
-    """What the name holds now, None for nothing.
+    """Return the content of the commit's name; None if it is free.
 
-    Even the answer "taken" may speak of our own bytes: clients below the store try again when an answer is lost. So where the name
+    Even the answer "taken" may refer to our own bytes: clients below the store retry when an answer is lost. So if the name
     cannot be read, the state is unknown, never "not written".
     """
     for attempt in range(1, policy.storage_attempts + 1):
@@ -281,7 +285,7 @@ def read_back(store: LogStore, prepared: PreparedCommit, clock: Clock, policy: R
 
 
 def unknown(store: LogStore, prepared: PreparedCommit) -> CommitStateUnknown:
-    """The error of a commit that was sent, and nobody can tell whether it is in the log."""
+    """Return the error of a commit that was sent, and may or may not be in the log."""
 
     def resolve() -> bool:
         try:
@@ -291,8 +295,8 @@ def unknown(store: LogStore, prepared: PreparedCommit) -> CommitStateUnknown:
         return transaction_id_in(store, commit_name(prepared.version), content) == prepared.transaction_id
 
     return CommitStateUnknown(
-        f"The commit of version {prepared.version} to table {store.url} was sent, and neither an answer came nor can the log be "
-        "read back: it may or may not have happened. Its data files are kept. Call resolve() on this error before trying again.",
+        f"The commit of version {prepared.version} to table {store.url} was sent, but there was no answer, and the log cannot be "
+        "read back: it may or may not have been committed. Its data files are kept. Call resolve() on this error before trying again.",
         transaction_id=prepared.transaction_id,
         version=prepared.version,
         resolve=resolve,
@@ -301,8 +305,8 @@ def unknown(store: LogStore, prepared: PreparedCommit) -> CommitStateUnknown:
 
 
 def transaction_id_in(store: LogStore, name: str, data: bytes) -> str | None:
-    """The `txnId` of a commit; None where it has none."""
-    # A torn or foreign commit is not ours; what is wrong with it is told where it is read as a winner.
+    """Return the `txnId` of a commit; None if it has none."""
+    # A torn or foreign commit is not ours; its error is raised where it is read as a concurrent commit.
     first_line = data.split(b"\n", 1)[0]
     if b'"commitInfo"' not in first_line:
         return next((a.transaction_id for _, a in parse_actions(name, data, store.url) if isinstance(a, CommitInfo)), None)
@@ -311,7 +315,7 @@ def transaction_id_in(store: LogStore, name: str, data: bytes) -> str | None:
 
 
 def _commits_from(store: LogStore, version: int) -> list[Entry]:
-    """The commits from a version on, without a gap."""
+    """Return the commits from a version on, without a gap."""
     if store.asks_cheaply:
         listed: dict[str, Entry] = {}
     else:
@@ -327,12 +331,12 @@ def _commits_from(store: LogStore, version: int) -> list[Entry]:
         commits.append(entry)
 
 
-def _winner(store: LogStore, version: int, body: bytes) -> Winner:
-    return Winner(version, parse_commit(commit_name(version), body, store.url))
+def _winner(store: LogStore, version: int, body: bytes) -> ConcurrentCommit:
+    return ConcurrentCommit(version, parse_commit(commit_name(version), body, store.url))
 
 
-def _snapshot(store: LogStore, prepared: PreparedCommit, won: Sequence[Winner]) -> Snapshot:
-    """The version just committed, made of what is at hand. Never fails: the commit is in the log, whatever storage does now."""
+def _snapshot(store: LogStore, prepared: PreparedCommit, won: Sequence[ConcurrentCommit]) -> Snapshot:
+    """Return the version just committed, from data in memory. Never fails: the commit is in the log, whatever storage does now."""
     actions, snapshot = prepared.full_actions(), prepared.snapshot
     entry = _entry(store, prepared.version, lambda: len(prepared.to_bytes()), prepared.timestamp)
     if snapshot is None:
@@ -343,9 +347,9 @@ def _snapshot(store: LogStore, prepared: PreparedCommit, won: Sequence[Winner]) 
 
 
 def _entry(store: LogStore, version: int, size: Callable[[], int], timestamp: int) -> Entry:
-    """The commit's file; while storage does not tell, what is known of it. A refresh notices the difference and reads afresh."""
+    """Return the entry of the commit's file; an estimate if storage fails. A refresh detects the difference and reads the log again."""
     name, entry = commit_name(version), None
-    with logged_after_commit("version %d of %s is committed, but its file cannot be looked at now", version, store.url):
+    with logged_after_commit("version %d of %s is committed, but its file cannot be read now", version, store.url):
         entry = store.head(name)
     return entry or Entry(name, size(), timestamp)
 

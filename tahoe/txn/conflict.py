@@ -1,8 +1,8 @@
-"""Whether a commit may be moved past those that won its version: pure, in the reference's order, cheap checks first.
+"""Whether a commit may be rebased onto concurrent commits: pure, in the reference's order, cheap checks first.
 
-Sources: PROTOCOL.md says nothing of conflicts; the order and the classes are the reference's conflict checker's. Beyond it, files
-are judged by statistics and, where `tahoe.txn.row_level` has the evidence, by rows.
-Each reason is its own error, naming the winner's version and operation, and what would avoid it.
+Sources: PROTOCOL.md does not define conflicts; the order and the classes are those of the reference's conflict checker. In addition,
+files are compared by statistics and, with evidence from `tahoe.txn.row_level`, by rows.
+Each reason has its own error, with the concurrent commit's version and operation, and a way to avoid it.
 """
 
 from __future__ import annotations
@@ -28,6 +28,7 @@ from tahoe.protocol.config import TableConfig
 from tahoe.protocol.features import COORDINATED, check_writable, features_of
 from tahoe.protocol.partition import deserialize
 from tahoe.protocol.row_tracking import DOMAIN, PRESERVED, high_water_mark
+from tahoe.txn.concurrent_commit import ConcurrentCommit
 from tahoe.txn.metadata_changes import asks_nothing_of_written_files, enables_row_tracking
 from tahoe.txn.prepare import PreparedCommit, enables_in_commit_timestamps, with_enablement
 from tahoe.txn.row_level import (
@@ -40,27 +41,26 @@ from tahoe.txn.row_level import (
     rows_read,
     rows_taken,
 )
-from tahoe.txn.winner import Winner
 
 if TYPE_CHECKING:
     from pyroaring import BitMap64
 
-__all__ = ["Winner", "rebase"]
+__all__ = ["ConcurrentCommit", "rebase"]
 
 
 def rebase(
-    mine: PreparedCommit, winners: Sequence[Winner], now_ms: int, evidence: Evidence = NO_EVIDENCE
+    mine: PreparedCommit, winners: Sequence[ConcurrentCommit], now_ms: int, evidence: Evidence = NO_EVIDENCE
 ) -> PreparedCommit | DeltaConcurrentModificationException:
-    """The commit for the version after the last winner, or the conflict that forbids it, as a value.
+    """Return the commit for the version after the last concurrent commit, or the conflict that prevents it, as a value.
 
     Args:
         winners: every commit since `mine.version`, oldest first, without a gap.
         now_ms: the clock's time, for the in-commit timestamp.
-        evidence: vectors and rows that were read; what is not in it counts as a conflict.
+        evidence: vectors and rows that were read; missing evidence counts as a conflict.
     """
     moved = mine
     try:
-        # What is met hangs on the schema, so with a change of metadata among them each winner is judged by what came before it.
+        # Matching files depends on the schema, so with metadata changes among them, each commit is matched with the schema before it.
         in_one_go = not any(winner.metadata for winner in winners)
         met = files_met_by(mine, winners) if in_one_go else [None] * len(winners)
         for winner, its_files_met in zip(winners, met, strict=True):
@@ -72,7 +72,7 @@ def rebase(
     return _with_enablement(moved)
 
 
-def _past(mine: PreparedCommit, winner: Winner, evidence: Evidence, met: list[AddFile] | None) -> PreparedCommit:
+def _past(mine: PreparedCommit, winner: ConcurrentCommit, evidence: Evidence, met: list[AddFile] | None) -> PreparedCommit:
     _check_may_be_moved(mine, winner)
     mine = _past_protocol(mine, winner)
     mine = _past_metadata(mine, winner)
@@ -85,84 +85,87 @@ def _past(mine: PreparedCommit, winner: Winner, evidence: Evidence, met: list[Ad
     return _past_changes_of_the_same_files(mine, winner, evidence, taken)
 
 
-def _check_may_be_moved(mine: PreparedCommit, winner: Winner) -> None:
+def _check_may_be_moved(mine: PreparedCommit, winner: ConcurrentCommit) -> None:
     if mine.snapshot is None:
         raise ProtocolChangedException(
-            f"Table {mine.config.table} was created by another writer ({_told(winner)}) while this one was creating it. "
+            f"Table {mine.config.table} was created by another writer ({_described(winner)}) at the same time. "
             "Read the table again and append to it.",
             **_facts(mine, winner),
         )
     if not mine.may_be_moved:
         raise ConcurrentWriteException(
-            f"{_told(winner)} was committed to table {mine.config.table} while this operation ran, and it may take no later version "
-            "than the one it was made for. Run the operation again while no other writes to the table.",
+            f"{_described(winner)} was committed to table {mine.config.table} while this operation ran, and it cannot move to a "
+            "later version. Run the operation again while no other writer is active.",
             **_facts(mine, winner),
         )
 
 
-def _past_protocol(mine: PreparedCommit, winner: Winner) -> PreparedCommit:
+def _past_protocol(mine: PreparedCommit, winner: ConcurrentCommit) -> PreparedCommit:
     theirs = winner.protocol
     if theirs is None:
         return mine
     check_writable(theirs, mine.config.table)
     dropped = mine.snapshot is not None and not features_of(mine.snapshot.protocol) <= features_of(theirs)
-    # From such a commit on a coordinator is asked, whom this writer may not know.
+    # After such a commit a coordinator must be asked, and this writer may not have one.
     coordinated = features_of(theirs) & COORDINATED > mine.config.features & COORDINATED
     if mine.changes_protocol or dropped or coordinated:
         raise ProtocolChangedException(
-            f"The protocol of table {mine.config.table} was changed by {_told(winner)}. Run the operation again.",
+            f"The protocol of table {mine.config.table} was changed by {_described(winner)}. Run the operation again.",
             **_facts(mine, winner),
         )
     return replace(mine, config=replace(mine.config, protocol=theirs))
 
 
-def _past_metadata(mine: PreparedCommit, winner: Winner) -> PreparedCommit:
+def _past_metadata(mine: PreparedCommit, winner: ConcurrentCommit) -> PreparedCommit:
     theirs, before = winner.metadata, mine.config.metadata
     if theirs is None:
         return mine
     if mine.changes_metadata or not asks_nothing_of_written_files(before, theirs, mine.config.features):
         raise MetadataChangedException(
-            f"The schema or the properties of table {mine.config.table} were changed by {_told(winner)}. "
+            f"The schema or the properties of table {mine.config.table} were changed by {_described(winner)}. "
             "Read the table again and run the operation again.",
             **_facts(mine, winner),
         )
     info = mine.commit_info
     if enables_row_tracking(before, theirs):
-        # The commit's files were written before there were ids to keep.
+        # The commit's files were written before there were ids to preserve.
         info = {**info, "tags": {**info.get("tags", {}), PRESERVED: "false"}}
     return replace(mine, config=replace(mine.config, metadata=theirs), commit_info=info)
 
 
-def _check_domains(mine: PreparedCommit, winner: Winner) -> None:
+def _check_domains(mine: PreparedCommit, winner: ConcurrentCommit) -> None:
     theirs = {a.domain for a in winner.actions if isinstance(a, DomainMetadata)} - {DOMAIN}
     for action in mine.actions:
         if isinstance(action, DomainMetadata) and action.domain in theirs:
             raise ConcurrentTransactionException(
-                f"The metadata domain '{action.domain}' of table {mine.config.table} was changed by {_told(winner)} too. "
+                f"The metadata domain '{action.domain}' of table {mine.config.table} was changed by {_described(winner)} too. "
                 "Run the operation again.",
                 **_facts(mine, winner, domain=action.domain),
             )
 
 
-def _check_applications(mine: PreparedCommit, winner: Winner) -> None:
+def _check_applications(mine: PreparedCommit, winner: ConcurrentCommit) -> None:
     for action in winner.actions:
         if isinstance(action, SetTransaction) and action.app_id in mine.reads.app_ids:
             raise ConcurrentTransactionException(
                 f"Application '{action.app_id}' has written its version {action.version} to table {mine.config.table} with "
-                f"{_told(winner)}. Two writers use one application id: stop one of them, or run again to skip what is there.",
+                f"{_described(winner)}. Two writers use one application id: stop one of them, or run again to skip this version.",
                 **_facts(mine, winner, app_id=action.app_id),
             )
 
 
-def _past_row_ids(mine: PreparedCommit, winner: Winner) -> PreparedCommit:
-    """Ids for new files begin after the winner's; a file that the winner gave ids to keeps them."""
+def _past_row_ids(mine: PreparedCommit, winner: ConcurrentCommit) -> PreparedCommit:
+    """Assign ids to new files after the concurrent commit's; preserve ids that it assigned to files."""
     mark = high_water_mark(winner.actions)
     if mark is not None:
         mine = replace(mine, row_id_mark=max(mark, mine.row_id_mark))
-    given = {add.key: add for add in winner.adds if add.base_row_id is not None and not add.data_change}
-    if not any(isinstance(action, (AddFile, RemoveFile)) and action.base_row_id is None for action in mine.actions) or not given:
+    files_with_ids = {add.key: add for add in winner.adds if add.base_row_id is not None and not add.data_change}
+    if (
+        not any(isinstance(action, (AddFile, RemoveFile)) and action.base_row_id is None for action in mine.actions)
+        or not files_with_ids
+    ):
         return mine
-    paths = {path: add for (path, _), add in given.items()}
+    paths = {path: add for (path, _), add in files_with_ids.items()}
     return replace(mine, actions=tuple(_with_ids_of(action, paths.get(getattr(action, "path", ""))) for action in mine.actions))
 
 
@@ -173,32 +176,32 @@ def _with_ids_of(action: Action, theirs: AddFile | None) -> Action:
 
 
 def _check_added(
-    mine: PreparedCommit, winner: Winner, evidence: Evidence, taken: dict[str, BitMap64], met: list[AddFile] | None
+    mine: PreparedCommit, winner: ConcurrentCommit, evidence: Evidence, taken: dict[str, BitMap64], met: list[AddFile] | None
 ) -> None:
-    """New rows that should have been read. A file that only lost rows brings none; whether those were read, is decided below."""
+    """Check for new rows that should have been read. A file that only lost rows adds none; `_check_removed` checks those."""
     root = mine.config.table
     new = [add for add in adds_that_count(mine, winner) if canonical_path(add.path, root) not in taken]
     if mine.reads.whole_table and new:
         raise _appended(mine, winner, new[0], "the whole table")
     for add in files_met(mine, new) if met is None else [add for add in met if canonical_path(add.path, root) not in taken]:
         matches = evidence.matches.get(canonical_path(add.path, root))
-        dead = evidence.dead(add.deletion_vector)
-        if matches is None or dead is None or matches - dead:
+        deleted = evidence.deleted(add.deletion_vector)
+        if matches is None or deleted is None or matches - deleted:
             raise _appended(mine, winner, add, " or ".join(f"the rows with {p}" for p in mine.reads.predicates))
 
 
-def _appended(mine: PreparedCommit, winner: Winner, add: AddFile, read: str) -> ConcurrentAppendException:
+def _appended(mine: PreparedCommit, winner: ConcurrentCommit, add: AddFile, read: str) -> ConcurrentAppendException:
     avoiding = _condition_without(mine.config, add)
-    hint = f" Or leave its partition out with the condition {avoiding}." if avoiding else ""
+    hint = f" Or exclude its partition with the condition {avoiding}." if avoiding else ""
     return ConcurrentAppendException(
-        f"{_told(winner)} added file {add.path}{_partition(add)} to table {mine.config.table}, of which this operation read {read}. "
+        f"{_described(winner)} added file {add.path}{_partition(add)} to table {mine.config.table}, of which this operation read {read}. "
         f"Run the operation again.{hint}",
         **_facts(mine, winner, file=add.path, avoiding=avoiding),
     )
 
 
-def _check_removed(mine: PreparedCommit, winner: Winner, taken: dict[str, BitMap64]) -> None:
-    """Files that went, or rows of files, that were read."""
+def _check_removed(mine: PreparedCommit, winner: ConcurrentCommit, taken: dict[str, BitMap64]) -> None:
+    """Check for removed files, or deleted rows, that were read."""
     root, read = mine.config.table, rows_read(mine)
     for remove in winner.removes:
         path = canonical_path(remove.path, root)
@@ -213,18 +216,20 @@ def _check_removed(mine: PreparedCommit, winner: Winner, taken: dict[str, BitMap
             raise _deleted(mine, winner, remove, f"changed {len(rows & taken[path])} of the {len(rows)} rows read of")
 
 
-def _deleted(mine: PreparedCommit, winner: Winner, file: RemoveFile | AddFile, did: str) -> ConcurrentDeleteReadException:
+def _deleted(
+    mine: PreparedCommit, winner: ConcurrentCommit, file: RemoveFile | AddFile, did: str
+) -> ConcurrentDeleteReadException:
     avoiding = _condition_without(mine.config, file)
-    hint = f" Or leave its partition out with the condition {avoiding}." if avoiding else ""
+    hint = f" Or exclude its partition with the condition {avoiding}." if avoiding else ""
     return ConcurrentDeleteReadException(
-        f"{_told(winner)} {did} file {file.path}{_partition(file)}, which this operation on table {mine.config.table} read. "
+        f"{_described(winner)} {did} file {file.path}{_partition(file)}, which this operation on table {mine.config.table} read. "
         f"Run the operation again.{hint}",
         **_facts(mine, winner, file=file.path, avoiding=avoiding, only_rearranged=winner.only_rearranges),
     )
 
 
 def _past_changes_of_the_same_files(
-    mine: PreparedCommit, winner: Winner, evidence: Evidence, taken: dict[str, BitMap64]
+    mine: PreparedCommit, winner: ConcurrentCommit, evidence: Evidence, taken: dict[str, BitMap64]
 ) -> PreparedCommit:
     root = mine.config.table
     theirs = {canonical_path(remove.path, root) for remove in winner.removes}
@@ -232,20 +237,22 @@ def _past_changes_of_the_same_files(
     both = {path: remove for path, remove in both.items() if path in theirs}
     if not both:
         return mine
-    found = merged(mine, winner, evidence, both) if both.keys() <= taken.keys() else None
-    if found is None:
+    merged_files = merged(mine, winner, evidence, both) if both.keys() <= taken.keys() else None
+    if merged_files is None:
         remove = next((remove for path, remove in both.items() if path not in taken), next(iter(both.values())))
         raise ConcurrentDeleteDeleteException(
-            f"{_told(winner)} removed or changed file {remove.path}{_partition(remove)}, which this operation on table {root} "
+            f"{_described(winner)} removed or changed file {remove.path}{_partition(remove)}, which this operation on table {root} "
             "removes or changes too. Run the operation again.",
             **_facts(mine, winner, file=remove.path, only_rearranged=winner.only_rearranges),
         )
-    kept = [a for a in mine.actions if not isinstance(a, (AddFile, RemoveFile)) or canonical_path(a.path, root) not in found]
-    return replace(mine, actions=(*kept, *(action for pair in found.values() for action in pair)))
+    others = [
+        a for a in mine.actions if not isinstance(a, (AddFile, RemoveFile)) or canonical_path(a.path, root) not in merged_files
+    ]
+    return replace(mine, actions=(*others, *(action for pair in merged_files.values() for action in pair)))
 
 
 def _with_enablement(moved: PreparedCommit) -> PreparedCommit:
-    """A commit that turns in-commit timestamps on states its own version and time, which have changed."""
+    """Set the version and time of a commit that enables in-commit timestamps, which have changed."""
     if not moved.changes_metadata or not enables_in_commit_timestamps(moved.snapshot, moved.config):
         return moved
     config = with_enablement(moved.config, moved.version, moved.timestamp)
@@ -254,7 +261,7 @@ def _with_enablement(moved: PreparedCommit) -> PreparedCommit:
 
 
 def _condition_without(config: TableConfig, file: AddFile | RemoveFile) -> str | None:
-    """SQL that leaves the file's partition out; None where the table is not partitioned."""
+    """Return an SQL condition that excludes the file's partition; None if the table is not partitioned."""
     values = file.partition_values or {}
     for column in config.partition_schema:
         if column.physical_name in values:
@@ -268,9 +275,9 @@ def _partition(file: AddFile | RemoveFile) -> str:
     return f" (partition {where})" if where else ""
 
 
-def _told(winner: Winner) -> str:
+def _described(winner: ConcurrentCommit) -> str:
     return f"version {winner.version} ({winner.operation})"
 
 
-def _facts(mine: PreparedCommit, winner: Winner, **more: Any) -> dict[str, Any]:
+def _facts(mine: PreparedCommit, winner: ConcurrentCommit, **more: Any) -> dict[str, Any]:
     return {"table": mine.config.table, "winner_version": winner.version, "winner_operation": winner.operation, **more}

@@ -1,4 +1,4 @@
-"""Reads from storage what settles a conflict by rows, and puts merged vectors there: the edge of `tahoe.txn.row_level`."""
+"""Reads the evidence that resolves a conflict by rows, and stores merged vectors: the input and output for `tahoe.txn.row_level`."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ __all__ = ["LARGEST_INLINE_VECTOR", "MOST_BYTES_READ", "gather", "store_large_ve
 
 logger = logging.getLogger(__name__)
 
-# More than this of the winners' data files is not read: running the operation again costs about as much then.
+# More of the concurrent commits' data is not read: running the operation again would cost about as much.
 MOST_BYTES_READ = 256 << 20
-# Bytes of a merged vector beyond which it goes to a file, so that the log stays small.
+# Larger merged vectors, in bytes, go to a file, so that the log stays small.
 LARGEST_INLINE_VECTOR = 1024
 
 
 def gather(store: LogStore, mine: PreparedCommit, questions: Questions) -> Evidence:
-    """The answers that storage gives; a file that is gone stays unanswered, and its conflict stands."""
+    """Read the requested evidence; if a file is missing, its conflict remains."""
     files = DataFiles(store, mine.config)
     vectors: dict[str, BitMap64] = {}
     matches: dict[str, BitMap64] = {}
@@ -44,18 +44,18 @@ def gather(store: LogStore, mine: PreparedCommit, questions: Questions) -> Evide
         try:
             vectors[descriptor.unique_id] = files.vectors.bitmap(descriptor)
         except NotFound as error:
-            logger.warning("a conflict on %s stays undecided: %s", store.url, error)
+            logger.warning("a conflict on %s cannot be resolved: %s", store.url, error)
     if sum(add.size for add in questions.files) <= MOST_BYTES_READ:
         for add in questions.files:
             try:
                 matches[canonical_path(add.path, store.url)] = _matches(files, mine, add)
             except NotFound as error:
-                logger.warning("a conflict on %s stays undecided: %s", store.url, error)
+                logger.warning("a conflict on %s cannot be resolved: %s", store.url, error)
     return Evidence(vectors, matches)
 
 
 def store_large_vectors(store: LogStore, prepared: PreparedCommit, clock: Clock) -> PreparedCommit:
-    """The commit with its larger inline vectors in one vector file. Where the commit is not made, VACUUM finds the file."""
+    """Move the commit's larger inline vectors to one vector file. If the commit fails, VACUUM deletes the file."""
     large = {add.path: vector for add in prepared.actions if isinstance(add, AddFile) and (vector := _large_vector(add))}
     if not large:
         return prepared
@@ -79,7 +79,7 @@ def _with_vector(action: Action, placed: Mapping[str, DeletionVectorDescriptor])
 
 
 def _matches(files: DataFiles, mine: PreparedCommit, add: AddFile) -> BitMap64:
-    """Physical positions of all rows of a file, dead ones too, for which one of the predicates is true."""
+    """Return the physical positions of all rows of a file, including deleted ones, for which one of the predicates is true."""
     from pyroaring import BitMap64
 
     config, store, predicate = mine.config, files.store, any_of(mine.reads.predicates)

@@ -1,8 +1,8 @@
-"""`Turn`: lets those go first who have lost more races, and asks others for the same.
+"""`Turn`: lets writers that have lost more races go first, and asks the others to wait.
 
-Nothing here decides whether a commit is right, and nothing here can fail one: what storage refuses is logged for debugging. All
-waiting is bounded: by one patience for each commit, however many ask, so that who asked and died costs each process one wait.
-Clocks of two machines are never compared. How old an intent is, is told by the store's own times, or by how long the observer has seen it.
+It never decides whether a commit is correct, and never fails one: storage failures are only logged for debugging. All
+waiting is bounded: each commit has one patience for all waits together, so that a crashed writer's request costs each process one wait.
+Clocks of two machines are never compared. An intent's age is measured by the store's own times, or by how long it has been observed.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ __all__ = ["EXPIRY_MS", "Turn"]
 logger = logging.getLogger(__name__)
 
 EXPIRY_MS = 10_000
-"""After this long an intent that nobody renewed is rubbish: its writer has died, or may ask again."""
+"""After this long, an intent that was not renewed is garbage: its writer has died, or can ask again."""
 
 _LONGEST_PAUSE_SECONDS = 0.02
 _MOST_REMEMBERED = 1_000
@@ -32,8 +32,8 @@ class Turn:
     """One commit's place among the writers of a table.
 
     Args:
-        patience_seconds: for so long in all the commit waits for others.
-        first_pause_seconds: between two looks whether another is done; grows.
+        patience_seconds: the total time for which the commit waits for other writers.
+        first_pause_seconds: the first pause between two checks whether another writer is done; pauses grow.
     """
 
     store: LogStore
@@ -41,42 +41,42 @@ class Turn:
     clock: Clock
     patience_seconds: float
     first_pause_seconds: float
-    _stands: bool = field(default=False, init=False)
+    _is_visible: bool = field(default=False, init=False)
     _asked: bool = field(default=False, init=False)
 
     @property
     def is_asked_for(self) -> bool:
-        """Whether others can know that this commit asks to go first."""
-        return self._stands
+        """Whether this commit's priority request is visible to other writers."""
+        return self._is_visible
 
     def ask(self) -> None:
-        """Ask others to wait, or ask again. Where storage refuses, only the threads of this process know."""
+        """Ask other writers to wait, or renew the request. If storage refuses, only the threads of this process see it."""
         name = self._name
         if not self._asked:
             intents.announce(self.store.url, name)
         self._asked = True
         try:
             self.store.put(name, b"")
-            self._stands = True
+            self._is_visible = True
         except TahoeError as error:
-            logger.debug("nobody was asked to wait for a commit to %s: %s", self.store.url, error)
+            logger.debug("other writers were not asked to wait for a commit to %s: %s", self.store.url, error)
 
     def withdraw(self) -> None:
-        """Let the others go on. May be called more than once."""
+        """Withdraw the request. May be called more than once."""
         if not self._asked:
             return
-        self._asked = self._stands = False
+        self._asked = self._is_visible = False
         intents.forget(self.store.url, self._name)
         self._delete(self._name)
 
     def give_way(self, store_time_ms: int) -> bool:
-        """Wait for those who have asked and go before this commit, but not longer than its patience.
+        """Wait for writers that asked to go before this commit, but not longer than its patience.
 
         Args:
-            store_time_ms: the newest time by the store's clock that is known.
+            store_time_ms: the newest known time by the store's clock.
 
         Returns:
-            whether there was anybody, so that what was known of the log may be old now.
+            whether there was any, so that knowledge of the log may be outdated.
         """
         ahead, could_wait = self._ahead(store_time_ms), self.patience_seconds > 0
         for intent in ahead:
@@ -95,7 +95,7 @@ class Turn:
             try:
                 intents.notice(self.store, self.store.list_from(intents.FOLDER))
             except TahoeError as error:
-                logger.debug("who asks for a turn at %s was not found out: %s", self.store.url, error)
+                logger.debug("the requests for a turn at %s could not be read: %s", self.store.url, error)
         ahead: list[Intent] = []
         for intent in intents.standing(self.store.url):
             if self._asked and intent.name == self._name:
@@ -113,40 +113,40 @@ class Turn:
             return False
         if store_time_ms - intent.modified_ms > EXPIRY_MS:
             return True
-        # A clock that was set back says nothing of how long, but more than that it was.
+        # A clock that was set back does not show how long, but the difference shows that it was long.
         return waited_at is not None and abs(self.clock.now_ms() - waited_at) > EXPIRY_MS
 
     def _wait_for(self, intent: Intent) -> None:
         pause = self.first_pause_seconds
         while self.patience_seconds > 0 and self._is_standing(intent):
-            # A clock may be set while we wait, so the pauses themselves are counted too.
+            # A clock may be adjusted during the wait, so the pauses themselves are counted too.
             before = self.clock.now_ms()
             self.clock.sleep(pause)
             self.patience_seconds -= max(pause, (self.clock.now_ms() - before) / 1000)
             pause = min(pause * 1.5, _LONGEST_PAUSE_SECONDS)
 
     def _is_standing(self, intent: Intent) -> bool:
-        if all(known.name != intent.name for known in intents.standing(self.store.url)):
+        if all(visible.name != intent.name for visible in intents.standing(self.store.url)):
             return False
         if intent.is_of_this_process:
             return True
         try:
-            stands = self.store.head(intent.name) is not None
+            exists = self.store.head(intent.name) is not None
         except TahoeError as error:
-            logger.debug("whether %s still asks for a turn was not found out: %s", intent.name, error)
-            stands = False
-        if not stands:
+            logger.debug("the request %s for a turn could not be read: %s", intent.name, error)
+            exists = False
+        if not exists:
             intents.forget(self.store.url, intent.name)
-        return stands
+        return exists
 
     def _delete(self, name: str) -> None:
         try:
             self.store.delete(name)
         except TahoeError as error:
-            logger.debug("%s of %s stays for others to remove: %s", name, self.store.url, error)
+            logger.debug("%s of %s is left for other writers to remove: %s", name, self.store.url, error)
 
 
-# Intents that were waited for in vain, with the observer's time of it: each is waited for once.
+# Intents that were waited for in vain, with the observer's time of that wait: each is waited for once.
 _waited: dict[tuple[str, str, int | None], int] = {}
 
 

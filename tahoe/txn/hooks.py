@@ -1,6 +1,6 @@
-"""What runs after a commit: nothing here can fail or undo it (PROTOCOL.md asks for none of it).
+"""Steps after a commit: they can neither fail nor undo it (PROTOCOL.md requires none of them).
 
-A hook that fails is logged with the table and version, and the commit stands.
+A failing hook is logged with the table and version, and the commit remains valid.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ from tahoe.txn.commit import Committed, RetryPolicy, commit
 from tahoe.txn.prepare import prepare
 from tahoe.txn.transaction import Operation, Transaction
 
-__all__ = ["Hook", "checkpoint_snapshot", "commit_transaction", "default_hooks", "run_hooks", "write_checksum_anew"]
+__all__ = ["Hook", "checkpoint_snapshot", "commit_transaction", "default_hooks", "run_hooks", "rewrite_checksum"]
 
 Hook = Callable[[Committed], None]
 
 
 def default_hooks(clock: Clock) -> list[Hook]:
-    """Checksum, checkpoint every ``delta.checkpointInterval`` versions, and with it the cleaning of the log."""
+    """Return the hooks for the checksum, for a checkpoint every ``delta.checkpointInterval`` versions, and for log cleanup with it."""
 
     def checkpoint(committed: Committed) -> None:
         snapshot = committed.snapshot
@@ -50,20 +50,22 @@ def commit_transaction(
     user_metadata: str | None = None,
     tags: Mapping[str, str] | None = None,
 ) -> Committed:
-    """Prepare, commit, run the hooks: the one way into the log of one table."""
+    """Prepare, commit, and run the hooks: the only way into the log of a single table."""
     prepared = prepare(transaction, operation, user_metadata=user_metadata, tags=tags)
     committed = commit(transaction.store, prepared, transaction.clock, policy or RetryPolicy())
     run_hooks(hooks, committed)
     return committed
 
 
-def checkpoint_snapshot(snapshot: Snapshot, clock: Clock, progress: Progress = silent, *, anew: bool = False) -> LastCheckpoint:
-    """Write the checkpoint of a version as its table asks for it, classic or V2, and ``_last_checkpoint``.
+def checkpoint_snapshot(
+    snapshot: Snapshot, clock: Clock, progress: Progress = silent, *, from_scratch: bool = False
+) -> LastCheckpoint:
+    """Write the checkpoint of a version in its table's format, classic or V2, and ``_last_checkpoint``.
 
     Args:
-        anew: build on no older checkpoint.
+        from_scratch: reuse no older checkpoint.
     """
-    from tahoe.txn.next_checkpoint import write_next_checkpoint  # most commits of a process write none
+    from tahoe.txn.next_checkpoint import write_next_checkpoint  # most commits write no checkpoint
 
     return write_next_checkpoint(
         snapshot.store,
@@ -73,12 +75,12 @@ def checkpoint_snapshot(snapshot: Snapshot, clock: Clock, progress: Progress = s
         lambda: (snapshot.files(), snapshot.tombstones()),
         clock=clock,
         progress=progress,
-        anew=anew,
+        from_scratch=from_scratch,
     )
 
 
-def write_checksum_anew(snapshot: Snapshot) -> None:
-    """Write the checksum of a version of its live files, whatever is known of the versions before it."""
+def rewrite_checksum(snapshot: Snapshot) -> None:
+    """Write the checksum of a version from its live files, ignoring the checksums of earlier versions."""
     from tahoe.log.checksum import encode_checksum
     from tahoe.log.checksum_writer import checksum_of
     from tahoe.log.files.paths import checksum_name
@@ -88,9 +90,9 @@ def write_checksum_anew(snapshot: Snapshot) -> None:
 
 
 def run_hooks(hooks: Sequence[Hook], committed: Committed) -> None:
-    """Run what follows a commit, in order. A hook that fails is told in the log and fails nobody: the commit is made."""
+    """Run the hooks of a commit, in order. A failing hook is logged and affects nobody: the commit is made."""
     for hook in hooks:
-        # What a hook leaves undone, a later commit's hook does.
+        # A later commit's hook completes the work of a failed one.
         with logged_after_commit(
             "after version %d of %s: a post-commit hook failed", committed.version, committed.snapshot.store.url
         ):
@@ -105,11 +107,11 @@ def _asks_for_checkpoint(committed: Committed) -> bool:
 
 def _checksum(committed: Committed) -> None:
     snapshot = committed.snapshot
-    asked = _asks_for_checkpoint(committed)
-    # A classic checkpoint needs the live files anyway. With them the chain of checksums is checked, and begins anew where it was broken.
-    with_files = asked and (snapshot.has_files_in_memory or not snapshot.config.writes_v2_checkpoints)
+    writes_checkpoint = _asks_for_checkpoint(committed)
+    # A classic checkpoint needs the live files anyway. With them the chain of checksums is verified, or restarted if it is broken.
+    with_files = writes_checkpoint and (snapshot.has_files_in_memory or not snapshot.config.writes_v2_checkpoints)
     checksum = _write_checksum(committed, snapshot.files() if with_files else None)
-    if asked and not with_files and checksum is None:
+    if writes_checkpoint and not with_files and checksum is None:
         _write_checksum(committed, snapshot.files())
 
 

@@ -1,6 +1,6 @@
-"""Which changes of a table's metadata a commit prepared before them may be moved past.
+"""Metadata changes onto which an earlier prepared commit may be rebased.
 
-The list is the reference's: changes that ask nothing of data files that were written before them.
+The list is the reference's: changes that do not affect already written data files.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ _MAPPING_KEYS = ("delta.columnMapping.id", "delta.columnMapping.physicalName", "
 
 
 def asks_nothing_of_written_files(before: Metadata, after: Metadata, features: frozenset[str]) -> bool:
-    """Whether data files written for a table with metadata `before` are right in one with metadata `after`.
+    """Whether data files written for metadata `before` are valid with metadata `after`.
 
     Args:
-        features: that the table supports with `after`.
+        features: the table's features with `after`.
     """
     same_otherwise = replace(after, configuration=before.configuration, schema_string=before.schema_string) == before
     return (
@@ -34,7 +34,7 @@ def asks_nothing_of_written_files(before: Metadata, after: Metadata, features: f
 
 
 def enables_row_tracking(before: Metadata, after: Metadata) -> bool:
-    """Whether a change of the metadata turns row tracking on."""
+    """Whether a metadata change enables row tracking."""
     return bool(TableProperties(after.configuration).get(ENABLED)) and not TableProperties(before.configuration).get(ENABLED)
 
 
@@ -82,12 +82,12 @@ _ALLOWED: Mapping[str, _Rule] = {
 
 
 def _only_moved_marks(before: Metadata, after: Metadata) -> bool:
-    """Whether identity columns have come further, and nothing else of the schema is another: whoever hands out none need not know."""
+    """Whether only high-water marks of identity columns have advanced in the schema: writers that generate no values are not affected."""
     return without_marks(before.schema) == without_marks(after.schema)
 
 
 def _only_got_mapped(before: Metadata, after: Metadata) -> bool:
-    """Whether columns got ids and physical names, and these are the names under which files have them."""
+    """Whether columns got ids and physical names, and the physical names equal those in existing files."""
     if TableProperties(before.configuration).column_mapping_mode != "none":
         return False
     if TableProperties(after.configuration).column_mapping_mode != "name":

@@ -1,7 +1,7 @@
-"""The next checkpoint of a table: classic or V2, as its properties ask, and of the one before it what can stay.
+"""The next checkpoint of a table: classic or V2, by its properties, reusing parts of the previous one.
 
-A V2 checkpoint is made of the newest V2 checkpoint before it and the commits since: the live files are asked for only where there is none
-that Tahoe wrote, where it is damaged, or where what comes out contradicts the version's checksum.
+A V2 checkpoint is made from the newest earlier V2 checkpoint and the commits since. The live files are read only if there is no such
+checkpoint by Tahoe, if it is corrupt, or if the result contradicts the version's checksum.
 """
 
 from __future__ import annotations
@@ -40,29 +40,29 @@ def write_next_checkpoint(
     *,
     clock: Clock,
     progress: Progress = silent,
-    anew: bool = False,
+    from_scratch: bool = False,
 ) -> LastCheckpoint:
     """Write the checkpoint of a version, and ``_last_checkpoint`` unless that names a newer one.
 
     Args:
-        state, config: of that version.
-        rows: gives its live files and tombstones; asked where they are needed.
-        progress: told of row groups or sidecars.
-        anew: name no sidecar of an older checkpoint again.
+        state, config: the state and configuration of that version.
+        rows: returns its live files and tombstones; called only if needed.
+        progress: receives the number of row groups or sidecars.
+        from_scratch: reuse no sidecar of an older checkpoint.
     """
     now_ms = clock.now_ms()
     if not config.writes_v2_checkpoints:
         return write_checkpoint(store, version, state, *rows(), config, now_ms=now_ms, progress=progress)
     writer = V2Writer(store, version, state, config, clock, now_ms, progress)
-    hint = None if anew else _after_the_one_before(writer)
+    hint = None if from_scratch else _from_previous_checkpoint(writer)
     if hint is None:
         hint = writer.anew(*rows())
     publish(store, hint)
     return hint
 
 
-def _after_the_one_before(writer: V2Writer) -> LastCheckpoint | None:
-    """The checkpoint made of the one before; None where that cannot be, and the live files must be read."""
+def _from_previous_checkpoint(writer: V2Writer) -> LastCheckpoint | None:
+    """Return the checkpoint made from the previous one; None if that is not possible, and the live files must be read."""
     store, version = writer.store, writer.version
     try:
         segment = segment_for(store, version)
@@ -79,5 +79,5 @@ def _after_the_one_before(writer: V2Writer) -> LastCheckpoint | None:
         totals = None if checksum is None else (checksum.num_files, checksum.table_size_bytes)
         return writer.after(before, sidecars, Changes(tail.adds, tail.removes, tail.keys, totals))
     except (CorruptTable, NotFound) as error:
-        logger.warning("%s The checkpoint of version %d is written anew.", error.message, version)
+        logger.warning("%s The checkpoint of version %d is rebuilt from the live files.", error.message, version)
         return None

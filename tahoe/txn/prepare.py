@@ -1,4 +1,4 @@
-"""From a `Transaction` to a `PreparedCommit`: every rule that can be checked without the winners, and the commit's own bytes."""
+"""Turns a `Transaction` into a `PreparedCommit`: every rule that does not depend on concurrent commits, and the commit's bytes."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ __all__ = [
 ]
 
 _NEW_TABLE_PROTOCOL = Protocol(1, 2)
-# What `SET TBLPROPERTIES` takes but the configuration never keeps: the protocol action says it.
+# Accepted by `SET TBLPROPERTIES` but never stored in the configuration: they are part of the protocol action.
 _PROTOCOL_KEYS = ("delta.minReaderVersion", "delta.minWriterVersion", "delta.ignoreProtocolDefaults")
 
 _MANIFESTS, _VECTORS = "delta.compatibility.symlinkFormatManifest.enabled", "delta.enableDeletionVectors"
@@ -65,20 +65,20 @@ _FEED_COLUMNS = ("_change_type", "_commit_version", "_commit_timestamp")
 
 @dataclass(frozen=True)
 class PreparedCommit:
-    """One commit, complete but for its place in the log.
+    """One commit, complete except for its version.
 
     Args:
         version: the version to try.
-        snapshot: what the transaction read; None for a new table.
-        config: the table as it is after this commit.
+        snapshot: the version that the transaction read; None for a new table.
+        config: the table's configuration after this commit.
         reads: see `ReadSet`.
-        actions: all actions but commitInfo and what depends on the version; protocol and metadata first.
+        actions: all actions but commitInfo and version-dependent values; protocol and metadata first.
         commit_info: the provenance, without the timestamps that depend on the version.
         isolation_level: ``Serializable``, ``WriteSerializable``, or ``SnapshotIsolation`` for a commit that only rearranges data.
         timestamp: milliseconds; at least the read version's in-commit timestamp + 1.
-        row_id_mark: the highest row id that the versions before this one have given.
-        may_be_moved: whether a lost race may be tried again at a later version.
-        looks_for: which of its files are looked for (`tahoe.txn.vanished`): ``old`` ones, ``all`` or ``none``.
+        row_id_mark: the row id high-water mark of the versions before this one.
+        may_be_moved: whether it may be retried at a later version after a lost race.
+        looks_for: the files whose existence is checked (`tahoe.txn.vanished`): ``old`` ones, ``all`` or ``none``.
     """
 
     version: int
@@ -96,21 +96,21 @@ class PreparedCommit:
 
     @property
     def transaction_id(self) -> str:
-        """The commit's own name, by which it is known again in the log."""
+        """The commit's unique id, by which it is recognized in the log."""
         return str(self.commit_info["txnId"])
 
     @property
     def changes_metadata(self) -> bool:
-        """Whether it brings a `metaData` action."""
+        """Whether it has a `metaData` action."""
         return any(isinstance(action, Metadata) for action in self.actions)
 
     @property
     def changes_protocol(self) -> bool:
-        """Whether it brings a `protocol` action."""
+        """Whether it has a `protocol` action."""
         return any(isinstance(action, Protocol) for action in self.actions)
 
     def full_actions(self) -> tuple[Action, ...]:
-        """The actions as they are written: commitInfo first, as in-commit timestamps demand, and row ids where rows are tracked."""
+        """Return the actions as written: commitInfo first, as in-commit timestamps require, and with row ids if rows are tracked."""
         return self._full_actions
 
     @cached_property
@@ -124,7 +124,7 @@ class PreparedCommit:
         return (CommitInfo(info), *actions)
 
     def to_bytes(self) -> bytes:
-        """The content of the commit's file for `version`, sealed (`tahoe.log.files.seal`)."""
+        """Return the content of the commit's file for `version`, with its checksum (`tahoe.log.files.seal`)."""
         return sealed(self.version, self.full_actions())
 
 
@@ -135,11 +135,11 @@ def prepare(
     user_metadata: str | None = None,
     tags: Mapping[str, str] | None = None,
 ) -> PreparedCommit:
-    """Checks the transaction against the rules of its table and freezes it.
+    """Check the transaction against the rules of its table, and freeze it.
 
     Raises:
-        Unsupported: the table needs what this version of Tahoe does not write.
-        InvalidRequest: the actions break a rule of the table (append-only, IcebergCompat, a file added twice, …).
+        Unsupported: the table requires something that this version of Tahoe cannot write.
+        InvalidRequest: the actions violate a rule of the table (append-only, IcebergCompat, a file added twice, …).
     """
     snapshot, clock = transaction.snapshot, transaction.clock
     if snapshot is not None:
@@ -151,12 +151,12 @@ def prepare(
     version = 0 if snapshot is None else snapshot.version + 1
     timestamp = clock.now_ms()
     if snapshot is not None and config.in_commit_timestamps and snapshot.config.in_commit_timestamps:
-        timestamp = max(timestamp, snapshot.timestamp_ms + 1)  # which a checkpoint does not tell, but its version's commit
+        timestamp = max(timestamp, snapshot.timestamp_ms + 1)  # which is not in a checkpoint, but in its version's commit
     if enabling:
         config = with_enablement(config, version, timestamp)
-    reads, again = transaction.reads, list[AddFile]()
+    reads, readded = transaction.reads, list[AddFile]()
     if has_row_tracking(config) and not (snapshot and has_row_tracking(snapshot.config)):
-        again = _files_without_row_ids(transaction, config)
+        readded = _files_without_row_ids(transaction, config)
         reads = replace(reads, whole_table=True)
     _check(transaction, config)
     head: list[Action] = []
@@ -175,7 +175,7 @@ def prepare(
         snapshot=snapshot,
         config=config,
         reads=reads,
-        actions=(*head, *transaction.staged, *again),
+        actions=(*head, *transaction.staged, *readded),
         commit_info=_commit_info(transaction, operation, isolation, blind, user_metadata, tags),
         isolation_level=isolation,
         is_blind_append=blind,
@@ -184,13 +184,13 @@ def prepare(
         may_be_moved=transaction.may_be_moved,
         looks_for=transaction.looks_for,
     )
-    # Here a file that can be given no row ids is an error before anything is sent.
+    # A file that cannot be given row ids raises here, before anything is sent.
     prepared.full_actions()
     return prepared
 
 
 def _enforced(transaction: Transaction, config: TableConfig) -> frozenset[str]:
-    """The features whose demands on rows this commit fulfils: where no rows come and no demands with them, all of them."""
+    """Return the features whose requirements on rows this commit satisfies: all of them if it adds neither rows nor requirements."""
     snapshot = transaction.snapshot
     if snapshot is not None and not transaction.adds and set(config.demands()) <= set(snapshot.config.demands()):
         return ENFORCED
@@ -198,13 +198,15 @@ def _enforced(transaction: Transaction, config: TableConfig) -> frozenset[str]:
 
 
 def future_config(transaction: Transaction) -> TableConfig:
-    """The table as it will be after the transaction: its metadata, and the protocol raised to what that needs.
+    """Return the table's configuration after the transaction: its metadata, and the protocol raised as necessary.
 
-    Worked out once for each metadata, protocol and mark that the transaction is given; where it changes none, it is the snapshot's own.
+    Computed once for each metadata, protocol and mark of the transaction; if none of them changes, it is the snapshot's configuration.
     """
-    asked = transaction.metadata, transaction.protocol, transaction.marks
-    if transaction.future is None or any(one is not other for one, other in zip(transaction.future[0], asked, strict=True)):
-        transaction.future = asked, _future_config(transaction)
+    inputs = transaction.metadata, transaction.protocol, transaction.marks
+    if transaction.future is None or any(
+        earlier is not current for earlier, current in zip(transaction.future[0], inputs, strict=True)
+    ):
+        transaction.future = inputs, _future_config(transaction)
     return transaction.future[1]
 
 
@@ -218,11 +220,11 @@ def _future_config(transaction: Transaction) -> TableConfig:
 
 
 def _metadata(transaction: Transaction) -> Metadata:
-    found = _metadata_asked(transaction)
+    metadata = _metadata_asked(transaction)
     if not transaction.marks:
-        return found
-    schema = with_marks(found.schema, transaction.marks, transaction.store.url)
-    return replace(found, schema_string=schema.to_json())
+        return metadata
+    schema = with_marks(metadata.schema, transaction.marks, transaction.store.url)
+    return replace(metadata, schema_string=schema.to_json())
 
 
 def _metadata_asked(transaction: Transaction) -> Metadata:
@@ -230,7 +232,8 @@ def _metadata_asked(transaction: Transaction) -> Metadata:
         return transaction.metadata
     if transaction.snapshot is None:
         raise InvalidRequest(
-            f"Table {transaction.store.url} is not there; its first commit must bring the metadata.", code="DELTA_METADATA_ABSENT"
+            f"Table {transaction.store.url} does not exist; its first commit must include the metadata.",
+            code="DELTA_METADATA_ABSENT",
         )
     return transaction.snapshot.metadata
 
@@ -239,27 +242,27 @@ def _protocol(transaction: Transaction, metadata: Metadata) -> Protocol:
     base = transaction.protocol or (transaction.snapshot.protocol if transaction.snapshot else _NEW_TABLE_PROTOCOL)
     if transaction.snapshot is not None and transaction.metadata is None and transaction.protocol is None:
         return base
-    asked = {key.lower(): value for key, value in metadata.configuration.items()}
-    reader, writer = asked.get("delta.minreaderversion"), asked.get("delta.minwriterversion")
+    configured = {key.lower(): value for key, value in metadata.configuration.items()}
+    reader, writer = configured.get("delta.minreaderversion"), configured.get("delta.minwriterversion")
     if writer and transaction.snapshot is None and transaction.protocol is None:
-        # The version that is asked for replaces the default of a new table, so that writer 1 and writer 7 stand for no feature.
+        # The requested version replaces the default of a new table, so that writer 1 and writer 7 imply no feature.
         base = Protocol(1, 1)
     if reader or writer:
         base = _raised(base, int(reader or 1), int(writer or 1), transaction.store.url)
-    wanted = features_wanted_by(metadata)
-    # Where a table has a feature under its first name, the later one would shut out clients that know just that.
-    return upgraded(base, {name for name in wanted if name in features_of(base) or first_name_of(name) not in features_of(base)})
+    needed = features_wanted_by(metadata)
+    # If a table has a feature under its first name, adding the later name would exclude clients that support only the first.
+    return upgraded(base, {name for name in needed if name in features_of(base) or first_name_of(name) not in features_of(base)})
 
 
 def _raised(protocol: Protocol, reader: int, writer: int, table: str) -> Protocol:
-    """The weakest protocol that supports what it did, and what these version numbers stand for (PROTOCOL.md, "Protocol Evolution").
+    """Return the weakest protocol with the previous features and those of these version numbers (PROTOCOL.md, "Protocol Evolution").
 
-    Reader 3 and writer 7 stand for no feature: with them features have names.
+    Reader 3 and writer 7 imply no feature: they list features by name.
     """
     if reader == 3 and max(writer, protocol.min_writer_version) < 7:
         raise InvalidRequest(
-            f"The protocol of table {table} cannot be reader 3 with writer {max(writer, protocol.min_writer_version)}: features of readers "
-            "are listed by writers too. Ask for delta.minWriterVersion = 7 with it, or for a feature by name (delta.feature.<name>).",
+            f"The protocol of table {table} cannot be reader 3 with writer {max(writer, protocol.min_writer_version)}: reader features "
+            "are also writer features. Set delta.minWriterVersion = 7 as well, or enable a feature by name (delta.feature.<name>).",
             code="DELTA_READ_FEATURE_PROTOCOL_REQUIRES_WRITE",
             table=table,
         )
@@ -268,16 +271,17 @@ def _raised(protocol: Protocol, reader: int, writer: int, table: str) -> Protoco
 
 def _stripped(metadata: Metadata) -> Metadata:
     lowered = {key.lower() for key in _PROTOCOL_KEYS}
-    kept = {
+    retained = {
         key: value
         for key, value in metadata.configuration.items()
         if key.lower() not in lowered and not key.lower().startswith(FEATURE_PREFIX)
     }
-    return metadata if kept == metadata.configuration else replace(metadata, configuration=kept)
+    return metadata if retained == metadata.configuration else replace(metadata, configuration=retained)
 
 
 def _still_protecting(snapshot: Snapshot | None, protocol: Protocol, metadata: Metadata) -> Metadata:
-    """Whatever brings other properties, as RESTORE and REPLACE do: checkpoints that are protected stay so until the feature goes."""
+    """Retain checkpoint protection when an operation replaces the properties, such as RESTORE and REPLACE, until the feature is
+    dropped."""
     protection = None if snapshot is None else snapshot.metadata.configuration.get(_PROTECTION)
     if protection is None or _PROTECTION in metadata.configuration or "checkpointProtection" not in features_of(protocol):
         return metadata
@@ -285,22 +289,22 @@ def _still_protecting(snapshot: Snapshot | None, protocol: Protocol, metadata: M
 
 
 def enables_in_commit_timestamps(snapshot: Snapshot | None, config: TableConfig) -> bool:
-    """Whether a commit on `snapshot` that makes the table `config` turns in-commit timestamps on for a table that has versions."""
+    """Whether a commit on `snapshot` that makes the table `config` enables in-commit timestamps on a table with earlier versions."""
     return config.in_commit_timestamps and snapshot is not None and not snapshot.config.in_commit_timestamps
 
 
 def with_enablement(config: TableConfig, version: int, timestamp: int) -> TableConfig:
-    """Record since when timestamps are in the commits (PROTOCOL.md, "Writer Requirements for In-Commit Timestamps")."""
-    noted = {
+    """Record from when on commits have timestamps (PROTOCOL.md, "Writer Requirements for In-Commit Timestamps")."""
+    configuration = {
         **config.metadata.configuration,
         "delta.inCommitTimestampEnablementVersion": str(version),
         "delta.inCommitTimestampEnablementTimestamp": str(timestamp),
     }
-    return replace(config, metadata=replace(config.metadata, configuration=noted))
+    return replace(config, metadata=replace(config.metadata, configuration=configuration))
 
 
 def _files_without_row_ids(transaction: Transaction, config: TableConfig) -> list[AddFile]:
-    """Where row tracking is enabled: the files from before it, committed anew so that the commit gives them ids."""
+    """Return the files from before row tracking was enabled, to be committed again so that the commit assigns them ids."""
     materialized_columns(config)
     if transaction.snapshot is None:
         return []
@@ -315,7 +319,7 @@ def _row_id_mark(snapshot: Snapshot | None) -> int:
 
 
 def _keeps_row_ids(transaction: Transaction) -> bool:
-    """Whether no row loses its id: none is moved to another file, as far as actions tell, or all have their ids with them."""
+    """Whether no row loses its id: none is moved to another file, as far as the actions show, or all rows keep their ids."""
     if transaction.row_ids_kept:
         return True
     gone = {remove.path for remove in transaction.removes}
@@ -330,11 +334,11 @@ def _check(transaction: Transaction, config: TableConfig) -> None:
     adds, removes = transaction.adds, transaction.removes
     if transaction.snapshot is None or config.metadata.schema_string != transaction.snapshot.metadata.schema_string:
         check_depth(config.schema)
-    # Where the feature is dropped, its domain goes with it.
+    # If the feature is dropped, its domain is removed too.
     tracked = "rowTracking" in config.features
     if tracked and any(isinstance(action, DomainMetadata) and action.domain == DOMAIN for action in transaction.staged):
         raise InvalidRequest(
-            f"The metadata domain {DOMAIN} is kept by row tracking itself and may not be staged.", code="TAHOE_RESERVED_DOMAIN"
+            f"The metadata domain {DOMAIN} is managed by row tracking and cannot be staged.", code="TAHOE_RESERVED_DOMAIN"
         )
     twice = [key for key, count in Counter(add.key for add in adds).items() if count > 1]
     if twice:
@@ -354,31 +358,31 @@ def _check(transaction: Transaction, config: TableConfig) -> None:
 
 
 def _check_manifests(config: TableConfig, snapshot: Snapshot | None) -> None:
-    """Lists of files for readers that know no deletion vectors, and vectors, exclude each other."""
+    """Check that manifests for readers without deletion vectors and vectors are not combined."""
     if not config.properties.get(_MANIFESTS):
         return
     if config.properties.get(_VECTORS):
         reason, kind = f"{_VECTORS} is true too", "PERSISTENT_DELETION_VECTORS"
-    elif snapshot is not None and any(found is not None for found in snapshot.files()["deletionVector"].to_pylist()):
+    elif snapshot is not None and any(vector is not None for vector in snapshot.files()["deletionVector"].to_pylist()):
         reason, kind = "files have deletion vectors; run REORG TABLE … APPLY (PURGE) first", "EXISTING_DELETION_VECTORS"
     else:
         return
     raise InvalidRequest(
-        f"The validation of the properties of table {config.table} has been violated: {_MANIFESTS} = true lists files for readers that know "
-        f"no deletion vectors, and {reason}. Leave one of the two out.",
+        f"The validation of the properties of table {config.table} has been violated: {_MANIFESTS} = true is for readers without "
+        f"deletion vectors, but {reason}. Disable one of the two.",
         code=f"DELTA_VIOLATE_TABLE_PROPERTY_VALIDATION_FAILED.{kind}_WITH_INCREMENTAL_MANIFEST_GENERATION",
         table=config.table,
     )
 
 
 def _check_feed_columns(config: TableConfig, previous: TableConfig | None) -> None:
-    """A table whose change data feed is on may have no column that the feed has beside the table's."""
+    """Check that a table with a change data feed has no column that the feed adds."""
     was_on = previous is not None and previous.properties.enable_change_data_feed
     taken = [column.name for column in config.schema if column.name.lower() in _FEED_COLUMNS]
     if taken and config.properties.enable_change_data_feed:
         raise InvalidRequest(
-            f"Table {config.table} has a column '{taken[0]}', a name that its change data feed needs. Rename the column, or leave "
-            "delta.enableChangeDataFeed off.",
+            f"Table {config.table} has a column '{taken[0]}', which is reserved by its change data feed. Rename the column, or disable "
+            "delta.enableChangeDataFeed.",
             code="RESERVED_CDC_COLUMNS_ON_WRITE" if was_on else "DELTA_TABLE_ALREADY_CONTAINS_CDC_COLUMNS",
             table=config.table,
             column=taken[0],
@@ -386,7 +390,7 @@ def _check_feed_columns(config: TableConfig, previous: TableConfig | None) -> No
 
 
 def _is_blind_append(transaction: Transaction) -> bool:
-    """Whether nothing was read and no file goes; as the reference has it, that holds of a commit without any files too."""
+    """Whether nothing was read and no file is removed; as in the reference, a commit without any files counts too."""
     files = (action for action in transaction.staged if isinstance(action, AddFile | RemoveFile | AddCDCFile))
     return not transaction.reads.has_read_data and all(isinstance(action, AddFile) for action in files)
 

@@ -1,7 +1,7 @@
-"""Operations that lost against a commit that only rearranged rows (OPTIMIZE, REORG): they are run again by themselves.
+"""Automatic retries of operations that conflict with a commit that only rearranged rows (OPTIMIZE, REORG).
 
-Such a winner changed nothing that an operation rests on, but the files in which its rows are; so it would be told of a conflict that
-nobody made. Its rows are found anew in the files that came.
+Such a commit changed nothing that the operation depends on, except the files of the rows, so the user should not see a conflict. The
+operation finds its rows again in the new files.
 """
 
 from __future__ import annotations
@@ -11,21 +11,21 @@ from typing import TypeVar
 
 from tahoe.exceptions import ConcurrentDeleteDeleteException, ConcurrentDeleteReadException
 
-__all__ = ["again_where_rearranged"]
+__all__ = ["retry_if_rearranged"]
 
 Result = TypeVar("Result")
 
 _MOST_RUNS = 100
 
 
-def again_where_rearranged(run: Callable[[], Result], *, can_run_again: bool = True) -> Result:
-    """What the operation returns.
+def retry_if_rearranged(run: Callable[[], Result], *, can_run_again: bool = True) -> Result:
+    """Return the result of the operation.
 
     Args:
         run: begins a transaction on the newest version, stages and commits.
-        can_run_again: False where it takes rows that can be read once only.
+        can_run_again: False if it consumes rows that can be read only once.
 
-    Raises: what it raises; a conflict with a commit that only rearranged rows when there were a hundred in a row.
+    Raises: its errors; a conflict with a commit that only rearranged rows after a hundred in a row.
     """
     for _ in range(_MOST_RUNS - 1 if can_run_again else 0):
         try:

@@ -1,7 +1,7 @@
-"""Sends commits to several tables so that all are in their logs, or none: one question to the coordinator ratifies them.
+"""Commits to several tables atomically: one request to the coordinator ratifies all of them or none.
 
-Conflicts are decided for each table as for one alone (`tahoe.txn.commit`). Where one of the commits has lost, it is moved past its winners,
-and all are staged and proposed anew. The commits share one ``txnId``, so that the log says what belongs together.
+Conflicts are resolved for each table separately (`tahoe.txn.commit`). If one of the commits loses a race, it is rebased, and all are
+staged and proposed again. The commits share one ``txnId``, which shows in the log that they belong together.
 """
 
 from __future__ import annotations
@@ -31,18 +31,18 @@ def commit_together(
     """Put all of the commits into their logs, or none.
 
     Args:
-        stores: of the tables, which one coordinator manages; in the order of `prepared`.
+        stores: the tables' stores, with one coordinator; in the order of `prepared`.
         unchanged: tables that were read and not written, by URL: the version that must still be their last.
 
     Raises:
-        DeltaConcurrentModificationException: a winner did what one of the commits may not be moved past, or changed a table that was read
-            alone; nothing was committed.
+        DeltaConcurrentModificationException: a concurrent commit conflicts with one of the commits, or changed a table that was only
+            read; nothing was committed.
         StorageFailure: storage or the coordinator refused; nothing was committed.
-        CommitStateUnknown: the commits were sent, and it cannot be found out whether they are in the logs: all of them, or none.
+        CommitStateUnknown: the commits were sent, and whether they are in the logs is unknown: all of them are, or none.
     """
     shared = prepared[0].transaction_id
-    mine = [replace(one, commit_info={**one.commit_info, "txnId": shared}) for one in prepared]
-    races = [race_of(store, one, clock, policy) for store, one in zip(stores, mine, strict=True)]
+    mine = [replace(each, commit_info={**each.commit_info, "txnId": shared}) for each in prepared]
+    races = [race_of(store, each, clock, policy) for store, each in zip(stores, mine, strict=True)]
     try:
         return _Together(races, dict(unchanged), stores[0].coordinator, clock, policy).run(mine)
     finally:
@@ -51,7 +51,7 @@ def commit_together(
 
 
 class _Together:
-    """The commits on their way, a race for each."""
+    """Several commits in progress, with a race for each."""
 
     def __init__(
         self, races: Sequence[Race], unchanged: Mapping[str, int], coordinator: Coordinator, clock: Clock, policy: RetryPolicy
@@ -65,7 +65,7 @@ class _Together:
 
     def run(self, prepared: Sequence[PreparedCommit]) -> list[Committed]:
         started = tried_since = self._clock.now_ms()
-        mine = [race.begun(one) for race, one in zip(self._races, prepared, strict=True)]
+        mine = [race.begun(own) for race, own in zip(self._races, prepared, strict=True)]
         longest_try, in_vain = 0.0, 0
         while True:
             outcome = self._sent(mine)
@@ -80,21 +80,21 @@ class _Together:
             if moved is None:
                 return self._committed(mine)
             self._check_unchanged()
-            in_vain += all(one.version == other.version for one, other in zip(moved, mine, strict=True))
+            in_vain += all(own.version == former.version for own, former in zip(moved, mine, strict=True))
             if in_vain >= self._policy.storage_attempts:
                 raise self._in_vain(mine, outcome)
             if self._clock.now_ms() - started > self._policy.deadline_seconds * 1000:
-                raise self._races[0].given_up(moved[0])
+                raise self._races[0].timed_out(moved[0])
             mine = moved
 
     def _sent(self, mine: Sequence[PreparedCommit]) -> PutOutcome:
-        """Stage all, have all ratified, and publish them, or delete what was staged in vain."""
+        """Stage all commits, have all ratified, and publish them, or delete the staged files after a failure."""
         staged: list[tuple[CoordinatedStore, StagedCommit]] = []
         outcome: PutOutcome
         try:
-            for race, one in zip(self._races, mine, strict=True):
+            for race, own in zip(self._races, mine, strict=True):
                 assert isinstance(race.store, CoordinatedStore)
-                staged.append((race.store, race.store.stage(one.version, one.to_bytes())))
+                staged.append((race.store, race.store.stage(own.version, own.to_bytes())))
             outcome = self._coordinator.ratify([commit for _, commit in staged], self._unchanged)
         except StorageFailure as error:
             outcome = Refused(error.message)
@@ -104,16 +104,16 @@ class _Together:
         return outcome
 
     def _is_there(self, mine: Sequence[PreparedCommit]) -> bool:
-        """Whether an attempt that got no answer has happened: the first of its commits tells it for all."""
+        """Whether an attempt without an answer was committed: the first of its commits shows it for all."""
         store, first = self._races[0].store, mine[0]
         body = read_back(store, first, self._clock, self._policy)
         return body is not None and transaction_id_in(store, commit_name(first.version), body) == first.transaction_id
 
     def _moved(self, mine: Sequence[PreparedCommit]) -> list[PreparedCommit] | None:
-        """The commits moved past what has won, each in its table; None where they are in the logs themselves."""
+        """Rebase each commit in its table; None if they are themselves in the logs."""
         moved = []
-        for race, one in zip(self._races, mine, strict=True):
-            caught_up = race.caught_up(one, sent=True)
+        for race, own in zip(self._races, mine, strict=True):
+            caught_up = race.caught_up(own, sent=True)
             if caught_up is None:
                 return None
             moved.append(caught_up)
@@ -122,13 +122,13 @@ class _Together:
     def _check_unchanged(self) -> None:
         if not self._unchanged:
             return
-        known = self._coordinator.managed(sorted(self._unchanged))
+        states = self._coordinator.managed(sorted(self._unchanged))
         for table, version in self._unchanged.items():
-            now = known[table].last_version if table in known else None
+            now = states[table].last_version if table in states else None
             if now != version:
                 raise ConcurrentWriteException(
-                    f"Table {table} was read at version {version} by a transaction that writes others, and is at version {now} now; nothing "
-                    "was committed. Run the transaction again.",
+                    f"Table {table} was read at version {version} by a transaction that writes other tables, and is now at version {now}; "
+                    "nothing was committed. Run the transaction again.",
                     code="DELTA_CONCURRENT_WRITE",
                     table=table,
                     version=version,
@@ -146,4 +146,4 @@ class _Together:
         )
 
     def _committed(self, mine: Sequence[PreparedCommit]) -> list[Committed]:
-        return [race.committed(one) for race, one in zip(self._races, mine, strict=True)]
+        return [race.committed(own) for race, own in zip(self._races, mine, strict=True)]

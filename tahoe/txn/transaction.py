@@ -1,9 +1,9 @@
-"""`Transaction`: what one writer has read and wants, collected before anything is decided.
+"""`Transaction`: the reads and changes of one writer, collected before anything is checked.
 
     Transaction ──prepare──► PreparedCommit ──commit──► Committed, or a conflict's own error
 
-The transaction is the only mutable one of the three. It notes what was read, since conflict checking rests on that, and
-what shall be written. `tahoe.txn.prepare` turns it into a value, `tahoe.txn.commit` sends it.
+The transaction is the only mutable one of the three. It records reads, on which conflict detection depends, and
+changes. `tahoe.txn.prepare` turns it into a value, `tahoe.txn.commit` sends it.
 """
 
 from __future__ import annotations
@@ -36,11 +36,11 @@ FileKey = tuple[str, str | None]
 
 @dataclass(frozen=True, slots=True)
 class Operation:
-    """What the user did, in the reference's words, for commitInfo and history.
+    """The user's operation, named as in the reference, for commitInfo and history.
 
     Args:
         name: ``WRITE``, ``CREATE TABLE``, …
-        parameters: raw JSON values; collections are JSON text, as the reference has them.
+        parameters: raw JSON values; collections are JSON text, as in the reference.
         metrics: counts and bytes; written as text.
     """
 
@@ -51,14 +51,14 @@ class Operation:
 
 @dataclass(frozen=True, slots=True)
 class ReadSet:
-    """What a transaction has read of its snapshot.
+    """The reads of a transaction from its snapshot.
 
     Args:
-        predicates: each says which rows were looked for; a winner's new rows for which one is true conflict.
+        predicates: conditions on rows that were read; a concurrent commit's new rows for which one is true conflict.
         whole_table: everything was read.
-        file_keys: logical files all of whose rows were read.
-        rows: logical files of which only some rows were read: by physical position, deleted rows left out.
-        app_ids: applications whose last version was asked for.
+        file_keys: logical files of which all rows were read.
+        rows: logical files of which only some rows were read: by physical position, without deleted rows.
+        app_ids: applications whose last version was read.
     """
 
     predicates: tuple[Predicate, ...] = ()
@@ -69,29 +69,29 @@ class ReadSet:
 
     @property
     def has_read_data(self) -> bool:
-        """Whether any row or file was looked at; what only applications have written does not count."""
+        """Whether any row or file was read; application versions do not count."""
         return self.whole_table or bool(self.predicates) or bool(self.file_keys) or bool(self.rows)
 
 
 class Transaction:
-    """One attempt to change a table, on the snapshot that it started from.
+    """One attempt to change a table, based on a snapshot.
 
     Args:
         store: the table's storage.
-        snapshot: the version that the change starts from; None for a table that is not there yet.
-        clock: time and names.
+        snapshot: the version that the change is based on; None for a new table.
+        clock: provides times and UUIDs.
 
     Attributes:
-        isolation_level: ``Serializable``, the only one that a table can ask for, or ``WriteSerializable``: blind appends that
-            win a race do not count as read. `prepare` lowers it where a commit only rearranges data.
-        may_be_moved: False for a commit that may take no other version than the next (a restored or cloned table).
-        looks_for: which of the files that it adds are looked for before it is sent (`tahoe.txn.vanished`): ``old`` ones; ``all`` of a
-            commit with files from before its snapshot; ``none``, where files may be gone.
-        row_id_mark: the highest row id that files bring with them from another table.
-        row_ids_kept: whether rows that the commit moves to other files have their row ids with them.
-        enforces: the table features whose demands on rows the writer has checked (`TableConfig.ensure_writable`).
-        marks: by the physical name of identity columns the last value that the staged rows have been handed out.
-        future: metadata, protocol and marks, and the table as it will be with them; kept by `tahoe.txn.prepare.future_config`.
+        isolation_level: ``Serializable``, the only level that a table can request, or ``WriteSerializable``: concurrent blind appends
+            do not count as read. `prepare` lowers it for a commit that only rearranges data.
+        may_be_moved: False for a commit that must be the next version (a restored or cloned table).
+        looks_for: the added files whose existence is checked before the commit (`tahoe.txn.vanished`): ``old`` ones; ``all`` for a
+            commit with files from before its snapshot; ``none`` if files may be missing.
+        row_id_mark: the highest row id of files from another table.
+        row_ids_kept: whether rows that the commit moves to other files keep their row ids.
+        enforces: the table features whose requirements on rows the writer has checked (`TableConfig.ensure_writable`).
+        marks: by the physical name of identity columns, the last value assigned to staged rows.
+        future: metadata, protocol and marks, and the resulting configuration; cached by `tahoe.txn.prepare.future_config`.
     """
 
     def __init__(self, store: LogStore, snapshot: Snapshot | None, clock: Clock) -> None:
@@ -117,68 +117,68 @@ class Transaction:
         return f"Transaction({self.store.url}, read version {version}, {len(self.staged)} actions staged)"
 
     def existing(self) -> Snapshot:
-        """The version that the change starts from. Raises `NotFound` (`DELTA_TABLE_NOT_FOUND`) where there is no table."""
+        """Return the version that the change is based on. Raises `NotFound` (`DELTA_TABLE_NOT_FOUND`) if there is no table."""
         if self.snapshot is None:
             raise no_table(self.store.url)
         return self.snapshot
 
     def ensure_writable(self, config: TableConfig, enforced: frozenset[str]) -> None:
-        """As `TableConfig.ensure_writable`, which is asked once of a config: whoever enforces more may write it too.
+        """Like `TableConfig.ensure_writable`, called once per config: a writer that enforces more may write it too.
 
         Args:
-            config: of the version that the change starts from, or of the one that it makes.
+            config: the configuration of the snapshot, or of the new version.
         """
         if not any(asked is config and less <= enforced for asked, less in self._writable):
             config.ensure_writable(enforced)
             self._writable.append((config, enforced))
 
     def read_whole_table(self) -> None:
-        """Note that everything was read."""
+        """Record that everything was read."""
         self.reads = replace(self.reads, whole_table=True)
 
     def read(self, predicate: Predicate) -> None:
-        """Note that rows matching `predicate` were looked for.
+        """Record that rows matching `predicate` were read.
 
         The operation must not depend on rows for which it is not true, so a weaker predicate than its condition is safe and a
-        stronger one is not. Every file that has such rows is noted too, by `read_files` or `read_rows`.
+        stronger one is not. Every file that has such rows must be recorded too, by `read_files` or `read_rows`.
         """
         self.reads = replace(self.reads, predicates=(*self.reads.predicates, predicate))
 
     def read_files(self, keys: Iterable[FileKey]) -> None:
-        """Note the logical files on all of whose rows the operation depends."""
+        """Record the logical files on all of whose rows the operation depends."""
         self.reads = replace(self.reads, file_keys=self.reads.file_keys | frozenset(keys))
 
     def read_rows(self, key: FileKey, positions: BitMap64) -> None:
-        """Note that the operation depends on no rows of a logical file but these, so that others may change beside it.
+        """Record that the operation depends only on these rows of a logical file, so that other rows may change concurrently.
 
         Args:
-            positions: physical positions in the file: every row that was matched, whether it is changed or not. None at all says
-                that the file was looked at and nothing in it mattered.
+            positions: physical positions in the file: every row that was matched, whether it is changed or not. If empty, the file was
+                read and no row mattered.
         """
-        known = self.reads.rows.get(key)
-        both = positions.copy() if known is None else known | positions
+        earlier = self.reads.rows.get(key)
+        both = positions.copy() if earlier is None else earlier | positions
         self.reads = replace(self.reads, rows={**self.reads.rows, key: both})
 
     def read_app(self, app_id: str) -> int | None:
-        """The newest version that an application has written, None for none; noted as read."""
+        """Return the newest version that an application has written, or None, and record the read."""
         self.reads = replace(self.reads, app_ids=self.reads.app_ids | {app_id})
-        found = self.snapshot.state.transactions.get(app_id) if self.snapshot else None
-        return found.version if found else None
+        written = self.snapshot.state.transactions.get(app_id) if self.snapshot else None
+        return written.version if written else None
 
     def set_metadata(self, metadata: Metadata) -> None:
-        """Exchange the table's metadata; the protocol is raised by `prepare` where the metadata needs it."""
+        """Replace the table's metadata; `prepare` raises the protocol as the metadata requires."""
         self.metadata = metadata
 
     def set_protocol(self, protocol: Protocol) -> None:
-        """Exchange the table's protocol; `prepare` raises it further where the metadata needs more."""
+        """Replace the table's protocol; `prepare` raises it further if the metadata requires it."""
         self.protocol = protocol
 
     def number(self, column: str, last: int) -> None:
-        """Note that values of an identity column were handed out to rows of this transaction.
+        """Record that values of an identity column were assigned to rows of this transaction.
 
         Args:
             column: its physical name.
-            last: the value that lies furthest in the direction of its step, further than every one noted before.
+            last: the last value in the direction of its step, beyond every one recorded before.
         """
         self.marks = {**self.marks, column: last}
 
@@ -195,10 +195,10 @@ class Transaction:
 
     @property
     def adds(self) -> list[AddFile]:
-        """The files staged to join the table."""
+        """The staged files to be added."""
         return [action for action in self.staged if isinstance(action, AddFile)]
 
     @property
     def removes(self) -> list[RemoveFile]:
-        """The files staged to leave it."""
+        """The staged files to be removed."""
         return [action for action in self.staged if isinstance(action, RemoveFile)]

@@ -66,7 +66,7 @@ def checkpoints(store: LogStore, now_ms: int) -> None:
 
 
 def makes_another_and_cleans(store: LogStore, now_ms: int) -> None:
-    checkpoint_snapshot(Snapshot.at(store, 4), SeededClock(2, now_ms), anew=True)
+    checkpoint_snapshot(Snapshot.at(store, 4), SeededClock(2, now_ms), from_scratch=True)
     clean_up_log(store, Snapshot.at(store, 6).config, now_ms)
 
 

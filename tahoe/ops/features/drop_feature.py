@@ -34,7 +34,7 @@ from tahoe.protocol.properties import is_table_property
 from tahoe.snapshot.snapshot import Snapshot
 from tahoe.txn.after_commit import logged_after_commit
 from tahoe.txn.commit import Committed
-from tahoe.txn.hooks import checkpoint_snapshot, write_checksum_anew
+from tahoe.txn.hooks import checkpoint_snapshot, rewrite_checksum
 from tahoe.txn.transaction import Operation, Transaction
 
 __all__ = ["DropRequest", "drop_feature"]
@@ -266,7 +266,7 @@ class _Drop:
         for _ in range(_CHECKPOINT_ATTEMPTS):
             try:
                 checkpoint_snapshot(snapshot, self.work.begin().clock)
-                write_checksum_anew(snapshot)  # tombstones of vectors break the chain of checksums
+                rewrite_checksum(snapshot)  # tombstones of vectors break the chain of checksums
             except StorageFailure as error:
                 failure = error
                 continue

@@ -43,7 +43,7 @@ from tahoe.spark.write.limited import limited_columns
 from tahoe.spark.write.row_ids import write_files_with_row_ids
 from tahoe.spark.write.writer import FileOptions, write_files
 from tahoe.table import Table
-from tahoe.txn.rearranged import again_where_rearranged
+from tahoe.txn.rearranged import retry_if_rearranged
 from tahoe.txn.transaction import Transaction
 
 __all__ = [
@@ -113,7 +113,7 @@ def committed(spark: SparkSession, table: Table, stage: Callable[[Transaction], 
             lambda: table.commit_rows(transaction, stage(transaction), user_metadata=user_metadata_of(spark)),
         )
 
-    return again_where_rearranged(run)
+    return retry_if_rearranged(run)
 
 
 def user_metadata_of(spark: SparkSession) -> str | None:

@@ -369,8 +369,8 @@ def _decode_file(block: bytes, start: int, spec: Spec, tail: tuple[str, ...]) ->
     position += _UNUSED_FIELDS
     referenced: str | None = None
     for name in tail:
-        value, position = _decode_optional(block, position, holds_text=name == "referenced_data_file")
-        referenced = value if isinstance(value, str) else referenced
+        member, position = _decode_optional(block, position, holds_text=name == "referenced_data_file")
+        referenced = member if isinstance(member, str) else referenced
     about = () if content == 0 else (referenced,) if referenced is not None else None
     return DataFile(url, block[start:position], tuple(partition), record_count, size, None, about), position
 

@@ -216,8 +216,8 @@ def _read_bytes(data: bytes, position: int) -> tuple[bytes, int]:
 
 
 def _read_text(data: bytes, position: int) -> tuple[str, int]:
-    data, position = _read_bytes(data, position)
-    return data.decode(), position
+    encoded, position = _read_bytes(data, position)
+    return encoded.decode(), position
 
 
 def _no_bound(value: Any) -> bytes | None:

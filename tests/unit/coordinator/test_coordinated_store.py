@@ -141,7 +141,7 @@ def test_without_its_coordinator_the_table_is_refused(table: Table, inner: LogSt
             with pytest.raises(Unsupported, match="catalogManaged") as caught:
                 use()
             assert caught.value.code == "DELTA_PATH_BASED_ACCESS_TO_CATALOG_MANAGED_TABLE_BLOCKED"
-    with pytest.raises(InvalidRequest, match="none was named"):
+    with pytest.raises(InvalidRequest, match="none is configured"):
         Table.create(f"{inner.url}/other", SCHEMA, properties=MANAGED)
 
 

@@ -1,4 +1,4 @@
-"""A statement that is committed is never reported as failed, whatever breaks after its commit."""
+"""A committed statement is never reported as failed, whatever fails after its commit."""
 
 from __future__ import annotations
 
@@ -50,11 +50,11 @@ def rows(first: int, count: int = 3) -> pa.Table:
 
 
 class Broken(WrappedStore):
-    """A store that fails from the moment on at which it has taken so many commits.
+    """A store that fails after a number of commits.
 
     Args:
-        commits: None for one that counts the commits only.
-        failure: what it raises.
+        commits: None to only count the commits.
+        failure: the exception that it raises.
     """
 
     def __init__(self, inner: Any, commits: int | None = None, failure: type[Exception] = StorageFailure) -> None:
@@ -201,7 +201,7 @@ CASES: list[Case] = [
     ("uniform.upgrade", unpartitioned, lambda table: table.uniform.upgrade(2)),
 ]
 NOT_COMMITTED = {
-    # These read.
+    # These only read.
     *(
         "after_commit",
         "begin",
@@ -216,26 +216,26 @@ NOT_COMMITTED = {
         "history",
     ),
     *("layout", "schema", "snapshot", "tail", "to_arrow", "to_batches", "to_duckdb", "to_pandas", "to_polars", "url", "version"),
-    # These write beside the log, and so fail when that fails.
+    # These write files outside of the log, and must report failures.
     *("allow_shallow_clone", "checkpoint", "generate", "repair_log", "uniform"),
-    # A hook itself.
+    # This is itself a hook.
     "compact_gently",
 }
 OTHERS = {"uniform.upgrade", "a stream's batch"}
 IMPATIENT = RetryPolicy(deadline_seconds=1, storage_attempts=1)
 
 
-def test_every_method_of_a_table_is_tested_here_or_commits_nothing() -> None:
+def test_every_committing_method_of_a_table_is_covered_here() -> None:
     public = {name for name, _ in inspect.getmembers(Table) if not name.startswith("_")}
     assert public == {name for name, _, _ in CASES} - OTHERS | NOT_COMMITTED
 
 
 @pytest.mark.parametrize("case", CASES, ids=[f"{name}-{number}" for number, (name, _, _) in enumerate(CASES)])
-def test_a_store_that_breaks_after_the_last_commit_fails_no_statement(case: Case, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_store_failure_after_the_last_commit_fails_no_statement(case: Case, caplog: pytest.LogCaptureFixture) -> None:
     _, prepare, act = case
 
     def attempted(commits: int | None, failure: type[Exception] = StorageFailure) -> tuple[int, Table]:
-        """Run the case in a new table; how many commits it made, and the table by the whole store."""
+        """Run the case in a new table; return the number of its commits, and the table over the working store."""
         whole = open_store(f"memory://{uuid.uuid4()}/table")
         prepare(whole)
         store = Broken(whole, commits, failure)
@@ -253,7 +253,7 @@ def test_a_store_that_breaks_after_the_last_commit_fails_no_statement(case: Case
 
 
 @pytest.mark.parametrize("failure", [StorageFailure, RuntimeError])
-def test_a_store_that_breaks_once_a_coordinator_has_ratified_fails_no_statement(
+def test_a_store_failure_after_ratification_fails_no_statement(
     tmp_path: Path, failure: type[Exception], caplog: pytest.LogCaptureFixture
 ) -> None:
     class Ratifying(SqlCoordinator):
@@ -285,7 +285,7 @@ def test_a_store_that_breaks_once_a_coordinator_has_ratified_fails_no_statement(
         assert (whole.version(), whole.to_arrow().num_rows) == (1, 3)
 
 
-def test_what_fails_after_a_commit_is_logged_with_its_stack(caplog: pytest.LogCaptureFixture) -> None:
+def test_a_failure_after_a_commit_is_logged_with_its_stack(caplog: pytest.LogCaptureFixture) -> None:
     with logged_after_commit("version %d is committed, but not %s", 3, "this"):
         raise ValueError("the reason")
     (record,) = caplog.records

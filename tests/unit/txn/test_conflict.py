@@ -1,4 +1,4 @@
-"""Which winners a commit may be moved past, and what the others are told."""
+"""The concurrent commits onto which a commit can be rebased, and the errors for the others."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from tahoe.exceptions import (
 from tahoe.expr.row_condition import row_condition
 from tahoe.protocol.actions import AddFile, CommitInfo, DomainMetadata, Protocol, SetTransaction
 from tahoe.table import Table
-from tahoe.txn.conflict import Winner, rebase
+from tahoe.txn.conflict import ConcurrentCommit, rebase
 from tahoe.txn.prepare import prepare
 from tahoe.txn.transaction import Operation, Transaction
 
@@ -41,8 +41,8 @@ def add(path: str, day: str = "mon", low: int = 0, high: int = 9) -> AddFile:
     return AddFile(path, {"day": day}, 100, 1, True, stats)
 
 
-def winner(*actions, operation: str = "WRITE") -> Winner:
-    return Winner(2, (CommitInfo({"operation": operation, "txnId": "w"}), *actions))
+def winner(*actions, operation: str = "WRITE") -> ConcurrentCommit:
+    return ConcurrentCommit(2, (CommitInfo({"operation": operation, "txnId": "w"}), *actions))
 
 
 def outcome(transaction: Transaction, *actions):
@@ -57,14 +57,14 @@ def test_two_appends_never_conflict(table):
     assert moved.actions == prepare(mine, OPERATION).actions
 
 
-def test_an_append_is_moved_past_several_winners_at_once(table):
+def test_an_append_is_rebased_onto_several_commits_at_once(table):
     mine = table.begin()
     mine.stage(add("mine"))
     winners = [replace(winner(add(f"w{v}")), version=v) for v in (2, 3, 4)]
     assert rebase(prepare(mine, OPERATION), winners, 0).version == 5
 
 
-def test_an_append_that_has_read_the_table_conflicts_with_an_append(table):
+def test_an_append_that_read_the_table_conflicts_with_an_append(table):
     mine = table.begin()
     mine.read_whole_table()
     mine.stage(add("mine"))
@@ -78,14 +78,14 @@ def test_an_append_that_has_read_the_table_conflicts_with_an_append(table):
     ("read", "meets"),
     [("day = 'mon'", True), ("day = 'tue'", False), ("id > 5", True), ("id > 9", False), ("day = 'mon' and id = 20", False)],
 )
-def test_a_file_added_where_a_predicate_looked_conflicts_by_partition_and_by_statistics(table, read, meets):
+def test_an_added_file_conflicts_by_partition_and_by_statistics(table, read, meets):
     mine = table.begin()
     mine.read(row_condition(read, table.schema()).predicate)
     mine.stage(add("mine"))
     assert isinstance(outcome(mine, add("theirs")), ConcurrentAppendException) is meets
 
 
-def test_a_file_removed_that_was_read_conflicts(table):
+def test_removing_a_read_file_conflicts(table):
     live = table.snapshot().scan().add_files()
     mine = table.begin()
     mine.read_files([live[0].key])
@@ -108,7 +108,7 @@ def test_metadata_changed_by_the_winner_conflicts_even_with_an_append(table):
     assert isinstance(outcome(mine, changed), MetadataChangedException)
 
 
-def test_a_protocol_raised_by_the_winner_lets_appends_pass(table):
+def test_a_concurrent_protocol_upgrade_does_not_conflict_with_appends(table):
     mine = table.begin()
     mine.stage(add("mine"))
     assert not isinstance(outcome(mine, Protocol(1, 4)), DeltaConcurrentModificationException)
@@ -121,7 +121,7 @@ def test_a_protocol_changed_by_both_conflicts(table):
     assert isinstance(outcome(mine, Protocol(1, 4)), ProtocolChangedException)
 
 
-def test_the_same_application_conflicts_only_if_it_was_asked_for(table):
+def test_the_same_application_conflicts_only_if_it_was_read(table):
     mine = table.begin()
     mine.stage(add("mine"))
     assert not isinstance(outcome(mine, SetTransaction("app", 1)), DeltaConcurrentModificationException)
@@ -143,7 +143,7 @@ def test_creating_a_table_that_another_has_created_conflicts(tmp_path, table):
     assert isinstance(rebase(prepare(mine, OPERATION), [replace(winner(), version=0)], 0), ProtocolChangedException)
 
 
-def test_a_commit_that_only_rearranges_is_moved_past_appends_where_it_read(table):
+def test_a_commit_that_only_rearranges_does_not_conflict_with_appends(table):
     live = table.snapshot().scan().add_files()
     mine = table.begin()
     mine.read(row_condition("day = 'mon'", table.schema()).predicate)
@@ -151,7 +151,7 @@ def test_a_commit_that_only_rearranges_is_moved_past_appends_where_it_read(table
     assert not isinstance(outcome(mine, add("theirs")), DeltaConcurrentModificationException)
 
 
-def test_the_in_commit_timestamp_goes_past_the_winner_s(tmp_path):
+def test_the_in_commit_timestamp_is_later_than_the_concurrent_commit_s(tmp_path):
     table = Table.create(
         tmp_path / "ict",
         pa.schema([("id", pa.int64())]),
@@ -161,7 +161,7 @@ def test_the_in_commit_timestamp_goes_past_the_winner_s(tmp_path):
     mine = table.begin()
     mine.stage(AddFile("mine", {}, 1, 1, True))
     later = prepare(mine, OPERATION).timestamp + 1_000_000
-    won = Winner(1, (CommitInfo({"inCommitTimestamp": later}),))
+    won = ConcurrentCommit(1, (CommitInfo({"inCommitTimestamp": later}),))
     moved = rebase(prepare(mine, OPERATION), [won], now_ms=0)
     assert moved.timestamp == later + 1
     assert moved.full_actions()[0].in_commit_timestamp == later + 1

@@ -1,10 +1,10 @@
-"""Operation × operation × {same row, same file, same partition, disjoint} × isolation level: who may be moved past whom.
+"""Operation × operation × {same row, same file, same partition, disjoint} × isolation level: which commits conflict.
 
-The table below is what Tahoe does, cell by cell; two further tests hold it against what is documented for the reference (where that
-says "cannot conflict" we do not), and against playing the two operations one after the other.
+The table below is Tahoe's behavior, cell by cell; two further tests compare it with the reference's documentation ("cannot conflict"
+there means no conflict here), and with running the two operations one after the other.
 
-A cell has four letters, for a winner that meets the loser in the same row, in the same file, in the same partition, and in another
-partition:  ``.`` both succeed, as if the loser had begun after the winner,  ``o`` both succeed, as if the loser had come first
+A cell has four letters, for a concurrent commit in the same row, in the same file, in the same partition, and in another
+partition:  ``.`` both succeed, as if the later commit had begun after the first,  ``o`` both succeed, as if the later had come first
 (WriteSerializable only),  ``A`` ConcurrentAppend,  ``R`` ConcurrentDeleteRead,  ``D`` ConcurrentDeleteDelete.
 """
 
@@ -24,7 +24,7 @@ LETTERS = {
     ConcurrentDeleteDeleteException: "D",
 }
 
-# The loser is always about row 1 of day 'mon' in the first file, or about all of 'mon'.
+# The later commit always changes row 1 of day 'mon' in the first file, or all of 'mon'.
 LOSERS = {
     "INSERT": model.insert([(1, "mon", "mine")]),
     "INSERT SELECT": model.copy_rows("day = 'mon' and id = 1", "wed"),
@@ -38,14 +38,14 @@ LOSERS = {
     "OVERWRITE": model.overwrite([(5, "fri", "mine")]),
 }
 
-# Where the winner works, by relation.
+# The row of the first commit, by relation.
 IDS = {"same row": (1, "mon"), "same file": (2, "mon"), "same partition": (11, "mon"), "disjoint": (21, "tue")}
 
 
 def winners(relation: str) -> dict[str, model.OperationOn]:
     number, day = IDS[relation]
     where = f"day = '{day}' and id = {number}"
-    # In the same file's range of ids, without being there: only the rows can tell.
+    # Within the same file's range of ids, but not in the file: only the rows can show that.
     inserted = [(0, day, "w"), (3, day, "w")] if relation == "same file" else [(number, day, "w")]
     return {
         "INSERT": model.insert(inserted),
@@ -91,18 +91,18 @@ OVERWRITE         | oooo | AAAA | RRRR | AAAA | AAAA | AAAA | AAAA | RRRR | AAAA
 
 
 def start(files: model.Files) -> model.Live:
-    """Two files of day 'mon' and one of day 'tue', four rows each."""
+    """Return two files of day 'mon' and one of day 'tue', with four rows each."""
     batches = [[(number, day, "x") for number in range(low, low + 4)] for low, day in ((0, "mon"), (10, "mon"), (20, "tue"))]
     return {add.path: add for rows in batches for add in files.add(rows)}
 
 
 def outcome(loser: str, winner: str, relation: str, isolation: str, *, with_evidence: bool = True) -> str:
-    """The letter of one race; '!' where rows come out that no order of the two gives."""
+    """Return the letter of one race; '!' if the result matches no order of the two."""
     files = model.Files()
     live = start(files)
     both = [winners(relation)[winner], LOSERS[loser]]
     outcomes, end = model.raced(files, live, both, isolation=isolation, with_evidence=with_evidence)
-    # Where PySpark is loaded, the error's own class is one of PySpark's too.
+    # If PySpark is loaded, the error's class is also one of PySpark's.
     letter = next(letter for kind, letter in LETTERS.items() if isinstance(outcomes[1], kind))
     if letter != ".":
         return letter
@@ -114,10 +114,10 @@ def outcome(loser: str, winner: str, relation: str, isolation: str, *, with_evid
 
 @pytest.mark.parametrize("isolation", CELLS)
 @pytest.mark.parametrize("loser", LOSERS)
-def test_every_cell_of_the_matrix_and_what_succeeds_is_a_serial_order(loser, isolation):
+def test_every_cell_of_the_matrix_and_successes_are_serial_orders(loser, isolation):
     cells = {line.split("|")[0].strip(): [part.strip() for part in line.split("|")[1:]] for line in lines(isolation)}
-    found = ["".join(outcome(loser, winner, relation, isolation) for relation in RELATIONS) for winner in COLUMNS]
-    assert dict(zip(COLUMNS, found, strict=True)) == dict(zip(COLUMNS, cells[loser], strict=True))
+    letters = ["".join(outcome(loser, winner, relation, isolation) for relation in RELATIONS) for winner in COLUMNS]
+    assert dict(zip(COLUMNS, letters, strict=True)) == dict(zip(COLUMNS, cells[loser], strict=True))
 
 
 def test_the_matrix_has_a_row_for_every_loser():
@@ -125,7 +125,7 @@ def test_the_matrix_has_a_row_for_every_loser():
         assert [line.split("|")[0].strip() for line in lines(isolation)] == list(LOSERS)
 
 
-def test_orders_other_than_that_of_the_commits_are_for_write_serializable_and_blind_inserts_alone():
+def test_only_blind_inserts_under_write_serializable_may_be_reordered():
     assert "o" not in "".join(part for line in lines(SERIALIZABLE) for part in line.split("|")[1:])
     for line in lines(WRITE_SERIALIZABLE):
         assert "o" not in "".join(line.split("|")[2:])
@@ -142,7 +142,7 @@ CHANGES = ("DELETE partition", "DELETE copying", "DELETE", "UPDATE", "MERGE")
         ([*CHANGES, "UPDATE partition"], ["INSERT"], WRITE_SERIALIZABLE),
     ],
 )
-def test_what_is_documented_as_cannot_conflict_does_not_even_without_looking_at_rows(losers, won_by, isolation):
+def test_documented_non_conflicts_need_no_row_evidence(losers, won_by, isolation):
     for loser in losers:
         for winner in won_by:
             assert {outcome(loser, winner, relation, isolation, with_evidence=False) for relation in RELATIONS} <= {".", "o"}
@@ -152,31 +152,31 @@ def test_what_is_documented_as_cannot_conflict_does_not_even_without_looking_at_
     ("losers", "won_by"),
     [(CHANGES, ["INSERT", *CHANGES, "COMPACTION"]), (["COMPACTION"], [*CHANGES, "COMPACTION"])],
 )
-def test_what_is_documented_as_can_conflict_does_in_the_same_row(losers, won_by):
+def test_documented_conflicts_occur_in_the_same_row(losers, won_by):
     for loser in losers:
         for winner in won_by:
             assert outcome(loser, winner, "same row", SERIALIZABLE) in "ARD"
 
 
-def test_partitions_that_do_not_meet_never_conflict():
+def test_disjoint_partitions_never_conflict():
     for loser in LOSERS:
         for winner in COLUMNS:
             if "OVERWRITE" not in (loser, winner):
                 assert outcome(loser, winner, "disjoint", SERIALIZABLE, with_evidence=False) == "."
 
 
-def test_looking_at_rows_only_ever_turns_conflicts_into_success():
+def test_row_evidence_only_turns_conflicts_into_success():
     freed = set()
     for loser in LOSERS:
         for winner in COLUMNS:
             for relation in RELATIONS:
                 without = outcome(loser, winner, relation, SERIALIZABLE, with_evidence=False)
-                found = outcome(loser, winner, relation, SERIALIZABLE)
-                assert without != "." or found == "."
-                freed |= {(loser, winner, relation)} if found == "." != without else set()
+                letters = outcome(loser, winner, relation, SERIALIZABLE)
+                assert without != "." or letters == "."
+                freed |= {(loser, winner, relation)} if letters == "." != without else set()
     # Different rows of one file, in every combination of changes by vector, and inserts into the range of a file's statistics.
     by_rows = {"DELETE", "UPDATE", "MERGE"}
-    assert {(one, other, "same file") for one in by_rows for other in by_rows | {"INSERT"}} <= freed
+    assert {(loser_kind, winner_kind, "same file") for loser_kind in by_rows for winner_kind in by_rows | {"INSERT"}} <= freed
     assert {relation for _, _, relation in freed} == {"same file"}
 
 

@@ -1,4 +1,4 @@
-"""What a commit must bring to a table under a coordinator: in-commit timestamps that stay on, and a coordinator."""
+"""Requirements on a table with a coordinator: in-commit timestamps that stay enabled, and a configured coordinator."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def test_timestamps_are_on_and_stay_on(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "off", [lambda table: table.set_properties({ENABLED: "false"}), lambda table: table.unset_properties([ENABLED])]
 )
-def test_they_are_not_turned_off(tmp_path: Path, off) -> None:  # type: ignore[no-untyped-def]
+def test_timestamps_cannot_be_disabled(tmp_path: Path, off) -> None:  # type: ignore[no-untyped-def]
     table = made(tmp_path, MANAGED)
     with pytest.raises(InvalidRequest) as caught:
         off(table)
@@ -55,7 +55,7 @@ def test_they_are_not_turned_off(tmp_path: Path, off) -> None:  # type: ignore[n
     assert caught.value.code == "DELTA_CANNOT_MODIFY_CATALOG_MANAGED_DEPENDENCIES"
 
 
-def test_no_table_is_put_under_a_coordinator_that_nobody_named(tmp_path: Path) -> None:
+def test_a_table_needs_a_configured_coordinator(tmp_path: Path) -> None:
     plain = Table(f"memory://{uuid.uuid4()}/t")
     plain.append(pa.table({"id": [1]}))
     for make in (lambda: plain.add_feature("catalogManaged"), lambda: plain.set_properties(MANAGED)):
@@ -69,12 +69,12 @@ def test_no_table_is_put_under_a_coordinator_that_nobody_named(tmp_path: Path) -
 def test_a_writer_of_a_table_that_was_dropped_meanwhile_commits_nothing(tmp_path: Path) -> None:
     table = made(tmp_path, MANAGED)
     table.append(pa.table({"id": [1]}))
-    held = table.begin()
-    operation = stage_write(held, pa.table({"id": [2]}), WriteOptions("append"))
+    transaction = table.begin()
+    operation = stage_write(transaction, pa.table({"id": [2]}), WriteOptions("append"))
     assert isinstance(table.store, CoordinatedStore)
     table.store.coordinator.forget(table.url)
     for entry in list(table.store.walk("")):
         table.store.delete(entry.name)
     with pytest.raises(Unsupported, match="does not know it"):
-        table.commit(held, operation)
+        table.commit(transaction, operation)
     assert list(table.store.walk("")) == []

@@ -1,4 +1,4 @@
-"""Who lost often asks others to wait: they do, within bounds, and nothing depends on it."""
+"""Writers that often lose ask others to wait: they do so within bounds, and nothing depends on it."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ ROW = pa.table({"id": [1]})
 
 @dataclass
 class CountingClock(SeededClock):
-    """Says how long was slept in all."""
+    """Records the total time slept."""
 
     start_ms: int = 1_700_000_000_000
     slept: float = field(default=0.0, init=False)
@@ -89,12 +89,12 @@ def table_at(store: LogStore, clock: SeededClock | None = None, policy: RetryPol
 def leave_an_intent(store: LogStore, who: str = "dead") -> str:
     name = intents.intent_name(store, who)
     store.put(name, b"")
-    # As a listing of another writer's commits would tell it.
+    # As observed in a listing of another writer's commits.
     intents.notice(store, [entry for entry in store.walk("_delta_log") if entry.name == name])
     return name
 
 
-def test_who_lost_three_races_asks_others_to_wait_and_withdraws_when_it_is_done(store: LogStore) -> None:
+def test_a_writer_asks_others_to_wait_after_three_losses_and_withdraws(store: LogStore) -> None:
     table_at(store).append(ROW)
     overtaken = OvertakenStore(store, 5)
     assert table_at(overtaken).append(ROW) == 6
@@ -103,14 +103,14 @@ def test_who_lost_three_races_asks_others_to_wait_and_withdraws_when_it_is_done(
     assert intents.standing(store.url) == []
 
 
-def test_a_writer_in_nobodys_way_neither_asks_nor_waits(store: LogStore) -> None:
+def test_a_writer_without_contention_neither_asks_nor_waits(store: LogStore) -> None:
     table_at(store).append(ROW)
     clock, tracing = CountingClock(), TracingStore(store)
     table = table_at(tracing, clock)
     table.append(ROW)
     assert clock.slept == 0
     about_intents = [call for call in tracing.calls if "_tahoe_intent" in call.name]
-    # On a disk, where it costs no request, a look into the folder of intents.
+    # On a disk, where it costs no request, the folder of intents is listed.
     assert [call.method for call in about_intents] == (["list_from"] if store.asks_cheaply else [])
 
 
@@ -155,7 +155,7 @@ def test_many_intents_together_cost_one_patience(store: LogStore) -> None:
 
 
 @pytest.mark.parametrize("days", [-1, 1])
-def test_what_a_dead_writer_left_is_removed_once_it_was_seen_for_long_whatever_the_clocks_say(store: LogStore, days: int) -> None:
+def test_a_dead_writer_s_intent_is_removed_whatever_the_clocks(store: LogStore, days: int) -> None:
     table_at(store).append(ROW)
     name = leave_an_intent(store)
     modified_ms = intents.standing(store.url)[0].modified_ms
@@ -165,7 +165,7 @@ def test_what_a_dead_writer_left_is_removed_once_it_was_seen_for_long_whatever_t
     table.append(ROW)
     assert store.head(name) is not None
     clock.sleep(fairness.EXPIRY_MS / 1000)
-    if not store.asks_cheaply:  # no listing, no sight of it
+    if not store.asks_cheaply:  # without a listing it is not seen
         leave_an_intent_again = [entry for entry in store.walk("_delta_log") if entry.name == name]
         intents.notice(store, leave_an_intent_again)
     table.append(ROW)
@@ -182,13 +182,13 @@ def test_an_intent_older_than_the_newest_commit_by_the_stores_own_time_is_remove
     assert (clock.slept, store.head(name)) == (0, None)
 
 
-def test_of_two_that_ask_the_older_goes_first_and_does_not_wait(store: LogStore) -> None:
+def test_of_two_requests_the_older_goes_first_and_does_not_wait(store: LogStore) -> None:
     clocks = [CountingClock(), CountingClock()]
     turns = [fairness.Turn(store, name, clock, 0.5, 0.002) for name, clock in zip("ab", clocks, strict=True)]
     for turn in turns:
         turn.ask()
     listed = [entry for entry in store.walk("_delta_log") if "_tahoe_intent" in entry.name]
-    # Of equal age, as in a store whose times are whole seconds.
+    # Of equal age, as in a store with times in whole seconds.
     intents.notice(store, [type(entry)(entry.name, entry.size, 1_000) for entry in listed])
     first, second = turns
     if not store.asks_cheaply:
@@ -228,26 +228,26 @@ def test_a_writer_that_dies_at_any_call_of_a_lost_race_leaves_a_table_that_other
     raise AssertionError("it always died")
 
 
-def test_other_readers_do_not_mind_an_intent(tmp_path: Path) -> None:
+def test_other_readers_ignore_an_intent(tmp_path: Path) -> None:
     store = open_store(str(tmp_path / "table"))
     table = table_at(store)
     table.append(ROW)
-    # Both places, though a disk has only one.
+    # Both locations, though a disk store uses only one.
     store.put(f"{intents.PREFIX}x", b"")
     store.put(f"{intents.FOLDER}/x", b"")
     table.append(ROW)
     table.checkpoint()
-    other = deltalake.DeltaTable(str(tmp_path / "table"))
-    assert (other.version(), other.to_pyarrow_table().num_rows) == (1, 2)
-    other.vacuum(retention_hours=0, enforce_retention_duration=False, dry_run=False)
-    other.cleanup_metadata()
+    delta_rs_table = deltalake.DeltaTable(str(tmp_path / "table"))
+    assert (delta_rs_table.version(), delta_rs_table.to_pyarrow_table().num_rows) == (1, 2)
+    delta_rs_table.vacuum(retention_hours=0, enforce_retention_duration=False, dry_run=False)
+    delta_rs_table.cleanup_metadata()
     deltalake.write_deltalake(str(tmp_path / "table"), ROW, mode="append")
     assert store.head(f"{intents.PREFIX}x") is not None
     assert table.check() == []
     assert table.version() == 2
 
 
-def test_taken_but_nothing_there_ends_as_unknown(store: LogStore) -> None:
+def test_a_taken_name_without_a_file_ends_as_unknown(store: LogStore) -> None:
     table_at(store).append(ROW)
 
     class Lying(WrappedStore):

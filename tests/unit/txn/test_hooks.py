@@ -1,4 +1,4 @@
-"""What runs after a commit never fails it, and runs when it is due."""
+"""Hooks never fail a commit, and run when they are due."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def test_a_checksum_follows_each_commit_and_a_checkpoint_every_interval(memory_u
     assert [version for version, (_, checkpoint) in there.items() if checkpoint] == [2, 4]
 
 
-def test_a_v2_checkpoint_asks_for_no_live_file_unless_the_chain_of_checksums_is_broken(
+def test_a_v2_checkpoint_reads_no_live_files_unless_the_chain_of_checksums_is_broken(
     memory_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     table = Table.create(memory_url, ROWS.schema, properties={"delta.checkpointInterval": "2", "delta.checkpointPolicy": "v2"})

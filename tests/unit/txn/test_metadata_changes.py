@@ -1,4 +1,4 @@
-"""Winners that change the table itself: which changes of protocol and metadata a commit may be moved past."""
+"""Concurrent changes of protocol and metadata, and the commits that can be rebased onto them."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tahoe.ops.tables.create import with_properties, with_schema
 from tahoe.protocol.actions import AddFile, CommitInfo, Protocol
 from tahoe.schema.types import PrimitiveType, StructField, StructType
 from tahoe.table import Table
-from tahoe.txn.conflict import Winner, rebase
+from tahoe.txn.conflict import ConcurrentCommit, rebase
 from tahoe.txn.prepare import prepare
 from tahoe.txn.transaction import Operation, Transaction
 
@@ -32,15 +32,15 @@ def table(tmp_path) -> Table:
     return Table.create(tmp_path, NESTED, clock=SeededClock(), properties={"delta.feature.rowTracking": "supported"})
 
 
-def after(table: Table, change) -> Winner:
-    """A commit with the metadata, and the protocol, that a change of the table would have."""
+def after(table: Table, change) -> ConcurrentCommit:
+    """Return a concurrent commit with the metadata and protocol of a change of the table."""
     transaction = table.begin()
     change(transaction, table)
-    return Winner(1, prepare(transaction, Operation("ALTER")).full_actions())
+    return ConcurrentCommit(1, prepare(transaction, Operation("ALTER")).full_actions())
 
 
 def properties(**values: str | None):
-    """A change of properties; double underscores stand for dots."""
+    """Return a change of properties; double underscores stand for dots."""
     named = {f"delta.{key.replace('__', '.')}": value for key, value in values.items()}
     return lambda transaction, table: transaction.set_metadata(with_properties(transaction.snapshot.config, named, table.clock))
 
@@ -80,7 +80,7 @@ def appended(table: Table):
         properties(enableDeletionVectors="true", enableRowTracking="true", columnMapping__mode="name"),
     ],
 )
-def test_changes_that_ask_nothing_of_written_files_are_passed(table, change):
+def test_changes_without_effect_on_written_files_do_not_conflict(table, change):
     winner = after(table, change)
     moved = rebase(appended(table), [winner], 0)
     assert not isinstance(moved, Exception), moved
@@ -104,9 +104,9 @@ def test_changes_that_ask_nothing_of_written_files_are_passed(table, change):
     ],
 )
 def test_other_changes_conflict(table, change):
-    found = rebase(appended(table), [after(table, change)], 0)
-    assert isinstance(found, MetadataChangedException)
-    assert "version 1 (ALTER)" in found.message
+    conflict = rebase(appended(table), [after(table, change)], 0)
+    assert isinstance(conflict, MetadataChangedException)
+    assert "version 1 (ALTER)" in conflict.message
 
 
 def test_unsetting_a_property_conflicts(table):
@@ -115,7 +115,7 @@ def test_unsetting_a_property_conflicts(table):
     assert isinstance(rebase(appended(table), [winner], 0), MetadataChangedException)
 
 
-def test_a_commit_that_changes_metadata_itself_passes_no_change(table):
+def test_a_commit_that_changes_metadata_itself_conflicts_with_every_change(table):
     transaction = table.begin()
     described(transaction, table)
     winner = after(table, properties(enableDeletionVectors="true"))
@@ -123,25 +123,25 @@ def test_a_commit_that_changes_metadata_itself_passes_no_change(table):
     assert isinstance(rebase(prepare(transaction, OPERATION), [winner], 0), MetadataChangedException)
 
 
-def test_in_commit_timestamps_enabled_by_the_winner_are_stated_by_the_commit(table):
+def test_in_commit_timestamps_enabled_concurrently_are_written_by_the_commit(table):
     winner = after(table, properties(enableInCommitTimestamps="true"))
     moved = rebase(appended(table), [winner], 0)
     assert moved.full_actions()[0].in_commit_timestamp == max(moved.timestamp, winner.info.in_commit_timestamp + 1)
 
 
-def test_a_commit_that_enables_in_commit_timestamps_states_the_version_that_it_gets(table):
+def test_a_commit_that_enables_in_commit_timestamps_records_its_final_version(table):
     transaction = table.begin()
     properties(enableInCommitTimestamps="true")(transaction, table)
     mine = prepare(transaction, OPERATION)
     assert mine.config.metadata.configuration["delta.inCommitTimestampEnablementVersion"] == "1"
     later = mine.timestamp + 1000
-    moved = rebase(mine, [Winner(1, (CommitInfo({}),)), Winner(2, (CommitInfo({}),))], later)
+    moved = rebase(mine, [ConcurrentCommit(1, (CommitInfo({}),)), ConcurrentCommit(2, (CommitInfo({}),))], later)
     stated = next(action for action in moved.full_actions() if action == moved.config.metadata).configuration
     assert stated["delta.inCommitTimestampEnablementVersion"] == "3"
     assert stated["delta.inCommitTimestampEnablementTimestamp"] == str(later) == str(moved.timestamp)
 
 
-def test_column_mapping_enabled_beside_an_append_reads_right(tmp_path):
+def test_column_mapping_enabled_concurrently_with_an_append_reads_correctly(tmp_path):
     table = Table.create(tmp_path, pa.schema([("id", pa.int64())]))
     from tahoe.ops.rows.insert import WriteOptions, stage_write
 
@@ -153,19 +153,21 @@ def test_column_mapping_enabled_beside_an_append_reads_right(tmp_path):
     assert table.check() == []
 
 
-def test_a_protocol_that_drops_a_feature_conflicts_and_one_that_we_cannot_write_is_refused(table):
+def test_a_protocol_that_drops_a_feature_conflicts_and_an_unsupported_one_is_refused(table):
     fewer = Protocol(1, 7, None, frozenset({"appendOnly", "invariants"}))
-    assert isinstance(rebase(appended(table), [Winner(1, (fewer,))], 0), ProtocolChangedException)
+    assert isinstance(rebase(appended(table), [ConcurrentCommit(1, (fewer,))], 0), ProtocolChangedException)
     features = table.snapshot().protocol.writer_features
     with pytest.raises(Unsupported, match="timeTurner"):
-        rebase(appended(table), [Winner(1, (Protocol(1, 7, None, features | {"timeTurner"}),))], 0)
+        rebase(appended(table), [ConcurrentCommit(1, (Protocol(1, 7, None, features | {"timeTurner"}),))], 0)
 
 
 def test_row_tracking_that_the_winner_began_to_support_gives_ids_to_the_commit_s_files(tmp_path):
     table = Table.create(tmp_path, NESTED, clock=SeededClock())
     mine = appended(table)
     moved = rebase(
-        mine, [Winner(1, (Protocol(1, 7, None, frozenset({"appendOnly", "invariants", "rowTracking", "domainMetadata"})),))], 0
+        mine,
+        [ConcurrentCommit(1, (Protocol(1, 7, None, frozenset({"appendOnly", "invariants", "rowTracking", "domainMetadata"})),))],
+        0,
     )
     (add,) = [action for action in moved.full_actions() if isinstance(action, AddFile)]
     assert (add.base_row_id, add.default_row_commit_version) == (0, 2)

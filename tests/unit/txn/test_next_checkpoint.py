@@ -1,4 +1,5 @@
-"""V2 checkpoints: made of the one before and the commits since, they hold what folding the log gives, and name again what did not change."""
+"""V2 checkpoints from the previous one and the commits since: their content equals a replay of the log, and unchanged sidecars are
+reused."""
 
 from __future__ import annotations
 
@@ -39,29 +40,29 @@ def write(log: Log, now_ms: int = NOW_MS, seed: int = 0) -> None:
 
 
 def newest_checkpoint(log: Log) -> Checkpoint:
-    found = checkpoints_in(log.store.list_from("_delta_log"))
-    return found[max(found)][-1]
+    checkpoints = checkpoints_in(log.store.list_from("_delta_log"))
+    return checkpoints[max(checkpoints)][-1]
 
 
 def sidecars(log: Log) -> list[str]:
-    """The files that the newest checkpoint names, in order."""
+    """Return the files that the newest checkpoint names, in order."""
     return [a.path for a in open_checkpoint(log.store, newest_checkpoint(log)).single_actions if isinstance(a, SidecarFile)]
 
 
 def holds_all(log: Log) -> None:
-    """The checkpoint alone, without any commit, is the version."""
+    """Check that the checkpoint alone, without any commit, has the version's state."""
     reader = open_checkpoint(log.store, newest_checkpoint(log))
     assert reader.checkpoint.version == log.version and reader.checkpoint.kind == "uuid"
-    found = {file.key: file for file in add_files(reader.adds())}
-    assert found == {key: replace(file, data_change=False) for key, file in log.versions[-1].items()}
-    kept = {r.key for r in log.removed.values() if (r.deletion_timestamp or 0) > NOW_MS - WEEK_MS}
-    assert {file.key for file in remove_files(reader.removes())} >= kept
+    files = {file.key: file for file in add_files(reader.adds())}
+    assert files == {key: replace(file, data_change=False) for key, file in log.versions[-1].items()}
+    tombstones = {r.key for r in log.removed.values() if (r.deletion_timestamp or 0) > NOW_MS - WEEK_MS}
+    assert {file.key for file in remove_files(reader.removes())} >= tombstones
     hint = read_last_checkpoint(log.store)
     assert hint is not None and hint.v2 is not None and hint.v2.path in newest_checkpoint(log).names[0]
     assert (hint.version, hint.size, hint.num_of_add_files) == (log.version, reader.num_actions, reader.num_adds)
 
 
-def test_a_commit_of_new_files_leaves_the_sidecars_as_they_are() -> None:
+def test_a_commit_of_new_files_leaves_the_sidecars_unchanged() -> None:
     log = v2_log(*(add(f"old-{number}") for number in range(100)))
     write(log)
     before = sidecars(log)
@@ -72,7 +73,7 @@ def test_a_commit_of_new_files_leaves_the_sidecars_as_they_are() -> None:
     assert log.state().transactions["app"].version == 1
 
 
-def test_the_files_of_a_log_that_knows_none_are_in_no_sidecar() -> None:
+def test_a_log_without_files_has_no_sidecar() -> None:
     log = v2_log()
     write(log)
     assert sidecars(log) == []
@@ -82,7 +83,7 @@ def test_the_files_of_a_log_that_knows_none_are_in_no_sidecar() -> None:
     holds_all(log)
 
 
-def test_a_file_that_went_is_written_out_of_its_sidecar_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_removed_file_rewrites_only_its_sidecar(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sidecar_plan, "ROWS_IN_SIDECAR", 10)
     files = [add(f"f{number:03d}") for number in range(40)]
     log = v2_log(*files)
@@ -97,7 +98,7 @@ def test_a_file_that_went_is_written_out_of_its_sidecar_alone(monkeypatch: pytes
     holds_all(log)
 
 
-def test_tombstones_go_when_they_have_expired_and_touch_no_file(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_expired_tombstones_are_dropped_without_rewriting_files(monkeypatch: pytest.MonkeyPatch) -> None:
     files = [add(f"f{number}") for number in range(40)]
     log = v2_log(*files)
     log.commit(*(remove(file, NOW_MS - WEEK_MS + 5) for file in files[:3]))
@@ -112,8 +113,8 @@ def test_tombstones_go_when_they_have_expired_and_touch_no_file(monkeypatch: pyt
     assert open_checkpoint(log.store, newest_checkpoint(log)).removes().num_rows == 0
 
 
-def test_random_histories_are_what_folding_gives(monkeypatch: pytest.MonkeyPatch) -> None:
-    """With vectors, paths spelt otherwise, files that come back, and tombstones that expire."""
+def test_random_histories_equal_a_replay(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With vectors, differently encoded paths, files that return, and tombstones that expire."""
     monkeypatch.setattr(sidecar_plan, "ROWS_IN_SIDECAR", 8)
     for seed in range(3):
         chance = random.Random(seed)
@@ -141,7 +142,7 @@ def test_random_histories_are_what_folding_gives(monkeypatch: pytest.MonkeyPatch
         assert reused > 10
 
 
-def test_a_path_that_is_spelt_otherwise_is_found_in_its_sidecar() -> None:
+def test_a_differently_encoded_path_is_found_in_its_sidecar() -> None:
     log = v2_log(add("a b"), *(add(f"f{number}") for number in range(20)))
     write(log)
     log.store.put(commit_name(1), lines([replace(remove(add("a b"), NOW_MS), path="a%20b")]))
@@ -150,7 +151,7 @@ def test_a_path_that_is_spelt_otherwise_is_found_in_its_sidecar() -> None:
     assert reader.num_adds == 20 and reader.removes().num_rows == 1
 
 
-def test_other_columns_make_all_sidecars_anew() -> None:
+def test_other_columns_rewrite_all_sidecars() -> None:
     log = v2_log(*(add(f"f{number}") for number in range(20)))
     write(log)
     before = sidecars(log)
@@ -161,7 +162,7 @@ def test_other_columns_make_all_sidecars_anew() -> None:
     holds_all(log)
 
 
-def test_the_checkpoint_of_another_writer_is_not_built_upon() -> None:
+def test_the_checkpoint_of_another_writer_is_not_reused() -> None:
     log = v2_log(*(add(f"f{number}") for number in range(20)))
     log.v2("json", sidecars=2)
     theirs = sidecars(log)
@@ -171,7 +172,7 @@ def test_the_checkpoint_of_another_writer_is_not_built_upon() -> None:
     holds_all(log)
 
 
-def test_a_sidecar_that_is_damaged_where_it_shows_is_not_named_again(caplog: pytest.LogCaptureFixture) -> None:
+def test_a_visibly_corrupt_sidecar_is_not_reused(caplog: pytest.LogCaptureFixture) -> None:
     log = v2_log(*(add(f"f{number}") for number in range(20)))
     write(log)
     (sidecar,) = sidecars(log)
@@ -181,11 +182,11 @@ def test_a_sidecar_that_is_damaged_where_it_shows_is_not_named_again(caplog: pyt
     log.commit(add("new"))
     with caplog.at_level(logging.WARNING):
         write(log)
-    assert sidecar not in sidecars(log) and "is written anew" in caplog.text
+    assert sidecar not in sidecars(log) and "is rebuilt from the live files" in caplog.text
     holds_all(log)
 
 
-def test_what_contradicts_the_checksum_is_written_anew_of_the_files_themselves() -> None:
+def test_a_checkpoint_that_contradicts_the_checksum_is_rebuilt() -> None:
     log = v2_log(*(add(f"f{number}") for number in range(20)))
     write(log)
     before = sidecars(log)
@@ -211,7 +212,7 @@ class _Cleaning:
             self._store.delete(self._goes)
 
 
-def test_where_the_checkpoint_before_was_cleaned_away_meanwhile_its_sidecars_are_not_relied_on() -> None:
+def test_sidecars_of_a_concurrently_deleted_checkpoint_are_not_reused() -> None:
     log = v2_log(*(add(f"f{number}") for number in range(20)))
     write(log)
     before = sidecars(log)
@@ -223,7 +224,7 @@ def test_where_the_checkpoint_before_was_cleaned_away_meanwhile_its_sidecars_are
     holds_all(log)
 
 
-def test_two_checkpoints_of_one_version_each_have_their_own_word_in_the_hint() -> None:
+def test_the_hint_describes_the_last_of_two_checkpoints_of_one_version() -> None:
     log = v2_log(add("a"), add("b"))
     log.commit(remove(add("a"), NOW_MS))
     write(log, NOW_MS + 2 * WEEK_MS, seed=1)
@@ -233,7 +234,7 @@ def test_two_checkpoints_of_one_version_each_have_their_own_word_in_the_hint() -
 
 
 @pytest.mark.damages_tables
-def test_a_sidecar_of_tombstones_that_is_gone_is_told(memory_url: str) -> None:
+def test_a_missing_sidecar_of_tombstones_is_reported(memory_url: str) -> None:
     rows = pa.table({"id": [1]})
     properties = {"delta.checkpointInterval": "3", "delta.checkpointPolicy": "v2"}
     table = Table.create(memory_url, rows.schema, properties=properties)
@@ -243,8 +244,8 @@ def test_a_sidecar_of_tombstones_that_is_gone_is_told(memory_url: str) -> None:
     assert Table(memory_url).check() == []
     (gone,) = (entry.name for entry in table.store.list_from(SIDECAR_FOLDER))
     table.store.delete(gone)
-    (found,) = Table(memory_url).check()
-    assert found.code == "checkpoint" and gone in found.message
+    (violation,) = Table(memory_url).check()
+    assert violation.code == "checkpoint" and gone in violation.message
     assert Table(memory_url).append(rows) == 4, "and no reader misses it"
 
 
@@ -255,7 +256,7 @@ def test_a_table_that_goes_back_to_classic_checkpoints_gets_them(memory_url: str
     table.checkpoint()
     table.set_properties({"delta.checkpointPolicy": "classic"})
     table.checkpoint()
-    kinds = [c.kind for found in checkpoints_in(table.store.list_from("_delta_log")).values() for c in found]
+    kinds = [c.kind for of_version in checkpoints_in(table.store.list_from("_delta_log")).values() for c in of_version]
     assert kinds == ["uuid", "classic"] and Table(memory_url).check() == []
     table.set_properties({"delta.checkpointPolicy": "v2"})
     table.checkpoint()

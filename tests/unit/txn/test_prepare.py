@@ -1,4 +1,4 @@
-"""What a commit must know of its table is asked once, however many of its steps need the answer."""
+"""A commit computes each fact about its table once, however many of its steps need it."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ CHANGES: dict[str, Callable[[Table], object]] = {
 
 
 @pytest.fixture
-def asked(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """The questions, in order."""
+def calls(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Return the recorded calls, in order."""
     questions: list[str] = []
     writable, future = TableConfig.ensure_writable, prepare._future_config
 
@@ -45,36 +45,36 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 
 @pytest.mark.parametrize("change", CHANGES.values(), ids=CHANGES)
-def test_a_commit_that_changes_rows_asks_what_the_table_will_be_and_whether_it_may_write_once_each(
-    change: Callable[[Table], object], asked: list[str]
+def test_a_commit_of_rows_computes_the_configuration_and_checks_it_once(
+    change: Callable[[Table], object], calls: list[str]
 ) -> None:
     table = Table.create(f"memory://{uuid.uuid4()}", ROWS.schema)
     table.append(ROWS)
-    asked.clear()
+    calls.clear()
     change(table)
-    assert sorted(asked) == ["future", "writable"]
+    assert sorted(calls) == ["future", "writable"]
 
 
-def test_a_commit_that_changes_the_table_asks_for_the_table_before_and_after(asked: list[str]) -> None:
+def test_a_commit_of_metadata_checks_the_configuration_before_and_after(calls: list[str]) -> None:
     table = Table.create(f"memory://{uuid.uuid4()}", ROWS.schema)
-    asked.clear()
+    calls.clear()
     table.append(ROWS.append_column("more", pa.array(["a", "b", "c"])), merge_schema=True)
-    assert sorted(asked) == ["future", "writable", "writable"]
+    assert sorted(calls) == ["future", "writable", "writable"]
 
 
-def test_who_enforces_less_is_asked_again(asked: list[str]) -> None:
+def test_a_writer_that_enforces_less_is_checked_again(calls: list[str]) -> None:
     table = Table.create(f"memory://{uuid.uuid4()}", ROWS.schema)
     transaction = table.begin()
     config = transaction.existing().config
-    asked.clear()
+    calls.clear()
     transaction.ensure_writable(config, ENFORCED)
     transaction.ensure_writable(config, ENFORCED)
     transaction.ensure_writable(config, frozenset())
     transaction.ensure_writable(config, ENFORCED)
-    assert asked == ["writable", "writable"]
+    assert calls == ["writable", "writable"]
 
 
-def test_new_metadata_is_a_new_future() -> None:
+def test_new_metadata_gives_a_new_configuration() -> None:
     table = Table.create(f"memory://{uuid.uuid4()}", ROWS.schema)
     transaction = table.begin()
     snapshot = transaction.existing()

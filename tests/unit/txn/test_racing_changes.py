@@ -1,4 +1,4 @@
-"""DELETE and UPDATE of one table by two writers at once, through `Table` alone."""
+"""Concurrent DELETE and UPDATE of one table by two writers, through `Table` alone."""
 
 from __future__ import annotations
 
@@ -21,17 +21,17 @@ def table(tmp_path) -> Table:
 
 
 def raced(table: Table, *stages) -> list[str]:
-    """All begin on the same version and commit in order; the names of the conflicts, '' where there was none."""
+    """Start all on the same version, commit them in order, and return the names of the conflicts, '' for none."""
     begun = [table.begin() for _ in stages]
     staged = [stage(transaction) for stage, transaction in zip(stages, begun, strict=True)]
-    found = []
+    conflicts = []
     for transaction, each in zip(begun, staged, strict=True):
         try:
             table.commit(transaction, each.operation)
-            found.append("")
+            conflicts.append("")
         except DeltaConcurrentModificationException as conflict:
-            found.append(type(conflict).__name__)
-    return found
+            conflicts.append(type(conflict).__name__)
+    return conflicts
 
 
 def delete(where):
@@ -44,9 +44,9 @@ def update(where, value):
 
 def test_deletes_and_updates_of_different_rows_of_one_file_all_succeed(table):
     assert raced(table, update("id < 10", 1), delete("id % 2 = 1 and id > 50"), update("id = 20 or id = 22", 3)) == ["", "", ""]
-    found = table.to_arrow().sort_by("id")
+    rows = table.to_arrow().sort_by("id")
     expected = {i: 1 if i < 10 else 3 if i in (20, 22) else 0 for i in range(100) if not (i % 2 == 1 and i > 50)}
-    assert dict(zip(found.column("id").to_pylist(), found.column("v").to_pylist(), strict=True)) == expected
+    assert dict(zip(rows.column("id").to_pylist(), rows.column("v").to_pylist(), strict=True)) == expected
     assert table.check() == []
 
 
@@ -55,7 +55,7 @@ def test_changes_of_the_same_row_conflict(table):
     assert raced(table, update("id = 50", 1), update("v = 0 and id >= 50", 2)) == ["", ConcurrentDeleteReadException.__name__]
 
 
-def test_a_row_that_another_has_made_to_match_conflicts(table):
+def test_a_row_that_a_concurrent_update_made_match_conflicts(table):
     assert raced(table, update("id = 5", 7), delete("v = 7 or id = 6")) == ["", ConcurrentAppendException.__name__]
 
 
@@ -65,7 +65,7 @@ def merge(table: Table, ids: list[int], value: int) -> None:
 
 
 class Interrupted(Table):
-    """Another writer comes between what this one has read and its commit."""
+    """Runs another writer between this one's read and its commit."""
 
     def commit(self, transaction, operation, **options):
         other, self.other = self.other, None
@@ -78,8 +78,8 @@ def test_merges_of_different_rows_of_one_file_both_succeed(table):
     late = Interrupted(table.url)
     late.other = ([3, 4, 300], 6)
     merge(late, [1, 2, 200], 5)
-    found = table.to_arrow()
-    values = dict(zip(found.column("id").to_pylist(), found.column("v").to_pylist(), strict=True))
+    rows = table.to_arrow()
+    values = dict(zip(rows.column("id").to_pylist(), rows.column("v").to_pylist(), strict=True))
     assert values == dict.fromkeys(range(100), 0) | {1: 5, 2: 5, 200: 5, 3: 6, 4: 6, 300: 6}
     assert table.version() == 3
     assert table.check() == []
@@ -87,16 +87,16 @@ def test_merges_of_different_rows_of_one_file_both_succeed(table):
 
 def test_merges_that_update_or_insert_the_same_row_conflict(table):
     late = Interrupted(table.url)
-    for other, conflict in (([3, 200], ConcurrentAppendException), ([1, 7], DeltaConcurrentModificationException)):
-        late.other = (other, 6)
+    for ids, conflict in (([3, 200], ConcurrentAppendException), ([1, 7], DeltaConcurrentModificationException)):
+        late.other = (ids, 6)
         with pytest.raises(conflict):
             merge(late, [1, 200], 5)
     assert table.to_arrow(filter="id = 200").column("v").to_pylist() == [6]
     assert table.to_arrow(filter="v = 5").num_rows == 0
 
 
-def test_counters_that_many_writers_raise_lose_no_step(table):
-    """Each of 40 steps adds one to one row; begun in pairs that race, repeated until both are in."""
+def test_concurrent_increments_are_not_lost(table):
+    """Each of 40 steps adds one to a row; steps begin in racing pairs, and are repeated until both succeed."""
     for step in range(20):
         waiting = [step % 7, (step * 3) % 7]
         while waiting:
@@ -110,13 +110,13 @@ def _raise_by_one(number: int):
 
 
 def merging(table, keys, add_clauses):
-    """A MERGE of rows with these keys and the value 9."""
+    """Return a MERGE of rows with these keys and the value 9."""
     rows = pa.table({"id": keys, "v": [9] * len(keys)})
     statement = add_clauses(table.merge(rows, "target.id = source.id")).statement
     return lambda transaction: stage_merge(transaction, statement)
 
 
-def test_a_row_that_matched_and_so_was_not_inserted_may_not_be_taken_meanwhile(table):
+def test_a_matched_row_must_not_be_deleted_concurrently(table):
     new = merging(table, [5, 200], lambda builder: builder.when_not_matched_insert_all())
     assert raced(table, delete("id = 5"), new) == ["", ConcurrentDeleteReadException.__name__]
     again = merging(table, [6, 300], lambda builder: builder.when_not_matched_insert_all())
@@ -124,9 +124,9 @@ def test_a_row_that_matched_and_so_was_not_inserted_may_not_be_taken_meanwhile(t
     assert {200, 300} & set(table.to_arrow().column("id").to_pylist()) == {300}
 
 
-def test_clauses_for_rows_that_no_source_row_matches_look_at_every_row(table):
-    others = merging(table, [5], lambda builder: builder.when_not_matched_by_source_delete("target.id > 90"))
-    assert raced(table, merging(table, [500], lambda builder: builder.when_not_matched_insert_all()), others) == [
+def test_clauses_for_rows_that_no_source_row_matches_read_every_row(table):
+    unmatched = merging(table, [5], lambda builder: builder.when_not_matched_by_source_delete("target.id > 90"))
+    assert raced(table, merging(table, [500], lambda builder: builder.when_not_matched_insert_all()), unmatched) == [
         "",
         ConcurrentAppendException.__name__,
     ]

@@ -1,4 +1,4 @@
-"""An operation that lost against a commit that only rearranged rows does what it was asked for, by itself."""
+"""Operations that conflict with a commit that only rearranged rows are retried automatically."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from tahoe.store.log_store import LogStore
 from tahoe.store.object_store import open_store
 from tahoe.table import Table
 from tahoe.testing.faulty_store import Answer, WrappedStore
-from tahoe.txn.rearranged import again_where_rearranged
+from tahoe.txn.rearranged import retry_if_rearranged
 
 
 class Overtaken(WrappedStore):
-    """Something else happens just before each commit is sent, so many times."""
+    """Runs another operation just before each commit is sent, a number of times."""
 
     def __init__(self, inner: LogStore, other: Callable[[], object], times: int = 1) -> None:
         super().__init__(inner)
@@ -51,24 +51,24 @@ def store(request: pytest.FixtureRequest) -> LogStore:
 
 
 @pytest.mark.parametrize("name", OPERATIONS)
-def test_optimize_in_between_makes_no_difference(store: LogStore, name: str) -> None:
-    other = Table(store.url, store=store)
-    OPERATIONS[name](Table(store.url, store=Overtaken(store, other.optimize)))
-    found = dict(zip(*(other.to_arrow()[column].to_pylist() for column in ("id", "v")), strict=True))
+def test_a_concurrent_optimize_makes_no_difference(store: LogStore, name: str) -> None:
+    concurrent = Table(store.url, store=store)
+    OPERATIONS[name](Table(store.url, store=Overtaken(store, concurrent.optimize)))
+    values = dict(zip(*(concurrent.to_arrow()[column].to_pylist() for column in ("id", "v")), strict=True))
     expected = dict.fromkeys(range(6), 0)
     if name == "delete":
         del expected[3]
     else:
         expected[3] = 1
-    assert found == expected
-    assert [commit["operation"] for commit in other.history(2)] == [name.upper(), "OPTIMIZE"]
-    assert other.check(deep=True) == []
+    assert values == expected
+    assert [commit["operation"] for commit in concurrent.history(2)] == [name.upper(), "OPTIMIZE"]
+    assert concurrent.check(deep=True) == []
 
 
-def test_a_change_of_the_same_row_in_between_is_still_a_conflict(store: LogStore) -> None:
-    other = Table(store.url, store=store)
+def test_a_change_of_the_same_row_meanwhile_is_still_a_conflict(store: LogStore) -> None:
+    concurrent = Table(store.url, store=store)
     with pytest.raises(DeltaConcurrentModificationException):
-        Table(store.url, store=Overtaken(store, lambda: other.update({"v": "5"}, "id = 3"))).delete("id = 3")
+        Table(store.url, store=Overtaken(store, lambda: concurrent.update({"v": "5"}, "id = 3"))).delete("id = 3")
 
 
 def test_rows_that_can_be_read_once_are_not_merged_twice(store: LogStore) -> None:
@@ -78,7 +78,7 @@ def test_rows_that_can_be_read_once_are_not_merged_twice(store: LogStore) -> Non
         table.merge(source, "target.id = source.id").when_matched_update_all().execute()
 
 
-def test_who_loses_again_and_again_is_told() -> None:
+def test_repeated_conflicts_are_reported() -> None:
     runs = []
 
     def run() -> None:
@@ -86,5 +86,5 @@ def test_who_loses_again_and_again_is_told() -> None:
         raise ConcurrentDeleteReadException("lost", only_rearranged=True)
 
     with pytest.raises(ConcurrentDeleteReadException):
-        again_where_rearranged(run)
+        retry_if_rearranged(run)
     assert len(runs) == 100

@@ -1,4 +1,4 @@
-"""Races for rows of the same file, on real files: vectors and rows are read from storage when the race is lost."""
+"""Races for rows of the same file, on real files: vectors and rows are read from storage after a lost race."""
 
 from __future__ import annotations
 
@@ -36,19 +36,19 @@ def rows(ids, value: str) -> pa.Table:
 
 
 def change(table: Table, ids: list[int], value: str | None = None, predicate: str | None = None) -> Transaction:
-    """A transaction that deletes rows, or gives them another value, as DELETE and UPDATE with vectors stage it."""
+    """Return a transaction that deletes or updates rows as DELETE and UPDATE with vectors stage them."""
     transaction, asked = table.begin(), set(ids)
-    wanted = row_condition(predicate or f"id in ({', '.join(map(str, ids))})", table.schema()).predicate
-    transaction.read(wanted)
-    for add in add_files(transaction.snapshot.files_matching(wanted)):
-        found = Table(table.url, clock=table.clock).snapshot().scan(columns=["id"]).read([replace(add, deletion_vector=None)])
-        positions = BitMap64(i for i, each in enumerate(found.column("id").to_pylist()) if each in asked)
-        dead = decode(add.deletion_vector, table.store.get, table.url) if add.deletion_vector else BitMap64()
-        positions -= dead
+    matching = row_condition(predicate or f"id in ({', '.join(map(str, ids))})", table.schema()).predicate
+    transaction.read(matching)
+    for add in add_files(transaction.snapshot.files_matching(matching)):
+        rows_read = Table(table.url, clock=table.clock).snapshot().scan(columns=["id"]).read([replace(add, deletion_vector=None)])
+        positions = BitMap64(i for i, each in enumerate(rows_read.column("id").to_pylist()) if each in asked)
+        deleted = decode(add.deletion_vector, table.store.get, table.url) if add.deletion_vector else BitMap64()
+        positions -= deleted
         transaction.read_rows(add.key, positions)
         if positions:
             uuid = table.clock.uuid()
-            data, places = pack([dead | positions])
+            data, places = pack([deleted | positions])
             table.store.put(new_file_name(uuid), data)
             transaction.stage(add.remove(1), replace(add, deletion_vector=descriptor_in_file(uuid, places[0])))
     if value is not None:
@@ -61,10 +61,10 @@ def commit(table: Table, transaction: Transaction):
 
 
 def content(table: Table) -> dict[int, str]:
-    found = Snapshot.at(table.store).scan().to_arrow()
-    ids = found.column("id").to_pylist()
+    rows_read = Snapshot.at(table.store).scan().to_arrow()
+    ids = rows_read.column("id").to_pylist()
     assert len(set(ids)) == len(ids)
-    return dict(zip(ids, found.column("v").to_pylist(), strict=True))
+    return dict(zip(ids, rows_read.column("v").to_pylist(), strict=True))
 
 
 def test_three_writers_that_change_different_rows_of_one_file_all_succeed(table):
@@ -78,7 +78,7 @@ def test_three_writers_that_change_different_rows_of_one_file_all_succeed(table)
     assert table.check() == []
 
 
-def test_the_same_row_changed_by_both_conflicts_and_the_message_says_by_whom_and_where(table):
+def test_the_same_row_changed_by_both_conflicts_and_the_message_names_commit_and_file(table):
     first, second = change(table, [1, 2]), change(table, [2, 3])
     commit(table, first)
     with pytest.raises(ConcurrentDeleteReadException, match=r"version 2 \(TEST\) changed 1 of the 2 rows read of file part-0"):
@@ -87,7 +87,7 @@ def test_the_same_row_changed_by_both_conflicts_and_the_message_says_by_whom_and
     assert content(table).keys() == set(range(ROWS)) - {1, 2}
 
 
-def test_writers_that_do_not_note_the_rows_they_read_still_cannot_take_the_same_row(table):
+def test_writers_that_do_not_record_rows_still_cannot_delete_the_same_row(table):
     first, second, third = change(table, [1, 2]), change(table, [2, 3]), change(table, [4])
     for forgetful in (second, third):
         forgetful.reads = ReadSet(rows={key: BitMap64() for key in forgetful.reads.rows})
@@ -98,7 +98,7 @@ def test_writers_that_do_not_note_the_rows_they_read_still_cannot_take_the_same_
     assert content(table).keys() == set(range(ROWS)) - {1, 2, 4}
 
 
-def test_a_row_that_was_looked_for_and_is_new_conflicts_though_no_file_meets(table):
+def test_a_new_matching_row_conflicts_without_a_common_file(table):
     deleting = change(table, [30_000])
     assert deleting.staged == []
     deleting.stage(*write_arrow(deleting.snapshot.config, table.store, rows([1], "x"), table.clock))
@@ -108,14 +108,14 @@ def test_a_row_that_was_looked_for_and_is_new_conflicts_though_no_file_meets(tab
         commit(table, deleting)
 
 
-def test_rows_decide_where_statistics_of_a_new_file_cannot(table):
+def test_rows_decide_if_statistics_of_a_new_file_cannot(table):
     deleting = change(table, [5])
     table.append(rows([-1, ROWS], "around"))
     commit(table, deleting)
     assert content(table).keys() == (set(range(ROWS)) | {-1, ROWS}) - {5}
 
 
-def test_files_too_large_to_look_into_conflict(table, monkeypatch):
+def test_files_too_large_to_read_conflict(table, monkeypatch):
     monkeypatch.setattr(evidence, "MOST_BYTES_READ", 10)
     deleting = change(table, [5])
     table.append(rows([-1, ROWS], "around"))
@@ -124,7 +124,7 @@ def test_files_too_large_to_look_into_conflict(table, monkeypatch):
 
 
 @pytest.mark.damages_tables
-def test_a_vector_that_is_gone_from_storage_leaves_the_conflict_standing(table):
+def test_a_missing_vector_leaves_the_conflict_unresolved(table):
     first, second = change(table, [1]), change(table, [2])
     vectors = commit(table, first).snapshot.files().column("deletionVector").to_pylist()
     (name,) = [entry.name for entry in table.store.walk() if entry.name.endswith(".bin") and _is_of(entry.name, vectors)]
@@ -137,8 +137,10 @@ def _is_of(name: str, vectors: list[dict]) -> bool:
     from tahoe.protocol.actions import DeletionVectorDescriptor
     from tahoe.protocol.dv import file_name
 
-    found = [DeletionVectorDescriptor(v["storageType"], v["pathOrInlineDv"], v["sizeInBytes"], v["cardinality"]) for v in vectors]
-    return name in [file_name(each, "file:///") for each in found]
+    descriptors = [
+        DeletionVectorDescriptor(v["storageType"], v["pathOrInlineDv"], v["sizeInBytes"], v["cardinality"]) for v in vectors
+    ]
+    return name in [file_name(each, "file:///") for each in descriptors]
 
 
 def test_a_large_merged_vector_goes_to_a_file_and_a_small_one_stays_in_the_log(table):
@@ -153,7 +155,7 @@ def test_a_large_merged_vector_goes_to_a_file_and_a_small_one_stays_in_the_log(t
     assert content(table).keys() == {each for each in range(ROWS) if each not in (1, 2) and (each < 10 or each % 7 not in (3, 6))}
 
 
-def test_when_both_together_take_all_rows_the_file_goes(table):
+def test_when_both_together_delete_all_rows_the_file_is_removed(table):
     halves = [change(table, list(range(first, ROWS, 2)), predicate="id >= 0") for first in (0, 1)]
     for transaction in halves:
         commit(table, transaction)

@@ -1,4 +1,4 @@
-"""Random operations that race, held against running those that committed one after the other."""
+"""Random racing operations, compared with running the committed ones one after the other."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def operation(chance: random.Random, name: str) -> tuple[str, model.OperationOn]
 
 
 def table(chance: random.Random, files: model.Files) -> model.Live:
-    """Up to four small files; some have lost rows already."""
+    """Return up to four small files; some have deleted rows already."""
     live = {}
     for _ in range(chance.randint(1, 3)):
         day = chance.choice(DAYS)
@@ -54,7 +54,7 @@ def table(chance: random.Random, files: model.Files) -> model.Live:
 
 
 @pytest.mark.parametrize(("isolation", "races"), [(SERIALIZABLE, 150), (WRITE_SERIALIZABLE, 60)])
-def test_what_commits_in_a_race_of_random_operations_is_a_serial_order(isolation, races):
+def test_commits_of_racing_random_operations_are_a_serial_order(isolation, races):
     merged, freed, conflicts = 0, 0, Counter()
     for seed in range(races):
         chance = random.Random(seed)
@@ -73,18 +73,18 @@ def test_what_commits_in_a_race_of_random_operations_is_a_serial_order(isolation
         merged += sum(add.deletion_vector is not None and add.deletion_vector.storage_type == "i" for add in end.values())
         without, _ = model.raced(files, live, operations, isolation=isolation, with_evidence=False)
         freed += sum(isinstance(each, Exception) for each in without) - sum(isinstance(each, Exception) for each in outcomes)
-    # The law says nothing unless vectors were merged, rows decided, and each conflict was met.
+    # The law is vacuous unless vectors were merged, rows decided, and each conflict occurred.
     assert merged > races / 20 and freed > races / 10
     assert set(conflicts) == {"ConcurrentAppendException", "ConcurrentDeleteReadException"}
 
 
-def test_a_winner_that_gives_rows_back_is_no_winner_that_only_took_some():
+def test_a_commit_that_restores_rows_is_not_one_that_only_deletes_some():
     files = model.Files()
     (add,) = files.add([(number, "mon", "x") for number in range(6)])
     start = model.applied({add.path: add}, model.delete("id in (1, 2)", vectors=True)(files, {add.path: add}).actions)
 
     def restore(files: model.Files, live: model.Live) -> model.Change:
-        """Row 2 lives again; row 3 goes, so that the vector is as long as before."""
+        """Restore row 2 and delete row 3, so that the vector keeps its length."""
         note = lambda transaction: transaction.read_whole_table()  # noqa: E731
         return model.Change(note, files.with_dead(live[add.path], BitMap64([1, 3])))
 

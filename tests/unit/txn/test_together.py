@@ -1,4 +1,4 @@
-"""Commits to several tables: who dies at any step leaves both or none, and lost answers are settled."""
+"""Commits to several tables: a crash at any step leaves both or none, and lost answers are resolved."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ QUICK = RetryPolicy(storage_attempts=3, first_wait_seconds=0, longest_wait_secon
 
 
 class Life:
-    """Counts the calls of one process that change something, and ends before or after one of them."""
+    """Counts the mutating calls of one process, and crashes before or after one of them."""
 
     def __init__(self, last: int | None = None, *, after: bool = False) -> None:
         self.last, self.after, self.count = last, after, 0
@@ -71,7 +71,7 @@ class MortalCoordinator(SqlCoordinator):
 
 
 class Scene:
-    """Two tables, each with one row, and what else there is of them."""
+    """Two tables with one row each, and their coordinator."""
 
     def __init__(self, folder: Path) -> None:
         self.url = f"sqlite:///{folder}/{uuid.uuid4()}.db"
@@ -105,7 +105,7 @@ def transfer(tables: Sequence[Table]) -> None:
         t[there].update({"n": "n + 10"})
 
 
-def test_a_death_at_any_step_leaves_both_or_none_and_the_next_goes_on(tmp_path: Path) -> None:
+def test_a_crash_at_any_step_leaves_both_or_none_and_the_next_succeeds(tmp_path: Path) -> None:
     whole, life = Scene(tmp_path), Life()
     transfer(whole.tables(MortalCoordinator(whole.url, life), lambda store: MortalStore(store, life)))
     assert whole.seen() == [90, 110]
@@ -113,27 +113,27 @@ def test_a_death_at_any_step_leaves_both_or_none_and_the_next_goes_on(tmp_path: 
     assert all(step in named for step in ("_staged_commits", "ratify", "published", "checkpoint.parquet", "02.json", ".crc"))
     seen = []
     for last in range(len(life.steps)):
-        for after in (False, True) if last == 0 else (True,):  # before a step is after the one before it
+        for after in (False, True) if last == 0 else (True,):  # before a step equals after the previous one
             scene, dying = Scene(tmp_path), Life(last, after=after)
             with pytest.raises(SimulatedCrash):
                 transfer(scene.tables(MortalCoordinator(scene.url, dying), lambda store, life=dying: MortalStore(store, life)))  # type: ignore[misc]
             where = f"{'after' if after else 'before'} {life.steps[last]}"
-            found = scene.seen()
+            balances = scene.seen()
             ratified = last > life.steps.index("ratify") or (last == life.steps.index("ratify") and after)
-            assert found == ([90, 110] if ratified else [100, 100]), where
+            assert balances == ([90, 110] if ratified else [100, 100]), where
             transfer(scene.tables())
-            assert scene.seen() == [found[0] - 10, found[1] + 10], where
+            assert scene.seen() == [balances[0] - 10, balances[1] + 10], where
             for table in scene.tables():
                 assert isinstance(table.store, CoordinatedStore)
                 assert table.store.publish() == table.version() == (3 if ratified else 2), where
-                if last % 5 == 0:  # what costs time
+                if last % 5 == 0:  # slow
                     assert table.check(strict=True) == [], where
             seen.append(ratified)
     assert {False, True} == set(seen)
 
 
 class Answering(SqlCoordinator):
-    """Answers the first questions as it is told: what is done, and what is said."""
+    """Answers the first requests by a script: whether the request is carried out, and the answer."""
 
     def __init__(self, url: str, *script: tuple[bool, PutOutcome]) -> None:
         super().__init__(url)
@@ -158,7 +158,7 @@ class Answering(SqlCoordinator):
         [(True, Refused("a lie of a client below"))],
     ],
 )
-def test_whatever_the_coordinator_answers_the_transfer_is_made_once(
+def test_the_transfer_is_made_once_whatever_the_coordinator_answers(
     tmp_path: Path, script: list[tuple[bool, PutOutcome]]
 ) -> None:
     scene = Scene(tmp_path)
@@ -169,7 +169,7 @@ def test_whatever_the_coordinator_answers_the_transfer_is_made_once(
     assert [table.check(strict=True) for table in tables] == [[], []]
 
 
-def test_a_coordinator_that_refuses_for_ever_is_told_as_a_failure_that_wrote_nothing(tmp_path: Path) -> None:
+def test_a_coordinator_that_always_refuses_is_a_failure_without_effect(tmp_path: Path) -> None:
     scene = Scene(tmp_path)
     with pytest.raises(StorageFailure, match="refused 3 times") as caught:
         transfer(scene.tables(Answering(scene.url, *[(False, Refused("busy"))] * 9)))
@@ -178,7 +178,7 @@ def test_a_coordinator_that_refuses_for_ever_is_told_as_a_failure_that_wrote_not
     assert len(scene.stores[0].list_from("_delta_log/_staged_commits")) == 1, "what was staged in vain is deleted"
 
 
-def test_who_cannot_know_says_so_and_settles_it_later(tmp_path: Path) -> None:
+def test_an_unknown_outcome_is_reported_and_resolved_later(tmp_path: Path) -> None:
     scene = Scene(tmp_path)
     tables = scene.tables(Answering(scene.url, *[(False, Unanswered("gone"))] * 9))
     with pytest.raises(CommitStateUnknown) as caught:

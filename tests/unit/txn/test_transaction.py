@@ -1,4 +1,4 @@
-"""What one writer has read and wants is kept, and nothing is decided."""
+"""A transaction records its reads and changes, and checks nothing."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def transaction() -> Transaction:
     return Transaction(log.store, Snapshot.at(log.store), SeededClock())
 
 
-def test_reads_are_noted_and_add_up(transaction: Transaction) -> None:
+def test_reads_are_recorded_and_accumulate(transaction: Transaction) -> None:
     assert not transaction.reads.has_read_data
     predicate = IsNull(Column(("id",)))
     transaction.read(predicate)
@@ -37,21 +37,21 @@ def test_reads_are_noted_and_add_up(transaction: Transaction) -> None:
     assert transaction.reads.whole_table
 
 
-def test_positions_that_were_handed_over_may_change_afterwards(transaction: Transaction) -> None:
+def test_recorded_positions_are_copied(transaction: Transaction) -> None:
     positions = BitMap64([1])
     transaction.read_rows(("c", None), positions)
     positions.add(9)
     assert transaction.reads.rows[("c", None)] == BitMap64([1])
 
 
-def test_what_an_application_has_written_is_read_and_that_alone_is_no_data(transaction: Transaction) -> None:
+def test_reading_an_application_s_version_is_not_reading_data(transaction: Transaction) -> None:
     assert transaction.read_app("job") == 7 and transaction.read_app("other") is None
     assert transaction.reads.app_ids == {"job", "other"} and not transaction.reads.has_read_data
 
 
-def test_files_are_staged_and_metadata_goes_another_way(transaction: Transaction) -> None:
-    one = add("one")
-    transaction.stage(remove(one), add("two"))
+def test_files_are_staged_and_metadata_is_set(transaction: Transaction) -> None:
+    added = add("one")
+    transaction.stage(remove(added), add("two"))
     transaction.stage_app("job", 8)
     assert [action.path for action in transaction.adds] == ["two"] and [action.path for action in transaction.removes] == ["one"]
     for action in (PROTOCOL, METADATA):
@@ -66,7 +66,7 @@ def test_a_change_needs_a_table_to_start_from(memory_url: str) -> None:
     assert caught.value.code == "DELTA_TABLE_NOT_FOUND"
 
 
-def test_a_config_is_asked_once_and_again_by_whoever_enforces_less(
+def test_a_config_is_checked_once_and_again_for_fewer_enforced_features(
     transaction: Transaction, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asked: list[frozenset[str]] = []

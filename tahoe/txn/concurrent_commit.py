@@ -1,4 +1,4 @@
-"""`Winner`: a commit that took the version that another wanted, and what it did to files."""
+"""`ConcurrentCommit`: a commit that took the version that another writer tried, and its changes of files."""
 
 from __future__ import annotations
 
@@ -9,19 +9,19 @@ from tahoe.lazy import cached_property
 from tahoe.log.files.live_files import canonical_path
 from tahoe.protocol.actions import Action, AddFile, CommitInfo, Metadata, Protocol, RemoveFile
 
-__all__ = ["Winner"]
+__all__ = ["ConcurrentCommit"]
 
 
 @dataclass(frozen=True)
-class Winner:
-    """A commit that took the version that another wanted."""
+class ConcurrentCommit:
+    """A commit that took the version that another writer tried."""
 
     version: int
     actions: tuple[Action, ...]
 
     @cached_property
     def info(self) -> CommitInfo:
-        """Its `commitInfo`; an empty one where it has none."""
+        """Its `commitInfo`; an empty one if it has none."""
         return next((a for a in self.actions if isinstance(a, CommitInfo)), CommitInfo({}))
 
     @property
@@ -31,36 +31,36 @@ class Winner:
 
     @property
     def is_blind_append(self) -> bool:
-        """Whether its writer says that it read nothing of the table."""
+        """Whether its writer recorded that it read nothing of the table."""
         return bool(self.info.values.get("isBlindAppend", False))
 
     @cached_property
     def protocol(self) -> Protocol | None:
-        """The protocol that it brought; None for none."""
+        """The protocol that it sets, or None."""
         return next((a for a in self.actions if isinstance(a, Protocol)), None)
 
     @cached_property
     def metadata(self) -> Metadata | None:
-        """The metadata that it brought; None for none."""
+        """The metadata that it sets, or None."""
         return next((a for a in self.actions if isinstance(a, Metadata)), None)
 
     @cached_property
     def adds(self) -> list[AddFile]:
-        """The files that it added."""
+        """The files that it adds."""
         return [a for a in self.actions if isinstance(a, AddFile)]
 
     @cached_property
     def removes(self) -> list[RemoveFile]:
-        """The files that it removed."""
+        """The files that it removes."""
         return [a for a in self.actions if isinstance(a, RemoveFile)]
 
     @property
     def only_rearranges(self) -> bool:
-        """Whether its files hold the same rows as before it: what it added, readers of the version before it have seen."""
+        """Whether it leaves all rows unchanged: readers of the previous version have seen the rows of its added files."""
         return not any(add.data_change for add in self.adds) and not any(remove.data_change for remove in self.removes)
 
     def vector_changes(self, root_url: str) -> Mapping[str, tuple[RemoveFile, AddFile]]:
-        """The files that stayed and got another deletion vector, by canonical path: the tombstone, and what followed it."""
+        """Return the remaining files with a changed deletion vector, by canonical path: the tombstone, and the new add action."""
         removed = {canonical_path(remove.path, root_url): remove for remove in self.removes}
         added = {canonical_path(add.path, root_url): add for add in self.adds}
         return {

@@ -1,4 +1,4 @@
-"""What a winner did, read from its actions."""
+"""The properties of a concurrent commit, from its actions."""
 
 from __future__ import annotations
 
@@ -6,20 +6,22 @@ from dataclasses import replace
 
 from tahoe.protocol.actions import CommitInfo
 from tahoe.testing.log_builder import METADATA, PROTOCOL, add, remove, vector
-from tahoe.txn.winner import Winner
+from tahoe.txn.concurrent_commit import ConcurrentCommit
 
 ONE = add("one")
 
 
-def test_a_winner_tells_its_actions_by_kind() -> None:
-    winner = Winner(3, (CommitInfo({"operation": "WRITE", "isBlindAppend": True}), PROTOCOL, METADATA, ONE, remove(add("two"))))
+def test_a_concurrent_commit_has_its_actions_by_kind() -> None:
+    winner = ConcurrentCommit(
+        3, (CommitInfo({"operation": "WRITE", "isBlindAppend": True}), PROTOCOL, METADATA, ONE, remove(add("two")))
+    )
     assert (winner.operation, winner.is_blind_append) == ("WRITE", True)
     assert (winner.protocol, winner.metadata) == (PROTOCOL, METADATA)
     assert winner.adds == [ONE] and [action.path for action in winner.removes] == ["two"]
 
 
-def test_a_winner_that_says_nothing_of_itself_is_no_blind_append() -> None:
-    winner = Winner(3, ())
+def test_a_commit_without_commit_info_is_not_a_blind_append() -> None:
+    winner = ConcurrentCommit(3, ())
     assert (winner.operation, winner.is_blind_append, winner.protocol, winner.metadata) == (
         "an unnamed operation",
         False,
@@ -29,16 +31,16 @@ def test_a_winner_that_says_nothing_of_itself_is_no_blind_append() -> None:
     assert winner.only_rearranges
 
 
-def test_a_winner_rearranges_where_none_of_its_files_changes_data() -> None:
+def test_a_commit_rearranges_if_none_of_its_files_changes_data() -> None:
     quiet = (replace(ONE, data_change=False), replace(remove(add("two")), data_change=False))
-    assert Winner(1, quiet).only_rearranges
-    assert not Winner(1, (*quiet, ONE)).only_rearranges
-    assert not Winner(1, (*quiet, remove(ONE))).only_rearranges
+    assert ConcurrentCommit(1, quiet).only_rearranges
+    assert not ConcurrentCommit(1, (*quiet, ONE)).only_rearranges
+    assert not ConcurrentCommit(1, (*quiet, remove(ONE))).only_rearranges
 
 
-def test_a_file_that_stays_with_another_vector_is_told_with_both_and_others_are_not() -> None:
+def test_only_remaining_files_with_another_vector_are_vector_changes() -> None:
     with_vector = add("a%20b", deletion_vector=vector("v"))
-    winner = Winner(1, (remove(add("a%20b")), with_vector, remove(add("gone")), add("new"), remove(ONE), ONE))
+    winner = ConcurrentCommit(1, (remove(add("a%20b")), with_vector, remove(add("gone")), add("new"), remove(ONE), ONE))
     [(path, (removed, added))] = winner.vector_changes("memory://t").items()
     assert path.endswith(("a b", "a%20b"))
     assert removed.key == add("a%20b").key and added is with_vector

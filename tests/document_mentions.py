@@ -93,18 +93,30 @@ def _is_python_name(name: str) -> bool:
         except AttributeError:
             break
         return True
-    return name in _string_literals()
+    return _is_string_literal(name)
 
 
 @functools.cache
-def _string_literals() -> frozenset[str]:
-    """Return the dotted names that begin with `tahoe` in the strings of the package, without docstrings."""
-    trees = (ast.parse(path.read_text(encoding="utf-8")) for path in (ROOT / "tahoe").rglob("*.py"))
-    nodes = [node for tree in trees for node in ast.walk(tree)]
-    docstrings = {id(node.value) for node in nodes if isinstance(node, ast.Expr)}
-    constants = (node.value for node in nodes if isinstance(node, ast.Constant) and id(node) not in docstrings)
-    texts = (value.decode("latin-1") if isinstance(value, bytes) else value for value in constants)
-    return frozenset(name for text in texts if isinstance(text, str) for name in re.findall(r"tahoe(?:\.\w+)+", text))
+def _is_string_literal(name: str) -> bool:
+    """Whether a string of the package contains the name; docstrings do not count."""
+    for source in _package().values():
+        if name not in source:
+            continue
+        nodes = list(ast.walk(ast.parse(source)))
+        docstrings = {id(node.value) for node in nodes if isinstance(node, ast.Expr)}
+        for node in nodes:
+            if (
+                isinstance(node, ast.Constant)
+                and id(node) not in docstrings
+                and re.search(rf"{re.escape(name)}\b", str(node.value))
+            ):
+                return True
+    return False
+
+
+@functools.cache
+def _package() -> dict[Path, str]:
+    return {path: path.read_text(encoding="utf-8") for path in (ROOT / "tahoe").rglob("*.py")}
 
 
 def _paths(code: list[str]) -> Iterator[str]:

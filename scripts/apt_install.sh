@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# apt_install.sh PACKAGE...: install the first of these Debian packages that the system's sources offer.
-# Fails, having done nothing, where there is no apt-get or the user may not install (neither root nor sudo without a password).
+# apt_install.sh PACKAGE...: install the first of these Debian packages that is available.
+# Fails without any change if there is no apt-get or the user lacks permission (neither root nor sudo without a password).
 set -euo pipefail
 command -v apt-get >/dev/null || exit 1
 

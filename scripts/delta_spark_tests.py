@@ -1,9 +1,9 @@
-"""delta-spark's own Python tests, run against Tahoe: `delta_spark_tests.py --checkout DIR [--only TEXT]`.
+"""Run delta-spark's own Python tests with Tahoe: `delta_spark_tests.py --checkout DIR [--only TEXT]`.
 
-DIR is a clone of https://github.com/delta-io/delta that you made; nothing of it is part of this repository. The four files of `FILES` in
-``python/delta/tests`` are run as they are: `tahoe.as_delta` answers for the modules ``delta.*``, and ``delta.testing.utils`` gives a session
-in which Tahoe is on. The outcome is held against `delta_spark_tests_left.py`, which says of each test that cannot pass yet why, and fails
-on a difference either way.
+DIR is your clone of https://github.com/delta-io/delta; no part of it is in this repository. The four files of `FILES` in
+``python/delta/tests`` run unchanged: `tahoe.as_delta` provides the modules ``delta.*``, and a substitute for ``delta.testing.utils``
+provides a session with Tahoe enabled. The outcomes are compared with `delta_spark_tests_left.py`, which gives the reason for each
+test that cannot pass; a difference in either direction is a failure.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ SETTINGS = {
 
 
 def main() -> int:
-    """Run the tests; 1 where the outcome is another than the list says."""
+    """Run the tests and return 1 if the outcomes differ from the list."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument(
         "--checkout", type=Path, required=True, help="a clone of github.com/delta-io/delta, at any release from 4.0 on"
@@ -45,35 +45,37 @@ def main() -> int:
     arguments = parser.parse_args()
     folder = arguments.checkout.resolve() / "python" / "delta" / "tests"
     if not folder.is_dir():
-        parser.error(f"{folder} is no folder: give the root of a clone of delta-io/delta")
+        parser.error(f"{folder} is not a folder: pass the root of a clone of delta-io/delta")
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
-    with tempfile.TemporaryDirectory() as workplace:
-        os.chdir(workplace)  # the tests' tables go to `spark-warehouse` below it
+    with tempfile.TemporaryDirectory() as directory:
+        os.chdir(directory)  # the tests write their tables to `spark-warehouse` below it
         outcomes = _outcomes(folder, arguments.only)
         os.chdir("/")
-    return _told(outcomes, arguments.only)
+    return _report(outcomes, arguments.only)
 
 
-def _told(outcomes: dict[str, str], only: str) -> int:
+def _report(outcomes: dict[str, str], only: str) -> int:
     expected = {test: why for test, why in LEFT.items() if only in test}
     differ = [f"{test}: {outcome}" for test, outcome in outcomes.items() if outcome != "passed" and test not in expected]
     differ += [
-        f"{test}: passed, and stands among those left: {expected[test]}" for test in expected if outcomes.get(test) == "passed"
+        f"{test}: passed, but is in the list of exceptions: {expected[test]}"
+        for test in expected
+        if outcomes.get(test) == "passed"
     ]
-    differ += [f"{test}: stands among those left, and was not found" for test in expected if test not in outcomes]
+    differ += [f"{test}: is in the list of exceptions, but was not found" for test in expected if test not in outcomes]
     passed = sum(outcome == "passed" for outcome in outcomes.values())
-    print(f"\n{passed} of {len(outcomes)} passed; left for a reason: {len(expected)}; other than the list says: {len(differ)}")
+    print(f"\n{passed} of {len(outcomes)} passed; listed exceptions: {len(expected)}; differences from the list: {len(differ)}")
     print("\n".join(differ))
     return min(len(differ), 1)
 
 
 def _outcomes(folder: Path, only: str) -> dict[str, str]:
-    """What became of each test, by ``file.test``: ``passed``, or the last line of what went wrong."""
+    """Return the outcome of each test by ``file.test``: ``passed``, or the first line of the error."""
     from tahoe import as_delta
 
     as_delta.install()
-    _give_test_case()
+    _install_test_case()
     outcomes: dict[str, str] = {}
     for name in FILES:
         if not (folder / f"{name}.py").exists():  # releases before 4.3 have no test_exceptions_init
@@ -83,7 +85,7 @@ def _outcomes(folder: Path, only: str) -> dict[str, str]:
         own = unittest.TestSuite(test for test in _single(tests) if _is_of(folder, test) and only in _name(name, test))
         outcome = unittest.TextTestRunner(verbosity=2, resultclass=_Result, warnings="ignore").run(own)
         assert isinstance(outcome, _Result)
-        outcomes |= {_name(name, test): told for test, told in outcome.told.items()}
+        outcomes |= {_name(name, test): text for test, text in outcome.outcomes.items()}
     return outcomes
 
 
@@ -100,12 +102,12 @@ def _single(tests: unittest.TestSuite) -> Iterator[unittest.TestCase]:
 
 
 def _is_of(folder: Path, test: unittest.TestCase) -> bool:
-    """Whether a test stands in a file of the folder; PySpark's base classes bring some of their own."""
+    """Whether a test is defined in a file of the folder; PySpark's base classes contain tests too."""
     return Path(inspect.getfile(getattr(type(test), test.id().rpartition(".")[2]))).parent == folder
 
 
 def _loaded(file: Path) -> ModuleType:
-    """A file of tests as a module, under no name that a package has."""
+    """Load a file of tests as a module with a unique name."""
     spec = importlib.util.spec_from_file_location(f"delta_spark_{file.stem}", file)
     assert spec is not None and spec.loader is not None
     module = importlib.util.module_from_spec(spec)
@@ -114,27 +116,27 @@ def _loaded(file: Path) -> ModuleType:
 
 
 class _Result(unittest.TextTestResult):
-    """Keeps what became of each test."""
+    """A test result that records the outcome of each test."""
 
     def __init__(self, *arguments: object, **named: object) -> None:
         super().__init__(*arguments, **named)  # type: ignore[arg-type]
-        self.told: dict[unittest.TestCase, str] = {}
+        self.outcomes: dict[unittest.TestCase, str] = {}
 
     def addSuccess(self, test: unittest.TestCase) -> None:  # noqa: N802
         super().addSuccess(test)
-        self.told.setdefault(test, "passed")
+        self.outcomes.setdefault(test, "passed")
 
     def addFailure(self, test: unittest.TestCase, err: object) -> None:  # noqa: N802
         super().addFailure(test, err)  # type: ignore[arg-type]
-        self.told[test] = self._last(err)
+        self.outcomes[test] = self._last(err)
 
     def addError(self, test: unittest.TestCase, err: object) -> None:  # noqa: N802
         super().addError(test, err)  # type: ignore[arg-type]
-        self.told[test] = self._last(err)
+        self.outcomes[test] = self._last(err)
 
     def addSkip(self, test: unittest.TestCase, reason: str) -> None:  # noqa: N802
         super().addSkip(test, reason)
-        self.told[test] = f"skipped: {reason}"
+        self.outcomes[test] = f"skipped: {reason}"
 
     @staticmethod
     def _last(err: object) -> str:
@@ -142,8 +144,8 @@ class _Result(unittest.TextTestResult):
         return f"{kind.__name__}: {error}".partition("\n")[0]
 
 
-def _give_test_case() -> None:
-    """``delta.testing.utils``, which delta-spark does not ship: a session in which Tahoe is on, and a folder for each test."""
+def _install_test_case() -> None:
+    """Install ``delta.testing.utils``, which delta-spark does not ship: a session with Tahoe enabled, and a folder for each test."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         from pyspark import SparkConf

@@ -1,7 +1,7 @@
-"""What `golden.py` knows already: which reader disagrees about which tables, and why that is as it should be.
+"""The known disagreements of `golden.py`: reader, tables and reason.
 
-A line names a reader, the kind of disagreement, and texts that the table's path and the detail hold. A line that is about nothing any
-more does no harm; one that is too wide would hide a fault, so each is as narrow as its reason.
+An entry names a reader, the kind of disagreement, and texts that the table's path and the detail contain. A stale entry is harmless; an entry
+that is too broad would hide an error, so each is as narrow as its reason.
 """
 
 from __future__ import annotations
@@ -13,14 +13,14 @@ __all__ = ["EXPLAINED", "Explained"]
 
 @dataclass(frozen=True, slots=True)
 class Explained:
-    """One known difference.
+    """A known disagreement.
 
     Args:
-        reader: as `golden.py` calls it.
+        reader: its name in `golden.py`.
         kind: ``rows``, ``refuses`` or ``reads``.
         reason: in one sentence.
-        table: what the table's path holds; empty for all.
-        detail: what the detail holds; empty for all.
+        table: a part of the table's path; empty for all.
+        detail: a part of the detail; empty for all.
     """
 
     reader: str
@@ -30,19 +30,19 @@ class Explained:
     detail: str = ""
 
     def is_about(self, table: str, reader: str, kind: str, detail: str) -> bool:
-        """Whether a disagreement is this one."""
+        """Whether the entry explains a disagreement."""
         return (self.reader, self.kind) == (reader, kind) and self.table in table and self.detail in detail
 
 
-_SAME_PATH = "a path with a scheme and one without are the same file: its remove counts; the others take them for two"
-_NO_SCHEMA = "metadata whose schema is null is that of a table without columns, as in the reference"
-_INT96 = "deltalake reads INT96 as nanoseconds, which do not hold the year 9999"
-_WIDER = "statistics wider than the file are refused (035); Spark's own scan does not hold them against the file, nor do others"
+_SAME_PATH = "a path with a scheme and one without are the same file, whose remove counts; other readers treat them as two files"
+_NO_SCHEMA = "metadata whose schema is null describes a table without columns, as in delta-spark"
+_INT96 = "deltalake reads INT96 as nanoseconds, whose range does not include the year 9999"
+_WIDER = "statistics wider than the file are refused (035); neither Spark's own scan nor other readers compare them with the file"
 
-_MADE_BY_HAND = (
-    ("crc-full", "the checksum tells transactions and domains that no commit made: told as damage (014)"),
-    ("parsed-stats", "the statistics tell values of a column that the file lacks: told as damage (014)"),
-    ("table-with-cdf", "two commits have one txnId, so one is a copy of the other: told as damage (014)"),
+_EDITED_BY_HAND = (
+    ("crc-full", "the checksum has transactions and domains that no commit made: reported as corruption (014)"),
+    ("parsed-stats", "the statistics have values of a column that the file lacks: reported as corruption (014)"),
+    ("table-with-cdf", "two commits have the same txnId, so one is a copy of the other: reported as corruption (014)"),
 )
 
 EXPLAINED: tuple[Explained, ...] = (
@@ -53,19 +53,19 @@ EXPLAINED: tuple[Explained, ...] = (
     Explained("duckdb", "refuses", _SAME_PATH, "canonicalized-paths-"),
     Explained("deltalake", "rows", _INT96, "table_with_edge_timestamps"),
     *(Explained(reader, "reads", _WIDER, "delta-0.8.0") for reader in ("deltalake", "duckdb", "spark")),
-    *(Explained(reader, "reads", reason, table) for reader in ("deltalake", "duckdb") for table, reason in _MADE_BY_HAND),
+    *(Explained(reader, "reads", reason, table) for reader in ("deltalake", "duckdb") for table, reason in _EDITED_BY_HAND),
     Explained(
         "spark",
         "reads",
-        "the statistics tell values of a column that the file lacks; Spark's own scan does not hold them against the file (014)",
+        "the statistics have values of a column that the file lacks; Spark's own scan does not compare them (014)",
         "parsed-stats",
     ),
-    # what readers cannot do
-    Explained("deltalake", "refuses", "deltalake 1.6 does not know the feature", detail="Unsupported table features required"),
+    # limits of other readers
+    Explained("deltalake", "refuses", "deltalake 1.6 does not support the feature", detail="Unsupported table features required"),
     Explained(
         "duckdb",
         "refuses",
-        "DuckDB wants columnMapping in readerFeatures where reader version 2 implies it",
+        "DuckDB requires columnMapping in readerFeatures although reader version 2 implies it",
         detail="Writer features must be",
     ),
     Explained(
@@ -77,28 +77,28 @@ EXPLAINED: tuple[Explained, ...] = (
     Explained(
         "duckdb", "rows", "DuckDB reads partition columns of mapped tables as null", "timestamp_ntz-name-mode", "Partition=None"
     ),
-    Explained("duckdb", "refuses", "DuckDB does not know the type void", "void-column"),
+    Explained("duckdb", "refuses", "DuckDB does not support the type void", "void-column"),
     Explained(
-        "duckdb", "refuses", "DuckDB's delta extension does not know the type variant", detail="Unsupported Arrow type VARIANT"
+        "duckdb", "refuses", "DuckDB's delta extension does not support the type variant", detail="Unsupported Arrow type VARIANT"
     ),
     Explained(
         "spark",
         "refuses",
-        "Spark reads data files itself and tells a missing one in its own words",
+        "Spark reads data files itself and reports a missing one with its own error",
         detail="not DELTA_FILE_NOT_FOUND",
     ),
-    # what Tahoe cannot do
+    # limits of Tahoe
     Explained(
         "spark",
         "refuses",
-        "Spark's scan reads no bytes as decimals, a change that the preview of type widening knew: refused by column (029)",
+        "Spark's scan cannot read bytes as decimals, a change allowed by the preview of type widening: refused by column (029)",
         "data/type-widening",
         "DELTA_UNSUPPORTED_TYPE_CHANGE_IN_SCHEMA",
     ),
     Explained(
         "spark",
         "reads",
-        "shredded variants are read by Spark's own scan alone (029)",
+        "only Spark's own scan reads these shredded variants (029)",
         "variant-stats",
         "DELTA_UNSUPPORTED_DATA_TYPES",
     ),

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # java_home.sh: print the home of a Java runtime that Spark 4 can use (17 or newer).
-# Looks at $JAVA_HOME, at java on the PATH and where Debian puts runtimes, in this order; installs Debian's package where the user may.
+# Checks $JAVA_HOME, java on the PATH and Debian's folder of runtimes, in this order; otherwise installs Debian's package if permitted.
 set -euo pipefail
 oldest=17
 
@@ -26,5 +26,5 @@ find_runtime && exit
 if "$(dirname "$0")/apt_install.sh" openjdk-17-jre-headless openjdk-21-jre-headless default-jre-headless; then
     find_runtime && exit
 fi
-echo "Spark needs a Java runtime, $oldest or newer, and there is none: install one (Debian and Ubuntu: apt-get install default-jre-headless) or set JAVA_HOME." >&2
+echo "Spark needs a Java runtime, $oldest or newer, and none was found: install one (Debian and Ubuntu: apt-get install default-jre-headless) or set JAVA_HOME." >&2
 exit 1

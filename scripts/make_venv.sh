@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# make_venv.sh DIRECTORY: a virtual environment of a Python that is new enough, unless a working one is already there.
-# The Python is $PYTHON, or the first of python3, python3.14 … python3.11 that will do.
+# make_venv.sh DIRECTORY: create a virtual environment with a supported Python, unless a working one exists.
+# The Python is $PYTHON, or the first supported one of python3, python3.14 … python3.11.
 set -euo pipefail
 directory=$1
 oldest="3.11"
@@ -30,6 +30,6 @@ done
 if ! "$python" -c "import ensurepip, venv" 2>/dev/null; then
     version=$("$python" -c "import sys; print('%d.%d' % sys.version_info[:2])")
     "$(dirname "$0")/apt_install.sh" "python$version-venv" ||
-        fail "Python $version cannot make virtual environments: install Debian's package python$version-venv and run this again."
+        fail "Python $version cannot create virtual environments: install Debian's package python$version-venv and run this again."
 fi
 "$python" -m venv --clear "$directory"

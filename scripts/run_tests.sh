@@ -1,16 +1,16 @@
 #!/usr/bin/env bash
-# run_tests.sh PYTHON [OPTION...]: the whole test suite, as two processes side by side: the tests in a session of Spark, and the others,
-# those among them that start a Spark of their own. What the others print follows at the end. Fails where one of the two does.
+# run_tests.sh PYTHON [OPTION...]: run the whole test suite in two parallel processes: the tests in the shared Spark session, and all
+# others, including those that start their own Spark. The output of the others follows at the end. Fails if either process fails.
 set -euo pipefail
 python=$1
 shift
-printed=$(mktemp)
-trap 'kill $others 2>/dev/null || true; rm -f "$printed"' EXIT
+output=$(mktemp)
+trap 'kill $others 2>/dev/null || true; rm -f "$output"' EXIT
 
-"$python" -m pytest -o cache_dir=.pytest_cache/core -m "(not spark or own_jvm) and not soak and not jvm and not readers" "$@" >"$printed" 2>&1 &
+"$python" -m pytest -o cache_dir=.pytest_cache/core -m "(not spark or own_jvm) and not soak and not jvm and not readers" "$@" >"$output" 2>&1 &
 others=$!
 failed=0
 "$python" -m pytest --ignore=tests/unit -m "spark and not own_jvm and not soak and not jvm and not readers" "$@" || failed=$?
 wait "$others" || failed=$?
-cat "$printed"
+cat "$output"
 exit "$failed"

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# test_versions.sh ENVIRONMENT... [-- OPTION...]: run the tests that start Spark in each virtual environment, each with a PySpark of its own.
-# Two run at a time; the output of each follows when it has ended. Options go to pytest. Fails if one of them fails.
+# test_versions.sh ENVIRONMENT... [-- OPTION...]: run the tests that start Spark in each virtual environment, each with its own PySpark.
+# Two run in parallel; the output of each is printed when it ends. Options go to pytest. Fails if one of them fails.
 set -euo pipefail
 environments=()
 while [ $# -gt 0 ] && [ "$1" != "--" ]; do

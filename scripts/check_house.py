@@ -1,10 +1,11 @@
-"""Check the structure of the package: sizes, import cycles, file names and tests. Run by `make lint`.
+"""Check the structure of the package: sizes, import cycles, file names, tests and prose. Run by `make lint`.
 
 * a folder of `tahoe` has at most 20 modules, a file at most 600 lines, a function at most 60;
 * no import cycle between modules or between folders; imports under `TYPE_CHECKING` count too;
 * a file name occurs in two folders only if `MIRRORS` gives a reason;
 * the test of `tahoe/<folder>/<module>.py` is `tests/unit/<folder>/test_<module>.py`, unless `tested_elsewhere.py` lists another test with a
-  reason. The modules of `tahoe.spark` are tested with a session, in `tests/spark`.
+  reason. The modules of `tahoe.spark` are tested with a session, in `tests/spark`;
+* the words of `WORD_GOALS` stay rare in the documents, and in the docstrings and comments of each folder of `tahoe`.
 
 Prints one line for each violation, and fails if there is any.
 """
@@ -17,11 +18,27 @@ from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 
+from code_metrics import WORD_GOALS, count_words, prose_of_module
 from tested_elsewhere import TESTED_ELSEWHERE
 
 MODULES_IN_A_FOLDER = 20
 LINES_OF_A_FILE = 600
 LINES_OF_A_FUNCTION = 60
+WORDS_OF_A_FOLDER = 5_000
+"""Folders with fewer words may use each rare word as often as a folder of this size."""
+
+NOT_YET_REWRITTEN = (
+    "tahoe",
+    "tahoe/expr",
+    "tahoe/log",
+    "tahoe/ops",
+    "tahoe/protocol",
+    "tahoe/schema",
+    "tahoe/snapshot",
+    "tahoe/spark",
+    "tahoe/sql",
+)
+"""Folders whose prose does not meet the goals yet; `tahoe` stands for the modules directly in it."""
 
 _TWO_SIDES = "the same command in the core and on Spark"
 _SHELL = "the same command, and its output in a shell"
@@ -60,8 +77,9 @@ def main() -> int:
         *_tests(modules.values(), TESTED_ELSEWHERE),
         *_cycles("modules", imports),
         *_cycles("folders", _between_folders(imports, modules)),
+        *_words(_prose(modules, trees)),
     ]
-    print("\n".join(violations) or f"{len(modules)} modules: no violation of sizes, names, tests and imports")
+    print("\n".join(violations) or f"{len(modules)} modules: no violation of sizes, names, tests, imports and prose")
     return len(violations)
 
 
@@ -178,6 +196,26 @@ def _cycles(kind: str, edges: Mapping[str, set[str]]) -> Iterator[str]:
     for group in groups:
         if len(group) > 1:
             yield f"import cycle of {kind}: {', '.join(sorted(group))}"
+
+
+def _prose(modules: Mapping[str, Path], trees: Mapping[str, ast.Module]) -> dict[str, list[str]]:
+    """Map each folder of the package to its docstrings and comments, and ``documents`` to the pages."""
+    pages = [*Path().glob("*.md"), *Path("docs").rglob("*.md")]
+    prose = defaultdict(list, documents=[page.read_text(encoding="utf-8") for page in pages])
+    for name, path in modules.items():
+        folder = "/".join(path.parts[:2]) if len(path.parts) > 2 else "tahoe"
+        prose[folder] += prose_of_module(path.read_text(encoding="utf-8"), trees[name])
+    return prose
+
+
+def _words(prose: Mapping[str, Collection[str]]) -> Iterator[str]:
+    """Yield one line for each word that is too frequent in a folder or in the documents."""
+    for folder, texts in prose.items():
+        words = count_words(texts)
+        for word, goal in WORD_GOALS.items():
+            allowed = goal * max(words.total(), WORDS_OF_A_FOLDER) / 10_000
+            if words[word] > allowed and folder not in NOT_YET_REWRITTEN:
+                yield f"{folder}: {words[word]} times {word!r} in docstrings, comments or pages, at most {allowed:.0f} are allowed"
 
 
 if __name__ == "__main__":

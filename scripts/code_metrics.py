@@ -17,7 +17,7 @@ import sys
 import tarfile
 import tokenize
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -216,19 +216,24 @@ _KEYWORDS = frozenset(keyword.kwlist)
 def _words(sources: Sources, trees: Mapping[str, ast.Module]) -> Iterator[Metric]:
     """Frequencies of words in comments, docstrings and pages, for each 10,000 words."""
     prose = [text for path, text in sources.items() if path.endswith(".md")]
-    for path, tree in trees.items():
-        nodes = [
-            node
-            for node in ast.walk(tree)
-            if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef)
-        ]
-        prose += [ast.get_docstring(node) or "" for node in nodes]
-        tokens = tokenize.generate_tokens(io.StringIO(sources[path]).readline)
-        prose += [token.string for token in tokens if token.type == tokenize.COMMENT]
-    words = Counter(word.lower() for text in prose for word in re.findall(r"[A-Za-z']+", text))
-    total = sum(words.values())
+    prose += [text for path, tree in trees.items() for text in prose_of_module(sources[path], tree)]
+    words = count_words(prose)
     for word, goal in WORD_GOALS.items():
-        yield Metric(f'"{word}" for each 10,000 words', 10_000 * words[word] / total, goal)
+        yield Metric(f'"{word}" for each 10,000 words', 10_000 * words[word] / words.total(), goal)
+
+
+def prose_of_module(source: str, tree: ast.Module) -> Iterator[str]:
+    """Yield the docstrings and comments of a module."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
+            yield ast.get_docstring(node) or ""
+    tokens = tokenize.generate_tokens(io.StringIO(source).readline)
+    yield from (token.string for token in tokens if token.type == tokenize.COMMENT)
+
+
+def count_words(texts: Iterable[str]) -> Counter[str]:
+    """Count the words of texts, in lower case."""
+    return Counter(word.lower() for text in texts for word in re.findall(r"[A-Za-z']+", text))
 
 
 def _locals(trees: Mapping[str, ast.Module]) -> dict[str, int]:

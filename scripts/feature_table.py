@@ -67,7 +67,7 @@ def _dropped(feature: TableFeature) -> str:
 def _support(feature: TableFeature) -> list[str]:
     """Return the support with Spark, without Spark, and with Spark Connect."""
     if feature.name in COORDINATED:
-        return ["reads, writes, with its coordinator"] * 2 + ["no"]
+        return ["reads, writes, with its coordinator"] * 2 + ["reads, appends, with its coordinator"]
     support = "reads, writes" if feature.writable else "reads" if feature.readable else "no"
     if feature.name.startswith("geospatial"):
         return ["reads, writes, from PySpark 4.2", support, "refused if a column is a geometry"]

@@ -22,6 +22,7 @@ def house(monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
     yield check_house
     sys.modules.pop("check_house", None)
     sys.modules.pop("tested_elsewhere", None)
+    sys.modules.pop("code_metrics", None)
 
 
 PATHS = [
@@ -47,6 +48,16 @@ def test_a_stale_entry_is_reported(house) -> None:
     violations = " | ".join(house._tests(PATHS, elsewhere))
     assert "tahoe/room/tested.py has tests/unit/room/test_tested.py: delete its line" in violations
     assert "lists tahoe/room/gone.py, which does not exist" in violations and "tahoe/room/bare.py is listed twice" in violations
+
+
+def test_a_frequent_word_is_reported_with_its_folder(house) -> None:
+    frequent = ["What is told anew. " * 20]
+    assert [violation.partition(" in ")[0] for violation in house._words({"tahoe/room": frequent, "tahoe/ops": frequent})] == [
+        "tahoe/room: 20 times 'what'",
+        "tahoe/room: 20 times 'told'",
+        "tahoe/room: 20 times 'anew'",
+    ]
+    assert list(house._words({"documents": ["State the result."] * 20})) == []
 
 
 def test_this_repository_has_no_violation(house, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -59,6 +59,10 @@ def test_a_stale_mention_is_reported(text: str, stale: list[str]) -> None:
     assert stale_mentions(text) == stale
 
 
+def test_a_stale_name_in_a_docstring_is_reported() -> None:
+    assert stale_names('"""See `tahoe.nowhere` and `tahoe.Table`."""') == ["tahoe.nowhere"]
+
+
 def test_mentions_that_resolve_are_not_reported() -> None:
     text = """`tahoe.Table.append`, `tahoe.bloomFilterColumns`, `log/replay.py`, `spark/jvm/`, `make test`, `tahoe check PATH --deep`,
     `TAHOE_SPARK_VERSION`, `_delta_log/_sidecars`, `PROTOCOL.md`, [a heading](README.md#install), 001, docs/design/002"""

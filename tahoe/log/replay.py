@@ -42,6 +42,7 @@ from tahoe.log.files.paths import commit_name
 from tahoe.log.matching_files import ScanPlan, plan_scan, scan_checkpoint
 from tahoe.log.origin import located_in_log
 from tahoe.log.partition_keys import check_keys, check_keys_for
+from tahoe.log.respelt import ContradictoryCheckpoint, contradiction, removed_too
 from tahoe.log.segment import LogSegment, segment_for
 from tahoe.log.tail import Tail, read_tail
 from tahoe.protocol.actions import Action, AddFile, DomainMetadata, Metadata, Protocol, RemoveFile, SetTransaction
@@ -124,15 +125,22 @@ class LogReader:
         store, current = self._store, self._files_read
         damaged: set[str] = set()
         first: DamagedCheckpoint | None = None
+        undecided: LogSegment | None = None
         while True:
             try:
                 answer = read(current)
             except DamagedCheckpoint as error:
                 first = first or error
                 damaged.update(error.names)
+                if isinstance(error, ContradictoryCheckpoint):
+                    undecided = undecided or current.segment
                 try:
                     segment = segment_for(store, self._version, without=damaged)
                 except (NotFound, CorruptTable):
+                    if undecided is not None:
+                        logger.warning("%s The log has no commits that decide it, so that the removal counts.", error.message)
+                        current, undecided = _SegmentReader(store, undecided, trusts_tombstones=True), None
+                        continue
                     if isinstance(first.__cause__, Unsupported):
                         raise first.__cause__ from error  # a checkpoint that says so is not damaged by that
                     raise first from error
@@ -148,9 +156,10 @@ class LogReader:
 class _SegmentReader:
     """The files of one segment as they are, and what was read of them."""
 
-    def __init__(self, store: LogStore, segment: LogSegment) -> None:
+    def __init__(self, store: LogStore, segment: LogSegment, *, trusts_tombstones: bool = False) -> None:
         self.store = store
         self.segment = segment
+        self._trusts_tombstones = trusts_tombstones
         self._tail: Tail | None = None
         self._checkpoint: CheckpointReader | None = None
 
@@ -225,6 +234,7 @@ class _SegmentReader:
         kept = check_keys_for(store.url, checkpoint.adds(sift), metadata, checkpoint.checkpoint)
         whole = concat(all_of_checkpoint, FILES_SCHEMA)
         check_adds_of_checkpoint(store, checkpoint, segment.hint, tail, whole)
+        kept = self._without_removed(kept, checkpoint)
         files = concat([kept, tail.adds], FILES_SCHEMA) if len(tail.adds) else kept
         check_files(store, segment, files, tail)
         return files
@@ -241,8 +251,16 @@ class _SegmentReader:
             # That is only a guess: the files themselves decide.
             self.files()
         matching = _without(scan_checkpoint(checkpoint, plan, THREADS), tail.keys, store.url)
+        matching = self._without_removed(matching, checkpoint)
         check_keys(store.url, matching, plan.files.schema, plan.files.partition_columns, checkpoint.checkpoint)
         return concat([matching, added], FILES_SCHEMA) if len(added) else matching
+
+    def _without_removed(self, files: pa.Table, checkpoint: CheckpointReader) -> pa.Table:
+        """Files of the checkpoint, as they are; an error where it has tombstones of some, or without those if tombstones count."""
+        removed = removed_too(files, checkpoint)
+        if len(removed) and not self._trusts_tombstones:
+            raise contradiction(checkpoint, removed[0].as_py().partition("\0")[0])
+        return _without(files, removed, self.store.url)
 
     def tombstones(self) -> pa.Table:
         """See `LogReader.tombstones`."""

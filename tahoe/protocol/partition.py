@@ -18,7 +18,7 @@ from tahoe.schema.arrow import to_arrow_type
 from tahoe.schema.arrow_values import array, scalar
 from tahoe.schema.types import DataType, DecimalType, PrimitiveType
 
-__all__ = ["HIVE_NULL", "deserialize", "deserialize_column", "hive_folder", "serialize"]
+__all__ = ["HIVE_NULL", "deserialize", "deserialize_column", "hive_folder", "partition_folder", "serialize"]
 
 HIVE_NULL = "__HIVE_DEFAULT_PARTITION__"
 
@@ -85,18 +85,30 @@ def deserialize_column(values: pa.Array | pa.ChunkedArray, data_type: DataType) 
     return distinct.take(encoded.indices)
 
 
+def partition_folder(partition_columns: Sequence[str], partition_values: Mapping[str, str | None]) -> str:
+    """The folder of a partition's data files: `hive_folder`, with letters outside ASCII escaped too, as delta-rs does: ``p=%C3%A9``.
+
+    Paths in ASCII are the ones that all writers spell alike in the log (docs/design/002-log.md).
+    """
+    return _folder(partition_columns, partition_values, _escape_all)
+
+
 def hive_folder(partition_columns: Sequence[str], partition_values: Mapping[str, str | None]) -> str:
     """The folder of a partition, ``a=1/b=__HIVE_DEFAULT_PARTITION__``, escaped as Hive and Spark do.
 
     This is the name in storage; `tahoe.store.location.encode_path` makes the log's path of it. No value is ever read from it. A folder
     whose name would be longer than file systems hold (255 bytes) is named by the beginning of that and a digest.
     """
+    return _folder(partition_columns, partition_values, _escape)
+
+
+def _folder(columns: Sequence[str], values: Mapping[str, str | None], escape: Callable[[str], str]) -> str:
     parts = []
-    for column in partition_columns:
-        value = partition_values.get(column)
+    for column in columns:
+        value = values.get(column)
         # A text that is Hive's name for NULL gets another folder than NULL.
-        text = HIVE_NULL if not value else HIVE_NULL.replace("_", "%5F", 1) if value == HIVE_NULL else _escape(value)
-        parts.append(_shortened(f"{_escape(column)}={text}"))
+        text = HIVE_NULL if not value else HIVE_NULL.replace("_", "%5F", 1) if value == HIVE_NULL else escape(value)
+        parts.append(_shortened(f"{escape(column)}={text}"))
     return "/".join(parts)
 
 
@@ -114,6 +126,13 @@ _RANGES = {"byte": 1 << 7, "short": 1 << 15, "integer": 1 << 31, "long": 1 << 63
 
 def _escape(text: str) -> str:
     return "".join(f"%{ord(character):02X}" if character in _ESCAPED else character for character in text)
+
+
+def _escape_all(text: str) -> str:
+    return "".join(
+        character if character.isascii() else "".join(f"%{byte:02X}" for byte in character.encode())
+        for character in _escape(text)
+    )
 
 
 def _shortened(name: str) -> str:

@@ -6,7 +6,7 @@ files of vectors, which older versions still need, for rubbish; so each gets a t
 
 from __future__ import annotations
 
-from tahoe.log.files.live_files import remove_files
+from tahoe.log.files.live_files import canonical_path, remove_files
 from tahoe.protocol.actions import RemoveFile
 from tahoe.protocol.dv import file_name
 from tahoe.store.location import encode_path
@@ -20,8 +20,8 @@ def stage_vector_tombstones(transaction: Transaction) -> Operation | None:
     snapshot, now = transaction.existing(), transaction.clock.now_ms()
     removes = remove_files(snapshot.tombstones())
     named = {_name(remove, snapshot.store.url) for remove in removes} - {None}
-    known = {remove.path for remove in removes if remove.deletion_vector is None}
-    missing = sorted(path for name in named if name is not None and (path := encode_path(name)) not in known)
+    known = {canonical_path(remove.path, snapshot.store.url) for remove in removes if remove.deletion_vector is None}
+    missing = sorted(encode_path(name) for name in named if name is not None and name not in known)
     if not missing:
         return None
     transaction.stage(*(RemoveFile(path, now, data_change=False) for path in missing))

@@ -20,7 +20,7 @@ import pyarrow as pa
 from tahoe.exceptions import NotFound, TahoeError
 from tahoe.lazy import pc
 from tahoe.log.agreement import lost_its_id, vouches_for_itself
-from tahoe.log.checkpoints.checkpoint_reader import open_checkpoint
+from tahoe.log.checkpoints.checkpoint_reader import CheckpointReader, open_checkpoint
 from tahoe.log.checksum import VersionChecksum, parse_checksum
 from tahoe.log.files.commits import parse_commit
 from tahoe.log.files.listing import Checkpoint
@@ -28,6 +28,7 @@ from tahoe.log.files.live_files import canonical_path
 from tahoe.log.files.paths import checksum_name, commit_name
 from tahoe.log.history import in_commit_timestamps_from, states_its_time
 from tahoe.log.places import PlaceCheck, no_in_commit_timestamp, place_of
+from tahoe.log.respelt import removed_too
 from tahoe.ops.upkeep.check_violation import Reported, Violation, violation_of
 from tahoe.progress import Progress
 from tahoe.protocol.actions import (
@@ -277,6 +278,7 @@ class LogReplay:
             yield Violation("checkpoint", differing, version, name)
         files = reader.adds()
         reader.removes()  # they are compared with nothing, but must be whole
+        files = self._without_removed(files, reader)
         texts = file_texts(files)
         if self.live is None:
             self._begin()
@@ -291,6 +293,14 @@ class LogReplay:
         wrong = difference(f"the checkpoint of version {version}", texts, self.live, self.store.url)
         if wrong is not None:
             yield Violation("checkpoint", wrong, version, name)
+
+    def _without_removed(self, files: pa.Table, reader: CheckpointReader) -> pa.Table:
+        """A checkpoint's files without those that it names as removed too, unless the commits say that they are live."""
+        removed = {key if _BETWEEN in key else f"{key}{_BETWEEN}" for key in removed_too(files, reader).to_pylist()}
+        gone = removed - (self.live or {}).keys()
+        if not gone:
+            return files
+        return files.filter(pa.array([_key_of_text(text, self.store.url) not in gone for text in file_texts(files)]))
 
     # -- checksums ---------------------------------------------------------------------------------------------------------
 

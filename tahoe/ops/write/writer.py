@@ -31,7 +31,7 @@ from tahoe.protocol.actions import AddFile
 from tahoe.protocol.config import TableConfig
 from tahoe.protocol.constraints import with_optional_generated
 from tahoe.protocol.nan_bounds import with_statistics
-from tahoe.protocol.partition import hive_folder
+from tahoe.protocol.partition import partition_folder
 from tahoe.protocol.statistics.collect import indexed_columns, statistics_of_table, string_prefix_length
 from tahoe.schema.arrow import from_arrow_schema, to_arrow_schema
 from tahoe.schema.evolve import check_holds_data, check_writable
@@ -218,7 +218,7 @@ def file_name(config: TableConfig, clock: Clock, values: Mapping[str, str | None
     name = f"{begin}-{clock.uuid()}{'.' if values else '-'}c000{suffix}.parquet"
     if config.random_prefixes:
         return f"{random_prefix(clock, int(config.properties.get('delta.randomPrefixLength')))}/{name}"
-    return f"{hive_folder(list(values), values)}/{name}" if values else name
+    return f"{partition_folder(list(values), values)}/{name}" if values else name
 
 
 def _files_of(

@@ -37,7 +37,7 @@ from tahoe.protocol.actions import AddFile
 from tahoe.protocol.column_values.identity import IDENTITY
 from tahoe.protocol.config import TableConfig
 from tahoe.protocol.constraints import null_found
-from tahoe.protocol.partition import HIVE_NULL, deserialize, hive_folder, serialize
+from tahoe.protocol.partition import HIVE_NULL, deserialize, partition_folder, serialize
 from tahoe.schema.evolve import check_holds_data, without_void
 from tahoe.schema.mapping import explode
 from tahoe.schema.types import DataType, PrimitiveType, StructField, StructType
@@ -330,7 +330,7 @@ def _final_folder(add: AddFile, config: TableConfig, clock: Clock) -> str:
     if config.random_prefixes:
         length = int(config.properties.get("delta.randomPrefixLength"))
         return "".join(_LETTERS[int(clock.random() * len(_LETTERS))] for _ in range(length))
-    return hive_folder(list(add.partition_values), add.partition_values)
+    return partition_folder(list(add.partition_values), add.partition_values)
 
 
 def _make_folder(root: str, name: str) -> None:

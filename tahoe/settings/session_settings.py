@@ -53,7 +53,7 @@ _OTHER_PREFIXES = (
 """Settings of delta-spark with other prefixes. A name that ends with a dot is a prefix."""
 
 _WORKS = """
-    columnMapping.allowRemoval rowTracking.backfill.maxNumFiles
+    columnMapping.allowRemoval resolveMergeUpdateStructsByName.enabled rowTracking.backfill.maxNumFiles
     alterLocation.bypassSchemaCheck autoCompact.earlySkipPartitionTable.enabled autoCompact.enabled
     autoCompact.maxFileSize autoCompact.maxNumModifiedPartitions autoCompact.minFileSize autoCompact.minNumFiles
     autoCompact.modifiedPartitionsOnly.enabled autoCompact.nonBlindAppend.enabled autoCompact.reservePartitions.enabled
@@ -258,7 +258,7 @@ _GROUPS: tuple[tuple[State, str, str], ...] = (
         """
             alterTable.dropColumn.enabled=true changeColumn.renameColumnEscapeName=true
             normalizePartitionValuesOnRead=true
-            resolveMergeUpdateStructsByName.enabled=true skipRecordingEmptyCommits=true stalenessLimit=0
+            skipRecordingEmptyCommits=true stalenessLimit=0
             table.parquetV2.timestampOutputType=timestamp_micros testOnly.dataFileNamePrefix testOnly.dvFileNamePrefix
             timeTravel.resolveOnIdentifier.enabled=true write.dataFilesToSubdir=false write.utcTimestampPartitionValues=true
         """,

@@ -165,9 +165,9 @@ class TestConditions:
         [
             ("id in (select 1)", Unsupported, "DELTA_UNSUPPORTED_SUBQUERY"),
             ("exists (select 1)", Unsupported, "DELTA_UNSUPPORTED_SUBQUERY"),
-            ("max(id) > 1", InvalidRequest, "DELTA_AGGREGATION_NOT_SUPPORTED"),
-            ("row_number() over (order by id) = 1", InvalidRequest, "DELTA_AGGREGATION_NOT_SUPPORTED"),
-            ("rand() < 0.5", InvalidRequest, "DELTA_NON_DETERMINISTIC_FUNCTION_NOT_SUPPORTED"),
+            ("max(id) > 1", InvalidRequest, "UNSUPPORTED_EXPR_FOR_OPERATOR"),
+            ("row_number() over (order by id) = 1", InvalidRequest, "UNSUPPORTED_EXPR_FOR_OPERATOR"),
+            ("rand() < 0.5", InvalidRequest, "INVALID_NON_DETERMINISTIC_EXPRESSIONS"),
             ("nothing = 1", AnalysisException, None),
             ("id + 1", AnalysisException, None),
         ],

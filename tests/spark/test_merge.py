@@ -300,15 +300,14 @@ REFUSED = {
         lambda merge: merge.whenNotMatchedBySourceDelete("s.id = 1"),
         "DELTA_MERGE_UNRESOLVED_EXPRESSION",
     ),
-    "a name of both": (lambda merge: merge.whenMatchedDelete("amount = 1"), "DELTA_MERGE_UNRESOLVED_EXPRESSION"),
     "an aggregate": (lambda merge: merge.whenMatchedDelete("sum(t.id) > 1"), "DELTA_AGGREGATION_NOT_SUPPORTED"),
     "an aggregate as a value": (
         lambda merge: merge.whenMatchedUpdate(set={"amount": "max(s.id)"}),
-        "DELTA_AGGREGATION_NOT_SUPPORTED",
+        "UNSUPPORTED_EXPR_FOR_OPERATOR",
     ),
     "a window": (
         lambda merge: merge.whenNotMatchedInsertAll("row_number() over (order by id) = 1"),
-        "DELTA_AGGREGATION_NOT_SUPPORTED",
+        "UNSUPPORTED_EXPR_FOR_OPERATOR",
     ),
     "chance": (lambda merge: merge.whenMatchedDelete("rand() > 0.5"), "DELTA_NON_DETERMINISTIC_FUNCTION_NOT_SUPPORTED"),
     "a subquery": (lambda merge: merge.whenMatchedDelete("t.id in (select 1)"), "DELTA_UNSUPPORTED_SUBQUERY"),
@@ -324,7 +323,7 @@ REFUSED = {
     "another type": (lambda merge: merge.whenMatchedUpdate(set={"tags": "s.id"}), "DATATYPE_MISMATCH.CAST_WITHOUT_SUGGESTION"),
     "another field": (
         lambda merge: merge.whenMatchedUpdate(set={"place": "named_struct('town', 'x')"}),
-        "DELTA_METADATA_MISMATCH",
+        "DELTA_UPDATE_SCHEMA_MISMATCH_EXPRESSION",
     ),
 }
 

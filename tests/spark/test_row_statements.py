@@ -274,3 +274,104 @@ def test_a_value_may_be_that_of_a_subquery(spark, named):  # noqa: F811
     assert target.rows() == [(0, 9), (1, 10), (1, 10), (2, 1)]
     with pytest.raises(TahoeError, match="DELTA_UNSUPPORTED_SUBQUERY"):
         spark.sql(f"UPDATE {target.name} SET value = CASE WHEN key IN (SELECT a FROM u) THEN 1 ELSE 0 END")
+
+
+KINDS = "SELECT 1 AS k, 1 AS v, 'x' AS t, named_struct('a', 1, 'b', 2) AS s, array(named_struct('x', 1)) AS l, map('a', 1) AS m"
+MATCHED = "MERGE INTO {t} USING (SELECT 1 AS k, 5L AS v, 7 AS w) q ON {t}.k = q.k WHEN MATCHED THEN UPDATE SET "
+EVOLVING = MATCHED.replace("MERGE", "MERGE WITH SCHEMA EVOLUTION", 1)
+REFUSED = {
+    "UPDATE {t} SET z = 1": "UNRESOLVED_COLUMN.WITH_SUGGESTION",
+    "UPDATE {t} SET s.z = 1": "FIELD_NOT_FOUND",
+    "UPDATE {t} SET l.x = 1": "DELTA_UNSUPPORTED_NESTED_FIELD_IN_UPDATE",
+    "UPDATE {t} SET m.a = 1": "DELTA_UNSUPPORTED_NESTED_FIELD_IN_UPDATE",
+    "UPDATE {t} SET s = named_struct('a', 1)": "DELTA_UPDATE_SCHEMA_MISMATCH_EXPRESSION",
+    "UPDATE {t} SET v = max(v)": "UNSUPPORTED_EXPR_FOR_OPERATOR",
+    "DELETE FROM {t} WHERE explode(array(true))": "UNSUPPORTED_GENERATOR.OUTSIDE_SELECT",
+    "DELETE FROM delta.`/no/such/table` WHERE k = 1": "PATH_NOT_FOUND",
+    MATCHED + "q.v = q.v": "DELTA_MERGE_UNRESOLVED_EXPRESSION",
+    MATCHED + "w = q.w": "DELTA_MERGE_UNRESOLVED_EXPRESSION",
+    MATCHED + "v = k": "AMBIGUOUS_REFERENCE",
+    MATCHED + "v = max(q.v)": "UNSUPPORTED_EXPR_FOR_OPERATOR",
+    MATCHED + "v = row_number() OVER (ORDER BY q.v)": "UNSUPPORTED_EXPR_FOR_OPERATOR",
+    MATCHED + "s = named_struct('a', 1, 'b', 2, 'c', 3)": "DELTA_UPDATE_SCHEMA_MISMATCH_EXPRESSION",
+    EVOLVING + "{t}.w = q.w": "DELTA_MERGE_UNRESOLVED_EXPRESSION",
+    EVOLVING + "w = q.w WHEN NOT MATCHED BY SOURCE THEN UPDATE SET w = 1": "DELTA_MERGE_UNRESOLVED_EXPRESSION",
+    "DELETE FROM older WHERE k = 1": "DELTA_FAILED_SCAN_WITH_HISTORICAL_VERSION",
+}
+
+
+def test_places_and_values_that_cannot_be_assigned_are_errors_of_delta_sparks_classes(spark, named):  # noqa: F811
+    target = named(KINDS)
+    spark.sql(f"SELECT * FROM delta.`{target.path}@v0`").createOrReplaceTempView("older")
+    for statement, code in REFUSED.items():
+        with pytest.raises((TahoeError, AnalysisException)) as caught:
+            spark.sql(statement.format(t=target.name))
+        assert code_of(caught.value) == code, statement
+    spark.conf.set("spark.sql.caseSensitive", "true")
+    try:
+        with pytest.raises(AnalysisException, match="UNRESOLVED_COLUMN"):
+            spark.sql(f"UPDATE {target.name} SET V = 1")
+    finally:
+        spark.conf.unset("spark.sql.caseSensitive")
+        spark.catalog.dropTempView("older")
+    assert target.table.version() == 0
+    spark.sql(EVOLVING.format(t=target.name) + "q.v = q.v + 1, q.w = q.w")
+    assert spark.table(target.name).select("v", "w").collect() == [(6, 7)]
+
+
+POLICIES = {
+    "STRICT": [("v = 3L", "CANNOT_UP_CAST_DATATYPE"), ("t = 5", "5"), ("v = NULL", None)],
+    "ANSI": [("v = 3L", 3), ("v = 3000000000L", "DELTA_CAST_OVERFLOW_IN_TABLE_WRITE"), ("v = 'x'", "CAST_INVALID_INPUT")],
+    "LEGACY": [("v = 3L", 3), ("v = 3000000000L", -1294967296), ("v = 'x'", None)],
+}
+
+
+@pytest.mark.parametrize("policy", POLICIES)
+def test_values_are_cast_by_the_sessions_policy_of_store_assignment(spark, named, policy):  # noqa: F811
+    target = named(KINDS)
+    spark.conf.set("spark.sql.storeAssignmentPolicy", policy)
+    try:
+        for assignment, expected in POLICIES[policy]:
+            column, _, value = assignment.partition(" = ")
+            merge = f"MERGE INTO {target.name} USING (SELECT 1 AS k, {value} AS z) q ON {target.name}.k = q.k WHEN MATCHED THEN UPDATE SET "
+            for statement in (f"UPDATE {target.name} SET {assignment}", f"{merge}{column} = q.z"):
+                if isinstance(expected, str) and expected.isupper():
+                    with pytest.raises((TahoeError, AnalysisException)) as caught:
+                        spark.sql(statement)
+                    assert code_of(caught.value) == expected, statement
+                else:
+                    spark.sql(statement)
+                    assert spark.table(target.name).select(column).collect() == [(expected,)], statement
+    finally:
+        spark.conf.unset("spark.sql.storeAssignmentPolicy")
+
+
+def test_structs_go_by_their_order_where_the_session_asks_for_it(spark, named):  # noqa: F811
+    target = named(KINDS)
+    setting = "spark.databricks.delta.resolveMergeUpdateStructsByName.enabled"
+    swapped = "named_struct('b', 20, 'a', 10)"
+    star = f"MERGE INTO {target.name} USING (SELECT k, v, t, {swapped} AS s, l, m FROM {target.name}) q ON {target.name}.k = q.k "
+    for by_name, outcome in [("true", (10, 20)), ("false", (20, 10))]:
+        spark.conf.set(setting, by_name)
+        try:
+            for statement in (f"UPDATE {target.name} SET s = {swapped}", star + "WHEN MATCHED THEN UPDATE SET *"):
+                spark.sql(f"UPDATE {target.name} SET s = NULL")
+                spark.sql(statement)
+                assert [tuple(row.s) for row in spark.table(target.name).collect()] == [outcome], statement
+            with pytest.raises(TahoeError, match="DELTA_UPDATE_SCHEMA_MISMATCH" if by_name == "true" else "DATATYPE_MISMATCH"):
+                spark.sql(f"UPDATE {target.name} SET s = named_struct('a', 1)")
+        finally:
+            spark.conf.unset(setting)
+
+
+def test_an_update_of_everything_keeps_fields_and_null_structs(spark, named):  # noqa: F811
+    inner = "named_struct('a', 1, 'n', named_struct('x', 1, 'y', 2))"
+    nothing = "named_struct('a', 1, 'n', CAST(NULL AS STRUCT<x: INT, y: INT>))"
+    target = named(f"SELECT 1 AS k, {inner} AS s UNION ALL SELECT 2, {nothing} UNION ALL SELECT 3, NULL")
+    spark.sql(
+        f"MERGE WITH SCHEMA EVOLUTION INTO {target.name} t USING "
+        "(SELECT k, CAST(NULL AS STRUCT<n: STRUCT<x: INT>>) AS s FROM VALUES (1), (2), (3) AS v(k)) q "
+        "ON t.k = q.k WHEN MATCHED THEN UPDATE SET *"
+    )
+    shown = [(row.k, row.s and row.s.asDict(recursive=True)) for row in spark.table(target.name).orderBy("k").collect()]
+    assert shown == [(1, {"a": 1, "n": {"x": None, "y": 2}}), (2, {"a": 1, "n": None}), (3, None)]

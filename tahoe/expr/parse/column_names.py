@@ -6,11 +6,13 @@ from collections.abc import Mapping
 from typing import TypeAlias
 
 from tahoe.exceptions import InvalidRequest
+from tahoe.expr.parse.lexer import NAME, WORD
+from tahoe.expr.parse.tokens import Tokens
 from tahoe.expr.tree.expression import Reference
 from tahoe.schema.collations import compares_by_bytes
 from tahoe.schema.types import DataType, StructField, StructType
 
-__all__ = ["ColumnNames", "Schemas"]
+__all__ = ["ColumnNames", "Schemas", "name_parts"]
 
 Schemas: TypeAlias = StructType | Mapping[str, StructType]
 """One schema, or several by their qualifiers (``source``, ``target``)."""
@@ -59,6 +61,21 @@ class ColumnNames:
         if not met:
             raise _unknown(shown, [f"{key}.{name}" for key, schema in self._schemas.items() for name in schema.names])
         return met[0]
+
+
+def name_parts(text: str) -> tuple[str, ...] | None:
+    """The parts of a name as SQL writes it: ``t.`a b`.c``; None for other text.
+
+    Raises:
+        InvalidRequest: a name in back-ticks that does not end.
+    """
+    tokens = Tokens(text)
+    parts = []
+    while tokens.tokens[tokens.place][0] in (NAME, WORD):
+        parts.append(tokens.name())
+        if not tokens.take("."):
+            return tuple(parts) if tokens.at_end else None
+    return None
 
 
 def _resolved(schema: StructType, names: tuple[str, ...], qualifier: str | None) -> Reference | None:

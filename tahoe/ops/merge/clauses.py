@@ -85,21 +85,19 @@ def only_inserts(clauses: Iterable[Clause[Any]]) -> bool:
     return all(clause.action == Action.INSERT for clause in clauses)
 
 
-def with_default_values(
-    clauses: Iterable[Clause[Any]], config: TableConfig, moment: Moment, alias: str | None
-) -> tuple[Clause[Any], ...]:
+def with_default_values(clauses: Iterable[Clause[Any]], config: TableConfig, moment: Moment) -> tuple[Clause[Any], ...]:
     """The clauses, with SQL text in the place of the word DEFAULT (`tahoe.ops.rows.defaults.with_defaults`).
 
     Args:
+        clauses: their keys without qualifiers (`tahoe.ops.merge.schema.with_places`).
         config: of the table as it is.
-        alias: of the target.
     """
 
     def filled(clause: Clause[Any]) -> Clause[Any]:
         values = clause.values or ()
         if not any(is_keyword(value) for _, value in values):
             return clause
-        return replace(clause, values=with_defaults(values, config, moment, alias))
+        return replace(clause, values=with_defaults(values, config, moment))
 
     return tuple(map(filled, clauses))
 

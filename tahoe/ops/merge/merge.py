@@ -32,7 +32,8 @@ from tahoe.ops.merge.report import (
     merge_metrics,
     merge_parameters,
 )
-from tahoe.ops.merge.schema import check_identity, evolved_schema, star_pairs
+from tahoe.ops.merge.schema import check_identity, check_target, evolved_schema, star_pairs, with_places
+from tahoe.ops.rows.assigned_places import Columns
 from tahoe.ops.rows.assignments import Assignment, assigned, parse_assignments
 from tahoe.ops.rows.row_changes import (
     FileChange,
@@ -109,13 +110,25 @@ def _matched(transaction: Transaction, statement: MergeStatement, progress: Prog
     snapshot = snapshot_to_change(transaction)
     if not only_inserts(statement.clauses):
         snapshot.config.refuse_if_append_only()
-    moment = Moment(transaction.clock.now_ms(), statement.time_zone)
-    clauses = with_default_values(statement.clauses, snapshot.config, moment, statement.target_alias)
-    statement = replace(statement, clauses=clauses)
+    check_target(snapshot.schema, snapshot.config.table, evolving=statement.schema_evolution)
     table = as_table(statement.source)
-    source = Side(statement.source_alias, table, table.num_rows)
-    plan = _plan(transaction, snapshot, statement, from_arrow_schema(table.schema))
+    source, columns = Side(statement.source_alias, table, table.num_rows), from_arrow_schema(table.schema)
+    statement = replace(statement, clauses=_clauses(transaction, snapshot, statement, columns))
+    plan = _plan(transaction, snapshot, statement, columns)
     return _Writing(transaction, snapshot, plan, _match(transaction, snapshot, plan, source, progress), source)
+
+
+def _clauses(
+    transaction: Transaction, snapshot: Snapshot, statement: MergeStatement, source: StructType
+) -> tuple[Clause[str], ...]:
+    """The clauses with the columns that they assign to, and default values in the place of DEFAULT."""
+    clauses = with_places(
+        statement.clauses,
+        Columns.of(snapshot.schema, statement.target_alias),
+        lambda: Columns.of(source, statement.source_alias),
+        evolving=statement.schema_evolution,
+    )
+    return with_default_values(clauses, snapshot.config, Moment(transaction.clock.now_ms(), statement.time_zone))
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,7 +198,7 @@ def _plan(transaction: Transaction, snapshot: Snapshot, statement: MergeStatemen
     schema = snapshot.schema
     if statement.schema_evolution:
         widening = snapshot.config.automatic_widening("ALWAYS")
-        schema = evolved_schema(schema, source, statement.clauses, statement.target_alias, widening)
+        schema = evolved_schema(schema, source, statement.clauses, widening)
     config = snapshot.config
     if schema != config.schema:
         transaction.set_metadata(with_schema(config, schema, transaction.clock))
@@ -211,9 +224,9 @@ def _step(clause: Clause[str], statement: MergeStatement, both: Mapping[str, Str
         clause.values,
         schema,
         seen,
-        qualifier=statement.target_alias,
         time_zone=statement.time_zone,
         inserts=clause.action == Action.INSERT,
+        may_lack_fields=statement.schema_evolution,
     )
     return _Step(clause, condition, assignments)
 
@@ -221,7 +234,9 @@ def _step(clause: Clause[str], statement: MergeStatement, both: Mapping[str, Str
 def _star(clause: Clause[str], statement: MergeStatement, source: StructType, schema: StructType) -> tuple[Assignment, ...]:
     pairs = star_pairs(clause.action, source, schema, evolving=statement.schema_evolution)
     return tuple(
-        Assignment(pair.target, pair.target_type, Reference(pair.source, pair.source_type, statement.source_alias))
+        Assignment(
+            pair.target, pair.target_type, Reference(pair.source, pair.source_type, statement.source_alias), pair.keeps_fields
+        )
         for pair in pairs
     )
 

@@ -2,61 +2,120 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from tahoe.exceptions import InvalidRequest
-from tahoe.expr.parse.parse_expression import parse_expression
-from tahoe.expr.tree.expression import Reference
-from tahoe.ops.merge.clauses import Action, Clause
+from tahoe.exceptions import InvalidRequest, Unsupported
+from tahoe.expr.parse.column_names import name_parts
+from tahoe.ops.merge.clauses import Action, Clause, Kind
+from tahoe.ops.rows.assigned_places import Columns, UnresolvedColumn, assigned_places, check_assignable, lacks_fields
 from tahoe.protocol.column_values.identity import refuse_explicit, refuse_update
 from tahoe.protocol.config import TableConfig
 from tahoe.protocol.constraints import is_filled_in
 from tahoe.schema.evolve import Storing, as_nullable, can_store, check_writable, merge_schemas
-from tahoe.schema.types import ArrayType, DataType, MapType, PrimitiveType, StructType
+from tahoe.schema.types import ArrayType, DataType, MapType, PrimitiveType, StructField, StructType
 from tahoe.schema.widening import NO_WIDENING, Widening, fresh, widened
 
-__all__ = ["StarPair", "check_identity", "evolved_schema", "star_pairs"]
+__all__ = ["StarPair", "check_identity", "check_target", "evolved_schema", "star_pairs", "with_places"]
+
+_ASSIGNED_TWICE = ("DELTA_CONFLICT_SET_COLUMN", "DELTA_DUPLICATE_COLUMNS_ON_INSERT")
 
 
 @dataclass(frozen=True, slots=True)
 class StarPair:
-    """A column, or a field of a struct, and the one of the source whose value it gets. Names are spelled as each side spells them."""
+    """A column and the one of the source whose value it gets. Names are spelled as each side spells them.
+
+    Args:
+        keeps_fields: the fields that the source's structs lack keep what they have.
+    """
 
     target: tuple[str, ...]
     target_type: DataType
     source: tuple[str, ...]
     source_type: DataType
+    keeps_fields: bool = False
+
+
+def with_places(
+    clauses: Sequence[Clause[Any]], target: Columns, source: Callable[[], Columns], *, evolving: bool
+) -> tuple[Clause[Any], ...]:
+    """The clauses with the keys of their values as the target spells them, without qualifiers.
+
+    Args:
+        source: what the keys of UPDATE and INSERT may name too where the schema may evolve; asked for where the target has no such column.
+
+    Raises:
+        InvalidRequest: ``DELTA_MERGE_UNRESOLVED_EXPRESSION`` for a key that names no column; a nested field of a new row; as of
+            `assigned_places`.
+    """
+    return tuple(_with_places(clause, target, source, evolving=evolving) if clause.values else clause for clause in clauses)
+
+
+def _with_places(clause: Clause[Any], target: Columns, source: Callable[[], Columns], *, evolving: bool) -> Clause[Any]:
+    assert clause.values is not None
+    keys, inserts = [key for key, _ in clause.values], clause.action == Action.INSERT
+    try:
+        try:
+            places = assigned_places(keys, [target], inserts=inserts)
+        except InvalidRequest as error:
+            if not evolving or clause.kind == Kind.NOT_MATCHED_BY_SOURCE or error.code in _ASSIGNED_TWICE:
+                raise
+            places = assigned_places(keys, [target, source()], inserts=inserts)
+    except UnresolvedColumn as error:
+        raise InvalidRequest(
+            f"Cannot resolve a column of WHEN {clause.kind.words} THEN {clause.action.name} of a MERGE: {error.message}",
+            code="DELTA_MERGE_UNRESOLVED_EXPRESSION",
+            **error.facts,
+        ) from error
+    nested = next((".".join(place.path) for place in places if len(place.path) > 1), None)
+    if inserts and nested is not None:
+        raise Unsupported(
+            f"Nested fields are not supported in the INSERT clause of a MERGE: {nested}. Give the whole column a struct.",
+            code="DELTA_UNSUPPORTED_NESTED_FIELD_IN_OPERATION",
+            column=nested,
+        )
+    return replace(clause, values=tuple((str(place), value) for place, (_, value) in zip(places, clause.values, strict=True)))
+
+
+def check_target(schema: StructType, table: str, *, evolving: bool) -> None:
+    """Raises `InvalidRequest`, ``DELTA_MERGE_INTO_EMPTY_SCHEMA_TARGET``, for a table without columns, unless the MERGE may add some."""
+    if not len(schema.fields) and not evolving:
+        raise InvalidRequest(
+            f"Table {table} has no columns, and a MERGE without schema evolution adds none. Add columns, or use schema evolution.",
+            code="DELTA_MERGE_INTO_EMPTY_SCHEMA_TARGET",
+            table=table,
+        )
 
 
 def evolved_schema(
     target: StructType,
     source: StructType,
     clauses: Sequence[Clause[Any]],
-    target_alias: str | None,
     widening: Widening = NO_WIDENING,
     stores: Storing = can_store,
 ) -> StructType:
     """The target's schema with the columns, and the fields of structs, that its clauses may add: all of the source's for ``*``, else those
-    assigned to. Columns that are assigned to become as wide as the source's of the same name, where the table allows it.
+    assigned to. Columns that are assigned to become as wide as the source's of the same name, where the table allows it. Clauses for rows
+    that no row of the source matches add nothing.
 
     Args:
+        clauses: as `with_places` gives them.
         stores: which types of the source may be written to which of the target.
 
     Raises:
         SchemaMismatch: types that cannot be brought together.
-        InvalidRequest: an assignment to what is a column of neither.
     """
-    if any(clause.is_star for clause in clauses):
+    if any(clause.is_star for clause in _seeing_source(clauses)):
         return merge_schemas(target, source, widening, stores)
-    whole = _with_fields(target, source)
-    seen = whole if target_alias is None else {target_alias: whole}
-    places = [parse_expression(key, seen) for clause in clauses for key, _ in clause.values or ()]
-    paths = [place.path for place in places if isinstance(place, Reference)]
+    paths = [name_parts(key) or () for clause in _seeing_source(clauses) for key, _ in clause.values or ()]
     given = _assigned(source, paths)
     wider: StructType = widened(_with_fields(target, given), given, widening)
     return wider
+
+
+def _seeing_source(clauses: Sequence[Clause[Any]]) -> list[Clause[Any]]:
+    return [clause for clause in clauses if clause.kind != Kind.NOT_MATCHED_BY_SOURCE]
 
 
 def _assigned(source: StructType, paths: Sequence[tuple[str, ...]]) -> StructType:
@@ -105,19 +164,27 @@ def check_identity(config: TableConfig, action: Action, assigned: Iterable[str])
 
 
 def star_pairs(
-    action: Action, source: StructType, schema: StructType, *, evolving: bool, stores: Storing = can_store
+    action: Action,
+    source: StructType,
+    schema: StructType,
+    *,
+    evolving: bool,
+    stores: Storing = can_store,
+    by_name: bool = True,
 ) -> tuple[StarPair, ...]:
     """What ``UPDATE SET *`` or ``INSERT *`` assigns: every column of the table, or with schema evolution those that the source has.
 
-    With evolution, an update leaves fields of structs alone that the source's structs lack, as it leaves such columns alone.
+    With evolution, an update leaves fields of structs alone that the source's structs lack, as it leaves such columns alone; a struct is
+    NULL afterwards where it was NULL and the source's is.
 
     Args:
         schema: the table's, as it will be.
         stores: as of `evolved_schema`.
+        by_name: whether fields of structs are matched by their names; else by their order, and whoever writes them checks them.
 
     Raises:
         InvalidRequest: ``DELTA_MERGE_UNRESOLVED_EXPRESSION``, a column that the source lacks, without evolution.
-        SchemaMismatch: a column of the source that does not fit.
+        SchemaMismatch: a column of the source that does not fit (`check_assignable`, `check_writable`).
     """
     computed = {column.name for column in schema if is_filled_in(column)}
     missing = [column.name for column in schema if source.find(column.name) is None and column.name not in computed]
@@ -129,37 +196,15 @@ def star_pairs(
             column=missing[0],
         )
     given = [(column, found) for column in schema if (found := source.find(column.name)) is not None]
+    if not by_name:
+        return tuple(StarPair((column.name,), column.data_type, (other.name,), other.data_type) for column, other in given)
+    for column, other in given:
+        check_assignable(other.data_type, column.data_type, (column.name,), may_lack_fields=evolving)
     check_writable(StructType(tuple(found for _, found in given)), StructType(tuple(column for column, _ in given)), stores)
-    pairs = (StarPair((column.name,), column.data_type, (other.name,), other.data_type) for column, other in given)
-    if not evolving or action != Action.UPDATE:
-        return tuple(pairs)
-    return tuple(part for pair in pairs for part in _taken_apart(pair))
+    return tuple(_pair(column, other, keeps=evolving and action == Action.UPDATE) for column, other in given)
 
 
-def _taken_apart(pair: StarPair) -> Iterator[StarPair]:
-    """The pair, or where the source's struct lacks fields the pairs of those that it has."""
-    target, source = pair.target_type, pair.source_type
-    if not isinstance(target, StructType) or not isinstance(source, StructType) or not _lacks(source, target):
-        yield pair
-        return
-    for field in target:
-        other = source.find(field.name)
-        if other is not None:
-            yield from _taken_apart(
-                StarPair((*pair.target, field.name), field.data_type, (*pair.source, other.name), other.data_type)
-            )
-
-
-def _lacks(source: StructType, target: StructType) -> bool:
-    """Whether a field of the target's struct, at any depth of structs, is none of the source's."""
-    for field in target:
-        other = source.find(field.name)
-        if other is None:
-            return True
-        if (
-            isinstance(field.data_type, StructType)
-            and isinstance(other.data_type, StructType)
-            and _lacks(other.data_type, field.data_type)
-        ):
-            return True
-    return False
+def _pair(column: StructField, other: StructField, *, keeps: bool) -> StarPair:
+    one, two = column.data_type, other.data_type
+    lacks = isinstance(one, StructType) and isinstance(two, StructType) and lacks_fields(two, one)
+    return StarPair((column.name,), one, (other.name,), two, keeps and lacks)

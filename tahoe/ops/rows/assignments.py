@@ -5,24 +5,24 @@ A value is cast to its column as a write casts it: a value that would change by 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import pyarrow as pa
 
-from tahoe.exceptions import InvalidRequest, SchemaMismatch
+from tahoe.exceptions import SchemaMismatch
 from tahoe.expr.compute.compute import compute
 from tahoe.expr.parse.parse_expression import Schemas, parse_expression
-from tahoe.expr.tree.expression import Expression, Reference
-from tahoe.expr.tree.predicate import quote_identifier
+from tahoe.expr.tree.expression import Expression
 from tahoe.expr.tree.signatures import cast_to
 from tahoe.lazy import pc
+from tahoe.ops.rows.assigned_places import Columns, assigned_places, check_assignable, lacks_fields
 from tahoe.protocol.constraints import recomputed
 from tahoe.schema.arrow import to_arrow_schema, to_arrow_type
 from tahoe.schema.cast import GIVEN, CannotCast, conform
 from tahoe.schema.types import ArrayType, DataType, MapType, StructField, StructType
 
-__all__ = ["Assignment", "assigned", "assigned_places", "parse_assignments", "stored"]
+__all__ = ["Assignment", "assigned", "parse_assignments", "stored"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,16 +32,18 @@ class Assignment:
     Args:
         path: the names that lead to it, as the schema spells them.
         data_type: of the column or field.
+        keeps_fields: the fields that structs of the value lack keep what they have.
     """
 
     path: tuple[str, ...]
     data_type: DataType
     value: Expression
+    keeps_fields: bool = False
 
     @property
     def assigns_whole_column(self) -> bool:
-        """Whether it is a column that gets a value, not a field inside of one."""
-        return len(self.path) == 1
+        """Whether it is a column that gets a value, not a field inside of one, and nothing of the old value stays."""
+        return len(self.path) == 1 and not self.keeps_fields
 
 
 def parse_assignments(
@@ -52,6 +54,7 @@ def parse_assignments(
     qualifier: str | None = None,
     time_zone: str = "UTC",
     inserts: bool = False,
+    may_lack_fields: bool = False,
 ) -> tuple[Assignment, ...]:
     """The assignments of a SET or VALUES clause.
 
@@ -61,60 +64,21 @@ def parse_assignments(
         schemas: what the expressions may name.
         qualifier: a name that may stand before a column that is assigned to.
         inserts: whether the values make new rows.
+        may_lack_fields: as of `check_assignable`.
 
     Raises:
-        InvalidRequest: text that is not understood; two assignments to the same place (`assigned_places`).
+        InvalidRequest: text that is not understood; what is no place that can be assigned to (`assigned_places`).
+        SchemaMismatch: a struct of other fields than the place's (`check_assignable`).
     """
     assignments: list[Assignment] = []
-    places = assigned_places((key for key, _ in texts), target, qualifier, inserts=inserts)
+    places = assigned_places((key for key, _ in texts), [Columns.of(target, qualifier)], inserts=inserts)
     for place, (_, text) in zip(places, texts, strict=True):
         value = parse_expression(text, schemas, time_zone)
         if not isinstance(place.data_type, StructType | ArrayType | MapType):
             value = cast_to(value, place.data_type, time_zone)
+        check_assignable(value.data_type, place.data_type, place.path, may_lack_fields=may_lack_fields)
         assignments.append(Assignment(place.path, place.data_type, value))
     return tuple(assignments)
-
-
-def assigned_places(
-    keys: Iterable[str], target: StructType, qualifier: str | None = None, *, inserts: bool = False
-) -> list[Reference]:
-    """What the keys of a SET or VALUES clause name, each a column or a nested field.
-
-    Args:
-        inserts: whether the values make new rows.
-
-    Raises:
-        InvalidRequest: text that names no column; two assignments to the same place, ``DELTA_DUPLICATE_COLUMNS_ON_INSERT`` for new rows
-            and else ``DELTA_CONFLICT_SET_COLUMN``.
-    """
-    places: list[Reference] = []
-    for key in keys:
-        place = parse_expression(key, target if qualifier is None else {qualifier: target})
-        if not isinstance(place, Reference):
-            raise InvalidRequest(
-                f"'{key}' is no column that a value could be assigned to.", code="TAHOE_NOT_ASSIGNABLE", column=key
-            )
-        for other in places:
-            shorter = min(len(other.path), len(place.path))
-            if other.path[:shorter] == place.path[:shorter]:
-                raise _assigned_twice(other, place, inserts)
-        places.append(place)
-    return places
-
-
-def _assigned_twice(first: Reference, second: Reference, inserts: bool) -> InvalidRequest:
-    names = [quote_identifier(".".join(place.path)) for place in (first, second)]
-    if inserts:
-        return InvalidRequest(
-            f"Duplicate column names in INSERT clause: {', '.join(names)}. List each column once.",
-            code="DELTA_DUPLICATE_COLUMNS_ON_INSERT",
-            column=".".join(second.path),
-        )
-    return InvalidRequest(
-        f"There is a conflict from these SET columns: [{', '.join(names)}]. Assign to each column or field once.",
-        code="DELTA_CONFLICT_SET_COLUMN",
-        column=".".join(second.path),
-    )
 
 
 def assigned(rows: pa.Table, schema: StructType, assignments: Sequence[Assignment], context: pa.Table) -> pa.Table:
@@ -140,7 +104,11 @@ def assigned(rows: pa.Table, schema: StructType, assignments: Sequence[Assignmen
             continue
         array = stored(pa.nulls(context.num_rows, wanted) if position < 0 else _whole(rows.column(position)), column)
         for one in ours:
-            array = _assigned(array, column, one.path[1:], compute(one.value, context))
+            value = compute(one.value, context)
+            if one.keeps_fields:
+                array = _keeping(array, value, one.value.data_type, column)
+            else:
+                array = _assigned(array, column, one.path[1:], value)
         arrays.append(array)
     table = pa.Table.from_arrays(arrays, schema=pa.schema([field.with_nullable(True) for field in arrow_schema]))
     return recomputed(schema, table, {one.path[0] for one in assignments}) if assignments else table
@@ -171,6 +139,21 @@ def _assigned(old: pa.Array, column: StructField, path: tuple[str, ...], value: 
         inner = inner.combine_chunks() if isinstance(inner, pa.ChunkedArray) else inner
         children.append(_assigned(inner, field, path[1:], value) if field.name == path[0] else inner)
     return pa.StructArray.from_arrays(children, fields=list(to_arrow_type(column.data_type)))
+
+
+def _keeping(old: pa.Array, value: pa.Array, value_type: DataType, column: StructField) -> pa.Array:
+    """The value, with the old fields of structs where it lacks them; NULL where both are."""
+    struct = column.data_type
+    if not isinstance(struct, StructType) or not isinstance(value_type, StructType) or not lacks_fields(value_type, struct):
+        return stored(value, column)
+    children = []
+    for field in struct:
+        inner, known = pc.struct_field(old, [field.name]), value_type.find(field.name)
+        if known is not None:
+            inner = _keeping(inner, pc.struct_field(value, [known.name]), known.data_type, field)
+        children.append(inner)
+    nulls = pc.and_(pc.is_null(old), pc.is_null(value))
+    return pa.StructArray.from_arrays(children, fields=list(to_arrow_type(struct)), mask=nulls)
 
 
 def _whole(values: pa.ChunkedArray) -> pa.Array:

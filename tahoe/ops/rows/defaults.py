@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TypeVar
 
 from tahoe.exceptions import InvalidRequest
-from tahoe.ops.rows.assignments import assigned_places
+from tahoe.ops.rows.assigned_places import Columns, place_of
 from tahoe.protocol.column_values.default_values import Moment, default_of, is_keyword
 from tahoe.protocol.config import TableConfig
 
@@ -16,22 +16,23 @@ Term = TypeVar("Term")
 
 
 def with_defaults(
-    values: Sequence[tuple[str, Term | str]], config: TableConfig, moment: Moment, qualifier: str | None = None
+    values: Sequence[tuple[str, Term | str]], config: TableConfig, moment: Moment, columns: Columns | None = None
 ) -> tuple[tuple[str, Term | str], ...]:
     """The values, with SQL text for each that is the word DEFAULT; NULL where the column has no default.
 
     Args:
         values: pairs of a column and an expression.
-        qualifier: a name that may stand before a column that is assigned to.
+        columns: of the table, with the names that may stand before them; without any by default.
 
     Raises:
         InvalidRequest: DEFAULT for a field of a struct, or for what is no column; a default that cannot be used.
     """
-    return tuple((key, _default(key, config, moment, qualifier) if is_keyword(term) else term) for key, term in values)
+    columns = columns or Columns.of(config.schema)
+    return tuple((key, _default(key, config, moment, columns) if is_keyword(term) else term) for key, term in values)
 
 
-def _default(key: str, config: TableConfig, moment: Moment, qualifier: str | None) -> str:
-    (place,) = assigned_places([key], config.schema, qualifier)
+def _default(key: str, config: TableConfig, moment: Moment, columns: Columns) -> str:
+    place = place_of(key, [columns])
     if len(place.path) > 1:
         raise InvalidRequest(
             f"'{key}' of table {config.table} is a field of a struct, and only columns have default values. Write the value itself.",

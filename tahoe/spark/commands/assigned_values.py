@@ -6,11 +6,12 @@ A value is cast to its column as a write casts it: one that does not fit makes t
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from pyspark.sql import Column
 from pyspark.sql import functions as sf
 
+from tahoe.ops.rows.assigned_places import lacks_fields
 from tahoe.schema.types import DataType, StructType
 from tahoe.spark.jvm.bridge import Jvm
 from tahoe.spark.write.fitting import Place, fitted_value
@@ -32,10 +33,16 @@ class Assignment:
 
     Args:
         path: the names that lead to it, as the table's schema spells them.
+        keeps_fields: the fields that structs of the value lack keep what they have.
     """
 
     path: tuple[str, ...]
     value: Value
+    keeps_fields: bool = False
+
+    def inside(self) -> Assignment:
+        """The assignment as the column that it is inside of sees it: without that column's name."""
+        return replace(self, path=self.path[1:])
 
 
 def assigned(jvm: Jvm, place: Place, target: DataType, old: Value | None, given: Sequence[Assignment]) -> Column:
@@ -49,6 +56,8 @@ def assigned(jvm: Jvm, place: Place, target: DataType, old: Value | None, given:
             assigned to becomes one of NULLs.
     """
     for one in given:
+        if not one.path and one.keeps_fields:
+            return _keeping(jvm, place, target, old, one.value)
         if not one.path:
             return fitted_value(jvm, one.value.column, one.value.data_type, target, place)
     if not given:
@@ -58,9 +67,27 @@ def assigned(jvm: Jvm, place: Place, target: DataType, old: Value | None, given:
     assert isinstance(target, StructType)
     fields = []
     for field in target:
-        inside = [Assignment(one.path[1:], one.value) for one in given if one.path[0] == field.name]
+        inside = [one.inside() for one in given if one.path[0] == field.name]
         fields.append(assigned(jvm, place.inside(field.name), field.data_type, _field(old, field.name), inside).alias(field.name))
     return sf.struct(*fields)
+
+
+def _keeping(jvm: Jvm, place: Place, target: DataType, old: Value | None, new: Value) -> Column:
+    """The new value, with the old fields of structs where it lacks them; NULL where both are."""
+    source = new.data_type
+    if (
+        old is None
+        or not isinstance(target, StructType)
+        or not isinstance(source, StructType)
+        or not lacks_fields(source, target)
+    ):
+        return fitted_value(jvm, new.column, source, target, place)
+    fields = []
+    for field in target:
+        inside, kept, given = place.inside(field.name), _field(old, field.name), _field(new, field.name)
+        value = assigned(jvm, inside, field.data_type, kept, [Assignment((), given, True)] if given is not None else [])
+        fields.append(value.alias(field.name))
+    return sf.when(old.column.isNotNull() | new.column.isNotNull(), sf.struct(*fields))
 
 
 def _field(struct: Value | None, name: str) -> Value | None:

@@ -22,7 +22,10 @@ from tahoe.spark.scan.relation import Alias, Condition, named, shape_of
 from tahoe.txn.transaction import Transaction
 
 __all__ = [
+    "BEYOND_A_ROW",
+    "OF_MERGE",
     "Meant",
+    "Refusals",
     "Subqueries",
     "check_condition",
     "check_expression",
@@ -80,8 +83,8 @@ def check_condition(
 
     Raises:
         Unsupported: a subquery (``DELTA_UNSUPPORTED_SUBQUERY``).
-        InvalidRequest: aggregates (``DELTA_AGGREGATION_NOT_SUPPORTED``) and what may answer otherwise when asked again
-            (``DELTA_NON_DETERMINISTIC_FUNCTION_NOT_SUPPORTED``).
+        InvalidRequest: aggregates (``UNSUPPORTED_EXPR_FOR_OPERATOR``) and what may answer otherwise when asked again
+            (``INVALID_NON_DETERMINISTIC_EXPRESSIONS``).
         AnalysisException: PySpark's own, for what is no expression on the table's columns.
     """
     column = sf.expr(condition) if isinstance(condition, str) else condition
@@ -89,8 +92,36 @@ def check_condition(
     return check_expression(Jvm.of(spark), selected, condition, f"the condition of {operation}", subqueries=subqueries)
 
 
+BEYOND_A_ROW = "UNSUPPORTED_EXPR_FOR_OPERATOR"
+"""The error class of a function that needs more rows than one."""
+
+
+@dataclass(frozen=True, slots=True)
+class Refusals:
+    """The error classes of what may not stand in an expression.
+
+    Args:
+        aggregates: of aggregate functions.
+        chance: of functions that are not deterministic.
+    """
+
+    aggregates: str = BEYOND_A_ROW
+    chance: str = "INVALID_NON_DETERMINISTIC_EXPRESSIONS"
+
+
+_USUAL = Refusals()
+OF_MERGE = Refusals("DELTA_AGGREGATION_NOT_SUPPORTED", "DELTA_NON_DETERMINISTIC_FUNCTION_NOT_SUPPORTED")
+
+
 def check_expression(
-    jvm: Jvm, selected: DataFrame, given: str | Column, where: str, *, may_be_chance: bool = False, subqueries: Subqueries = ()
+    jvm: Jvm,
+    selected: DataFrame,
+    given: str | Column,
+    where: str,
+    *,
+    may_be_chance: bool = False,
+    subqueries: Subqueries = (),
+    refusals: Refusals = _USUAL,
 ) -> str:
     """Refuse subqueries, aggregates and, unless they may be, functions that are not deterministic.
 
@@ -99,15 +130,17 @@ def check_expression(
         given: the expression, for the error.
         where: what it is part of, for the error.
         subqueries: the kinds of subqueries that are allowed.
+        refusals: the error classes; those of UPDATE and DELETE by default.
 
     Returns:
         The expression as the history shows it (`shown_in_history`).
     """
     plan, text = selected._jdf.queryExecution().analyzed(), text_of(given)
-    if not _is_of_one_row(plan):
+    code = _beyond_a_row(plan, refusals)
+    if code is not None:
         raise InvalidRequest(
             f"Aggregate, window and generator functions are not supported in {where}: {text}. Compute their values first.",
-            code="DELTA_AGGREGATION_NOT_SUPPORTED",
+            code=code,
             expression=text,
         )
     expression = plan.projectList().apply(0)
@@ -120,7 +153,7 @@ def check_expression(
     if not may_be_chance and not expression.deterministic():
         raise InvalidRequest(
             f"Functions that are not deterministic are not supported in {where}: {text}. Which rows are meant must not depend on chance.",
-            code="DELTA_NON_DETERMINISTIC_FUNCTION_NOT_SUPPORTED",
+            code=refusals.chance,
             expression=text,
         )
     return shown_in_history(jvm, expression.child())
@@ -154,16 +187,20 @@ def shown_in_history(jvm: Jvm, expression: JavaObject) -> str:
     return str(jvm.catalyst("optimizer.ConstantFolding").apply(plan).condition().simpleString(_MOST_FIELDS))
 
 
-def _is_of_one_row(plan: JavaObject) -> bool:
-    """Whether a selection is a plain one. The analyzer makes others of aggregates, of generators (over a `Generate`), and of window functions
-    (over another selection of a `Window`)."""
+def _beyond_a_row(plan: JavaObject, refusals: Refusals) -> str | None:
+    """The error class of a selection that is not a plain one; None for one that is. The analyzer makes others of aggregates, of generators
+    (over a `Generate`), and of window functions (over another selection of a `Window`)."""
     kinds = []
     for _ in range(3):
-        kinds.append(plan.getClass().getSimpleName())
+        kinds.append(str(plan.getClass().getSimpleName()))
         if plan.children().isEmpty():
             break
         plan = plan.children().head()
-    return kinds[0] == "Project" and kinds[1] != "Generate" and kinds[1:] != ["Project", "Window"]
+    if "Generate" in kinds[:2]:
+        return "UNSUPPORTED_GENERATOR.OUTSIDE_SELECT"
+    if kinds == ["Project", "Project", "Window"]:
+        return BEYOND_A_ROW
+    return None if kinds[0] == "Project" else refusals.aggregates
 
 
 def text_of(condition: str | Column) -> str:

@@ -9,6 +9,7 @@ from pyspark.sql import functions as sf
 
 from tahoe.exceptions import InvalidRequest
 from tahoe.expr.tree.predicate import quote_identifier
+from tahoe.ops.rows.assigned_places import Columns
 from tahoe.ops.rows.defaults import with_defaults
 from tahoe.ops.rows.row_changes import FileChange, RowsChanged, Staged, snapshot_to_change, uses_vectors
 from tahoe.ops.rows.update import stage_updated_rows
@@ -33,7 +34,8 @@ from tahoe.spark.commands.row_changes import (
 from tahoe.spark.jvm.bridge import Jvm
 from tahoe.spark.jvm.errors import told_once
 from tahoe.spark.jvm.job_progress import shown_jobs
-from tahoe.spark.scan.relation import EVERY_ROW, Alias, condition_of, last_of, named, shape_of
+from tahoe.spark.names.settings import is_case_sensitive
+from tahoe.spark.scan.relation import EVERY_ROW, Alias, condition_of, named, shape_of
 from tahoe.spark.write.enforce import recomputed, session_time_zone
 from tahoe.spark.write.writer import FileOptions
 from tahoe.table import Table
@@ -97,10 +99,11 @@ def stage_update(
         text = check_condition(spark, snapshot, condition, alias, "UPDATE")
         meaning = condition_of(spark, snapshot, condition, alias)
     seen = named(shape_of(spark, snapshot), alias)
-    values = with_defaults(values, snapshot.config, Moment(started, session_time_zone(spark)), last_of(alias))
+    columns = Columns.of(snapshot.schema, alias, case_sensitive=is_case_sensitive(spark))
+    values = with_defaults(values, snapshot.config, Moment(started, session_time_zone(spark)), columns)
     if any(has_subquery(Jvm.of(spark), value) for _, value in values):
         transaction.read_whole_table()
-    assignments = parse_assignments(seen, values, snapshot.schema, last_of(alias), "UPDATE")
+    assignments = parse_assignments(seen, values, columns, "UPDATE")
     refuse_update(snapshot.schema, {one.path[0] for one in assignments}, snapshot.config.table)
     meant = Meant(spark, snapshot, condition, meaning, alias, dict(options or {}))
     writer = _Writer(transaction, meant, assignments)
@@ -150,7 +153,7 @@ class _Writer:
     def _updated(self, rows: DataFrame) -> DataFrame:
         schema = self._snapshot.schema
         others = [sf.col(quote_identifier(name)) for name in rows.columns if schema.find(name) is None]
-        columns = with_assigned(Jvm.of(self._spark), self._config.table, schema, self._assignments, sf.col(CHOSEN))
+        columns = with_assigned(self._spark, self._config.table, schema, self._assignments, sf.col(CHOSEN))
         updated = named(rows, self._alias).select(*columns, *others)
         given = {one.path[0] for one in self._assignments}
         generated = [

@@ -9,7 +9,7 @@ from pyspark.sql import SparkSession
 from tahoe.settings.session_settings import check_session_settings
 from tahoe.spark.jvm.bridge import Jvm
 
-__all__ = ["assumes_if_exists", "is_on", "look_at_settings", "settings_of"]
+__all__ = ["assumes_if_exists", "is_case_sensitive", "is_on", "look_at_settings", "settings_of"]
 
 _LOOKED_AT: WeakSet[SparkSession] = WeakSet()
 
@@ -41,3 +41,8 @@ def look_at_settings(spark: SparkSession) -> None:
 def assumes_if_exists(spark: SparkSession) -> bool:
     """Whether the session lets DROP CONSTRAINT pass for a constraint that is not there, as IF EXISTS does."""
     return is_on(spark, "spark.databricks.delta.constraints.assumesDropIfExists.enabled")
+
+
+def is_case_sensitive(spark: SparkSession) -> bool:
+    """Whether letters' case matters in the session's names."""
+    return is_on(spark, "spark.sql.caseSensitive")

@@ -26,7 +26,7 @@ from tahoe.spark.scan.changed_files import ROWS_THAT_COUNT, ChangedFilesIndex
 from tahoe.spark.scan.file_index import FileIndex
 from tahoe.spark.scan.row_id_columns import METADATA, ROW_INDEX
 
-__all__ = ["follow_tables", "index_of", "refuse_other_columns"]
+__all__ = ["follow_tables", "index_of", "refuse_other_columns", "scan_of"]
 
 _MOST_QUERIES = 64
 
@@ -116,9 +116,14 @@ class _Renewal(Proxied):
 
 def index_of(leaf: JavaObject) -> FileIndex | None:
     """What a leaf of a plan lists its files by, where it is a scan that follows its table."""
-    text = _text_of(leaf)
-    index = None if text is None else FileIndex.of_text(text)
+    index = scan_of(leaf)
     return None if index is None or index.follows is None else index
+
+
+def scan_of(leaf: JavaObject) -> FileIndex | None:
+    """What a leaf of a plan lists its files by, where it is a scan of a whole version of a table, the newest or an older one."""
+    text = _text_of(leaf)
+    return None if text is None else FileIndex.of_text(text)
 
 
 def _text_of(leaf: JavaObject) -> str | None:

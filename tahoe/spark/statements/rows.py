@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 
 from pyspark.sql import Column, SparkSession
 from pyspark.sql.types import LongType, StructField, StructType
 
+from tahoe.exceptions import NotFound
 from tahoe.expr.tree.predicate import quote_identifier
 from tahoe.ops.merge.clauses import Action, Clause, Kind
 from tahoe.spark.commands.delete import delete
@@ -33,6 +35,7 @@ def _delete(spark: SparkSession, plan: JavaObject) -> Command | None:
     if not _is_always_true(plan.condition()):
         target.check_columns(spark, [condition])
 
+    @_of_a_path(target)
     def run() -> list[tuple[int | None]]:
         done = delete(spark, target.named.table, condition, alias=target.qualifiers, options=target.options)
         return [(done.num_affected_rows,)]
@@ -45,10 +48,11 @@ def _update(spark: SparkSession, plan: JavaObject) -> Command | None:
     if target is None:
         return None
     condition = _column(spark, plan.condition().get()) if plan.condition().isDefined() else None
-    values = tuple(_assignments(spark, plan.assignments(), target))
+    values = tuple(_assignments(spark, plan.assignments()))
     seen = [value for value in (condition, *(value for _, value in values)) if isinstance(value, Column)]
     target.check_columns(spark, seen, [key for key, _ in values])
 
+    @_of_a_path(target)
     def run() -> list[tuple[int | None]]:
         done = update(spark, target.named.table, values, condition, alias=target.qualifiers, options=target.options)
         return [(done.num_affected_rows,)]
@@ -62,14 +66,15 @@ def _merge(spark: SparkSession, plan: JavaObject) -> Command | None:
         return None
     target.check_all_columns(spark)
     clauses = [
-        *(_clause(spark, Kind.MATCHED, one, target) for one in items(plan.matchedActions())),
-        *(_clause(spark, Kind.NOT_MATCHED, one, target) for one in items(plan.notMatchedActions())),
-        *(_clause(spark, Kind.NOT_MATCHED_BY_SOURCE, one, target) for one in items(plan.notMatchedBySourceActions())),
+        *(_clause(spark, Kind.MATCHED, one) for one in items(plan.matchedActions())),
+        *(_clause(spark, Kind.NOT_MATCHED, one) for one in items(plan.notMatchedActions())),
+        *(_clause(spark, Kind.NOT_MATCHED_BY_SOURCE, one) for one in items(plan.notMatchedBySourceActions())),
     ]
     on = _column(spark, plan.mergeCondition())
     evolving = bool(plan.withSchemaEvolution())
     source = plan.sourceTable()
 
+    @_of_a_path(target)
     def run() -> list[tuple[int | None, ...]]:
         frame = Jvm.of(spark).frame(spark._jsparkSession, source, spark)
         request = MergeRequest(
@@ -97,23 +102,32 @@ ROW_STATEMENTS: Mapping[str, Callable[[SparkSession, JavaObject], Command | None
 # -- parts -------------------------------------------------------------------------------------------------------------------
 
 
-def _clause(spark: SparkSession, kind: Kind, action: JavaObject, target: Target) -> Clause[str | Column]:
+@contextmanager
+def _of_a_path(target: Target) -> Iterator[None]:
+    """A path without a table is an error of Spark's own to these statements."""
+    try:
+        yield
+    except NotFound as error:
+        if target.named.entry is not None or error.code != "DELTA_TABLE_NOT_FOUND":
+            raise
+        raise NotFound(error.message, code="PATH_NOT_FOUND", **error.facts) from error
+
+
+def _clause(spark: SparkSession, kind: Kind, action: JavaObject) -> Clause[str | Column]:
     name = str(action.getClass().getSimpleName())
     condition = _column(spark, action.condition().get()) if action.condition().isDefined() else None
     if name == "DeleteAction":
         return Clause(kind, Action.DELETE, condition)
     done = Action.INSERT if name.startswith("Insert") else Action.UPDATE
-    values = None if name.endswith("StarAction") else tuple(_assignments(spark, action.assignments(), target))
+    values = None if name.endswith("StarAction") else tuple(_assignments(spark, action.assignments()))
     return Clause(kind, done, condition, values)
 
 
-def _assignments(spark: SparkSession, assignments: JavaObject, target: Target) -> Iterator[tuple[str, str | Column]]:
-    """Column or nested field, as text, and its value; the word DEFAULT as a text."""
+def _assignments(spark: SparkSession, assignments: JavaObject) -> Iterator[tuple[str, str | Column]]:
+    """Column or nested field, as text, perhaps with the names of the table before it, and its value; the word DEFAULT as a text."""
     for one in items(assignments):
-        parts = [str(part) for part in items(one.key().nameParts())]
-        own = _without_qualifiers(parts, target.qualifiers)
         yield (
-            ".".join(quote_identifier(part) for part in own),
+            ".".join(quote_identifier(str(part)) for part in items(one.key().nameParts())),
             "DEFAULT" if _is_default(one.value()) else _column(spark, one.value()),
         )
 
@@ -121,16 +135,6 @@ def _assignments(spark: SparkSession, assignments: JavaObject, target: Target) -
 def _is_default(value: JavaObject) -> bool:
     """Whether it is the word; Spark's parser makes a name of it, and of no other that is one."""
     return str(value.getClass().getSimpleName()) == "UnresolvedAttribute" and str(value.sql()).upper() == "DEFAULT"
-
-
-def _without_qualifiers(parts: list[str], qualifiers: tuple[str, ...]) -> list[str]:
-    """The column's own name: ``t.a``, ``db.t.a`` and ``spark_catalog.db.t.a`` are ``a``."""
-    lowered, names = [part.lower() for part in parts], [one.lower() for one in qualifiers]
-    for first in range(len(names)):
-        length = len(names) - first
-        if len(parts) > length and lowered[:length] == names[first:]:
-            return parts[length:]
-    return parts
 
 
 def _is_always_true(condition: JavaObject) -> bool:

@@ -6,7 +6,7 @@ analysed view: View ─► Project, SubqueryAlias ─► the table's own plan, w
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from pyspark.sql import Column, SparkSession
@@ -18,7 +18,7 @@ from tahoe.spark.jvm.records import items
 from tahoe.spark.names.entries import NamedTable, entry_of
 from tahoe.spark.scan.file_index import FileIndex
 from tahoe.spark.scan.relation import named, shape_of
-from tahoe.spark.scan.renewal import index_of, refuse_other_columns
+from tahoe.spark.scan.renewal import index_of, refuse_other_columns, scan_of
 from tahoe.spark.statements.targets import Target, name_parts, target_of
 from tahoe.sql.table_name import TableName
 
@@ -93,7 +93,8 @@ def row_target_of(spark: SparkSession, plan: JavaObject) -> RowTarget | None:
 
     Raises:
         NotKnownYet: as `target_of`.
-        InvalidRequest: ``DELTA_UNEXPECTED_PARTIAL_SCAN`` for a view that is more than a selection of columns.
+        InvalidRequest: ``DELTA_UNEXPECTED_PARTIAL_SCAN`` for a view that is more than a selection of columns,
+            ``DELTA_FAILED_SCAN_WITH_HISTORICAL_VERSION`` for one of a version of its own.
     """
     target = target_of(spark, plan)
     if target is not None:
@@ -142,6 +143,7 @@ def _of_temporary_view(plan: JavaObject, name: str, qualifiers: tuple[str, ...])
     leaves = [(leaf, index_of(leaf)) for leaf in items(plan.collectLeaves())]
     index = next((index for _, index in leaves if index is not None), None)
     if index is None:
+        _refuse_older_version(leaf for leaf, _ in leaves)
         return None
     assert index.follows is not None
     nodes = _nodes_above_the_table(plan, index)
@@ -155,6 +157,20 @@ def _of_temporary_view(plan: JavaObject, name: str, qualifiers: tuple[str, ...])
     refuse_other_columns(index.snapshot, index.follows.snapshot())
     shown = _shown(plan, nodes, index)
     return RowTarget(NamedTable(index.follows, TableName(None, tuple(name.split(".")))), qualifiers, {}, name, shown)
+
+
+def _refuse_older_version(leaves: Iterable[JavaObject]) -> None:
+    """Refuse a view of a version of its own: rows are changed in the newest."""
+    older = next((index for leaf in leaves if (index := scan_of(leaf)) is not None), None)
+    if older is not None:
+        url, version = older.snapshot.store.url, older.snapshot.version
+        raise InvalidRequest(
+            f"Expect a full scan of the latest version of the Delta source, but found a historical scan of version {version} of table {url}. "
+            "Change the rows of the table itself.",
+            code="DELTA_FAILED_SCAN_WITH_HISTORICAL_VERSION",
+            table=url,
+            version=version,
+        )
 
 
 def _nodes_above_the_table(plan: JavaObject, index: FileIndex) -> list[JavaObject] | None:

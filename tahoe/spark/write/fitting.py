@@ -25,12 +25,14 @@ from tahoe.schema.types import ArrayType, DataType, DecimalType, MapType, Primit
 from tahoe.spark.jvm.bridge import Jvm
 from tahoe.spark.jvm.errors import raising_with_values
 from tahoe.spark.jvm.translate import from_spark_schema, to_spark_type
+from tahoe.spark.names.settings import is_on
 
 __all__ = [
     "ANSI_CASTS",
     "Casts",
     "Place",
     "cast_or_fail",
+    "casts_of_assignments",
     "casts_of_inserts",
     "fitted",
     "fitted_value",
@@ -40,6 +42,7 @@ __all__ = [
 
 _VOID, _STRING = PrimitiveType("void"), PrimitiveType("string")
 _STORE_ASSIGNMENT = "spark.sql.storeAssignmentPolicy"
+_STRUCTS_BY_NAME = "spark.databricks.delta.resolveMergeUpdateStructsByName.enabled"
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,10 +53,12 @@ class Casts:
         policy: ``ANSI``: as SQL's CAST, and a value that does not fit is an error. ``STRICT``: types that every value fits only. ``LEGACY``:
             as CAST did before ANSI, where a value that does not fit becomes NULL or another number.
         overflow: the error class of a number that does not fit.
+        by_name: whether the fields of structs are matched by their names; else by their order.
     """
 
     policy: str = "ANSI"
     overflow: str = "DELTA_CAST_OVERFLOW_IN_TABLE_WRITE"
+    by_name: bool = True
 
 
 ANSI_CASTS = Casts()
@@ -86,6 +91,11 @@ class Place:
 def casts_of_inserts(spark: SparkSession) -> Casts:
     """How the session's INSERTs cast, its streams, and writes of DataFrames by a table's name."""
     return Casts(str(spark.conf.get(_STORE_ASSIGNMENT)).upper(), "CAST_OVERFLOW_IN_TABLE_INSERT")
+
+
+def casts_of_assignments(spark: SparkSession) -> Casts:
+    """How the session's UPDATEs and MERGEs cast."""
+    return Casts(str(spark.conf.get(_STORE_ASSIGNMENT)).upper(), by_name=is_on(spark, _STRUCTS_BY_NAME, usual=True))
 
 
 def fitted(
@@ -226,6 +236,8 @@ def _value(jvm: Jvm, values: Column, source: DataType, target: DataType, place: 
     if _same(source, target):
         return values
     match source, target:
+        case StructType(), StructType() if not place.casts.by_name:
+            return _by_position(jvm, values, source, target, place)
         case StructType(), StructType():
             fields = []
             for field in target:
@@ -251,6 +263,16 @@ def _value(jvm: Jvm, values: Column, source: DataType, target: DataType, place: 
                 )
             return values
     return _cast_for(jvm, values, source, target, place)
+
+
+def _by_position(jvm: Jvm, values: Column, source: StructType, target: StructType, place: Place) -> Column:
+    if len(source.fields) != len(target.fields):
+        raise _no_cast(source, target, place, "DATATYPE_MISMATCH.CAST_WITHOUT_SUGGESTION")
+    fields = [
+        _value(jvm, values.getField(one.name), one.data_type, other.data_type, place.inside(other.name)).alias(other.name)
+        for one, other in zip(source, target, strict=True)
+    ]
+    return sf.when(values.isNotNull(), sf.struct(*fields))
 
 
 def _null(jvm: Jvm, data_type: DataType) -> Column:

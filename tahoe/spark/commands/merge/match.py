@@ -186,7 +186,9 @@ def of_source(plan: Plan, config: TableConfig, pairs: Held | None = None) -> Dat
     source, jvm = plan.sides.source, Jvm.of(plan.sides.source.sparkSession)
     insert = plan.steps[-1]
     values = [
-        assigned(jvm, Place(config.table, (column.name,)), column.data_type, None, insert.inside(column.name)).alias(column.name)
+        assigned(jvm, Place(config.table, (column.name,), plan.casts), column.data_type, None, insert.inside(column.name)).alias(
+            column.name
+        )
         for column in without_void(config.schema)
     ]
     rows = source if pairs is None else source.join(sent_to_all(pairs).select(SOURCE_ROW), SOURCE_ROW)
@@ -194,8 +196,8 @@ def of_source(plan: Plan, config: TableConfig, pairs: Held | None = None) -> Dat
 
 
 def _whole_value(step: Step, name: str) -> Value | None:
-    """What the clause assigns to the column; None where it leaves it alone, or assigns to fields of it."""
-    return next((one.value for one in step.inside(name) if not one.path), None)
+    """What the clause assigns to the column; None where something of the old value stays."""
+    return next((one.value for one in step.inside(name) if not one.path and not one.keeps_fields), None)
 
 
 def _outcomes(plan: Plan, steps: Sequence[Step], before: StructType, after: TableConfig) -> list[Column]:
@@ -206,7 +208,7 @@ def _outcomes(plan: Plan, steps: Sequence[Step], before: StructType, after: Tabl
     jvm = Jvm.of(target.sparkSession)
     outcomes = []
     for column in without_void(after.schema):
-        place, known = Place(after.table, (column.name,)), before.find(column.name)
+        place, known = Place(after.table, (column.name,), plan.casts), before.find(column.name)
         old = None if known is None else Value(target[quote_identifier(known.name)], known.data_type)
         value: Column | None = None
         for step in steps:

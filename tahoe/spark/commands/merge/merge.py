@@ -24,14 +24,14 @@ from tahoe.spark.commands.conditions import text_of
 from tahoe.spark.commands.merge.keys import candidates
 from tahoe.spark.commands.merge.match import held, is_upsert, numbered, pairs_of, sent_to_all
 from tahoe.spark.commands.merge.pairs import found_in
-from tahoe.spark.commands.merge.statement import MergeRequest, Sides, evolved, resolved
+from tahoe.spark.commands.merge.statement import MergeRequest, Sides, evolved, placed, resolved
 from tahoe.spark.commands.merge.write import Matched
 from tahoe.spark.commands.moment import StatementMoment
 from tahoe.spark.commands.row_changes import committed, refuse_connect, with_positions
 from tahoe.spark.jvm.errors import told_once
 from tahoe.spark.jvm.job_progress import shown_jobs
 from tahoe.spark.jvm.translate import from_spark_schema
-from tahoe.spark.scan.relation import last_of, named, shape_of
+from tahoe.spark.scan.relation import named, shape_of
 from tahoe.spark.scan.row_id_columns import with_row_ids
 from tahoe.spark.write.enforce import session_time_zone
 from tahoe.spark.write.fitting import nullable_schema
@@ -94,7 +94,7 @@ def _matched(transaction: Transaction, spark: SparkSession, request: MergeReques
         snapshot.config.refuse_if_append_only()
     started = transaction.clock.now_ms()
     moment, zone = StatementMoment(spark), session_time_zone(spark)
-    clauses = with_default_values(request.clauses, snapshot.config, Moment(started, zone), last_of(request.alias))
+    clauses = with_default_values(placed(snapshot, request), snapshot.config, Moment(started, zone))
     request = replace(request, source=moment.frame(request.source), clauses=clauses)
     columns = nullable_schema(from_spark_schema(request.source.schema))
     config = evolved(transaction, snapshot, request, columns)

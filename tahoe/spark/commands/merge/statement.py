@@ -8,34 +8,36 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 
-from pyspark.errors import AnalysisException, ParseException
+from pyspark.errors import AnalysisException
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as sf
 from pyspark.sql.types import BooleanType, NullType
 
-from tahoe.exceptions import InvalidRequest, Unsupported
-from tahoe.expr.tree.expression import Reference
+from tahoe.exceptions import InvalidRequest
 from tahoe.expr.tree.predicate import quote_identifier
 from tahoe.ops.merge.clauses import Action, Clause, Kind, check_clauses
-from tahoe.ops.merge.schema import evolved_schema, star_pairs
-from tahoe.ops.rows.assignments import assigned_places
+from tahoe.ops.merge.schema import check_target, evolved_schema, star_pairs, with_places
+from tahoe.ops.rows.assigned_places import Columns, assigned_places, check_assignable
 from tahoe.ops.tables.create import with_schema
 from tahoe.protocol.config import TableConfig
-from tahoe.schema.evolve import can_coerce, check_duplicates, check_writable, store_anything
-from tahoe.schema.types import DataType, StructField, StructType
+from tahoe.schema.evolve import can_coerce, check_duplicates, store_anything
+from tahoe.schema.types import DataType, StructType
 from tahoe.snapshot.snapshot import Snapshot
 from tahoe.spark.commands.assigned_values import Assignment, Value
-from tahoe.spark.commands.conditions import check_expression, text_of
+from tahoe.spark.commands.conditions import BEYOND_A_ROW, OF_MERGE, check_expression, text_of
 from tahoe.spark.commands.moment import StatementMoment
 from tahoe.spark.jvm.bridge import JavaObject, Jvm
+from tahoe.spark.jvm.records import items
 from tahoe.spark.jvm.translate import from_spark_schema
-from tahoe.spark.scan.relation import Alias, last_of
-from tahoe.spark.write.fitting import nullable_schema
+from tahoe.spark.names.settings import is_case_sensitive
+from tahoe.spark.scan.relation import Alias
+from tahoe.spark.write.fitting import Casts, casts_of_assignments, nullable_schema
 from tahoe.txn.prepare import future_config
 from tahoe.txn.transaction import Transaction
 
-__all__ = ["OUR_PREFIX", "MergeRequest", "Plan", "Sides", "Step", "conjuncts", "evolved", "resolved"]
+__all__ = ["OUR_PREFIX", "MergeRequest", "Plan", "Sides", "Step", "conjuncts", "evolved", "placed", "resolved"]
 
 Term = str | Column
 
@@ -113,7 +115,7 @@ class Step:
 
     def inside(self, name: str) -> list[Assignment]:
         """The assignments to a column, their paths without its name."""
-        return [Assignment(one.path[1:], one.value) for one in self.assignments if one.path[0] == name]
+        return [one.inside() for one in self.assignments if one.path[0] == name]
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,16 +126,38 @@ class Plan:
         sides: the frames to which all columns here are bound.
         on: a boolean column.
         parts: the Catalyst expressions that `on` is the conjunction of.
+        casts: how values are cast to the table's columns.
     """
 
     sides: Sides
     on: Column
     parts: tuple[JavaObject, ...]
     steps: tuple[Step, ...]
+    casts: Casts
 
     def of(self, *kinds: Kind) -> list[Step]:
         """The clauses of these kinds, in the order in which they are tried."""
         return [step for step in self.steps if step.kind in kinds]
+
+
+def placed(snapshot: Snapshot, request: MergeRequest) -> tuple[Clause[Term], ...]:
+    """The clauses with the columns and fields that they assign to (`with_places`).
+
+    Raises:
+        InvalidRequest: as of `with_places` and `check_target`.
+    """
+    case_sensitive = is_case_sensitive(request.source.sparkSession)
+    check_target(snapshot.schema, snapshot.config.table, evolving=request.schema_evolution)
+    target = Columns.of(snapshot.schema, request.alias, case_sensitive=case_sensitive)
+    source = partial(_columns_of, request.source, case_sensitive)
+    return with_places(request.clauses, target, source, evolving=request.schema_evolution)
+
+
+def _columns_of(frame: DataFrame, case_sensitive: bool) -> Columns:
+    """The columns of a frame, each under the names that Spark knows it by."""
+    output = items(frame._jdf.queryExecution().analyzed().output())
+    qualifiers = [tuple(map(str, items(attribute.qualifier()))) for attribute in output]
+    return Columns(tuple(zip(qualifiers, from_spark_schema(frame.schema), strict=True)), case_sensitive)
 
 
 def evolved(transaction: Transaction, snapshot: Snapshot, request: MergeRequest, source: StructType) -> TableConfig:
@@ -148,7 +172,7 @@ def evolved(transaction: Transaction, snapshot: Snapshot, request: MergeRequest,
     schema = config.schema
     if request.schema_evolution:
         widening = config.automatic_widening(request.automatic_widening)
-        schema = evolved_schema(schema, source, request.clauses, last_of(request.alias), widening, can_coerce)
+        schema = evolved_schema(schema, source, request.clauses, widening, can_coerce)
     if schema == config.schema:
         return config
     transaction.set_metadata(with_schema(config, schema, transaction.clock))
@@ -170,8 +194,9 @@ def resolved(request: MergeRequest, sides: Sides, source: StructType, schema: St
         SchemaMismatch: a value whose type does not fit.
         ParseException: PySpark's own, for text that is no SQL.
     """
-    resolver = _Resolver(Jvm.of(sides.target.sparkSession), request, sides, source, schema, moment)
-    on = resolver.condition(request.on, Kind.MATCHED, "the search condition of a MERGE")
+    spark = sides.target.sparkSession
+    resolver = _Resolver(Jvm.of(spark), request, sides, source, schema, moment, casts_of_assignments(spark))
+    on = resolver.condition(request.on, Kind.MATCHED, "the search condition of a MERGE", "JOIN_CONDITION_IS_NOT_BOOLEAN_TYPE")
     drafts = [resolver.draft(clause) for clause in request.clauses]
     selections = [on, *(one for draft in drafts for one in (draft.condition, draft.values) if one is not None)]
     bound = dict(zip(map(id, selections), resolver.bound(selections), strict=True))
@@ -187,7 +212,7 @@ def resolved(request: MergeRequest, sides: Sides, source: StructType, schema: St
             )
         steps.append(Step(number, clause.kind, clause.action, condition, assignments))
     (searched,) = bound[id(on)]
-    return Plan(sides, resolver.jvm.column(searched), tuple(conjuncts(searched)), tuple(steps))
+    return Plan(sides, resolver.jvm.column(searched), tuple(conjuncts(searched)), tuple(steps), resolver.casts)
 
 
 @dataclass(frozen=True)
@@ -233,6 +258,7 @@ class _Resolver:
     source: StructType
     schema: StructType
     moment: StatementMoment
+    casts: Casts
 
     def draft(self, clause: Clause[Term]) -> _Draft:
         where = f"WHEN {clause.kind.words} THEN {clause.action.name} of a MERGE"
@@ -243,23 +269,24 @@ class _Resolver:
             return _Draft(condition, star=self._star(clause))
         if not clause.values:
             return _Draft(condition)
-        places = self._places([key for key, _ in clause.values], clause.action, where)
+        places = assigned_places((key for key, _ in clause.values), [Columns.of(self.schema)])
         values = self._selected([value for _, value in clause.values], clause.kind, where)
-        for place, given in zip(places, values.types, strict=True):
-            name = place.path[-1]
-            wanted = StructType((StructField(name, place.data_type),))
-            check_writable(StructType((StructField(name, given),)), wanted, store_anything)
+        if self.casts.by_name:
+            for place, given in zip(places, values.types, strict=True):
+                check_assignable(given, place.data_type, place.path, may_lack_fields=self.request.schema_evolution)
         return _Draft(condition, values, [place.path for place in places])
 
-    def condition(self, term: Term, kind: Kind, where: str) -> _Selection:
-        selection = self._selected([term], kind, where)
+    def condition(
+        self, term: Term, kind: Kind, where: str, not_boolean: str = "DATATYPE_MISMATCH.FILTER_NOT_BOOLEAN"
+    ) -> _Selection:
+        selection = self._selected([term], kind, where, aggregates=OF_MERGE.aggregates)
         data_type = selection.frame.schema[0].dataType
         if not isinstance(data_type, BooleanType | NullType):
             raise InvalidRequest(
                 f"{where[0].upper()}{where[1:]} must be true or false, but {text_of(term)} is {data_type.simpleString()}.",
-                code="DATATYPE_MISMATCH.FILTER_NOT_BOOLEAN",
+                code=not_boolean,
             )
-        check_expression(self.jvm, selection.frame, term, where)
+        check_expression(self.jvm, selection.frame, term, where, refusals=OF_MERGE)
         return selection
 
     def bound(self, selections: Sequence[_Selection]) -> list[list[JavaObject]]:
@@ -270,55 +297,51 @@ class _Resolver:
         terms, where = selection.terms, selection.where
         if plan.getClass().getSimpleName() != "Project" or plan.projectList().size() != len(terms):
             raise self._computed_elsewhere(terms[0], where)
+        selected = [plan.projectList().apply(i) for i in range(len(terms))]
+        for term, one in zip(terms, selected, strict=True):
+            if one.getClass().getSimpleName() != "Alias":  # a column of a `Window` below
+                raise self._computed_elsewhere(term, where)
         seen = selection.seen._jdf.queryExecution().analyzed().outputSet()
-        bound = [plan.projectList().apply(i).child() for i in range(len(terms))]
+        bound = [one.child() for one in selected]
         for term, expression in zip(terms, bound, strict=True):
             if not expression.references().subsetOf(seen):
                 raise self._computed_elsewhere(term, where)
         return bound
 
-    def _places(self, keys: Iterable[str], action: Action, where: str) -> list[Reference]:
-        try:
-            places = assigned_places(keys, self.schema, last_of(self.request.alias), inserts=action == Action.INSERT)
-        except InvalidRequest as error:
-            if error.code in ("DELTA_CONFLICT_SET_COLUMN", "DELTA_DUPLICATE_COLUMNS_ON_INSERT"):
-                raise
-            raise self._unresolved(error.message, where) from error
-        nested = next((".".join(place.path) for place in places if len(place.path) > 1), None)
-        if action == Action.INSERT and nested is not None:
-            raise Unsupported(
-                f"Nested fields are not supported in the INSERT clause of a MERGE: {nested}. Give the whole column a struct.",
-                code="DELTA_UNSUPPORTED_NESTED_FIELD_IN_OPERATION",
-                column=nested,
-            )
-        return places
-
     def _star(self, clause: Clause[Term]) -> tuple[Assignment, ...]:
-        pairs = star_pairs(clause.action, self.source, self.schema, evolving=self.request.schema_evolution, stores=store_anything)
+        pairs = star_pairs(
+            clause.action,
+            self.source,
+            self.schema,
+            evolving=self.request.schema_evolution,
+            stores=store_anything,
+            by_name=self.casts.by_name,
+        )
         assignments = []
         for pair in pairs:
             column = self.sides.source[quote_identifier(pair.source[0])]
-            for name in pair.source[1:]:
-                column = column.getField(name)
-            assignments.append(Assignment(pair.target, Value(column, pair.source_type)))
+            assignments.append(Assignment(pair.target, Value(column, pair.source_type), pair.keeps_fields))
         return tuple(assignments)
 
-    def _selected(self, terms: Sequence[Term], kind: Kind, where: str) -> _Selection:
+    def _selected(self, terms: Sequence[Term], kind: Kind, where: str, *, aggregates: str = BEYOND_A_ROW) -> _Selection:
         columns = [sf.expr(term) if isinstance(term, str) else term for term in terms]
         seen = self.sides.seen_by(kind)
         try:
             frame = seen.select(*(column.alias(f"value{i}") for i, column in enumerate(columns)))
-        except ParseException:
-            raise
         except AnalysisException as error:
+            condition = str(error.getCondition())
+            if condition == "MISSING_GROUP_BY":
+                raise self._computed_elsewhere(terms[0], where, aggregates) from error
+            if not condition.startswith("UNRESOLVED_COLUMN"):
+                raise
             raise self._unresolved(str(error).partition("\n")[0].partition(" SQLSTATE")[0], where) from error
         return _Selection(frame, terms, seen, where)
 
-    def _computed_elsewhere(self, term: Term, where: str) -> InvalidRequest:
+    def _computed_elsewhere(self, term: Term, where: str, code: str = BEYOND_A_ROW) -> InvalidRequest:
         return InvalidRequest(
             f"Aggregate, window and generator functions, and columns of metadata, are not supported in {where}: {text_of(term)}. "
             "Compute their values in the source first.",
-            code="DELTA_AGGREGATION_NOT_SUPPORTED",
+            code=code,
         )
 
     def _unresolved(self, reason: str, where: str) -> InvalidRequest:

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 from tahoe import Table
-from tahoe.exceptions import ConcurrentAppendException, InvalidRequest, NotFound, SchemaMismatch
+from tahoe.exceptions import ConcurrentAppendException, InvalidRequest, NotFound, SchemaMismatch, Unsupported
 from tahoe.log.files.commits import read_commit
 from tahoe.ops.merge import match as merge_match
 from tahoe.ops.merge.clauses import MergeBuilder
@@ -504,3 +504,80 @@ def test_many_keys_prune_by_their_range_and_both_of_its_ends_match(tmp_path: Pat
     assert builder.execute().num_updated_rows == 2
     after = table.to_arrow().to_pydict()
     assert dict(zip(after["id"], after["v"], strict=True)) == {99: 0, 100: 1, 1000: 1, 1001: 0}
+
+
+INNER = pa.struct([("x", pa.int64()), ("y", pa.int64())])
+OUTER = pa.struct([("a", pa.int64()), ("n", INNER)])
+
+
+def test_an_update_of_everything_leaves_structs_null_that_both_sides_have_as_null(tmp_path: Path) -> None:
+    schema = pa.schema([("id", pa.int64()), ("s", OUTER)])
+    before = [{"a": 1, "n": {"x": 1, "y": 2}}, {"a": 1, "n": None}, None]
+    table = Table.create(tmp_path / "t", schema)
+    table.append(pa.table({"id": [1, 2, 3], "s": before}, schema=schema))
+    fewer = pa.array([{"n": {"x": 9}}, {"n": None}, None], pa.struct([("n", pa.struct([("x", pa.int64())]))]))
+    source = pa.table({"id": [1, 2, 3], "s": fewer})
+    table.merge(source, ON).when_matched_update_all().with_schema_evolution().execute()
+    assert table.to_arrow().sort_by("id")["s"].to_pylist() == [{"a": 1, "n": {"x": 9, "y": 2}}, {"a": 1, "n": None}, None]
+
+
+KEYS = [
+    ({"source.v": "source.v"}, False, "DELTA_MERGE_UNRESOLVED_EXPRESSION"),
+    ({"target.w": "source.w"}, True, "DELTA_MERGE_UNRESOLVED_EXPRESSION"),
+    ({"w": "source.w"}, False, "DELTA_MERGE_UNRESOLVED_EXPRESSION"),
+    ({"w": "source.w", "source.W": "source.w"}, True, "DELTA_CONFLICT_SET_COLUMN"),
+    ({"s.z": "1"}, False, "FIELD_NOT_FOUND"),
+    ({"s.z": "1"}, True, "DELTA_MERGE_UNRESOLVED_EXPRESSION"),
+    ({"v.z": "1"}, False, "INVALID_EXTRACT_BASE_FIELD_TYPE"),
+    ({"l.x": "1"}, False, "DELTA_UNSUPPORTED_NESTED_FIELD_IN_UPDATE"),
+]
+
+
+@pytest.fixture
+def nested(tmp_path: Path) -> Table:
+    places = pa.list_(pa.struct([("x", pa.int64())]))
+    schema = pa.schema([("id", pa.int64()), ("v", pa.int64()), ("s", pa.struct([("x", pa.int64())])), ("l", places)])
+    table = Table.create(tmp_path / "t", schema)
+    table.append(pa.table({"id": [1, 2], "v": [1, 2], "s": [{"x": 1}, None], "l": [None, []]}, schema=schema))
+    return table
+
+
+WIDER = pa.table({"id": [1], "v": [10], "w": [100]})
+
+
+@pytest.mark.parametrize(("values", "evolving", "code"), KEYS)
+def test_a_key_that_names_no_column_is_refused(nested: Table, values: dict[str, str], evolving: bool, code: str) -> None:
+    merge = nested.merge(WIDER, ON)
+    merge = (merge.with_schema_evolution() if evolving else merge).when_matched_update(values)
+    with pytest.raises(InvalidRequest) as caught:
+        merge.execute()
+    assert caught.value.code == code and nested.version() == 1
+
+
+def test_with_schema_evolution_a_key_may_name_a_column_of_the_source(nested: Table) -> None:
+    merge = nested.merge(WIDER, ON).with_schema_evolution()
+    merge.when_matched_update({"source.v": "source.v", "source.w": "source.w"}).execute()
+    assert nested.to_arrow(columns=["id", "v", "w"]).sort_by("id").to_pylist() == [
+        {"id": 1, "v": 10, "w": 100},
+        {"id": 2, "v": 2, "w": None},
+    ]
+
+
+def test_a_clause_for_rows_without_a_match_adds_no_column(nested: Table) -> None:
+    merge = nested.merge(WIDER, ON).with_schema_evolution()
+    with pytest.raises(InvalidRequest, match="DELTA_MERGE_UNRESOLVED_EXPRESSION"):
+        merge.when_matched_update_all().when_not_matched_by_source_update({"w": "1"}).execute()
+    assert nested.version() == 1
+
+
+def test_a_new_row_gets_whole_columns(nested: Table) -> None:
+    with pytest.raises(Unsupported, match="DELTA_UNSUPPORTED_NESTED_FIELD_IN_OPERATION"):
+        nested.merge(WIDER, ON).when_not_matched_insert({"s.x": "1"}).execute()
+
+
+def test_a_table_without_columns_needs_schema_evolution(tmp_path: Path) -> None:
+    table = Table.create(tmp_path / "t", pa.schema([]))
+    with pytest.raises(InvalidRequest, match="DELTA_MERGE_INTO_EMPTY_SCHEMA_TARGET"):
+        table.merge(WIDER, "false").when_not_matched_insert_all().execute()
+    table.merge(WIDER, "false").when_not_matched_insert_all().with_schema_evolution().execute()
+    assert table.to_arrow().to_pylist() == WIDER.to_pylist()

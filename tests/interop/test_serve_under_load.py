@@ -231,7 +231,7 @@ def test_there_are_no_more_connections_than_half_of_the_files_that_may_be_open()
 
 def test_a_folder_that_is_not_there_and_a_file_are_refused_before_anything_listens(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("x")
-    for name, what in (("absent", "does not exist"), ("file", "is no folder")):
+    for name, what in (("absent", "does not exist"), ("file", "is not a folder")):
         with pytest.raises(NotFound, match=what):
             Warehouse(tmp_path / name, runtime=UNIFORM_RUNTIME).refuse_if_absent()
         done = subprocess.run(

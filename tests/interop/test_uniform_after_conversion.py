@@ -99,7 +99,7 @@ def test_rows_that_the_old_catalog_appends_later_are_of_another_history(catalog:
     catalog.load_table("db.t").append(ROWS)
     with pytest.raises(ForeignWriter):
         table.uniform.sync()
-    with pytest.raises(Unsupported, match="of another history"):
+    with pytest.raises(Unsupported, match="another history"):
         table.uniform.repair(adopt=True)
     assert table.to_arrow().num_rows == 6
     table.uniform.repair(discard=True)

@@ -272,7 +272,7 @@ def test_a_catalog_that_hangs_holds_up_no_commit_and_no_reader_by_path(pointer: 
     assert verify(store) == 20
     assert pointer.location is not None and not pointer.location.endswith("/v20.metadata.json")
     assert UNIFORM_RUNTIME.drain(SECONDS, 0.0) == [
-        f"the catalog any:sales.orders of {table.url} has not answered and may stay behind; readers by path do not"
+        f"the catalog any:sales.orders of {table.url} has not answered and may be out of date; readers by path are not affected"
     ]
     pointer.hangs.set()
     drained()

@@ -338,14 +338,14 @@ def _with_schema(schemas: Sequence[Mapping[str, Any]], target: Mapping[str, Any]
     return [*schemas, {**target, "schema-id": number}], number
 
 
-def _set_spec(document: dict[str, Any], wanted: Sequence[Mapping[str, Any]]) -> None:
+def _set_spec(document: dict[str, Any], new_fields: Sequence[Mapping[str, Any]]) -> None:
     """Set the current partition spec. Fields keep the ids they had in any earlier spec; a rename changes the spec in place."""
     specs = [dict(spec) for spec in document["partition-specs"]]
-    known = {field["source-id"]: field["field-id"] for spec in specs for field in spec["fields"]}
+    known_ids = {field["source-id"]: field["field-id"] for spec in specs for field in spec["fields"]}
     last = document["last-partition-id"]
     fields = []
-    for field in wanted:
-        number = known.get(field["source-id"])
+    for field in new_fields:
+        number = known_ids.get(field["source-id"])
         if number is None:
             number = last = last + 1
         fields.append({**field, "field-id": number})

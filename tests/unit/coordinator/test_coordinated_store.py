@@ -96,7 +96,7 @@ def test_the_example_of_the_specification(inner: LogStore, coordinator: SqlCoord
             assert isinstance(coordinator.ratify([commit]), Created)
     assert [entry.name for entry in store.list_from(LOG_FOLDER)] == [commit_name(v) for v in range(9)]
     assert store.names_from(LOG_FOLDER, f"{7:020d}") == [commit_name(7), commit_name(8)]
-    assert store.get(commit_name(7)) == b"ratified 7", "what the coordinator names counts, also where it is published"
+    assert store.get(commit_name(7)) == b"ratified 7", "the coordinator's commits count, also where it is published"
     assert store.get_many([commit_name(6), commit_name(8)]) == [b"published 6", b"ratified 8"]
     assert store.open_input(commit_name(8)).read() == b"ratified 8"
     entry = store.head(commit_name(8))
@@ -228,7 +228,7 @@ def test_an_unratified_commit_in_place_of_a_ratified_one_is_reported(
     table_over(WithoutPublishing(inner), coordinator).append(rows(2))
     rogue = inner.get(commit_name(1))
     inner.put(commit_name(2), rogue)
-    assert ids(table_over(inner, coordinator)) == [1, 2], "what the coordinator names counts"
+    assert ids(table_over(inner, coordinator)) == [1, 2], "the coordinator's commits count"
     assert table.append(rows(3)) == 3
     assert "another commit than the one that" in caplog.text
     with pytest.raises(CorruptTable, match="find that writer"):

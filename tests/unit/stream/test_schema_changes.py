@@ -109,7 +109,7 @@ MAPPED = config(field("a", physical="p1"), field("b", physical="p2"), mapped=Tru
         (MAPPED, config(field("a", physical="p1"), field("b", physical="p3"), mapped=True)),
         (MAPPED, config(field("a", physical="p1"), field("b", physical="p2"))),
     ],
-    ids=["renamed", "dropped", "dropped and made anew", "mapping taken off"],
+    ids=["renamed", "dropped", "dropped and recreated", "mapping taken off"],
 )
 def test_columns_renamed_or_dropped_by_column_mapping_stop_the_stream_from_either_side(
     old: TableConfig, new: TableConfig

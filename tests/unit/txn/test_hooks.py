@@ -52,7 +52,7 @@ def test_a_v2_checkpoint_reads_no_live_files_unless_the_chain_of_checksums_is_br
     assert asked == [] and [*checkpoints_in(table.store.list_from("_delta_log"))] == [2, 4]
     table.store.delete(checksum_name(5))
     Table(memory_url).append(ROWS)
-    assert asked == [6] and table.store.head(checksum_name(6)), "the chain begins anew"
+    assert asked == [6] and table.store.head(checksum_name(6)), "the chain restarts"
     assert Table(memory_url).check() == []
 
 

@@ -175,7 +175,7 @@ def test_a_coordinator_that_always_refuses_is_a_failure_without_effect(tmp_path:
         transfer(scene.tables(Answering(scene.url, *[(False, Refused("busy"))] * 9)))
     assert not isinstance(caught.value, CommitStateUnknown)
     assert scene.seen() == [100, 100]
-    assert len(scene.stores[0].list_from("_delta_log/_staged_commits")) == 1, "what was staged in vain is deleted"
+    assert len(scene.stores[0].list_from("_delta_log/_staged_commits")) == 1, "the refused staged file is deleted"
 
 
 def test_an_unknown_outcome_is_reported_and_resolved_later(tmp_path: Path) -> None:

@@ -32,10 +32,10 @@ BEGUN_AT_EXIT = """
 from threading import Event
 from tahoe.process import UNIFORM_RUNTIME
 at_exit, drain = Event(), UNIFORM_RUNTIME.queue.drain
-def told(*arguments):
+def announced_drain(*arguments):
     at_exit.set()
     return drain(*arguments)
-UNIFORM_RUNTIME.queue.drain = told
+UNIFORM_RUNTIME.queue.drain = announced_drain
 """
 """`at_exit` is set when interpreter exit begins to wait, so work that waits for it cannot have finished earlier."""
 

@@ -95,7 +95,7 @@ def test_each_replacement_thread_may_hang_twice_as_long():
     assert calls.drain(SECONDS) == []
     for hanging in (first, second):
         hanging.go_on.set()
-        assert hanging.future.result(SECONDS) == "late", "who still waits for it is told"
+        assert hanging.future.result(SECONDS) == "late", "a caller still waiting gets the result"
     assert calls.drain(SECONDS) == []
 
 

@@ -44,7 +44,7 @@ def test_a_metadata_file_of_another_name_is_reported_with_its_snapshots(log: Del
     error = foreign_writer(log.store.url, [finding])
     assert (error.code, error.facts["snapshots"], error.facts["rows"]) == ("TAHOE_UNIFORM_FOREIGN_WRITER", [5], 3)
     assert kinds(log, record=ConversionRecord(2, {}, frozenset({finding.location}))) == [], (
-        "what a repair dealt with counts no more"
+        "repaired metadata is not reported any more"
     )
 
 

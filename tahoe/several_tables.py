@@ -96,12 +96,12 @@ def transaction(*tables: Table | OnAnEngine, policy: RetryPolicy | None = None) 
         DeltaConcurrentModificationException: another writer was faster with what this one may not be moved past; nothing is committed.
         CommitStateUnknown: see `tahoe.txn.together.commit_together`.
     """
-    begun = TablesInTransaction(tables, _together([_plain(table) for table in tables]))
+    started_commit = TablesInTransaction(tables, _together([_plain(table) for table in tables]))
     try:
-        yield begun
-        begun._commit(policy or RetryPolicy())
+        yield started_commit
+        started_commit._commit(policy or RetryPolicy())
     finally:
-        begun._end()
+        started_commit._end()
 
 
 @checked_arguments

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import re
 
-__all__ = ["in_shell_words"]
+__all__ = ["for_shell"]
 
 
-def in_shell_words(sentence: str) -> str:
+def for_shell(sentence: str) -> str:
     """Return the sentence with Python's calls and arguments replaced by commands and options of `tahoe`."""
     for pattern, words in _WORDS:
         sentence = pattern.sub(words, sentence)

@@ -16,7 +16,7 @@ import typer
 from tahoe.cli.arguments import NO_ANSWER
 from tahoe.cli.detail import detail
 from tahoe.cli.files import files, layout
-from tahoe.cli.hints import in_shell_words
+from tahoe.cli.hints import for_shell
 from tahoe.cli.history import history
 from tahoe.cli.secrets import without_secrets
 from tahoe.cli.serve import serve
@@ -87,15 +87,15 @@ def main() -> None:
         # The reader of our output (`head`, `less`) has exited: there is nothing left to do, and flushing at exit would only raise again.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     except TahoeError as error:
-        _give_up(str(error))
+        _fail(str(error))
     except Exception as error:
         if os.environ.get("TAHOE_TRACEBACK"):
             raise
-        _give_up(f"unexpected {type(error).__name__}: {error} (TAHOE_TRACEBACK=1 shows where)")
+        _fail(f"unexpected {type(error).__name__}: {error} (TAHOE_TRACEBACK=1 shows where)")
 
 
-def _give_up(sentence: str) -> None:
-    print(f"tahoe: {visible(without_secrets(in_shell_words(sentence), sys.argv[1:], os.environ))}", file=sys.stderr)  # noqa: T201
+def _fail(sentence: str) -> None:
+    print(f"tahoe: {visible(without_secrets(for_shell(sentence), sys.argv[1:], os.environ))}", file=sys.stderr)  # noqa: T201
     sys.exit(NO_ANSWER)
 
 

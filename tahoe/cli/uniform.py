@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from tahoe.cli.arguments import AsJson, Path, StorageOptions, open_table
-from tahoe.cli.hints import in_shell_words
+from tahoe.cli.hints import for_shell
 from tahoe.cli.output import print_json, print_pairs
 from tahoe.cli.startup import import_anything
 from tahoe.wording import counted
@@ -90,7 +90,7 @@ def _of_status(state: UniformStatus) -> list[tuple[str, str]]:
         ("behind", "" if state.lag_versions is None else f"{counted(state.lag_versions, 'version')}, {state.lag_seconds:.1f} s"),
         ("metadata", state.metadata_location),
         *(("catalog", _of_catalog(catalog)) for catalog in state.catalogs),
-        *(("error", f"[{error.code}] {in_shell_words(error.message)}") for error in dict.fromkeys(errors) if error is not None),
+        *(("error", f"[{error.code}] {for_shell(error.message)}") for error in dict.fromkeys(errors) if error is not None),
     ]
     return [(name, value) for name, value in pairs if value]
 

@@ -15,10 +15,10 @@ from tahoe.exceptions import CorruptTable
 from tahoe.log.files.paths import STAGED_FOLDER, commit_name, staged_version
 from tahoe.store.log_store import Entry, LogStore
 
-__all__ = ["forgotten", "ratified_before", "unknown_commit"]
+__all__ = ["behind_error", "newest_ratified", "unratified_commit_error"]
 
 
-def ratified_before(store: LogStore, published: Sequence[tuple[int, Entry]]) -> int | None:
+def newest_ratified(store: LogStore, published: Sequence[tuple[int, Entry]]) -> int | None:
     """Return the newest of these commits that was once ratified, i.e. is the copy of a staged file; None if there is none.
 
     Args:
@@ -39,7 +39,7 @@ def ratified_before(store: LogStore, published: Sequence[tuple[int, Entry]]) -> 
     return None
 
 
-def forgotten(table: str, coordinator: str, last: int, version: int) -> CorruptTable:
+def behind_error(table: str, coordinator: str, last: int, version: int) -> CorruptTable:
     """Return the error for a coordinator that names `last` as the last version but has ratified the newer `version`."""
     return CorruptTable(
         f"Table {table}: {coordinator} says that version {last} is the last, but it has ratified version {version} before. Its database was "
@@ -53,7 +53,7 @@ def forgotten(table: str, coordinator: str, last: int, version: int) -> CorruptT
     )
 
 
-def unknown_commit(table: str, coordinator: str, version: int) -> CorruptTable:
+def unratified_commit_error(table: str, coordinator: str, version: int) -> CorruptTable:
     """Return the error for an unratified commit in the log with the next version's number."""
     name = commit_name(version)
     return CorruptTable(

@@ -16,7 +16,7 @@ from typing import BinaryIO, TypeVar
 import pyarrow as pa
 
 from tahoe.clock import Clock
-from tahoe.coordinator.contradiction import forgotten, ratified_before, unknown_commit
+from tahoe.coordinator.contradiction import behind_error, newest_ratified, unratified_commit_error
 from tahoe.coordinator.coordinator import Coordinator, Managed, StagedCommit
 from tahoe.exceptions import CorruptTable, InvalidRequest, NotFound, StorageFailure, TahoeError
 from tahoe.log.files.commits import parse_actions
@@ -54,7 +54,7 @@ class CoordinatedStore:
 
     def __reduce__(self) -> tuple[Callable[..., LogStore], tuple[LogStore]]:
         # Another process reads data files through it. The coordinator's address stays here; there, reading the log raises an error.
-        return _same, (self.inner,)
+        return _identity, (self.inner,)
 
     @property
     def url(self) -> str:
@@ -80,8 +80,8 @@ class CoordinatedStore:
         """Return the coordinator's state of the table; None if it does not manage it."""
         managed = self.coordinator.managed([self.url]).get(self.url)
         if managed is None or managed.last_version is not None:
-            return self._checked(managed)
-        return self._settled(managed)
+            return self._validated(managed)
+        return self._complete_adoption(managed)
 
     # -- reading -----------------------------------------------------------------------------------------------------------
 
@@ -91,7 +91,7 @@ class CoordinatedStore:
         entries = self.inner.list_from(folder, start)
         if managed is None:
             return entries
-        listed = {entry.name: entry for entry in entries if _counts(entry.name, managed)}
+        listed = {entry.name: entry for entry in entries if _is_known(entry.name, managed)}
         if len(listed) < len(entries):
             self._check_newer(managed, [entry for entry in entries if entry.name not in listed])
         ratified = (_entry(commit) for commit in managed.commits.values())
@@ -123,7 +123,7 @@ class CoordinatedStore:
         """See `LogStore.head`."""
         if parse(name) is None or (managed := self.managed()) is None:
             return self.inner.head(name)
-        if not _counts(name, managed):
+        if not _is_known(name, managed):
             self._check_asked(name, managed)
             return None
         commit = _ratified(name, managed)
@@ -131,14 +131,14 @@ class CoordinatedStore:
 
     def get(self, name: str) -> bytes:
         """See `LogStore.get`."""
-        return self._located(name, self.inner.get)
+        return self._read_mapped(name, self.inner.get)
 
     def get_many(self, names: list[str]) -> list[bytes]:
         """See `LogStore.get_many`."""
         managed = self.managed() if any(parse(name) for name in names) else None
         if managed is None:
             return self.inner.get_many(names)
-        if all(_counts(name, managed) for name in names):
+        if all(_is_known(name, managed) for name in names):
             try:
                 return self.inner.get_many([_location(name, managed) for name in names])
             except NotFound as error:
@@ -147,7 +147,7 @@ class CoordinatedStore:
 
     def open_input(self, name: str) -> pa.NativeFile:
         """See `LogStore.open_input`."""
-        return self._located(name, self.inner.open_input)
+        return self._read_mapped(name, self.inner.open_input)
 
     # -- writing -----------------------------------------------------------------------------------------------------------
 
@@ -193,7 +193,7 @@ class CoordinatedStore:
         managed = self.managed()
         if managed is not None and managed.last_version is not None and managed.last_version < version:
             self._check_newer(managed, [entry])
-            raise unknown_commit(self.url, repr(self.coordinator), version)
+            raise unratified_commit_error(self.url, repr(self.coordinator), version)
 
     def stage(self, version: int, data: bytes) -> StagedCommit:
         """Write a commit as a staged file, from which it can be ratified.
@@ -271,7 +271,7 @@ class CoordinatedStore:
 
     # -- inside ------------------------------------------------------------------------------------------------------------
 
-    def _located(self, name: str, read: Callable[[str], Answer]) -> Answer:
+    def _read_mapped(self, name: str, read: Callable[[str], Answer]) -> Answer:
         """Read a name from the file to which the coordinator maps it; repeated if a commit was published and cleaned up meanwhile."""
         if parse(name) is None:
             return read(name)
@@ -279,7 +279,7 @@ class CoordinatedStore:
             managed = self.managed()
             if managed is None:
                 return read(name)
-            if not _counts(name, managed):
+            if not _is_known(name, managed):
                 raise NotFound(
                     f"{name} of table {self.url} is newer than its last version, {managed.last_version}, according to {self.coordinator!r}.",
                     code="DELTA_LOG_FILE_NOT_FOUND",
@@ -300,7 +300,7 @@ class CoordinatedStore:
             file=location,
         )
 
-    def _checked(self, managed: Managed | None) -> Managed | None:
+    def _validated(self, managed: Managed | None) -> Managed | None:
         """Check that each file is a staged commit's, so that no name in the database leads elsewhere."""
         for version, commit in managed.commits.items() if managed else ():
             if staged_version(f"{STAGED_FOLDER}/{commit.file}") != version:
@@ -337,9 +337,9 @@ class CoordinatedStore:
         if not commits or (now := self.managed()) is None or now.last_version is None:
             return
         last = now.last_version
-        version = ratified_before(self.inner, [(version, entry) for version, entry in commits if version > last])
+        version = newest_ratified(self.inner, [(version, entry) for version, entry in commits if version > last])
         if version is not None:
-            raise forgotten(self.url, repr(self.coordinator), last, version)
+            raise behind_error(self.url, repr(self.coordinator), last, version)
 
     def _check_asked(self, name: str, managed: Managed) -> None:
         """Check a file beyond the next version: a client that asks for one may have seen versions that the coordinator forgot."""
@@ -351,7 +351,7 @@ class CoordinatedStore:
     def _check_known(self, managed: Managed, version: int) -> None:
         """Check that the coordinator has ratified `version`, on which a commit was based."""
         if managed.last_version is not None and managed.last_version < version:
-            raise forgotten(self.url, repr(self.coordinator), managed.last_version, version)
+            raise behind_error(self.url, repr(self.coordinator), managed.last_version, version)
 
     def _publish(self, commit: StagedCommit) -> bool:
         """Copy a commit into the log; return False if another writer has published and cleaned it up since the coordinator was asked."""
@@ -386,7 +386,7 @@ class CoordinatedStore:
 
     def _put_plain(self, version: int, name: str, data: bytes) -> PutOutcome:
         """Put a commit to an unmanaged table by its name; if it adds the feature, putting it also ratifies it."""
-        transaction_id = _id_if_it_brings_the_feature(name, data, self.url)
+        transaction_id = _adoption_id(name, data, self.url)
         if transaction_id is None:
             return self.inner.put_if_absent(name, data)
         self.coordinator.expect(self.url, version, transaction_id)
@@ -402,14 +402,14 @@ class CoordinatedStore:
                 )
         return outcome
 
-    def _settled(self, managed: Managed) -> Managed | None:
+    def _complete_adoption(self, managed: Managed) -> Managed | None:
         """Complete the start of coordination by a writer that may have crashed: see `Coordinator.expect`."""
         for version, transaction_id in managed.expected:
             try:
                 data = self.inner.get(commit_name(version))
             except NotFound:
                 continue
-            if _id_if_it_brings_the_feature(commit_name(version), data, self.url) == transaction_id:
+            if _adoption_id(commit_name(version), data, self.url) == transaction_id:
                 self.coordinator.adopt(self.url, version)
                 now = self.coordinator.managed([self.url]).get(self.url)
                 return None if now is None or now.last_version is None else now
@@ -431,11 +431,11 @@ class CoordinatedStore:
             self.publish()
 
 
-def _same(store: LogStore) -> LogStore:
+def _identity(store: LogStore) -> LogStore:
     return store
 
 
-def _counts(name: str, managed: Managed) -> bool:
+def _is_known(name: str, managed: Managed) -> bool:
     """Whether a file of the log is not newer than the coordinator's last version."""
     parsed = parse(name)
     return parsed is None or managed.last_version is None or parsed.last_version <= managed.last_version
@@ -460,7 +460,7 @@ def _entry(commit: StagedCommit) -> Entry:
     return Entry(commit_name(commit.version), commit.size, commit.modified_ms)
 
 
-def _id_if_it_brings_the_feature(name: str, data: bytes, url: str) -> str | None:
+def _adoption_id(name: str, data: bytes, url: str) -> str | None:
     """Return the ``txnId`` of a commit that puts its table under a coordinator ('' if it has none); None for every other commit."""
     if not any(feature.encode() in data for feature in COORDINATED):
         return None

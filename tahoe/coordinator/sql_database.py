@@ -151,17 +151,17 @@ def open_database(url: str) -> Database:
     try:
         parts = urlsplit(url)
     except ValueError:
-        raise _no_database("It cannot be read as a URL.") from None
+        raise _invalid_url("It cannot be read as a URL.") from None
     if parts.scheme == "sqlite":
         return _sqlite(parts)
     if parts.scheme in ("postgresql", "postgres"):
         return _postgresql(url, parts)
-    raise _no_database(f"'{parts.scheme}' is not supported.")
+    raise _invalid_url(f"'{parts.scheme}' is not supported.")
 
 
 def _sqlite(parts: SplitResult) -> Database:
     if parts.netloc or len(parts.path) < 2 or parts.query or parts.fragment:
-        raise _no_database("sqlite:/// must be followed by a path only.")
+        raise _invalid_url("sqlite:/// must be followed by a path only.")
     path = os.path.abspath(unquote(parts.path[1:]))
 
     def connect() -> sqlite3.Connection:
@@ -213,7 +213,7 @@ def _postgresql(url: str, parts: SplitResult) -> Database:
     return Database(url, shown, sorted(secrets, key=len, reverse=True), connect, errors=psycopg.Error, begin="", mark="%s")
 
 
-def _no_database(problem: str) -> InvalidRequest:
+def _invalid_url(problem: str) -> InvalidRequest:
     # The URL itself may contain a password, so no part of it is reported.
     return InvalidRequest(
         "A coordinator's database URL is sqlite:///relative/path.db, sqlite:////path/from/the/root.db or "

@@ -141,7 +141,7 @@ def decode_path(path: str, root_url: str, *, outside: bool = False) -> str:
     except CorruptTable as refusal:
         if not outside or refusal.code != "TAHOE_PATH_OUTSIDE_TABLE":
             raise
-        target = _elsewhere(decoded, path, root_url)
+        target = _outside_root(decoded, path, root_url)
         if target is None:
             raise
     return f"{target[0]}{check_name(target[1], path, root_url)}"
@@ -156,7 +156,7 @@ def check_name(name: str, path: str, root_url: str) -> str:
         root_url: the table's URL.
     """
     parts = [part for part in name.split("/") if part not in ("", ".")]
-    if any(_climbs(part) for part in parts):
+    if any(_is_parent_reference(part) for part in parts):
         raise _outside(path, root_url)
     if not parts or name.endswith("/"):
         raise _malformed(path, root_url, "it does not name a file")
@@ -268,7 +268,7 @@ def _relative(decoded: str, path: str, root_url: str) -> str:
     return _below(decoded[1:], root, path, root_url) if decoded.startswith("/") else decoded
 
 
-def _elsewhere(decoded: str, path: str, root_url: str) -> tuple[str, str] | None:
+def _outside_root(decoded: str, path: str, root_url: str) -> tuple[str, str] | None:
     """Split an absolute path in the same kind of storage into scheme and authority, and the rest; None for any other path."""
     scheme = split_url(root_url)[0]
     match = _SCHEME.match(path)
@@ -292,7 +292,7 @@ def _below(absolute: str, root: str, path: str, root_url: str) -> str:
     return "/".join(parts[len(root_parts) :]) + ending
 
 
-def _climbs(part: str) -> bool:
+def _is_parent_reference(part: str) -> bool:
     """Whether a part is ``..``, or becomes a parent reference if decoded again.
 
     Partition folders (``column=value``) are exempt from the second rule: a value may be any text, and Spark escapes it like this.

@@ -23,7 +23,15 @@ from tahoe.stream.schema_log import SchemaLog, TrackedMetadata
 from tahoe.stream.streamed_commit import StreamedCommit
 from tahoe.stream.tracked_changes import AllowedChanges, check_goes_on, differ
 
-__all__ = ["SchemaTracking", "barrier_after", "barrier_before", "check_log", "check_log_table", "look_ahead", "read_with"]
+__all__ = [
+    "SchemaTracking",
+    "barrier_after",
+    "barrier_before",
+    "check_log",
+    "check_log_table",
+    "combine_upcoming_changes",
+    "read_with",
+]
 
 
 class SchemaTracking:
@@ -167,7 +175,7 @@ def check_log_table(log: SchemaLog, config: TableConfig) -> None:
         )
 
 
-def look_ahead(store: LogStore, current: TrackedMetadata) -> TrackedMetadata | None:
+def combine_upcoming_changes(store: LogStore, current: TrackedMetadata) -> TrackedMetadata | None:
     """Combine the metadata changes of consecutive commits without files, from there on, into one.
 
     Returns:

@@ -16,7 +16,7 @@ from tahoe.schema.types import ArrayType, DataType, MapType, StructField, Struct
 from tahoe.schema.widening import is_widening
 from tahoe.stream.schema_changes import reads
 
-__all__ = ["SETTINGS", "AllowedChanges", "NonAdditive", "check_goes_on", "differ", "place_hash"]
+__all__ = ["SETTINGS", "AllowedChanges", "NonAdditive", "check_goes_on", "differ", "source_hash"]
 
 SETTINGS = "spark.databricks.delta.streaming."
 """The prefix of the session settings."""
@@ -114,7 +114,7 @@ class AllowedChanges:
 
         Args:
             kind: the option's name.
-            path_hash: `place_hash` of the source's folder in the checkpoint.
+            path_hash: `source_hash` of the source's folder in the checkpoint.
             version: the version of the last change.
         """
         names = (kind,) if kind == _TYPE_CHANGE else (kind, _BOTH)
@@ -151,7 +151,7 @@ def check_goes_on(
             table=new.table,
             version=versions[1],
         )
-    changes, path_hash = NonAdditive.between(old.schema, new.schema), place_hash(source_path)
+    changes, path_hash = NonAdditive.between(old.schema, new.schema), source_hash(source_path)
     missing = [kind for kind in changes.kinds if not allowed.allows(kind, path_hash, versions[1])]
     if not missing:
         return
@@ -167,7 +167,7 @@ def check_goes_on(
     )
 
 
-def place_hash(source_path: str) -> int:
+def source_hash(source_path: str) -> int:
     """Return the number that identifies a source's folder in setting names: Java's hash of its text."""
     units, result = source_path.encode("utf-16-be"), 0
     for first, second in zip(units[::2], units[1::2], strict=True):

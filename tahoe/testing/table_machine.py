@@ -299,11 +299,11 @@ class TableMachine(ModelledTable):
         """Both begin now, each with one or two existing rows: the same rows, or others of the same file."""
         if recreated or len(self.keys()) < 2:
             self.overwrite([(key, part, key + 2) for key in range(8)])
-        begun, keys = len(self.stale), st.sampled_from(self.keys())
+        started_commit, keys = len(self.stale), st.sampled_from(self.keys())
         for _ in range(2):
             self.prepare_change(data.draw(changes(with_keys(keys), rows_of_keys(keys))))
-        while len(self.stale) > begun:
-            self.commit(self.stale.pop(begun))
+        while len(self.stale) > started_commit:
+            self.commit(self.stale.pop(started_commit))
 
     def commit(self, stale: Stale) -> None:
         """Commit a stale change, or expect a conflict, which changes nothing."""

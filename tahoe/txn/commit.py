@@ -125,7 +125,7 @@ class Race:
     def run(self, prepared: PreparedCommit) -> Committed:
         """Send the commit until it is in the log; see `commit` for the errors."""
         clock, started = self.clock, self.clock.now_ms()
-        current = self.begun(prepared)
+        current = self.started_commit(prepared)
         tried_since, longest_try, in_vain = started, 0.0, 0
         while True:
             self.attempts += 1
@@ -134,7 +134,7 @@ class Race:
             longest_try = max(longest_try, (clock.now_ms() - tried_since) / 1000)
             self.wait(longest_try)
             tried_since = clock.now_ms()
-            moved = self.caught_up(current, sent=True)
+            moved = self.rebased(current, sent=True)
             if moved is None:
                 return self.committed(current)
             in_vain += moved.version == current.version
@@ -144,11 +144,11 @@ class Race:
                 raise self.timed_out(moved)
             current = moved
 
-    def begun(self, prepared: PreparedCommit) -> PreparedCommit:
+    def started_commit(self, prepared: PreparedCommit) -> PreparedCommit:
         """Return the commit to send first, after waiting for writers that asked to go first."""
         self.store_time_ms = prepared.snapshot.segment.last_modified_ms if prepared.snapshot else 0
         check_old_files(self.store, prepared, self.clock.now_ms())
-        moved = self.caught_up(prepared, sent=False) if self.turn.give_way(self.store_time_ms) else prepared
+        moved = self.rebased(prepared, sent=False) if self.turn.wait_for_others(self.store_time_ms) else prepared
         assert moved is not None, "a commit that was not sent is not in the log"
         return moved
 
@@ -162,7 +162,7 @@ class Race:
                 self.clock, replace(self.policy, longest_wait_seconds=min(bound, self.policy.longest_wait_seconds)), self.attempts
             )
 
-    def caught_up(self, prepared: PreparedCommit, *, sent: bool) -> PreparedCommit | None:
+    def rebased(self, prepared: PreparedCommit, *, sent: bool) -> PreparedCommit | None:
         """Rebase the commit onto all concurrent commits, ready to be put at once; None if it is itself in the log.
 
         Args:
@@ -181,7 +181,7 @@ class Race:
                 moved = _moved(self.store, moved, winners, self.clock)
                 self.won += winners
             took_long = self.clock.now_ms() - looked > max(looked - started, _SHORT_MS)
-            if not self.turn.give_way(self.store_time_ms) and not took_long:
+            if not self.turn.wait_for_others(self.store_time_ms) and not took_long:
                 break
         return store_large_vectors(self.store, moved, self.clock)
 

@@ -29,17 +29,17 @@ from tahoe.protocol.features import COORDINATED, check_writable, features_of
 from tahoe.protocol.partition import deserialize
 from tahoe.protocol.row_tracking import DOMAIN, PRESERVED, high_water_mark
 from tahoe.txn.concurrent_commit import ConcurrentCommit
-from tahoe.txn.metadata_changes import asks_nothing_of_written_files, enables_row_tracking
+from tahoe.txn.metadata_changes import enables_row_tracking, keeps_written_files_valid
 from tahoe.txn.prepare import PreparedCommit, enables_in_commit_timestamps, with_enablement
 from tahoe.txn.row_level import (
     NO_EVIDENCE,
     Evidence,
-    adds_that_count,
-    files_met,
-    files_met_by,
+    matching_files,
+    matching_files_by_commit,
     merged,
+    relevant_adds,
+    rows_deleted,
     rows_read,
-    rows_taken,
 )
 
 if TYPE_CHECKING:
@@ -62,9 +62,9 @@ def rebase(
     try:
         # Matching files depends on the schema, so with metadata changes among them, each commit is matched with the schema before it.
         in_one_go = not any(winner.metadata for winner in winners)
-        met = files_met_by(mine, winners) if in_one_go else [None] * len(winners)
+        met = matching_files_by_commit(mine, winners) if in_one_go else [None] * len(winners)
         for winner, its_files_met in zip(winners, met, strict=True):
-            moved = _past(moved, winner, evidence, its_files_met)
+            moved = _rebase_onto(moved, winner, evidence, its_files_met)
     except DeltaConcurrentModificationException as conflict:
         return conflict
     earlier = [w.info.in_commit_timestamp + 1 for w in winners if w.info.in_commit_timestamp]
@@ -72,17 +72,17 @@ def rebase(
     return _with_enablement(moved)
 
 
-def _past(mine: PreparedCommit, winner: ConcurrentCommit, evidence: Evidence, met: list[AddFile] | None) -> PreparedCommit:
+def _rebase_onto(mine: PreparedCommit, winner: ConcurrentCommit, evidence: Evidence, met: list[AddFile] | None) -> PreparedCommit:
     _check_may_be_moved(mine, winner)
-    mine = _past_protocol(mine, winner)
-    mine = _past_metadata(mine, winner)
+    mine = _rebase_protocol(mine, winner)
+    mine = _rebase_metadata(mine, winner)
     _check_domains(mine, winner)
     _check_applications(mine, winner)
-    mine = _past_row_ids(mine, winner)
-    taken = rows_taken(winner, evidence, mine.config.table)
+    mine = _rebase_row_ids(mine, winner)
+    taken = rows_deleted(winner, evidence, mine.config.table)
     _check_added(mine, winner, evidence, taken, met)
     _check_removed(mine, winner, taken)
-    return _past_changes_of_the_same_files(mine, winner, evidence, taken)
+    return _rebase_shared_files(mine, winner, evidence, taken)
 
 
 def _check_may_be_moved(mine: PreparedCommit, winner: ConcurrentCommit) -> None:
@@ -100,7 +100,7 @@ def _check_may_be_moved(mine: PreparedCommit, winner: ConcurrentCommit) -> None:
         )
 
 
-def _past_protocol(mine: PreparedCommit, winner: ConcurrentCommit) -> PreparedCommit:
+def _rebase_protocol(mine: PreparedCommit, winner: ConcurrentCommit) -> PreparedCommit:
     theirs = winner.protocol
     if theirs is None:
         return mine
@@ -116,11 +116,11 @@ def _past_protocol(mine: PreparedCommit, winner: ConcurrentCommit) -> PreparedCo
     return replace(mine, config=replace(mine.config, protocol=theirs))
 
 
-def _past_metadata(mine: PreparedCommit, winner: ConcurrentCommit) -> PreparedCommit:
+def _rebase_metadata(mine: PreparedCommit, winner: ConcurrentCommit) -> PreparedCommit:
     theirs, before = winner.metadata, mine.config.metadata
     if theirs is None:
         return mine
-    if mine.changes_metadata or not asks_nothing_of_written_files(before, theirs, mine.config.features):
+    if mine.changes_metadata or not keeps_written_files_valid(before, theirs, mine.config.features):
         raise MetadataChangedException(
             f"The schema or the properties of table {mine.config.table} were changed by {_described(winner)}. "
             "Read the table again and run the operation again.",
@@ -154,7 +154,7 @@ def _check_applications(mine: PreparedCommit, winner: ConcurrentCommit) -> None:
             )
 
 
-def _past_row_ids(mine: PreparedCommit, winner: ConcurrentCommit) -> PreparedCommit:
+def _rebase_row_ids(mine: PreparedCommit, winner: ConcurrentCommit) -> PreparedCommit:
     """Assign ids to new files after the concurrent commit's; preserve ids that it assigned to files."""
     mark = high_water_mark(winner.actions)
     if mark is not None:
@@ -180,10 +180,10 @@ def _check_added(
 ) -> None:
     """Check for new rows that should have been read. A file that only lost rows adds none; `_check_removed` checks those."""
     root = mine.config.table
-    new = [add for add in adds_that_count(mine, winner) if canonical_path(add.path, root) not in taken]
+    new = [add for add in relevant_adds(mine, winner) if canonical_path(add.path, root) not in taken]
     if mine.reads.whole_table and new:
         raise _appended(mine, winner, new[0], "the whole table")
-    for add in files_met(mine, new) if met is None else [add for add in met if canonical_path(add.path, root) not in taken]:
+    for add in matching_files(mine, new) if met is None else [add for add in met if canonical_path(add.path, root) not in taken]:
         matches = evidence.matches.get(canonical_path(add.path, root))
         deleted = evidence.deleted(add.deletion_vector)
         if matches is None or deleted is None or matches - deleted:
@@ -228,7 +228,7 @@ def _deleted(
     )
 
 
-def _past_changes_of_the_same_files(
+def _rebase_shared_files(
     mine: PreparedCommit, winner: ConcurrentCommit, evidence: Evidence, taken: dict[str, BitMap64]
 ) -> PreparedCommit:
     root = mine.config.table

@@ -69,7 +69,7 @@ class Turn:
         intents.forget(self.store.url, self._name)
         self._delete(self._name)
 
-    def give_way(self, store_time_ms: int) -> bool:
+    def wait_for_others(self, store_time_ms: int) -> bool:
         """Wait for writers that asked to go before this commit, but not longer than its patience.
 
         Args:
@@ -118,14 +118,14 @@ class Turn:
 
     def _wait_for(self, intent: Intent) -> None:
         pause = self.first_pause_seconds
-        while self.patience_seconds > 0 and self._is_standing(intent):
+        while self.patience_seconds > 0 and self._is_active(intent):
             # A clock may be adjusted during the wait, so the pauses themselves are counted too.
             before = self.clock.now_ms()
             self.clock.sleep(pause)
             self.patience_seconds -= max(pause, (self.clock.now_ms() - before) / 1000)
             pause = min(pause * 1.5, _LONGEST_PAUSE_SECONDS)
 
-    def _is_standing(self, intent: Intent) -> bool:
+    def _is_active(self, intent: Intent) -> bool:
         if all(visible.name != intent.name for visible in intents.standing(self.store.url)):
             return False
         if intent.is_of_this_process:

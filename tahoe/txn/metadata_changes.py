@@ -14,12 +14,12 @@ from tahoe.protocol.properties import TableProperties
 from tahoe.protocol.row_tracking import ENABLED, MATERIALIZED_ROW_COMMIT_VERSION, MATERIALIZED_ROW_ID
 from tahoe.schema.types import ArrayType, DataType, MapType, StructField, StructType, schema_from_json
 
-__all__ = ["asks_nothing_of_written_files", "enables_row_tracking"]
+__all__ = ["keeps_written_files_valid", "enables_row_tracking"]
 
 _MAPPING_KEYS = ("delta.columnMapping.id", "delta.columnMapping.physicalName", "delta.columnMapping.nested.ids")
 
 
-def asks_nothing_of_written_files(before: Metadata, after: Metadata, features: frozenset[str]) -> bool:
+def keeps_written_files_valid(before: Metadata, after: Metadata, features: frozenset[str]) -> bool:
     """Whether data files written for metadata `before` are valid with metadata `after`.
 
     Args:

@@ -37,13 +37,13 @@ __all__ = [
     "Evidence",
     "Questions",
     "RowsRead",
-    "adds_that_count",
-    "files_met",
-    "files_met_by",
+    "relevant_adds",
+    "matching_files",
+    "matching_files_by_commit",
     "merged",
     "questions",
     "rows_read",
-    "rows_taken",
+    "rows_deleted",
 ]
 
 RowsRead = Mapping[str, "BitMap64 | None"]
@@ -94,7 +94,7 @@ def questions(mine: PreparedCommit, winners: Sequence[ConcurrentCommit]) -> Ques
     read, own = rows_read(mine), {canonical_path(a.path, mine.config.table): a for a in mine.actions if isinstance(a, AddFile)}
     vectors: list[DeletionVectorDescriptor | None] = []
     files: list[AddFile] = []
-    for winner, met in zip(winners, files_met_by(mine, winners), strict=True):
+    for winner, met in zip(winners, matching_files_by_commit(mine, winners), strict=True):
         changes = winner.vector_changes(mine.config.table)
         touched = {canonical_path(remove.path, mine.config.table) for remove in winner.removes}
         # No evidence resolves a conflict with a commit that only rearranged rows, but it shows whether there are other conflicts.
@@ -120,7 +120,7 @@ def rows_read(mine: PreparedCommit) -> RowsRead:
     return {**read, **dict.fromkeys((canonical_path(path, root) for path, _ in mine.reads.file_keys), None)}
 
 
-def adds_that_count(mine: PreparedCommit, winner: ConcurrentCommit) -> list[AddFile]:
+def relevant_adds(mine: PreparedCommit, winner: ConcurrentCommit) -> list[AddFile]:
     """Return the concurrent commit's files whose rows the later writer should have seen, at its isolation level."""
     if mine.isolation_level == SNAPSHOT_ISOLATION or winner.only_rearranges:
         return []
@@ -129,7 +129,7 @@ def adds_that_count(mine: PreparedCommit, winner: ConcurrentCommit) -> list[AddF
     return winner.adds
 
 
-def files_met(mine: PreparedCommit, adds: Sequence[AddFile]) -> list[AddFile]:
+def matching_files(mine: PreparedCommit, adds: Sequence[AddFile]) -> list[AddFile]:
     """Return the files that may have rows for which one of the predicates is true, by partition values and statistics."""
     if not adds or not mine.reads.predicates:
         return []
@@ -140,14 +140,14 @@ def files_met(mine: PreparedCommit, adds: Sequence[AddFile]) -> list[AddFile]:
     return [adds[position] for position in sorted(met)]
 
 
-def files_met_by(mine: PreparedCommit, winners: Sequence[ConcurrentCommit]) -> list[list[AddFile]]:
-    """Return for each concurrent commit those of its `adds_that_count` that are `files_met`; evaluated together to save overhead."""
-    adds = [adds_that_count(mine, winner) for winner in winners]
-    met = {id(add) for add in files_met(mine, [add for each in adds for add in each])}
+def matching_files_by_commit(mine: PreparedCommit, winners: Sequence[ConcurrentCommit]) -> list[list[AddFile]]:
+    """Return for each concurrent commit those of its `relevant_adds` that are `matching_files`; evaluated together to save overhead."""
+    adds = [relevant_adds(mine, winner) for winner in winners]
+    met = {id(add) for add in matching_files(mine, [add for each in adds for add in each])}
     return [[add for add in each if id(add) in met] for each in adds]
 
 
-def rows_taken(winner: ConcurrentCommit, evidence: Evidence, root_url: str) -> dict[str, BitMap64]:
+def rows_deleted(winner: ConcurrentCommit, evidence: Evidence, root_url: str) -> dict[str, BitMap64]:
     """Return the rows that the concurrent commit deleted from remaining files, by canonical path; only if it certainly restored none."""
     taken: dict[str, BitMap64] = {}
     for path, (before, after) in winner.vector_changes(root_url).items():
@@ -183,11 +183,11 @@ def merged(
             return None
         if (ours - deleted_before) & (theirs - deleted_before):
             return None
-        by_path[path] = tuple(_on_top(after, removed[path], own, ours | theirs))
+        by_path[path] = tuple(_merged_actions(after, removed[path], own, ours | theirs))
     return by_path
 
 
-def _on_top(theirs: AddFile, removed: RemoveFile, own: AddFile, deleted: BitMap64) -> Iterator[Action]:
+def _merged_actions(theirs: AddFile, removed: RemoveFile, own: AddFile, deleted: BitMap64) -> Iterator[Action]:
     yield replace(theirs.remove(0, removed.data_change), deletion_timestamp=removed.deletion_timestamp)
     if len(deleted) != theirs.num_records:
         yield replace(theirs, deletion_vector=inline_descriptor(deleted), data_change=own.data_change)

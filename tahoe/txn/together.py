@@ -65,10 +65,10 @@ class _Together:
 
     def run(self, prepared: Sequence[PreparedCommit]) -> list[Committed]:
         started = tried_since = self._clock.now_ms()
-        mine = [race.begun(own) for race, own in zip(self._races, prepared, strict=True)]
+        mine = [race.started_commit(own) for race, own in zip(self._races, prepared, strict=True)]
         longest_try, in_vain = 0.0, 0
         while True:
-            outcome = self._sent(mine)
+            outcome = self._propose(mine)
             if isinstance(outcome, Created) or (isinstance(outcome, Unanswered) and self._is_there(mine)):
                 return self._committed(mine)
             longest_try = max(longest_try, (self._clock.now_ms() - tried_since) / 1000)
@@ -87,7 +87,7 @@ class _Together:
                 raise self._races[0].timed_out(moved[0])
             mine = moved
 
-    def _sent(self, mine: Sequence[PreparedCommit]) -> PutOutcome:
+    def _propose(self, mine: Sequence[PreparedCommit]) -> PutOutcome:
         """Stage all commits, have all ratified, and publish them, or delete the staged files after a failure."""
         staged: list[tuple[CoordinatedStore, StagedCommit]] = []
         outcome: PutOutcome
@@ -113,10 +113,10 @@ class _Together:
         """Rebase each commit in its table; None if they are themselves in the logs."""
         moved = []
         for race, own in zip(self._races, mine, strict=True):
-            caught_up = race.caught_up(own, sent=True)
-            if caught_up is None:
+            rebased = race.rebased(own, sent=True)
+            if rebased is None:
                 return None
-            moved.append(caught_up)
+            moved.append(rebased)
         return moved
 
     def _check_unchanged(self) -> None:

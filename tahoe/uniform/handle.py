@@ -192,9 +192,9 @@ class UniformHandle:
                     return self.status()
             error = self._runtime.errors.get(self._store.url)
             if error is not None and not busy and error.version >= target:
-                raise self._not_there(target, f"the conversion failed: {error.message}")
+                raise self._not_shown(target, f"the conversion failed: {error.message}")
             if self._delta.clock.now_ms() >= deadline:
-                raise self._not_there(target, f"{timeout:.0f} seconds have passed")
+                raise self._not_shown(target, f"{timeout:.0f} seconds have passed")
             self._delta.clock.sleep(_POLL_SECONDS)
 
     def _findings(self) -> tuple[MetadataListing, list[Finding]]:
@@ -214,7 +214,7 @@ class UniformHandle:
             )
         return target
 
-    def _not_there(self, version: int, why: str) -> StorageFailure:
+    def _not_shown(self, version: int, why: str) -> StorageFailure:
         return StorageFailure(
             f"The Iceberg side of table {self._store.url} does not show version {version}: {why}. Run table.uniform.sync().",
             code="DELTA_UNIVERSAL_FORMAT_CONVERSION_FAILED",

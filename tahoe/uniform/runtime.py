@@ -135,10 +135,10 @@ class UniformRuntime:
 
     def finish_at_exit(self) -> None:
         """Finish queued work at interpreter exit, except for catalogs that do not answer; reset the runtime in a forked child."""
-        atexit.register(self._finish_the_rest)
+        atexit.register(self._finish_late_commits)
         # Python refuses new threads and thread pools during exit, and conversions read large tables with several threads. The
         # hook that ends Python's own pools is called earlier, in reverse order of registration.
-        with suppress(RuntimeError):  # the interpreter is already exiting: `_finish_the_rest` takes over
+        with suppress(RuntimeError):  # the interpreter is already exiting: `_finish_late_commits` takes over
             getattr(threading, "_register_atexit", atexit.register)(self._finish)
         if hasattr(os, "register_at_fork"):
             # The child has none of its parent's threads, and the parent does the parent's work. Those threads may own locks, and
@@ -149,6 +149,6 @@ class UniformRuntime:
         for sentence in self.drain(self.exit_seconds, self.exit_catalog_seconds):
             logger.warning("at exit %s; the next commit, or tahoe uniform sync, completes it", sentence)
 
-    def _finish_the_rest(self) -> None:
+    def _finish_late_commits(self) -> None:
         """Finish commits that the program's own threads made after `_finish`."""
         self.drain(self.exit_seconds, 0.0)

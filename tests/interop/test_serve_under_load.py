@@ -23,7 +23,7 @@ from tahoe.cli.connections import Connections, Limits, affordable
 from tahoe.cli.serve import server_of
 from tahoe.exceptions import NotFound
 from tahoe.process import UNIFORM_RUNTIME
-from tahoe.uniform.serve.rest_protocol import Answer, ReadOnlyCatalog, Request
+from tahoe.uniform.serve.rest_protocol import ReadOnlyCatalog, Request, Response
 from tahoe.uniform.serve.warehouse import Warehouse
 from tests.interop.test_iceberg_rest import start
 
@@ -173,7 +173,7 @@ def test_a_header_that_comes_byte_by_byte_does_not_gain_time(root: Path) -> None
 
 
 def test_an_answer_that_is_not_taken_does_not_hold_its_connection(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(ReadOnlyCatalog, "answer", lambda *_: Answer(200, {"x": "x" * 20_000_000}))
+    monkeypatch.setattr(ReadOnlyCatalog, "answer", lambda *_: Response(200, {"x": "x" * 20_000_000}))
     with running(root, replace(PATIENT, answer_seconds=0.5)) as server, ExitStack() as held:
         peer = opened(held, server.port, WHOLE)
         assert peer.recv(1) == b"H"
@@ -193,7 +193,7 @@ def test_one_peer_does_not_take_the_places_of_another(root: Path) -> None:
 def test_requests_that_are_being_answered_are_not_interrupted_by_newer_ones(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     answer, go_on = ReadOnlyCatalog.answer, threading.Event()
 
-    def slow(self: ReadOnlyCatalog, request: Request) -> Answer:
+    def slow(self: ReadOnlyCatalog, request: Request) -> Response:
         go_on.wait(SECONDS)
         return answer(self, request)
 

@@ -140,7 +140,7 @@ def test_another_catalog_does_not_wait(tmp_path: Path, silent: Silent, monkeypat
         return by_name["quick:a.b"].lag_versions, by_name["quick:a.b"].last_error
 
     until(lambda: told() == (0, None))  # where it takes more than a second, that is told first
-    quick._adapted()._catalog.engine.dispose()
+    quick._adapter()._catalog.engine.dispose()
 
 
 PROGRAM = """

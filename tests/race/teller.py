@@ -169,7 +169,7 @@ def pay(table: Table, kind: str, payer: int, payee: int, amount: int) -> None:
 
 def repeat(table: Table, kind: str, stage: Callable[[Transaction], Operation | None]) -> None:
     """Stage and commit, on the newest version each time, until it is committed."""
-    for begun in count(1):
+    for started_commit in count(1):
         transaction = table.begin()
         operation = stage(transaction)
         assert operation is not None, "there is something to do at every version"
@@ -177,7 +177,7 @@ def repeat(table: Table, kind: str, stage: Callable[[Transaction], Operation | N
             committed = table.commit(transaction, operation)
         except DeltaConcurrentModificationException:
             continue
-        say(json.dumps({"version": committed.version, "kind": kind, "begun": begun, **_races(committed)}))
+        say(json.dumps({"version": committed.version, "kind": kind, "begun": started_commit, **_races(committed)}))
         return
 
 

@@ -119,12 +119,12 @@ def audit(path: str, options: Mapping[str, str] | None, version: int) -> dict[st
 
 def tell(commits: list[dict[str, Any]]) -> None:
     """How conflicts were settled; `pytest -s` shows it."""
-    begun = sum(commit["begun"] for commit in commits)
+    started_commit = sum(commit["begun"] for commit in commits)
     moved = sum(commit["winners"] > 0 for commit in commits)
     by_rows = sum(commit["shared"] > 0 for commit in commits)
     print(  # noqa: T201
         f"\n{len(commits)} commits: {len(commits) - moved} at once, {moved} moved past winners, of them {by_rows} past one that "
-        f"changed other rows of the same file; begun anew {begun - len(commits)} times"
+        f"changed other rows of the same file; begun anew {started_commit - len(commits)} times"
     )
 
 

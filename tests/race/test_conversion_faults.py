@@ -314,7 +314,7 @@ COMMITS = 40
 class Held:
     """Conversions of one table, none of which goes on before `go_on` is set."""
 
-    begun: threading.Event = field(default_factory=threading.Event)
+    started_commit: threading.Event = field(default_factory=threading.Event)
     go_on: threading.Event = field(default_factory=threading.Event)
     conversions: int = 0
     at_once: int = 0
@@ -333,7 +333,7 @@ def held(table: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[Held]:
             seen.at_once += 1
             seen.most_at_once = max(seen.most_at_once, seen.at_once)
         try:
-            seen.begun.set()
+            seen.started_commit.set()
             assert seen.go_on.wait(SECONDS)
             return convert(self, *arguments, **options)
         finally:
@@ -363,7 +363,7 @@ def test_a_stream_of_commits_is_not_held_up_by_a_conversion_that_lasts_longer_th
                 assert append(table, number) == number + 1
                 asked.append([(call.method, "_delta_log" in call.name) for call in store.calls])
             assert asked[0] == asked[1]
-            assert seen.begun.wait(SECONDS)
+            assert seen.started_commit.wait(SECONDS)
             assert (on.url in UNIFORM_RUNTIME.queue._waiting) == (number > 0)
         seen.go_on.set()
         drained()

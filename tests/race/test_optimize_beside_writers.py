@@ -28,13 +28,13 @@ def test_no_writer_fails_and_every_row_is_there_once(tracked: str, cluster_by: l
     Table.create(store.url, SCHEMA, cluster_by=cluster_by, properties=properties, store=store)
     ids = range(WRITERS * 10)
     Table(store.url, store=store).append(pa.table([ids, [i % WRITERS for i in ids], [0] * len(ids)], schema=SCHEMA))
-    over, begun = threading.Event(), threading.Event()
+    over, started_commit = threading.Event(), threading.Event()
 
     def write(writer: int) -> None:
         table = Table(store.url, store=store)
         for number in range(ROUNDS):
             if number == ROUNDS - 1:
-                assert begun.wait(SECONDS), "nothing was optimized: this tests nothing"
+                assert started_commit.wait(SECONDS), "nothing was optimized: this tests nothing"
             table.append(pa.table([[1000 * (writer + 1) + number], [writer], [0]], schema=SCHEMA))
             table.update({"times": "times + 1"}, f"writer = {writer} and id < 1000")
             source = pa.table({"id": [writer], "more": [10]})
@@ -49,7 +49,7 @@ def test_no_writer_fails_and_every_row_is_there_once(tracked: str, cluster_by: l
             except DeltaConcurrentModificationException:
                 continue  # it is the one that gives way
             if version is not None:
-                begun.set()
+                started_commit.set()
 
     with ThreadPoolExecutor(WRITERS + 2) as pool:
         compacting = pool.submit(optimize, lambda table: table.optimize().version)

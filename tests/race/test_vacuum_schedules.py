@@ -137,20 +137,20 @@ class Schedule:
         table = Table(self.store.url, store=self.store, clock=self.clock)
         rows = self.new_rows()
         transaction = table.begin()
-        begun = self.store.now_ms
+        started_commit = self.store.now_ms
         operation = stage_write(transaction, rows, WriteOptions())
-        self.waiting.append((begun, set(rows["id"].to_pylist()), lambda: table.commit(transaction, operation).version))
+        self.waiting.append((started_commit, set(rows["id"].to_pylist()), lambda: table.commit(transaction, operation).version))
 
     def commit(self) -> None:
         """One who waited commits, or is told that it took too long."""
         if not self.waiting:
             return
-        begun, ids, commit = self.waiting.pop(self.chance.randrange(len(self.waiting)))
+        started_commit, ids, commit = self.waiting.pop(self.chance.randrange(len(self.waiting)))
         try:
             version = commit()
         except DeltaConcurrentModificationException:
             # The file of the commit VACUUM START is some milliseconds younger than what it measured.
-            assert begun < self.needless_before_ms + 1000
+            assert started_commit < self.needless_before_ms + 1000
             self.refused += 1
         else:
             found = Table(self.store.url, store=self.store).to_arrow(version=version)

@@ -15,7 +15,7 @@ from tahoe.spark.jvm.storage import table_at
 from tahoe.spark.names.settings import is_on, settings_of
 from tahoe.store.location import table_url
 from tahoe.stream.schema_log import SchemaLog, log_folder
-from tahoe.stream.schema_tracking import SchemaTracking, check_log, check_log_table, look_ahead, read_with
+from tahoe.stream.schema_tracking import SchemaTracking, check_log, check_log_table, combine_upcoming_changes, read_with
 from tahoe.stream.source_options import SourceOptions
 from tahoe.stream.tracked_changes import SETTINGS, AllowedChanges
 
@@ -41,7 +41,7 @@ def read_for_columns(spark: SparkSession, snapshot: Snapshot, options: SourceOpt
     log = _log(spark, snapshot, options, hadoop)
     check_log_table(log, snapshot.config)
     if log.current is not None and is_on(spark, _MERGES, usual=True):
-        ahead = look_ahead(snapshot.store, log.current)
+        ahead = combine_upcoming_changes(snapshot.store, log.current)
         if ahead is not None:
             log.add(ahead, replaces=True)
     return read_with(snapshot, log.current)

@@ -13,7 +13,7 @@ from typing import Any, Protocol
 from tahoe.exceptions import ForeignWriter, StorageFailure, TahoeError
 from tahoe.uniform.formats.metadata_files import FOLDER, metadata_number
 
-__all__ = ["PATH", "Catalog", "advance", "answering", "registered"]
+__all__ = ["PATH", "Catalog", "advance", "translated_errors", "register"]
 
 PATH = "path"
 """The name of the pointer for readers by path."""
@@ -40,7 +40,7 @@ class Catalog(Protocol):
 
 
 @contextmanager
-def answering(name: str) -> Iterator[None]:
+def translated_errors(name: str) -> Iterator[None]:
     """Convert a catalog's errors to Tahoe's, by type alone: their text may contain secrets.
 
     Args:
@@ -58,7 +58,7 @@ def answering(name: str) -> Iterator[None]:
         ) from None  # the error itself must not be shown as the context
 
 
-def registered(catalog: Any, identifier: str, location: str) -> bool:
+def register(catalog: Any, identifier: str, location: str) -> bool:
     """Register the table in a PyIceberg catalog, creating its namespace if necessary; return False if the name is taken."""
     from pyiceberg.exceptions import NamespaceAlreadyExistsError, TableAlreadyExistsError
 
@@ -87,12 +87,12 @@ def advance(catalog: Catalog, location: str, root_url: str, *, take_over: bool =
     for _ in range(_ATTEMPTS):
         old = catalog.load()
         if old is None and is_known and not take_over:
-            raise _foreign(catalog, root_url, "no longer has the table: somebody has dropped the entry")
+            raise _foreign_error(catalog, root_url, "no longer has the table: somebody has dropped the entry")
         if old is not None:
             ours = old.rpartition("/")[0] == f"{root_url}/{FOLDER}"
             shown_number = metadata_number(old)
             if not ours or (shown_number is None and not take_over):
-                raise _foreign(
+                raise _foreign_error(
                     catalog,
                     root_url,
                     f"points to {old}, which UniForm of table {root_url} did not write: another writer has committed through the "
@@ -110,7 +110,7 @@ def advance(catalog: Catalog, location: str, root_url: str, *, take_over: bool =
     )
 
 
-def _foreign(catalog: Catalog, root_url: str, problem: str) -> ForeignWriter:
+def _foreign_error(catalog: Catalog, root_url: str, problem: str) -> ForeignWriter:
     return ForeignWriter(
         f"The catalog {catalog.name} {problem}. To point it to the table again, run table.uniform.sync(rebuild=True).",
         catalog=catalog.name,

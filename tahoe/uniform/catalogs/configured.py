@@ -12,9 +12,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from tahoe.exceptions import InvalidRequest, NotFound, Unsupported
-from tahoe.uniform.catalogs.catalog import Catalog, answering
+from tahoe.uniform.catalogs.catalog import Catalog, translated_errors
 
-__all__ = ["CATALOGS_KEY", "ConfiguredCatalogs", "NamedCatalog", "adapted", "catalog_names"]
+__all__ = ["CATALOGS_KEY", "ConfiguredCatalogs", "NamedCatalog", "adapter_of", "catalog_names"]
 
 CATALOGS_KEY = "delta.universalformat.config.iceberg.catalogs"
 _NAMED = re.compile(r"([^:,\s]+):([^:,\s]+\.[^:,\s]+)")
@@ -56,18 +56,18 @@ class NamedCatalog:
     @property
     def swaps(self) -> bool:
         """Whether the kind of catalog compares and moves atomically."""
-        return self._adapted().swaps
+        return self._adapter().swaps
 
     def load(self) -> str | None:
         """Return the URL of the metadata file that the entry points to; None if there is no entry."""
-        return self._adapted().load()
+        return self._adapter().load()
 
     def commit(self, old: str | None, new: str) -> bool:
         """Point to `new` if the entry still points to `old` (None: create the entry); return False if it does not."""
-        return self._adapted().commit(old, new)
+        return self._adapter().commit(old, new)
 
-    def _adapted(self) -> Catalog:
-        return adapted(self._catalogs.loaded(self._catalog), self._identifier)
+    def _adapter(self) -> Catalog:
+        return adapter_of(self._catalogs.loaded(self._catalog), self._identifier)
 
 
 class ConfiguredCatalogs:
@@ -98,7 +98,7 @@ class ConfiguredCatalogs:
         self._loaded = {}
 
 
-def adapted(catalog: Any, identifier: str) -> Catalog:
+def adapter_of(catalog: Any, identifier: str) -> Catalog:
     """Return the pointer of one table in a PyIceberg catalog.
 
     Args:
@@ -142,7 +142,7 @@ def _load(name: str) -> Any:
         raise Unsupported(
             "Iceberg catalogs need PyIceberg: pip install 'tahoe-delta[iceberg]'.", code="TAHOE_LIBRARY_MISSING", catalog=name
         ) from error
-    with answering(name):
+    with translated_errors(name):
         try:
             return load_catalog(name)
         except NotInstalledError as error:

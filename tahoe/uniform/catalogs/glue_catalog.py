@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from tahoe.exceptions import InvalidRequest
-from tahoe.uniform.catalogs.catalog import answering, registered
+from tahoe.uniform.catalogs.catalog import register, translated_errors
 
 __all__ = ["GlueCatalog"]
 
@@ -37,14 +37,14 @@ class GlueCatalog:
 
     def load(self) -> str | None:
         """Return the URL of the metadata file that the entry points to; None if there is no entry."""
-        with answering(self.name):
+        with translated_errors(self.name):
             entry = self._entry()
             return None if entry is None else self._location_in(entry)
 
     def commit(self, old: str | None, new: str) -> bool:
         """Point to `new` if the entry still points to `old` (None: create the entry); return False if it does not."""
-        with answering(self.name):
-            return registered(self._catalog, self._identifier, new) if old is None else self._swap(old, new)
+        with translated_errors(self.name):
+            return register(self._catalog, self._identifier, new) if old is None else self._swap(old, new)
 
     def _swap(self, old: str, new: str) -> bool:
         from pyiceberg.catalog.glue import _construct_table_input

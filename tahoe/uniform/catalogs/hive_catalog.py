@@ -6,7 +6,7 @@ from contextlib import suppress
 from typing import Any
 
 from tahoe.exceptions import InvalidRequest
-from tahoe.uniform.catalogs.catalog import answering
+from tahoe.uniform.catalogs.catalog import translated_errors
 
 __all__ = ["HiveCatalog"]
 
@@ -46,7 +46,7 @@ class HiveCatalog:
         """Return the URL of the metadata file that the entry points to; None if there is no entry."""
         from hive_metastore.ttypes import NoSuchObjectException
 
-        with answering(self.name), _client_of(self._catalog) as client:
+        with translated_errors(self.name), _client_of(self._catalog) as client:
             try:
                 return self._location_in(client.get_table(self._database, self._table))
             except NoSuchObjectException:
@@ -54,7 +54,7 @@ class HiveCatalog:
 
     def commit(self, old: str | None, new: str) -> bool:
         """Point to `new` if the entry still points to `old` (None: create the entry); return False if it does not."""
-        with answering(self.name):
+        with translated_errors(self.name):
             return self._register(new) if old is None else self._swap(old, new)
 
     def _register(self, new: str) -> bool:
@@ -85,7 +85,7 @@ class HiveCatalog:
                     return False
                 current.sd = entry.sd
                 current.parameters = {**current.parameters, **entry.parameters, _PREVIOUS: old}
-                client.alter_table_with_environment_context(self._database, self._table, current, _expecting(old))
+                client.alter_table_with_environment_context(self._database, self._table, current, _expected_location(old))
             except (NoSuchObjectException, WaitingForLockException):
                 return False
             except MetaException as error:
@@ -125,7 +125,7 @@ def _client_of(catalog: Any) -> Any:
     return type(catalog)._create_hive_client(catalog.properties)
 
 
-def _expecting(old: str) -> Any:
+def _expected_location(old: str) -> Any:
     from hive_metastore.ttypes import EnvironmentContext
 
     return EnvironmentContext(

@@ -16,7 +16,7 @@ from typing import Any, TypeVar
 
 from tahoe.clock import SYSTEM_CLOCK, Clock
 from tahoe.exceptions import StorageFailure, TahoeError
-from tahoe.uniform.catalogs.catalog import Catalog, answering
+from tahoe.uniform.catalogs.catalog import Catalog, translated_errors
 
 __all__ = ["LOOK_SECONDS", "CatalogCalls", "CatalogQueries", "Pointer", "PointerFailure"]
 
@@ -91,10 +91,10 @@ class CatalogCalls:
         with self._changed:
             lane = self._lanes.get(key)
             if lane is not None and self._seconds(lane) <= lane.patience_seconds:
-                return _queued(lane, kind, version, run).future
+                return _enqueue(lane, kind, version, run).future
             waiting, patience = ([], PATIENCE_SECONDS) if lane is None else (lane.waiting, lane.patience_seconds * 2)
             lane = self._lanes[key] = _Lane(waiting, patience)
-            call = _queued(lane, kind, version, run)
+            call = _enqueue(lane, kind, version, run)
         try:
             Thread(target=self._work, args=(key, lane), name=f"tahoe-catalog {catalog}", daemon=True).start()
         except RuntimeError:  # the interpreter is about to exit and cannot start threads: this thread makes the call
@@ -112,7 +112,7 @@ class CatalogCalls:
             self._changed.wait_for(future.done, max(seconds - self.silent_seconds(table, catalog), 0.0))
         if future.done():
             return future.result()
-        raise _silent(catalog, self.silent_seconds(table, catalog))
+        raise _silent_error(catalog, self.silent_seconds(table, catalog))
 
     def silent_seconds(self, table: str, catalog: str) -> float:
         """Return how long the running call has taken so far; 0.0 if there is none."""
@@ -141,7 +141,7 @@ class CatalogCalls:
             outcome = self._outcomes.get((table, catalog))
         recorded = outcome if isinstance(outcome, PointerFailure) else None
         if seconds > LOOK_SECONDS:
-            return PointerFailure(-1 if recorded is None else recorded.version, _silent(catalog, seconds))
+            return PointerFailure(-1 if recorded is None else recorded.version, _silent_error(catalog, seconds))
         return recorded
 
     def failures(self, table: str) -> dict[str, PointerFailure]:
@@ -182,7 +182,7 @@ class CatalogCalls:
                     del self._lanes[key]
                     self._changed.notify_all()
                     return
-            _make(call.future, call.run)
+            _resolve(call.future, call.run)
             with self._changed:
                 self._changed.notify_all()
 
@@ -225,7 +225,7 @@ class Pointer:
         """
         if take_over:
             self.calls.note(self.table, self.name, None)
-        return self._call("take over" if take_over else "move", version, lambda: self._noted(version, location, run))
+        return self._call("take over" if take_over else "move", version, lambda: self._move_and_record(version, location, run))
 
     def shown(self) -> str | None:
         """Return where this process last moved it; None if it has not."""
@@ -237,18 +237,18 @@ class Pointer:
 
     def _call(self, kind: str, version: int, run: Callable[[], T]) -> Future[T]:
         def answered() -> T:
-            with answering(self.name):
+            with translated_errors(self.name):
                 return run()
 
         if not self.here:
             return self.calls.submit(self.table, self.name, kind, version, answered)
         future: Future[T] = Future()
-        _make(future, answered)
+        _resolve(future, answered)
         return future
 
-    def _noted(self, version: int, location: str, run: Callable[[Catalog], None]) -> None:
+    def _move_and_record(self, version: int, location: str, run: Callable[[Catalog], None]) -> None:
         try:
-            with answering(self.name):
+            with translated_errors(self.name):
                 run(self.catalog)
         except TahoeError as error:
             self.calls.note(self.table, self.name, PointerFailure(version, error))
@@ -274,7 +274,7 @@ class CatalogQueries:
         return answers, errors
 
 
-def _queued(lane: _Lane, kind: str, version: int, run: Callable[[], Any]) -> _Call:
+def _enqueue(lane: _Lane, kind: str, version: int, run: Callable[[], Any]) -> _Call:
     for call in lane.waiting:
         if call.kind == kind:
             if version >= call.version:
@@ -284,7 +284,7 @@ def _queued(lane: _Lane, kind: str, version: int, run: Callable[[], Any]) -> _Ca
     return lane.waiting[-1]
 
 
-def _make(future: Future[T], run: Callable[[], T]) -> None:
+def _resolve(future: Future[T], run: Callable[[], T]) -> None:
     try:
         result = run()
     except BaseException as error:  # noqa: BLE001 - the caller of `result` raises it
@@ -293,7 +293,7 @@ def _make(future: Future[T], run: Callable[[], T]) -> None:
         future.set_result(result)
 
 
-def _silent(catalog: str, seconds: float) -> StorageFailure:
+def _silent_error(catalog: str, seconds: float) -> StorageFailure:
     return StorageFailure(
         f"The catalog {catalog} has not answered for {seconds:.0f} seconds; its pointer was not moved, as far as is known. Readers by "
         "path do not depend on it. Run table.uniform.sync() later.",

@@ -11,7 +11,7 @@ from __future__ import annotations
 from typing import Any
 
 from tahoe.exceptions import Unsupported
-from tahoe.uniform.catalogs.catalog import answering, registered
+from tahoe.uniform.catalogs.catalog import register, translated_errors
 
 __all__ = ["RestCatalog"]
 
@@ -42,7 +42,7 @@ class RestCatalog:
         """Return the URL of the metadata file that the entry points to; None if there is no entry."""
         from pyiceberg.exceptions import NoSuchNamespaceError, NoSuchTableError
 
-        with answering(self.name):
+        with translated_errors(self.name):
             try:
                 return str(self._catalog.load_table(self._identifier).metadata_location)
             except (NoSuchTableError, NoSuchNamespaceError):
@@ -52,16 +52,16 @@ class RestCatalog:
         """Point to `new` if the entry still points to `old` (None: create the entry); return False if it does not."""
         if self.load() != old:
             return False
-        with answering(self.name):
+        with translated_errors(self.name):
             return self._register(new) if old is None else self._move(new)
 
     def _register(self, new: str) -> bool:
         from pyiceberg.exceptions import ForbiddenError
 
         try:
-            return registered(self._catalog, self._identifier, new)
+            return register(self._catalog, self._identifier, new)
         except (NotImplementedError, ForbiddenError):
-            raise self._cannot("does not allow tables to be registered (it may be read-only)") from None
+            raise self._unsupported("does not allow tables to be registered (it may be read-only)") from None
 
     def _move(self, new: str) -> bool:
         from pyiceberg.exceptions import BadRequestError, ForbiddenError, TableAlreadyExistsError
@@ -69,10 +69,10 @@ class RestCatalog:
         try:
             self._catalog.register_table(self._identifier, new, overwrite=True)
         except (NotImplementedError, BadRequestError, ForbiddenError, TableAlreadyExistsError):
-            raise self._cannot("cannot move a registered table to newer metadata (register with overwrite)") from None
+            raise self._unsupported("cannot move a registered table to newer metadata (register with overwrite)") from None
         return self.load() == new
 
-    def _cannot(self, limitation: str) -> Unsupported:
+    def _unsupported(self, limitation: str) -> Unsupported:
         return Unsupported(
             f"The REST catalog of {self.name} {limitation}. Use another REST catalog, a SQL, Hive or Glue catalog, or let readers "
             "use the path; 'tahoe serve --iceberg' is a REST catalog over Delta tables that needs no registration.",

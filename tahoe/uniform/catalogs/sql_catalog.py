@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from tahoe.uniform.catalogs.catalog import answering, registered
+from tahoe.uniform.catalogs.catalog import register, translated_errors
 
 __all__ = ["SqlCatalog"]
 
@@ -38,14 +38,14 @@ class SqlCatalog:
         """Return the URL of the metadata file that the entry points to; None if there is no entry."""
         from sqlalchemy import text
 
-        with answering(self.name), self._catalog.engine.connect() as connection:
+        with translated_errors(self.name), self._catalog.engine.connect() as connection:
             location = connection.execute(text(_SELECT), self._key()).scalar()
         return None if location is None else str(location)
 
     def commit(self, old: str | None, new: str) -> bool:
         """Point to `new` if the entry still points to `old` (None: create the entry); return False if it does not."""
-        with answering(self.name):
-            return registered(self._catalog, self._identifier, new) if old is None else self._swap(old, new)
+        with translated_errors(self.name):
+            return register(self._catalog, self._identifier, new) if old is None else self._swap(old, new)
 
     def _key(self) -> dict[str, str]:
         return {"catalog": self._catalog.name, "namespace": self._namespace, "table": self._table}

@@ -34,7 +34,7 @@ from tahoe.uniform.external.foreign import find_foreign_changes, foreign_writer,
 from tahoe.uniform.external.metadata_listing import CurrentMetadata, MetadataListing, list_metadata
 from tahoe.uniform.external.recent_versions import LATELY_MS
 from tahoe.uniform.formats import metadata as documents
-from tahoe.uniform.formats.metadata_files import metadata_name, seal_metadata
+from tahoe.uniform.formats.metadata_files import metadata_bytes, metadata_name
 from tahoe.wording import counted
 
 __all__ = ["MAX_PENDING_COMMITS", "Converter"]
@@ -100,7 +100,7 @@ class Converter:
         queries = CatalogQueries(pointers)
         listing = list_metadata(store)
         # A catalog that does not answer in time is queried again before its pointer is moved.
-        record = _without_foreign(store, listing, queries.answers(LOOK_SECONDS)[0], rebuild)
+        record = _check_foreign_changes(store, listing, queries.answers(LOOK_SECONDS)[0], rebuild)
         for attempt in range(_ATTEMPTS):
             current = None if rebuild else listing.current()
             if current is not None and current.version >= target.version:
@@ -131,7 +131,7 @@ class Converter:
         """
         store, folder = self._store, self._folder
         plan = self._plan(current, target, progress)
-        build, plan = self._carried_out(plan, current, target, progress)
+        build, plan = self._execute(plan, current, target, progress)
         retention_ms = max(documents.snapshot_retention_ms(target.metadata.configuration), LATELY_MS)
         document, old = documents.expired(build.finished(), retention_ms)
         garbage = [folder.name(url) for url in unreferenced(folder, old, document)]
@@ -150,7 +150,7 @@ class Converter:
         )
         if result.kind == "full":
             garbage += orphans(store, folder, document, self._delta.clock.now_ms())
-        return _Prepared(number, seal_metadata(document), result, garbage)
+        return _Prepared(number, metadata_bytes(document), result, garbage)
 
     def _plan(self, current: CurrentMetadata | None, target: Snapshot, progress: Progress) -> Plan:
         if current is None:
@@ -169,9 +169,7 @@ class Converter:
             return Rebuild(f"the log no longer has the commits after version {current.version}")
         return plan_conversion(before, target.metadata, commits, timestamp_ms=target.timestamp_ms, file_url=self._folder.file_url)
 
-    def _carried_out(
-        self, plan: Plan, current: CurrentMetadata | None, target: Snapshot, progress: Progress
-    ) -> tuple[Build, Plan]:
+    def _execute(self, plan: Plan, current: CurrentMetadata | None, target: Snapshot, progress: Progress) -> tuple[Build, Plan]:
         """Carry out the plan; return the build and the plan used: corrupt manifests of Tahoe's are replaced by a rebuild."""
         store, folder = self._store, self._folder
         document = current.document if current else None
@@ -195,7 +193,7 @@ class Converter:
         return build, plan
 
 
-def _without_foreign(
+def _check_foreign_changes(
     store: LogStore, listing: MetadataListing, answers: Mapping[str, str | None], discard: bool
 ) -> ConversionRecord:
     """Return the record of the last conversion. Raises if another writer was found; with `discard`, records its metadata as discarded."""

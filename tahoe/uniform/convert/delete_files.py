@@ -140,7 +140,7 @@ def next_delete_manifests(
         new: the delete files to write; finished here.
     """
     live = [manifest for manifest in current if manifest.live_files]
-    touched = folder.speaking_of(leaving, live, snapshot.spec) if leaving else frozenset()
+    touched = folder.delete_manifests_for(leaving, live, snapshot.spec) if leaving else frozenset()
     most = most_entries(sum(manifest.live_files for manifest in live))
     small = many_small([manifest for manifest in live if manifest.path not in touched], most)
     carried: list[ManifestFile] = []

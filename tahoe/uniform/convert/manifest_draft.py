@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from tahoe.uniform.formats.data_files import joined_summaries, partition_summaries
+from tahoe.uniform.formats.data_files import combine_summaries, partition_summaries
 from tahoe.uniform.formats.manifest_pieces import Piece, blocks_of, pieces_of
 from tahoe.uniform.formats.manifest_schema import DATA, DELETES, Spec
 from tahoe.uniform.formats.manifests import (
@@ -122,7 +122,7 @@ class Draft:
             added_rows=rows[ADDED],
             existing_rows=rows[EXISTING],
             deleted_rows=rows[DELETED],
-            partitions=joined_summaries(snapshot.spec, summaries),
+            partitions=combine_summaries(snapshot.spec, summaries),
             content=content,
             first_row_id=snapshot.first_row_id if content == DATA else None,
         )

@@ -119,7 +119,7 @@ class ManifestFolder:
         """Return the URLs of the live delete files in a delete manifest, whatever the partitioning was when it was written."""
         return set(live_urls(self._store.get(self.name(manifest.path)), manifest.path))
 
-    def speaking_of(self, urls: frozenset[str], manifests: Sequence[ManifestFile], spec: Spec) -> frozenset[str]:
+    def delete_manifests_for(self, urls: frozenset[str], manifests: Sequence[ManifestFile], spec: Spec) -> frozenset[str]:
         """Return the paths of the delete manifests that may delete rows of these data files."""
         paths = []
         hashes = path_hashes(urls)

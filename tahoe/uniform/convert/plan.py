@@ -10,7 +10,7 @@ from tahoe.protocol.iceberg_compat import format_version, uniform_is_enabled
 from tahoe.protocol.properties import TableProperties
 from tahoe.protocol.row_tracking import high_water_mark
 
-__all__ = ["Change", "DeltaCommit", "FurtherCommits", "Marked", "Plan", "Rebuild", "change_of", "plan_conversion"]
+__all__ = ["Change", "DeltaCommit", "FurtherCommits", "Marked", "Plan", "Rebuild", "combine_commits", "plan_conversion"]
 
 SNAPSHOT_PER_COMMIT = "delta.universalformat.config.iceberg.snapshot-per-commit"
 
@@ -134,18 +134,20 @@ def plan_conversion(
                 return Rebuild(reason)
             metadata = changed
     if not _per_commit(target.configuration):
-        return FurtherCommits((change_of(commits, target, timestamp_ms, file_url),))
+        return FurtherCommits((combine_commits(commits, target, timestamp_ms, file_url),))
     changes = []
     metadata = before
     for commit in commits:
         metadata = commit.metadata or metadata
         last = commit is commits[-1]
         at = timestamp_ms if last or commit.timestamp_ms is None else commit.timestamp_ms
-        changes.append(change_of([commit], metadata, at, file_url))
+        changes.append(combine_commits([commit], metadata, at, file_url))
     return FurtherCommits(tuple(changes))
 
 
-def change_of(commits: Sequence[DeltaCommit], metadata: Metadata, timestamp_ms: int, file_url: Callable[[str], str]) -> Change:
+def combine_commits(
+    commits: Sequence[DeltaCommit], metadata: Metadata, timestamp_ms: int, file_url: Callable[[str], str]
+) -> Change:
     """Combine commits into one change: files added and removed again in between do not appear.
 
     A commit that adds a file again without a data change (new statistics, new tags) replaces the file's entry.

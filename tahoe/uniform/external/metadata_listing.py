@@ -12,7 +12,7 @@ from typing import Any
 from tahoe.exceptions import CorruptTable, ForeignWriter, NotFound
 from tahoe.store.log_store import LogStore
 from tahoe.uniform.formats import metadata as documents
-from tahoe.uniform.formats.metadata_files import FOLDER, metadata_name, metadata_number, open_metadata
+from tahoe.uniform.formats.metadata_files import FOLDER, metadata_name, metadata_number, read_metadata
 
 __all__ = ["CurrentMetadata", "MetadataListing", "list_metadata", "newest_metadata", "newest_number"]
 
@@ -98,7 +98,7 @@ def newest_metadata(store: LogStore, number: int | None = None) -> CurrentMetada
 def _opened(store: LogStore, number: int) -> CurrentMetadata:
     name = metadata_name(number)
     location = f"{store.url}/{name}"
-    return CurrentMetadata(number, location, open_metadata(store.get(name), location))
+    return CurrentMetadata(number, location, read_metadata(store.get(name), location))
 
 
 def _numbers(names: Iterable[str]) -> Iterator[int]:

@@ -29,7 +29,7 @@ __all__ = [
     "FileEncoder",
     "OnVector",
     "Target",
-    "joined_summaries",
+    "combine_summaries",
     "partition_summaries",
     "refuse_vector",
     "spec_of",
@@ -229,7 +229,7 @@ def partition_summaries(spec: Spec, partitions: Iterable[tuple[Any, ...]]) -> tu
     return tuple(_summary(codec, {values[position] for values in distinct}) for position, codec in enumerate(spec.codecs))
 
 
-def joined_summaries(spec: Spec, many: Sequence[tuple[PartitionSummary, ...]]) -> tuple[PartitionSummary, ...]:
+def combine_summaries(spec: Spec, many: Sequence[tuple[PartitionSummary, ...]]) -> tuple[PartitionSummary, ...]:
     """Combine the summaries of several manifests. A deleted file may still be included: summaries may be too wide."""
     fields = []
     for position, codec in enumerate(spec.codecs):

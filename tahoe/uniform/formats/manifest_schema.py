@@ -11,7 +11,16 @@ from typing import Any
 
 from tahoe.uniform.formats.single_values import Codec
 
-__all__ = ["DATA", "DELETES", "Spec", "entry_schema", "entry_schema_text", "list_schema", "list_schema_text", "tail_of"]
+__all__ = [
+    "DATA",
+    "DELETES",
+    "Spec",
+    "entry_schema",
+    "entry_schema_text",
+    "list_schema",
+    "list_schema_text",
+    "optional_tail_fields",
+]
 
 DATA, DELETES = 0, 1
 """The content of a manifest: data files, or delete files."""
@@ -26,7 +35,7 @@ class Spec:
     codecs: tuple[Codec, ...]
 
 
-def tail_of(format_version: int, content: int) -> tuple[str, ...]:
+def optional_tail_fields(format_version: int, content: int) -> tuple[str, ...]:
     """Return the names of the optional fields at the end of a ``data_file`` record, which only some manifests have."""
     if format_version >= 3:
         return ("first_row_id", "referenced_data_file", "content_offset", "content_size_in_bytes")
@@ -71,7 +80,7 @@ def _entry_schema(partition: list[dict[str, Any]], format_version: int, content:
             _optional("split_offsets", 132, {"type": "array", "element-id": 133, "items": "long"}),
             _optional("equality_ids", 135, {"type": "array", "element-id": 136, "items": "int"}),
             _optional("sort_order_id", 140, "int"),
-            *(_optional(name, *_TAIL_FIELDS[name]) for name in tail_of(format_version, content)),
+            *(_optional(name, *_TAIL_FIELDS[name]) for name in optional_tail_fields(format_version, content)),
         ],
     }
     return {

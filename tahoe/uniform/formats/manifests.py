@@ -27,7 +27,7 @@ from tahoe.uniform.formats.avro import (
     read_container,
     write_container,
 )
-from tahoe.uniform.formats.manifest_schema import DATA, Spec, entry_schema_text, list_schema_text, tail_of
+from tahoe.uniform.formats.manifest_schema import DATA, Spec, entry_schema_text, list_schema_text, optional_tail_fields
 
 __all__ = [
     "ADDED",
@@ -189,7 +189,7 @@ def manifest_blocks(data: bytes, manifest: ManifestFile, spec: Spec) -> tuple[li
     format_version = _format_version(metadata, manifest.path)
     if metadata.get("avro.schema") != entry_schema_text(spec, format_version, manifest.content):
         raise _other_layout(manifest.path)
-    return blocks, EntryReader(manifest, spec, tail_of(format_version, manifest.content))
+    return blocks, EntryReader(manifest, spec, optional_tail_fields(format_version, manifest.content))
 
 
 @dataclass(frozen=True, slots=True)

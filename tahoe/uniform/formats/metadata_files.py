@@ -15,7 +15,7 @@ from typing import Any
 
 from tahoe.exceptions import CorruptTable, ForeignWriter
 
-__all__ = ["FINGERPRINT", "FOLDER", "metadata_name", "metadata_number", "open_metadata", "seal_metadata"]
+__all__ = ["FINGERPRINT", "FOLDER", "metadata_name", "metadata_number", "read_metadata", "metadata_bytes"]
 
 FOLDER = "metadata"
 """The folder for all files of the table's Iceberg side."""
@@ -35,14 +35,14 @@ def metadata_number(location: str) -> int | None:
     return int(matched[1]) if matched else None
 
 
-def seal_metadata(metadata: Mapping[str, Any]) -> bytes:
+def metadata_bytes(metadata: Mapping[str, Any]) -> bytes:
     """Return the bytes of a metadata file, with its fingerprint among the properties."""
     properties = {**metadata["properties"], FINGERPRINT: _fingerprint(metadata)}
     return _canonical({**metadata, "properties": properties})
 
 
-def open_metadata(data: bytes, location: str) -> dict[str, Any]:
-    """Return the metadata in a file from `seal_metadata`.
+def read_metadata(data: bytes, location: str) -> dict[str, Any]:
+    """Return the metadata in a file from `metadata_bytes`.
 
     Raises:
         ForeignWriter: the file is not as Tahoe wrote it.

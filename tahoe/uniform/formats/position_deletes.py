@@ -22,7 +22,7 @@ from tahoe.exceptions import CorruptTable
 from tahoe.lazy import pc, pq
 from tahoe.uniform.formats.avro import encode_bytes, encode_long, encode_string
 from tahoe.uniform.formats.data_files import Target
-from tahoe.uniform.formats.manifest_schema import DELETES, tail_of
+from tahoe.uniform.formats.manifest_schema import DELETES, optional_tail_fields
 from tahoe.uniform.formats.manifests import DataFile
 
 if TYPE_CHECKING:
@@ -93,7 +93,7 @@ def position_delete_entry(url: str, size: int, target: Target, group: Mapping[st
     most = (about[-1], max(bitmap.max() for bitmap in group.values()))
     parts = [_HEAD, encode_string(url), _PARQUET, target.encoded_partition, encode_long(rows), encode_long(size)]
     parts += [_NONE * 4, _bounds(*least), _bounds(*most), _NONE * 4]
-    for name in tail_of(2, DELETES):
+    for name in optional_tail_fields(2, DELETES):
         referenced = name == "referenced_data_file" and len(about) == 1
         parts.append(_SOME + encode_string(about[0]) if referenced else _NONE)
     return DataFile(url, b"".join(parts), target.partition, rows, size, None, about)

@@ -23,7 +23,7 @@ from tahoe.exceptions import InvalidRequest, NotFound, StorageFailure, TahoeErro
 from tahoe.uniform.external.metadata_listing import CurrentMetadata
 from tahoe.uniform.serve.warehouse import NAMESPACE_NOT_FOUND, Namespace, Warehouse
 
-__all__ = ["Answer", "ReadOnlyCatalog", "Request", "is_loopback"]
+__all__ = ["Response", "ReadOnlyCatalog", "Request", "is_loopback"]
 
 logger = logging.getLogger(__name__)
 
@@ -51,7 +51,7 @@ class Request:
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class Response:
     """The response to a catalog request.
 
     Args:
@@ -80,7 +80,7 @@ class ReadOnlyCatalog:
         self._warehouse = warehouse
         self._token = None if token is None else _digest(token)
 
-    def answer(self, request: Request) -> Answer:
+    def answer(self, request: Request) -> Response:
         """Return the answer to a request; never raises for an error in the request, the table or storage."""
         try:
             return self._checked(request) or self._routed(request)
@@ -94,7 +94,7 @@ class ReadOnlyCatalog:
 
     # -- authorization -----------------------------------------------------------------------------------------------------
 
-    def _checked(self, request: Request) -> Answer | None:
+    def _checked(self, request: Request) -> Response | None:
         if self._token is None:
             # A web page can make its own host name resolve to the loopback address, but cannot make the browser send another name.
             if is_loopback(_host(request.headers.get("host", ""))):
@@ -114,7 +114,7 @@ class ReadOnlyCatalog:
 
     # -- endpoints ---------------------------------------------------------------------------------------------------------
 
-    def _routed(self, request: Request) -> Answer:
+    def _routed(self, request: Request) -> Response:
         parts = [_decoded(part) for part in request.path.rstrip("/").split("/")[1:]]
         for route in _ROUTES:
             names = route.matched(request.method, parts)
@@ -122,66 +122,66 @@ class ReadOnlyCatalog:
                 return route.run(self, request, names)
         return _error(404, "NotFoundException", f"This read-only catalog has no endpoint {request.method} {request.path}.")
 
-    def config(self, request: Request, names: Mapping[str, str]) -> Answer:
+    def config(self, request: Request, names: Mapping[str, str]) -> Response:
         """Return the configuration: no defaults, and the list of endpoints."""
-        return Answer(200, {"defaults": {}, "overrides": {}, "endpoints": _ENDPOINTS})
+        return Response(200, {"defaults": {}, "overrides": {}, "endpoints": _ENDPOINTS})
 
-    def list_namespaces(self, request: Request, names: Mapping[str, str]) -> Answer:
+    def list_namespaces(self, request: Request, names: Mapping[str, str]) -> Response:
         """List the namespaces directly in a namespace, with paging."""
         query = _query(request)
         parent = _namespace(query["parent"]) if query.get("parent") else ()
         entries = ((namespace[-1], list(namespace)) for namespace in self._warehouse.namespaces(parent))
         return _listing("namespaces", entries, query)
 
-    def load_namespace(self, request: Request, names: Mapping[str, str]) -> Answer:
+    def load_namespace(self, request: Request, names: Mapping[str, str]) -> Response:
         """Confirm that a namespace exists; it has no properties."""
         namespace = _namespace(names["namespace"])
         if not self._warehouse.has_namespace(namespace):
             raise _no_namespace(namespace)
-        return Answer(204) if request.method == "HEAD" else Answer(200, {"namespace": list(namespace), "properties": {}})
+        return Response(204) if request.method == "HEAD" else Response(200, {"namespace": list(namespace), "properties": {}})
 
-    def list_tables(self, request: Request, names: Mapping[str, str]) -> Answer:
+    def list_tables(self, request: Request, names: Mapping[str, str]) -> Response:
         """List the names of the tables in a namespace, with paging."""
         namespace = _namespace(names["namespace"])
         entries = ((name, {"namespace": list(namespace), "name": name}) for name in self._warehouse.tables(namespace))
         return _listing("identifiers", entries, _query(request))
 
-    def load_table(self, request: Request, names: Mapping[str, str]) -> Answer:
+    def load_table(self, request: Request, names: Mapping[str, str]) -> Response:
         """Return a table's metadata at its newest version."""
         namespace, name = _namespace(names["namespace"]), names["table"]
         if request.method == "HEAD":
-            return Answer(204) if self._warehouse.has_table(namespace, name) else _error(404, "NoSuchTableException", name)
+            return Response(204) if self._warehouse.has_table(namespace, name) else _error(404, "NoSuchTableException", name)
         current = self._warehouse.load(namespace, name)
         of_refs = _query(request).get("snapshots", "all") == "refs"
         tag = f'"{_digest(current.location + str(of_refs)).hex()}"'
         if request.headers.get("if-none-match") == tag:
-            return Answer(304, headers={"ETag": tag})
+            return Response(304, headers={"ETag": tag})
         metadata = _with_snapshots_of_refs(current) if of_refs else current.document
-        return Answer(200, {"metadata-location": current.location, "metadata": metadata, "config": {}}, {"ETag": tag})
+        return Response(200, {"metadata-location": current.location, "metadata": metadata, "config": {}}, {"ETag": tag})
 
-    def credentials(self, request: Request, names: Mapping[str, str]) -> Answer:
+    def credentials(self, request: Request, names: Mapping[str, str]) -> Response:
         """Return none: the client reads the files with its own credentials."""
         if not self._warehouse.has_table(_namespace(names["namespace"]), names["table"]):
             return _error(404, "NoSuchTableException", f"There is no table '{names['table']}'.")
-        return Answer(200, {"storage-credentials": []})
+        return Response(200, {"storage-credentials": []})
 
-    def metrics(self, request: Request, names: Mapping[str, str]) -> Answer:
+    def metrics(self, request: Request, names: Mapping[str, str]) -> Response:
         """Accept clients' reports about their scans, and discard them."""
-        return Answer(204)
+        return Response(204)
 
-    def oauth(self, request: Request, names: Mapping[str, str]) -> Answer:
+    def oauth(self, request: Request, names: Mapping[str, str]) -> Response:
         """Refuse with a hint to the configuration: this server issues no tokens."""
         text = "This server issues no tokens: set 'token' in the client's catalog properties instead of 'credential'."
-        return Answer(400, {"error": "unsupported_grant_type", "error_description": text})
+        return Response(400, {"error": "unsupported_grant_type", "error_description": text})
 
 
 class _Refused(Exception):
-    def __init__(self, answer: Answer) -> None:
+    def __init__(self, answer: Response) -> None:
         super().__init__(answer.status)
         self.answer = answer
 
 
-_Handler = Callable[[ReadOnlyCatalog, Request, Mapping[str, str]], Answer]
+_Handler = Callable[[ReadOnlyCatalog, Request, Mapping[str, str]], Response]
 
 
 @dataclass(frozen=True, slots=True)
@@ -287,18 +287,18 @@ def _no_namespace(namespace: Namespace) -> _Refused:
     return _Refused(_error(404, "NoSuchNamespaceException", f"There is no namespace '{'.'.join(namespace)}'."))
 
 
-def _listing(key: str, entries: Iterator[tuple[str, Any]], query: Mapping[str, str]) -> Answer:
+def _listing(key: str, entries: Iterator[tuple[str, Any]], query: Mapping[str, str]) -> Response:
     """Return all items, or the requested page.
 
     Args:
         entries: pairs of a name, in ascending order, and its item.
     """
     if "pageToken" not in query:
-        return Answer(200, {key: [item for _, item in entries], "next-page-token": None})
+        return Response(200, {key: [item for _, item in entries], "next-page-token": None})
     after, size = _page_token(query["pageToken"]), _page_size(query)
     page = list(islice(((name, item) for name, item in entries if name > after), size + 1))
     more = _page_token_after(page[size - 1][0]) if len(page) > size else None
-    return Answer(200, {key: [item for _, item in page[:size]], "next-page-token": more})
+    return Response(200, {key: [item for _, item in page[:size]], "next-page-token": more})
 
 
 def _page_token_after(name: str) -> str:
@@ -327,7 +327,7 @@ def _with_snapshots_of_refs(current: CurrentMetadata) -> dict[str, Any]:
     return {**current.document, "snapshots": referenced}
 
 
-def _failure(error: TahoeError) -> Answer:
+def _failure(error: TahoeError) -> Response:
     """Convert a Tahoe error to the protocol's error, with the same message."""
     match error:
         case NotFound(code=code):
@@ -340,5 +340,5 @@ def _failure(error: TahoeError) -> Answer:
     return _error(500, type(error).__name__, str(error))
 
 
-def _error(status: int, kind: str, message: str, headers: Mapping[str, str] | None = None) -> Answer:
-    return Answer(status, {"error": {"message": message, "type": kind, "code": status}}, headers or {})
+def _error(status: int, kind: str, message: str, headers: Mapping[str, str] | None = None) -> Response:
+    return Response(status, {"error": {"message": message, "type": kind, "code": status}}, headers or {})

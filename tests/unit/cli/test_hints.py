@@ -7,7 +7,7 @@ import pytest
 from typer.testing import CliRunner
 
 import tahoe
-from tahoe.cli.hints import in_shell_words
+from tahoe.cli.hints import for_shell
 from tahoe.cli.main import app
 from tahoe.wording import counted
 
@@ -23,7 +23,7 @@ from tahoe.wording import counted
     ],
 )
 def test_a_remedy_is_translated_for_the_shell(said: str, typed: str) -> None:
-    assert in_shell_words(said) == typed
+    assert for_shell(said) == typed
 
 
 def test_one_is_one_file_and_not_one_files() -> None:

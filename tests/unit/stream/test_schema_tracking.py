@@ -14,7 +14,7 @@ from tahoe.protocol.actions import Protocol
 from tahoe.stream.admission import Limits
 from tahoe.stream.position import BASE_INDEX, METADATA_CHANGE_INDEX, POST_METADATA_CHANGE_INDEX, Position
 from tahoe.stream.schema_log import SchemaLog
-from tahoe.stream.schema_tracking import SchemaTracking, check_log, look_ahead, read_with
+from tahoe.stream.schema_tracking import SchemaTracking, check_log, combine_upcoming_changes, read_with
 from tahoe.stream.source import Source
 from tahoe.stream.source_options import SourceOptions
 from tahoe.stream.tracked_changes import AllowedChanges
@@ -155,14 +155,14 @@ def test_consecutive_changes_are_combined(make: Make) -> None:
     assert log.current is not None and log.current.version == 2
     with pytest.raises(InvalidRequest, match="'id' was renamed to 'b'"):
         check_log(log, table.snapshot().config, PLACE, AllowedChanges())
-    merged = look_ahead(table.store, log.current)
+    merged = combine_upcoming_changes(table.store, log.current)
     assert merged is not None and merged.version == 4
     log.add(merged, replaces=True)
     check_log(log, table.snapshot().config, PLACE, AllowedChanges())  # in total, nothing was renamed
     assert place(Stream(table).source.plan(after)) == (5, BASE_INDEX)
-    assert look_ahead(table.store, merged) is None
+    assert combine_upcoming_changes(table.store, merged) is None
     table.append(pa.table({"id": [2]}))
-    assert look_ahead(table.store, merged) is None
+    assert combine_upcoming_changes(table.store, merged) is None
 
 
 def test_a_log_of_another_table_or_another_source_is_refused(make: Make) -> None:

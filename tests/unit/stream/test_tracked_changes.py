@@ -11,7 +11,7 @@ from tahoe.exceptions import InvalidRequest
 from tahoe.protocol.actions import Metadata, Protocol
 from tahoe.protocol.config import TableConfig
 from tahoe.schema.types import ArrayType, DataType, MapType, PrimitiveType, StructField, StructType
-from tahoe.stream.tracked_changes import AllowedChanges, NonAdditive, check_goes_on, differ, place_hash
+from tahoe.stream.tracked_changes import AllowedChanges, NonAdditive, check_goes_on, differ, source_hash
 
 LONG, INT, STRING = PrimitiveType("long"), PrimitiveType("integer"), PrimitiveType("string")
 
@@ -102,8 +102,8 @@ PREFIX = "spark.databricks.delta.streaming."
         ({}, {"Rename": '"Always"'}, True),
         ({}, {"Rename": "7"}, False),
         ({}, {"RenameAndDrop": "always"}, True),
-        ({}, {f"Rename.ckpt_{place_hash(PLACE)}": "7"}, True),
-        ({}, {f"RenameAndDrop.ckpt_{place_hash(PLACE)}": "always"}, True),
+        ({}, {f"Rename.ckpt_{source_hash(PLACE)}": "7"}, True),
+        ({}, {f"RenameAndDrop.ckpt_{source_hash(PLACE)}": "always"}, True),
         ({}, {"Rename.ckpt_1": "7", "TypeChange": "always"}, False),
     ],
     ids=str,
@@ -120,7 +120,7 @@ def test_options_and_settings_allow_a_rename(options: dict[str, str], settings: 
     with pytest.raises(InvalidRequest, match="'allowSourceColumnRename' to '7'") as caught:
         check_goes_on(old, new, (3, 7), allowed, PLACE)
     assert caught.value.code == "DELTA_STREAMING_CANNOT_CONTINUE_PROCESSING_POST_SCHEMA_EVOLUTION"
-    assert f"allowSourceColumnRename.ckpt_{place_hash(PLACE)}" in caught.value.message
+    assert f"allowSourceColumnRename.ckpt_{source_hash(PLACE)}" in caught.value.message
 
 
 def test_a_type_change_that_is_not_widening_always_stops_a_stream() -> None:
@@ -135,4 +135,4 @@ def test_a_type_change_that_is_not_widening_always_stops_a_stream() -> None:
     ("text", "expected"), [("", 0), ("a", 97), ("file:/tmp/x/sources/0", -314208263), ("Ünïcødé 🎿", -1040240276)]
 )
 def test_the_hash_matches_java_s(text: str, expected: int) -> None:
-    assert place_hash(text) == expected
+    assert source_hash(text) == expected

@@ -178,7 +178,7 @@ def test_an_intent_older_than_the_newest_commit_by_the_stores_own_time_is_remove
     name = leave_an_intent(store)
     modified_ms = intents.standing(store.url)[0].modified_ms
     assert modified_ms is not None
-    assert turn.give_way(modified_ms + fairness.EXPIRY_MS + 1) is False
+    assert turn.wait_for_others(modified_ms + fairness.EXPIRY_MS + 1) is False
     assert (clock.slept, store.head(name)) == (0, None)
 
 
@@ -192,8 +192,8 @@ def test_of_two_requests_the_older_goes_first_and_does_not_wait(store: LogStore)
     intents.notice(store, [type(entry)(entry.name, entry.size, 1_000) for entry in listed])
     first, second = turns
     if not store.asks_cheaply:
-        assert first.give_way(0) is False
-        assert second.give_way(0) is True
+        assert first.wait_for_others(0) is False
+        assert second.wait_for_others(0) is True
         assert (clocks[0].slept, clocks[1].slept > 0) == (0, True)
     first.withdraw()
     second.withdraw()

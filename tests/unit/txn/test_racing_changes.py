@@ -22,10 +22,10 @@ def table(tmp_path) -> Table:
 
 def raced(table: Table, *stages) -> list[str]:
     """Start all on the same version, commit them in order, and return the names of the conflicts, '' for none."""
-    begun = [table.begin() for _ in stages]
-    staged = [stage(transaction) for stage, transaction in zip(stages, begun, strict=True)]
+    started_commit = [table.begin() for _ in stages]
+    staged = [stage(transaction) for stage, transaction in zip(stages, started_commit, strict=True)]
     conflicts = []
-    for transaction, each in zip(begun, staged, strict=True):
+    for transaction, each in zip(started_commit, staged, strict=True):
         try:
             table.commit(transaction, each.operation)
             conflicts.append("")

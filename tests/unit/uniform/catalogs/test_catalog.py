@@ -11,7 +11,7 @@ from tahoe.exceptions import ForeignWriter, StorageFailure
 from tahoe.store.object_store import open_store
 from tahoe.testing.uniform_log import DeltaLog
 from tahoe.uniform.catalogs.catalog import advance
-from tahoe.uniform.catalogs.configured import adapted
+from tahoe.uniform.catalogs.configured import adapter_of
 from tahoe.uniform.catalogs.path_catalog import PathCatalog
 from tahoe.uniform.formats.metadata_files import metadata_number
 
@@ -31,7 +31,7 @@ def theirs(tmp_path: Path):
 
 
 def test_the_pointer_never_goes_back(log, theirs):
-    catalog = adapted(theirs, "sales.orders")
+    catalog = adapter_of(theirs, "sales.orders")
     log.convert(catalogs=[catalog])
     older = f"{log.store.url}/metadata/v0.metadata.json"
     advance(catalog, older, log.store.url)
@@ -40,8 +40,8 @@ def test_the_pointer_never_goes_back(log, theirs):
 
 def test_a_name_that_belongs_to_another_table_is_left_alone(log, theirs, tmp_path):
     other = DeltaLog(open_store(tmp_path / "another"))
-    other.convert(catalogs=[adapted(theirs, "sales.orders")])
-    errors = log.convert(catalogs=[adapted(theirs, "sales.orders")], rebuild=True).catalog_errors
+    other.convert(catalogs=[adapter_of(theirs, "sales.orders")])
+    errors = log.convert(catalogs=[adapter_of(theirs, "sales.orders")], rebuild=True).catalog_errors
     assert isinstance(errors["prod:sales.orders"], ForeignWriter)
     assert theirs.load_table("sales.orders").location() == other.store.url
 

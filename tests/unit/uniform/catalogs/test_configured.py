@@ -12,7 +12,7 @@ from pyiceberg.utils.config import Config
 from tahoe.exceptions import InvalidRequest, NotFound, Unsupported
 from tahoe.store.object_store import open_store
 from tahoe.testing.uniform_log import DeltaLog
-from tahoe.uniform.catalogs.configured import ConfiguredCatalogs, adapted, catalog_names
+from tahoe.uniform.catalogs.configured import ConfiguredCatalogs, adapter_of, catalog_names
 
 
 @pytest.fixture
@@ -27,7 +27,7 @@ def test_another_kind_of_catalog_is_refused_by_name():
         name = "x"
 
     with pytest.raises(Unsupported, match="Other"):
-        adapted(Other(), "a.b")
+        adapter_of(Other(), "a.b")
     assert issubclass(InMemoryCatalog, TheirCatalog), "PyIceberg's memory catalog is a SQL catalog too"
 
 
@@ -51,7 +51,7 @@ def test_a_catalog_is_reached_by_pyiceberg_s_own_configuration(log, tmp_path, mo
     log.convert(catalogs=[catalog])
     assert catalog.name == "here:sales.orders"
     assert catalog.load().endswith("/v1.metadata.json")
-    catalog._adapted()._catalog.engine.dispose()
+    catalog._adapter()._catalog.engine.dispose()
 
 
 def test_a_catalog_that_is_not_configured_is_named_without_its_secrets(monkeypatch):

@@ -11,7 +11,7 @@ from sqlalchemy import text
 from tahoe.exceptions import ForeignWriter
 from tahoe.store.object_store import open_store
 from tahoe.testing.uniform_log import DeltaLog
-from tahoe.uniform.catalogs.configured import adapted
+from tahoe.uniform.catalogs.configured import adapter_of
 
 
 @pytest.fixture
@@ -33,7 +33,7 @@ def shown(theirs: TheirCatalog) -> str:
 
 
 def test_a_table_is_registered_once_and_then_follows(log, theirs):
-    catalog = adapted(theirs, "sales.orders")
+    catalog = adapter_of(theirs, "sales.orders")
     assert catalog.load() is None
     assert log.convert(catalogs=[catalog]).catalog_errors == {}
     assert shown(theirs) == "1"
@@ -48,7 +48,7 @@ def test_a_table_is_registered_once_and_then_follows(log, theirs):
 
 
 def test_a_catalog_that_fell_behind_catches_up_without_new_commits(log, theirs):
-    catalog = adapted(theirs, "sales.orders")
+    catalog = adapter_of(theirs, "sales.orders")
     log.convert(catalogs=[catalog])
     log.change(["c1"])
     log.convert()
@@ -58,7 +58,7 @@ def test_a_catalog_that_fell_behind_catches_up_without_new_commits(log, theirs):
 
 
 def test_a_stale_swap_is_refused(log, theirs):
-    catalog = adapted(theirs, "sales.orders")
+    catalog = adapter_of(theirs, "sales.orders")
     log.convert(catalogs=[catalog])
     assert not catalog.commit("file:///elsewhere", "file:///evil")
     assert not catalog.commit(None, catalog.load()), "a second registration"
@@ -66,7 +66,7 @@ def test_a_stale_swap_is_refused(log, theirs):
 
 
 def test_a_commit_through_the_catalog_by_another_writer_is_detected_and_can_be_reverted(log, theirs):
-    catalog = adapted(theirs, "sales.orders")
+    catalog = adapter_of(theirs, "sales.orders")
     log.convert(catalogs=[catalog])
     theirs.load_table("sales.orders").transaction().set_properties({"mine": "now"}).commit_transaction()
     log.change(["c1"])
@@ -78,7 +78,7 @@ def test_a_commit_through_the_catalog_by_another_writer_is_detected_and_can_be_r
 
 
 def test_a_failing_database_is_reported_after_the_conversion(log, theirs):
-    catalog = adapted(theirs, "sales.orders")
+    catalog = adapter_of(theirs, "sales.orders")
     with theirs.engine.begin() as connection:
         connection.execute(text("DROP TABLE iceberg_tables"))
     result = log.convert(catalogs=[catalog])

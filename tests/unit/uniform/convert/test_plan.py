@@ -16,7 +16,7 @@ from tahoe.protocol.actions import (
     SetTransaction,
 )
 from tahoe.schema.types import PrimitiveType, StructField, StructType
-from tahoe.uniform.convert.plan import DeltaCommit, FurtherCommits, Rebuild, change_of, plan_conversion
+from tahoe.uniform.convert.plan import DeltaCommit, FurtherCommits, Rebuild, combine_commits, plan_conversion
 
 UNIFORM = {"delta.universalFormat.enabledFormats": "iceberg", "delta.enableIcebergCompatV2": "true"}
 SCHEMA = StructType(
@@ -42,7 +42,7 @@ def commit(version: int, *actions: object, timestamp: int | None = None) -> Delt
 
 
 def change(*commits: DeltaCommit) -> object:
-    return change_of(commits, METADATA, 7, str)
+    return combine_commits(commits, METADATA, 7, str)
 
 
 @pytest.mark.parametrize(

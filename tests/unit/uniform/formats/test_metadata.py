@@ -10,12 +10,12 @@ from pyiceberg.table.metadata import TableMetadataV2
 from tahoe.schema.types import DecimalType, PrimitiveType
 from tahoe.uniform.formats import metadata as documents
 from tahoe.uniform.formats.metadata import AddedSnapshot, Totals
-from tahoe.uniform.formats.metadata_files import seal_metadata
+from tahoe.uniform.formats.metadata_files import metadata_bytes
 from tests.unit.uniform.sample_documents import DAY, ID, TABLE_ID, advanced, column, described, history, metadata
 
 
 def test_pyiceberg_accepts_the_document():
-    document = json.loads(seal_metadata(history(3, metadata(by=("day",)))))
+    document = json.loads(metadata_bytes(history(3, metadata(by=("day",)))))
     theirs = TableMetadataV2.model_validate(document)
     assert [field.name for field in theirs.schema().fields] == ["id", "day"]
     assert theirs.spec().fields[0].field_id == 1000
@@ -26,13 +26,13 @@ def test_pyiceberg_accepts_the_document():
 
 def test_a_table_id_that_is_not_a_uuid_is_hashed():
     odd = replace(metadata(), id="testId")
-    theirs = TableMetadataV2.model_validate(json.loads(seal_metadata(advanced(None, odd, 0))))
-    assert theirs.table_uuid == TableMetadataV2.model_validate(json.loads(seal_metadata(advanced(None, odd, 0)))).table_uuid
-    assert str(TableMetadataV2.model_validate(json.loads(seal_metadata(history(1)))).table_uuid) == TABLE_ID
+    theirs = TableMetadataV2.model_validate(json.loads(metadata_bytes(advanced(None, odd, 0))))
+    assert theirs.table_uuid == TableMetadataV2.model_validate(json.loads(metadata_bytes(advanced(None, odd, 0)))).table_uuid
+    assert str(TableMetadataV2.model_validate(json.loads(metadata_bytes(history(1)))).table_uuid) == TABLE_ID
 
 
 def test_the_same_conversion_gives_the_same_bytes():
-    assert seal_metadata(history(4)) == seal_metadata(history(4))
+    assert metadata_bytes(history(4)) == metadata_bytes(history(4))
 
 
 def test_snapshot_ids_derive_from_the_table_and_the_version():

@@ -7,14 +7,14 @@ import json
 import pytest
 
 from tahoe.exceptions import CorruptTable, ForeignWriter
-from tahoe.uniform.formats.metadata_files import metadata_name, metadata_number, open_metadata, seal_metadata
+from tahoe.uniform.formats.metadata_files import metadata_bytes, metadata_name, metadata_number, read_metadata
 from tests.unit.uniform.sample_documents import history
 
 
 def test_tahoe_s_own_metadata_passes_the_fingerprint():
     document = history(2)
-    opened = open_metadata(seal_metadata(document), "v1")
-    assert seal_metadata(opened) == seal_metadata(document)
+    opened = read_metadata(metadata_bytes(document), "v1")
+    assert metadata_bytes(opened) == metadata_bytes(document)
 
 
 @pytest.mark.parametrize(
@@ -27,16 +27,16 @@ def test_tahoe_s_own_metadata_passes_the_fingerprint():
     ],
 )
 def test_metadata_written_or_changed_by_another_writer_is_detected(change):
-    document = json.loads(seal_metadata(history(2)))
+    document = json.loads(metadata_bytes(history(2)))
     change(document)
     with pytest.raises(ForeignWriter, match=r"v7\.metadata\.json.*rebuild=True"):
-        open_metadata(json.dumps(document).encode(), "file:///t/metadata/v7.metadata.json")
+        read_metadata(json.dumps(document).encode(), "file:///t/metadata/v7.metadata.json")
 
 
 @pytest.mark.parametrize("data", [b"", b"{", b"[]", b'{"properties": 5}', b"\xff"])
 def test_invalid_metadata_is_refused(data):
     with pytest.raises((ForeignWriter, CorruptTable), match=r"v7"):
-        open_metadata(data, "v7")
+        read_metadata(data, "v7")
 
 
 @pytest.mark.parametrize(

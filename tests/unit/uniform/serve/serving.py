@@ -10,7 +10,7 @@ import pyarrow as pa
 
 import tahoe
 from tahoe.process import UNIFORM_RUNTIME
-from tahoe.uniform.serve.rest_protocol import Answer, ReadOnlyCatalog, Request
+from tahoe.uniform.serve.rest_protocol import ReadOnlyCatalog, Request, Response
 from tahoe.uniform.serve.warehouse import Warehouse
 
 UNIFORM = {"delta.universalFormat.enabledFormats": "iceberg", "delta.enableIcebergCompatV2": "true"}
@@ -34,22 +34,22 @@ def make_table(path: Path | str, properties: dict[str, str] | None = None) -> ta
     return table
 
 
-def ask(catalog: ReadOnlyCatalog, path: str, query: str = "", method: str = "GET", **headers: str) -> Answer:
+def ask(catalog: ReadOnlyCatalog, path: str, query: str = "", method: str = "GET", **headers: str) -> Response:
     return catalog.answer(
         Request(method, path, query, {**LOCAL, **{name.replace("_", "-"): text for name, text in headers.items()}})
     )
 
 
-def content(answer: Answer) -> Any:
+def content(answer: Response) -> Any:
     assert answer.status == 200, answer
     return json.loads(answer.body)
 
 
-def names(answer: Answer) -> list[str]:
+def names(answer: Response) -> list[str]:
     return [identifier["name"] for identifier in content(answer)["identifiers"]]
 
 
-def refused(answer: Answer, status: int, kind: str) -> str:
+def refused(answer: Response, status: int, kind: str) -> str:
     """Return the message of an error in the protocol's form."""
     assert answer.status == status, answer
     error = json.loads(answer.body)["error"]

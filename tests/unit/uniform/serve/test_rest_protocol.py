@@ -11,7 +11,7 @@ import pytest
 
 from tahoe.process import UNIFORM_RUNTIME
 from tahoe.uniform.serve import rest_protocol as rest
-from tahoe.uniform.serve.rest_protocol import Answer, ReadOnlyCatalog
+from tahoe.uniform.serve.rest_protocol import ReadOnlyCatalog, Response
 from tahoe.uniform.serve.warehouse import Warehouse
 from tests.unit.uniform.serve.serving import ROWS, ask, content, make_table, names, refused, warehouse_of
 
@@ -40,9 +40,9 @@ def test_a_table_is_loaded_with_its_metadata(catalog: ReadOnlyCatalog, root: Pat
     assert loaded["metadata-location"] == f"file://{root}/sales/2026 q1.eu/line items/metadata/v1.metadata.json"
     assert loaded["metadata"]["properties"]["delta-version"] == "1"
     assert loaded["config"] == {}
-    assert ask(catalog, path, method="HEAD") == Answer(204)
+    assert ask(catalog, path, method="HEAD") == Response(204)
     assert content(ask(catalog, f"{path}/credentials")) == {"storage-credentials": []}
-    assert ask(catalog, f"{path}/metrics", method="POST") == Answer(204)
+    assert ask(catalog, f"{path}/metrics", method="POST") == Response(204)
     assert ask(catalog, "/v1/namespaces/sales/tables/nothing", method="HEAD").status == 404
     assert ask(catalog, "/v1/namespaces/sales/tables/nothing/credentials").status == 404
 

@@ -15,7 +15,7 @@ from tahoe.store.log_store import Refused
 from tahoe.store.object_store import open_store
 from tahoe.testing.faulty_store import WrappedStore
 from tahoe.uniform.convert.converter import Converter
-from tahoe.uniform.serve.rest_protocol import Answer, ReadOnlyCatalog
+from tahoe.uniform.serve.rest_protocol import ReadOnlyCatalog, Response
 from tests.unit.uniform.serve.serving import ROWS, UNIFORM, ask, content, make_table, names, refused, warehouse_of
 
 
@@ -26,7 +26,7 @@ def test_folders_are_namespaces(catalog: ReadOnlyCatalog) -> None:
     assert content(ask(catalog, "/v1/namespaces", "parent=default"))["namespaces"] == []
     refused(ask(catalog, "/v1/namespaces", "parent=nowhere"), 404, "NoSuchNamespaceException")
     assert content(ask(catalog, "/v1/namespaces/sales")) == {"namespace": ["sales"], "properties": {}}
-    assert ask(catalog, "/v1/namespaces/sales", method="HEAD") == Answer(204)
+    assert ask(catalog, "/v1/namespaces/sales", method="HEAD") == Response(204)
     for absent in ("nowhere", "top", "sales%1Forders", "_hidden", "a%20file", "sales%1F"):
         assert ask(catalog, f"/v1/namespaces/{absent}", method="HEAD").status == 404, absent
 

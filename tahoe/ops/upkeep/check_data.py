@@ -21,6 +21,7 @@ from tahoe.ops.upkeep.check_statistics import Found, contradictions, stated_leav
 from tahoe.ops.upkeep.check_violation import Reported, Violation
 from tahoe.progress import Progress
 from tahoe.protocol.actions import AddCDCFile
+from tahoe.protocol.nan_bounds import are_nan_counted
 from tahoe.protocol.partition import deserialize
 from tahoe.protocol.row_tracking import high_water_mark, materialized_columns
 from tahoe.protocol.statistics.bounds import Leaf
@@ -82,6 +83,7 @@ class _DataCheck:
         self.data_leaves = [leaf for leaf in leaves(self.schema) if leaf[0].name.lower() not in partitioned]
         self.find: Find = find_by_id if config.column_mapping_mode == "id" else find_physical
         self.stats: list[Any] = self.files.column("stats")
+        self.nan_counted: list[bool | None] = are_nan_counted(self.files.table).to_pylist()
         self.sizes: list[int] = self.files.column("size")
         self.partition_values: list[Any] = self.files.table["partitionValues"].to_pylist(maps_as_pydicts="lossy")
         self.data_files = DataFiles(self.files.store, config)
@@ -133,7 +135,8 @@ class _DataCheck:
                 "row-ids", f"file {name} holds row id {highest}, beyond the table's high-water mark {self.mark}.", file=name
             )
         if statistics is not None:
-            for wrong in contradictions(statistics, columns, has_vector=task.deletion_vector is not None):
+            has_vector, counts_nan = task.deletion_vector is not None, bool(self.nan_counted[index])
+            for wrong in contradictions(statistics, columns, has_vector=has_vector, counts_nan=counts_nan):
                 yield Violation("statistics", f"the statistics of {name} are false: {wrong}.", file=name)
 
     def change_file(self, version: int, file: AddCDCFile) -> list[Violation]:

@@ -64,11 +64,12 @@ class Found:
         self.greatest = greatest if self.greatest is None else max(self.greatest, greatest)
 
 
-def contradictions(statistics: FileStatistics, found: Sequence[Found], *, has_vector: bool) -> Iterator[str]:
+def contradictions(statistics: FileStatistics, found: Sequence[Found], *, has_vector: bool, counts_nan: bool) -> Iterator[str]:
     """One sentence for each statement that is not true of the rows.
 
     Args:
         has_vector: whether some rows of the file are dead: then nobody need have counted anew.
+        counts_nan: whether the writer counts NaN as the greatest float; of other files the greatest floats are not used.
     """
     exact = statistics.tight_bounds and not has_vector
     trees = (("minValues", statistics.min_values), ("maxValues", statistics.max_values), ("nullCount", statistics.null_count))
@@ -77,6 +78,8 @@ def contradictions(statistics: FileStatistics, found: Sequence[Found], *, has_ve
         name = ".".join(column.name for column in one.leaf)
         yield from _about_nulls(name, _stated(statistics.null_count, one.leaf), one, statistics.num_records, exact)
         yield from _about_bounds(name, statistics, one, exact)
+        if counts_nan:
+            yield from _about_nan(name, statistics, one)
 
 
 def stated_leaves(statistics: FileStatistics, leaves: Sequence[Leaf]) -> list[Leaf]:
@@ -117,6 +120,10 @@ def _about_bounds(name: str, statistics: FileStatistics, found: Found, exact: bo
                 yield f"minValues of column {name} is {_shown(least)} and called tight, but the least value is {_shown(found.least)}"
             if greatest is not None and greatest > found.greatest:
                 yield f"maxValues of column {name} is {_shown(greatest)} and called tight, but the greatest is {_shown(found.greatest)}"
+
+
+def _about_nan(name: str, statistics: FileStatistics, found: Found) -> Iterator[str]:
+    greatest = _bound(_stated(statistics.max_values, found.leaf), found.leaf[-1].data_type)
     if found.nan and isinstance(greatest, float) and not math.isnan(greatest):
         yield f"maxValues of column {name} is {_shown(greatest)}, but NaN, which is greater than all numbers, is in the file"
 

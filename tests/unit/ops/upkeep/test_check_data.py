@@ -15,6 +15,7 @@ import pytest
 
 from tahoe import Table
 from tahoe.ops.upkeep.check import Violation, check_table
+from tahoe.protocol.statistics.bounds import NAN_COUNTED
 from tahoe.store.local_store import LocalLogStore
 
 pytestmark = pytest.mark.damages_tables
@@ -151,6 +152,8 @@ def test_nan_that_a_bound_leaves_out_is_told(tmp_path: Path) -> None:
     Table(tmp_path).append(pa.table({"x": [1.0, float("nan")]}))
     assert deep(tmp_path) == []
     change_add(tmp_path, 0, statistics(lambda stats: stats.setdefault("maxValues", {}).update(x=1.0)))
+    assert deep(tmp_path) == [], "writers that leave NaN out do so; their greatest floats are not used"
+    change_add(tmp_path, 0, lambda add: add.update(tags={NAN_COUNTED: "true"}))
     assert "NaN" in deep(tmp_path)[0].message
 
 

@@ -1,7 +1,7 @@
-"""Delta tables that are all log: a checkpoint with many live files and some commits behind it. No data file exists.
+"""Delta tables that consist of a log only: a checkpoint with many live files and some commits after it. No data file exists.
 
-Shared by the experiments on planning and checkpoints. The tables are made by hand with pyarrow alone, so that no engine under test has
-a say in them: seven columns, one of them the partition, and statistics over the other six (about 420 bytes of JSON a file).
+Shared by the experiments on planning and checkpoints. The tables are written with pyarrow alone, so that no tested engine
+influences them: seven columns, one of them the partition, and statistics over the other six (about 420 bytes of JSON per file).
 """
 
 from __future__ import annotations

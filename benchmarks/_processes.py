@@ -1,4 +1,4 @@
-"""Measurements in processes of their own, so that each pays for its own memory and nobody profits from what ran before."""
+"""Measurements in separate processes, so that each uses its own memory and none benefits from an earlier one."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the benchmarks on Spark share: the session, the rows, and timing by turns."""
+"""Shared parts of the Spark benchmarks: the session, the rows, and alternating measurements."""
 
 from __future__ import annotations
 

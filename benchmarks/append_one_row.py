@@ -1,7 +1,7 @@
 """A one-row append without Spark: Tahoe against deltalake, side by side on two tables that start equal.
 
-Goal: half of deltalake's latency. Two ways of working: *by path*, where each append opens the table anew as a small program
-would, and *handle kept*, where one object writes again and again. Two tables: one just made, and one whose checkpoint holds many
+Goal: half of deltalake's latency. Two modes: *by path*, where each append opens the table again as a small program
+would, and *handle kept*, where one object writes repeatedly. Two tables: a new one, and one whose checkpoint has many
 files.
 
     python benchmarks/append_one_row.py [--appends 100] [--files 10000]

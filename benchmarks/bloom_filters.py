@@ -1,8 +1,8 @@
-"""Parquet's own bloom filters on a column by which nothing is sorted: what they cost a write, and what they save a look-up on Spark.
+"""Parquet's bloom filters on an unsorted column: the cost for a write, and the gain for a lookup on Spark.
 
-Every file may hold every key, so neither the log's statistics nor those of row groups skip anything. A bloom filter in each row group lets
-Spark's reader leave out those that do not hold the key, at the price of reading the filter. `adaptive` has Parquet find the size of each
-filter by the rows; `fixed` gives it a megabyte, as Parquet does where nobody says how many values there are.
+Every file may contain every key, so neither the log's statistics nor those of row groups skip anything. A bloom filter in each row group lets
+Spark's reader skip row groups without the key, at the cost of reading the filter. With `adaptive` Parquet derives the size of each
+filter from the rows; with `fixed` it is a megabyte, Parquet's default if the number of values is unknown.
 
     python benchmarks/bloom_filters.py [--rows 2000000] [--files 16] [--rounds 7]
 """

@@ -1,8 +1,8 @@
 """Changing 1 % of the rows, scattered over every file, without Spark: Tahoe with deletion vectors against copy-on-write, by Tahoe
-and by deltalake (which writes no vectors), on tables that start with the same files.
+and by deltalake (which writes no vectors), on tables with the same initial files.
 
 Goals: DELETE by vectors writes a tenth of the bytes and takes a third of the time of copying. Then a scan of the whole table with no
-row, 1 % and 10 % deleted by vectors: what vectors cost readers.
+row, 1 % and 10 % deleted by vectors: the cost of vectors for readers.
 
     python benchmarks/change_rows.py [--rows 2000000] [--files 8] [--rounds 3]
 """

@@ -1,6 +1,6 @@
-"""What `check()` takes: many commits, many files, large deletion vectors, and every row with ``deep=True``.
+"""The time of `check()`: many commits, many files, large deletion vectors, and every row with ``deep=True``.
 
-Goal: seconds each. Before, 5,000 commits with a checkpoint every ten took over 500 s: each checksum added up all live files, and each
+Goal: seconds each. Before, 5,000 commits with a checkpoint every ten took over 500 s: each checksum summed all live files, and each
 checkpoint was compared path by path.
 
     python benchmarks/check.py [--commits 5000] [--files 300000] [--megabytes 50] [--rows 5000000]

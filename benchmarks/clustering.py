@@ -1,7 +1,7 @@
-"""How many files a point predicate skips, for each way of laying rows out: sorted by one column, Z, Hilbert, a k-d grid.
+"""The number of files that a point predicate skips, for each layout: sorted by one column, Z, Hilbert, a k-d grid.
 
 Four columns as of network flows (two addresses of 32 bits, two ports of 16), uniform, 100 files; the second table has a time, a user by
-Zipf's law, a state of five values and an amount. A file is skipped where its least and greatest value rule the predicate's value out.
+Zipf's law, a state of five values and an amount. A file is skipped if its minimum and maximum exclude the predicate's value.
 """
 
 from __future__ import annotations

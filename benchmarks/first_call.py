@@ -1,7 +1,7 @@
-"""What a short program pays before and for its first call, in seconds of processor time, beside deltalake.
+"""The cost of imports and of the first call in a short program, in seconds of processor time, compared with deltalake.
 
-Goals: importing what opens a table at most 0.3 s, the first call then at most 0.25 s. Each run is a process of its own, on a table of ten
-commits; whoever runs this first pays for compiling, so each is run once before it counts.
+Goals: imports for opening a table at most 0.3 s, the first call then at most 0.25 s. Each run is a separate process, on a table of ten
+commits; a warm-up run, which compiles the modules, does not count.
 
     python benchmarks/first_call.py [--rounds 5]
 """

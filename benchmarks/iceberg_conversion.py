@@ -1,9 +1,10 @@
-"""What a small commit costs on the Iceberg side of small and large tables: ten files added, ten removed, ten that lose rows.
+"""The cost of a small commit on the Iceberg side of small and large tables: ten files added, ten removed, ten that lose rows.
 
     python -m benchmarks.iceberg_conversion [--files 100000] [--pyiceberg 10000]
 
-Tables are logs without data files, as a conversion opens none; deletion vectors are in the log itself. Ten files are taken in a row, as they
-were written, and spread over the whole table. PyIceberg's own overwrite of ten files is beside it, on Iceberg tables of up to so many files.
+Tables are logs without data files, as a conversion opens none; deletion vectors are in the log itself. The ten files are adjacent, in the
+order of writing, or scattered over the whole table. PyIceberg's overwrite of ten files is measured for comparison, on Iceberg tables of up
+to the given number of files.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
-"""How fast commits become Iceberg metadata: whole tables, and small commits on top of tables of several sizes.
+"""The speed of converting commits to Iceberg metadata: whole tables, and small commits on top of tables of several sizes.
 
     python -m benchmarks.iceberg_manifests [--files 100000]
 
-Tables are logs without data files, as a conversion opens none: six columns with statistics and one partition column. PyIceberg's own
-writer of manifests is given the same files for comparison.
+Tables are logs without data files, as a conversion opens none: six columns with statistics and one partition column. PyIceberg's
+manifest writer gets the same files for comparison.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""What a log compaction file would save its readers: a log of many commits behind its checkpoint, without and with one.
+"""The gain of a log compaction file for readers: a log of many commits after its checkpoint, without and with one.
 
-The same table twice: a thousand commits of 10 files behind version 0, and one file that holds what they say (PROTOCOL.md, "Log Compaction
-Files"). Tahoe does not read it while its commits are there (docs/design/014); deltalake and DuckDB's delta extension open the table and
-list its files. Every measurement is a process of its own, imports excluded.
+The same table twice: a thousand commits of 10 files after version 0, and one file with their content (PROTOCOL.md, "Log Compaction
+Files"). Tahoe does not read it while its commits exist (docs/design/014); deltalake and DuckDB's delta extension open the table and
+list its files. Every measurement is a separate process, imports excluded.
 
     python benchmarks/log_compactions.py [--commits 1000] [--rounds 5]
 """

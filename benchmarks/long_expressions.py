@@ -1,7 +1,7 @@
-"""Conditions of 1,000, 10,000 and 50,000 terms through a filter, a DELETE and a CHECK on append; deltalake beside them where it does the
-same.
+"""Conditions of 1,000, 10,000 and 50,000 terms in a filter, a DELETE and a CHECK on append; compared with deltalake for the same
+operations.
 
-Goal: time grows as the condition does. The growth is that of the time for a term, from the shortest condition to the longest: 1.0 is
+Goal: time linear in the length of the condition. The growth is that of the time per term, from the shortest condition to the longest: 1.0 is
 linear, 50 would be quadratic. A filter of 50,000 terms on a small table takes at most 5 s.
 
     python benchmarks/long_expressions.py [--terms 1000,10000,50000] [--files 2]

@@ -1,7 +1,7 @@
-"""MERGE of 1 % of the rows, half of them known and half of them new, without Spark: Tahoe (by vectors and by copying) against
-deltalake, on tables that start with the same files. Every measurement is a process of its own, peak memory included.
+"""MERGE of 1 % of the rows, half of them existing and half of them new, without Spark: Tahoe (by vectors and by copying) against
+deltalake, on tables with the same initial files. Every measurement is a separate process, peak memory included.
 
-The rows that match lie scattered over every file. Goal: no slower than deltalake, which copies the files that it changes.
+The matching rows are scattered over every file. Goal: no slower than deltalake, which copies the files that it changes.
 
     python benchmarks/merge.py [--rows 10000000] [--files 10] [--rounds 3]
 """

@@ -1,10 +1,10 @@
-"""Writers beside each other: two processes append one row after another, while one deletes, one updates and one merges.
+"""Concurrent writers: two processes append single rows continuously, while one deletes, one updates and one merges.
 
-Goals: DELETE, UPDATE and MERGE each do at least 20 % of what they do alone; the 99th percentile of the appends is under a second; of
-ten processes that append fifty times each, no append takes more than three seconds. *Alone* is the same process with nobody beside it, on
+Goals: DELETE, UPDATE and MERGE each reach at least 20 % of their throughput alone; the 99th percentile of the appends is under a second; of
+ten processes that append fifty times each, no append takes more than three seconds. *Alone* is the same process without others, on
 the same table, just before the mixed load and again after it, when the table has grown by all the small files: the share is of
-the mean of both. Five processes share the machine's processors, so the share that processors alone would leave is told too.
-Deltalake does the same work in the same way; a conflict that it raises is tried again, as it is for Tahoe.
+the mean of both. Five processes share the machine's processors, so the share expected from processors alone is printed too.
+Deltalake does the same work in the same way; its conflicts are retried, as for Tahoe.
 
     python benchmarks/mixed_load.py [--seconds 60] [--rounds 1] [--json]
 """

@@ -1,7 +1,7 @@
-"""Compaction of many small files without Spark: Tahoe against deltalake, on copies of one table, and clustering beside it.
+"""Compaction of many small files without Spark: Tahoe against deltalake, on copies of one table; and clustering.
 
-Every measurement is a process of its own, peak memory included; that modules are loaded and the table's newest version is read, which
-deltalake does when a table is opened, counts for neither. Nor do checkpoints: each writes them after other versions, so they are put off for
+Every measurement is a separate process, peak memory included; imports and reading the table's newest version, which deltalake
+does when it opens a table, count for neither. Nor do checkpoints: each writes them after different versions, so they are disabled for
 both. Goal: at most 1.2 times deltalake's time, and at most its memory; clustering by
 four columns at most 1.3 times the time of a plain rewrite into as many files.
 

@@ -1,6 +1,6 @@
-"""What page checksums cost: Parquet pages written with a CRC-32, and verified when they are read. Below 2 % they pay.
+"""The cost of page checksums: Parquet pages written with a CRC-32, and verified on read. Below 2 % they are worthwhile.
 
-Seconds of the process's own CPU time on one thread, by turns, so that whatever else the machine does meets all ways alike; the median
+Seconds of the process's own CPU time on one thread, alternating, so that other load affects all variants equally; the median
 of the ratios of one round.
 
     python benchmarks/page_checksums.py [--rows 1000000] [--rounds 15]

@@ -1,14 +1,14 @@
 """From the log to the files to read, on a table of a million files: Tahoe against deltalake and DuckDB's delta extension.
 
-Every measurement is a process of its own, imports excluded, peak memory included. The tables are all log: a checkpoint whose files
-have statistics on six columns, as text alone or as text and structs, and ten commits behind it; or commits alone.
+Every measurement is a separate process, imports excluded, peak memory included. The tables consist of a log only: a checkpoint whose files
+have statistics on six columns, as text alone or as text and structs, and ten commits after it; or commits alone.
 
-*Plan* opens the table and finds the files for ``id = x``, of which there is one. deltalake is measured in the two ways that it has:
+*Plan* opens the table and finds the files for ``id = x``, of which there is one. deltalake is measured with its two methods:
 all actions to Arrow and filtered there, and a query through `QueryBuilder`; DuckDB counts rows. These two would open the data
-file, which does not exist, so they are asked for an `id` that no file has. Goals: a tenth of the time of deltalake's faster way
+file, which does not exist, so they query an `id` that no file has. Goals: a tenth of the time of deltalake's faster method
 with text, a thirtieth with structs.
 
-*All live files* brings every column of every file; Tahoe keeps statistics in each form that the checkpoint has, deltalake in one.
+*All live files* loads every column of every file; Tahoe keeps statistics in each form of the checkpoint, deltalake in one.
 
     python benchmarks/plan_million_files.py [--files 1000000] [--rounds 3] [--commits 10000]
 """

@@ -1,6 +1,6 @@
-"""Skipping over batches of 8,192 files, as a scan of a checkpoint does it: the predicate compiled once, against once a batch.
+"""Skipping over batches of 8,192 files, as in a scan of a checkpoint: the predicate compiled once, against once per batch.
 
-Goal: the work on a batch is that on its columns, however long the predicate is.
+Goal: the time per batch depends on its columns, not on the length of the predicate.
 
     python benchmarks/predicates_compiled_once.py [--files 500000] [--rounds 3]
 """

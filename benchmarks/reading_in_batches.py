@@ -1,6 +1,6 @@
-"""A table larger than one likes to have in memory: streamed, read whole, and DELETE by vectors and by copying, beside deltalake.
+"""A table larger than the desired memory: streamed, read completely, and DELETE by vectors and by copying, compared with deltalake.
 
-Goals for 855 MB of Arrow data: a stream stays under 250 MB of resident memory, DELETE under 400 MB. Each run is a process of its own;
+Goals for 855 MB of Arrow data: a stream stays under 250 MB of resident memory, DELETE under 400 MB. Each run is a separate process;
 its peak memory includes the interpreter and the libraries.
 
     python benchmarks/reading_in_batches.py [--megabytes 855] [--files 8] [--rounds 1]

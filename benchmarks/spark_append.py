@@ -1,6 +1,6 @@
-"""Appending on Spark: our write, statistics and commit included, against Spark's plain Parquet write of the same rows.
+"""Appending on Spark: Tahoe's write, including statistics and commit, against Spark's plain Parquet write of the same rows.
 
-Goal: 1.10 times plain Parquet. The small append shows what a commit adds to a job that does next to nothing.
+Goal: 1.10 times plain Parquet. The small append shows the cost of a commit for a trivial job.
 
     python benchmarks/spark_append.py [--rows 5000000] [--rounds 5]
 """

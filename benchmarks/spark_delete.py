@@ -1,6 +1,6 @@
 """DELETE on Spark of 1 % of the rows, scattered over all files: deletion vectors against copy-on-write.
 
-Goals: with vectors 10 times fewer bytes are written, in a third of the time. Each round deletes other rows of copies of the same tables.
+Goals: with vectors 10 times fewer bytes are written, in a third of the time. Each round deletes different rows of copies of the same tables.
 
     python benchmarks/spark_delete.py [--rows 5000000] [--files 8] [--rounds 3]
 """

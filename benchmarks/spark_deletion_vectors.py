@@ -1,7 +1,7 @@
-"""What deletion vectors cost a scan on Spark: versions of one table, of the same files, with rows deleted at random and with none.
+"""The cost of deletion vectors for a scan on Spark: versions of one table with the same files, with randomly deleted rows and with none.
 
-Goals: with a hundredth or a tenth of the rows deleted, 2 times on one column and 1.3 times on all. Planning fetches the vectors and hands
-each task those of its own files, one bit a row: 12 MB for 100 million rows.
+Goals: with a hundredth or a tenth of the rows deleted, 2 times on one column and 1.3 times on all. Planning fetches the vectors and sends
+each task those of its own files, one bit per row: 12 MB for 100 million rows.
 
     python benchmarks/spark_deletion_vectors.py [--rows 5000000] [--rounds 7] [--query NAME]
 """

@@ -1,8 +1,8 @@
-"""What the first write and the first MERGE of a session cost beside later ones, and a small MERGE beside a scan of the key column.
+"""The cost of the first write and the first MERGE of a session compared with later ones, and of a small MERGE compared with a key scan.
 
-Each number of the first table is of a new process. Goals: the first at most twice the later ones and what Spark itself takes for its own
+Each number of the first table is from a new process. Goals: the first at most twice the later ones plus the time of Spark's own
 first write; a MERGE of 100 rows into 4 million, with deletion vectors, at most twice the time of a query that reads the key column. With
-``--delta-spark`` nothing but such MERGEs is measured, of tables with vectors and without, beside delta-spark's in one JVM (goal without: 0.4
+``--delta-spark`` only such MERGEs are measured, on tables with vectors and without, compared with delta-spark's in one JVM (goal without: 0.4
 of its time); that needs the environment of `make interop`.
 
     python benchmarks/spark_first_contact.py [--processes 3] [--rows 4000000] [--rounds 7] [--delta-spark] [--json]

@@ -1,5 +1,5 @@
-"""What the log answers, and what a scan of many small files costs: seconds of `count(*)` of 5,000 files, of a table with deletion vectors,
-and of a count with a filter on data, beside the same rows in Parquet.
+"""Queries answered from the log, and a scan of many small files: seconds for `count(*)` of 5,000 files, of a table with deletion vectors,
+and for a count with a filter on data, compared with the same rows in Parquet.
 
 With ``--delta-spark`` delta-spark 4.0.1 reads the same tables, in a session beside Tahoe's in one JVM; that needs PySpark 4.0 and Maven
 Central (`make interop`'s environment).

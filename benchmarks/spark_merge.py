@@ -1,7 +1,7 @@
-"""MERGE on Spark: an upsert of 1 % of a table's rows, against what one writes by hand without MERGE, and against deltalake's MERGE.
+"""MERGE on Spark: an upsert of 1 % of a table's rows, against the operation written by hand without MERGE, and against deltalake's MERGE.
 
-By hand: Parquet, the target without the source's keys united with the source, written anew. Goal: a fifth of that time with deletion vectors.
-The keys are scattered over all files, or lie together at the table's end. Each round takes other keys; a tenth of them is new.
+By hand: Parquet, the target without the source's keys united with the source, rewritten. Goal: a fifth of that time with deletion vectors.
+The keys are scattered over all files, or adjacent at the table's end. Each round uses different keys; a tenth of them are new.
 
     python benchmarks/spark_merge.py [--rows 10000000] [--rounds 3] [--files 16] [--profile]
 """

@@ -1,5 +1,5 @@
-"""What names cost: `SELECT 1` and the planning of a query of two tables, in a session with Delta on and in one of the same JVM without; and
-how long `tahoe.enable` takes in a new session, beside the session's own first statement.
+"""The cost of table names: `SELECT 1` and the planning of a query of two tables, in a session with Delta enabled and in one of the same JVM
+without; and the time of `tahoe.enable` in a new session, compared with the session's own first statement.
 
 Goals: `SELECT 1` at most 2 ms slower; a query of two tables at most 20 ms more planning than of two Parquet tables; `enable` at most 2 s.
 

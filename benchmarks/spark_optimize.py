@@ -1,9 +1,9 @@
-"""OPTIMIZE of many small files on Spark: seconds of Tahoe, beside a hand-written read, repartition and overwrite, and beside delta-spark.
+"""OPTIMIZE of many small files on Spark: seconds of Tahoe, of a hand-written read, repartition and overwrite, and of delta-spark.
 
-Each way gets a copy of one table of its own in each round, in one JVM, by turns. ``--delta-spark`` needs PySpark 4.0 and Maven Central
+Each variant gets its own copy of one table in each round, in one JVM, alternating. ``--delta-spark`` needs PySpark 4.0 and Maven Central
 (`make interop`'s environment).
 
-Goals: at most delta-spark's time, and at most a third of the hand-written way's.
+Goals: at most delta-spark's time, and at most a third of the hand-written variant's.
 
     python benchmarks/spark_optimize.py [--files 10000] [--rows 200] [--rounds 3] [--delta-spark]
 """

@@ -1,4 +1,4 @@
-"""Reading on Spark: our scan against plain Parquet over the very same files, and against itself with rows deleted by vectors.
+"""Reading on Spark: Tahoe's scan against plain Parquet over the same files, and against itself with rows deleted by vectors.
 
 Goals: 1.05 times plain Parquet without vectors; with a tenth of the rows deleted, 1.4 times on all columns.
 

@@ -1,4 +1,4 @@
-"""A filter that one of many files can match: the log's statistics against plain Parquet, which opens every footer.
+"""A filter that only one of many files can match: the log's statistics against plain Parquet, which opens every footer.
 
 Goal: ten times faster than plain Parquet on 10,000 files.
 

@@ -1,5 +1,5 @@
-"""A table as a stream: rows a second beside Spark's own stream of Parquet files, the time from a commit until its row is given, the start of
-a stream of a table of many files up to its first batch, and what a trigger costs that finds nothing new.
+"""A table as a stream: rows per second compared with Spark's own stream of Parquet files, the time from a commit until its row is delivered,
+the start of a stream of a table of many files up to its first batch, and the cost of a trigger without new data.
 
 With ``--delta-spark`` delta-spark 4.0.1 reads the same tables, in a session beside Tahoe's in one JVM; that needs PySpark 4.0 and Maven
 Central (`make interop`'s environment).

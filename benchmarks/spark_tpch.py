@@ -1,7 +1,7 @@
-"""TPC-H's 22 queries over named tables: seconds and rows, of Tahoe's tables beside the same rows in tables of Parquet, in one JVM.
+"""TPC-H's 22 queries over named tables: seconds and rows, of Tahoe's tables and of the same rows in Parquet tables, in one JVM.
 
-Each table is one file. A query is run in each way by turns; the answers are compared, and a difference ends the run. With ``--delta-spark``
-delta-spark 4.0.1 reads tables of its own as well, in a session beside Tahoe's; that needs PySpark 4.0 and Maven Central (`make interop`'s
+Each table is one file. The variants alternate for each query; results are compared, and a difference ends the run. With ``--delta-spark``
+delta-spark 4.0.1 also reads its own tables, in a session beside Tahoe's; that needs PySpark 4.0 and Maven Central (`make interop`'s
 environment).
 
 Goal: all queries together at most 1.10 times Parquet's time, and at most delta-spark's.

@@ -3,7 +3,7 @@
     python benchmarks/spark_uniform.py [--files 400000] [--cores 2] [--rounds 3]
 
 The table is a log without data files, as a conversion opens none: six columns with statistics and one partition column. Goal on 2 cores: 0.7
-of the time. Both ways give the same files, name for name.
+of the time. Both variants write the same files, name for name.
 """
 
 from __future__ import annotations

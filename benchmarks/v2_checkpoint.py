@@ -1,14 +1,14 @@
 """V2 checkpoints against classic ones, and planning on them as a table grows.
 
-*Write*: a table of a million files has a checkpoint, and one commit follows it: of 10 new files; of 10 new ones while 10 that were added
-together go; of 10 new ones while 10 go from all over the table. The next checkpoint is written by a process that has just opened the
-table. A classic one is all written anew; a V2 one names the sidecars again in which nothing changed. Goal: a twentieth of the work after
+*Write*: a table of a million files has a checkpoint, and one commit follows it: of 10 new files; of 10 new ones while 10 adjacent files
+are removed; of 10 new ones while 10 scattered files are removed. A process that has just opened the table writes the next checkpoint.
+A classic one is rewritten completely; a V2 one reuses the unchanged sidecars. Goal: a twentieth of the work after
 10 new files.
 
-*Plan*: the files for ``id = x``, of which there is one, by a process that has just opened the table. Goal: a table of five times as many
+*Plan*: the files for ``id = x``, of which there is one, in a process that has just opened the table. Goal: a table with five times as many
 files takes at most 1.5 times as long.
 
-Every measurement is a process of its own, imports excluded.
+Every measurement is a separate process, imports excluded.
 
     python benchmarks/v2_checkpoint.py [--files 1000000] [--times 5] [--rounds 5]
 """

@@ -1,7 +1,7 @@
 """Writing the checkpoint of a table of a million files: Tahoe against deltalake.
 
-Every measurement is a process of its own, imports excluded, peak memory included; each checkpoint is removed before the next run.
-deltalake writes statistics as text alone. Tahoe writes the same content for comparison, and what it writes by default, text and
+Every measurement is a separate process, imports excluded, peak memory included; each checkpoint is removed before the next run.
+deltalake writes statistics as text alone. Tahoe writes the same content for comparison, and its default, text and
 structs: carried over from an older checkpoint that has structs, or parsed from the text of every file.
 
 Goal: a third of deltalake's time for its content, and for structs that are carried over.

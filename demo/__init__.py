@@ -1,4 +1,4 @@
-"""The demonstration (`make demo`): a year of flights from CSV to gold, read back by every engine at hand.
+"""The demonstration (`make demo`): a year of flights from CSV to gold, read back by every available engine.
 
 landing/2013-01.csv … ─► bronze (as delivered) ─► silver (typed, by month) ─► gold (joined, by month, UniForm on) ◄─ audit (MERGE)
                                                                                │

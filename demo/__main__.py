@@ -1,4 +1,4 @@
-"""`make demo`: write a year of flights with Spark, read it with every engine at hand, and compare."""
+"""`make demo`: write a year of flights with Spark, read it with every available engine, and compare."""
 
 from __future__ import annotations
 

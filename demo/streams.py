@@ -1,8 +1,8 @@
-"""The second act: a month comes in parts, some of it late, and three streams carry it from bronze through silver to gold.
+"""The second part: a month arrives in parts, some of it late, and three streams move it from bronze through silver to gold.
 
 landing ─► bronze (each file once) ─► silver (MERGE: late rows join, corrected ones change) ─change feed─► gold (MERGE, UniForm on)
 
-Each round starts the three queries, which take what is there and stop; the next one goes on from their checkpoints.
+Each round starts the three queries, which process the available data and stop; the next round continues from their checkpoints.
 """
 
 from __future__ import annotations

@@ -91,8 +91,7 @@ class TahoeError(Exception):
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickled by its public class: which of PySpark's it is also is decided anew where it is read."""
-        public = next(known for known in type(self).__mro__ if "_public" not in known.__dict__)
-        return _restored, (public, self.code, self.args, self.__dict__)
+        return _restored, (_public(type(self)), self.code, self.args, self.__dict__)
 
     def located(self, *, table: str | None = None, version: int | None = None, file: str | None = None) -> Self:
         """This very error, told also where it happened, as far as it did not know: for those who know more than who raised it."""
@@ -110,6 +109,12 @@ class TahoeError(Exception):
             if value is not None:
                 self.facts.setdefault(name, value)
         return self
+
+    def recoded(self, code: str) -> Self:
+        """The same error under another error class, for those who know better which statement met it."""
+        arguments = (f"[{code}] {self.message}",)
+        error: Self = _restored(_public(type(self)), code, arguments, {**self.__dict__, "code": code})
+        return error.with_traceback(self.__traceback__)
 
     # The names of pyspark.errors.PySparkException, so that programs written for delta-spark go on working.
     def getErrorClass(self) -> str:  # noqa: N802
@@ -149,6 +154,11 @@ def _with_place(message: str, parts: list[str], table: str | None) -> str:
     return f"{', '.join([first[0].upper() + first[1:], *others])}: {message}"
 
 
+def _public(error: type[TahoeError]) -> type[Any]:
+    """The class of this module that an error has, with or without one of PySpark's beside it."""
+    return next(known for known in error.__mro__ if "_public" not in known.__dict__)
+
+
 _MADE: dict[tuple[type, type], type[Any]] = {}
 
 
@@ -168,7 +178,7 @@ def _also_of_pyspark(error: type[TahoeError], code: str) -> type[Any]:
     return _MADE.get((error, known)) or _made_of(error, known)
 
 
-def _restored(public: type[TahoeError], code: str, arguments: tuple[Any, ...], state: dict[str, Any]) -> TahoeError:
+def _restored(public: type[TahoeError], code: str, arguments: tuple[Any, ...], state: dict[str, Any]) -> Any:
     error = public.__new__(public, *arguments, code=code)
     error.args = arguments
     error.__dict__.update(state)

@@ -38,6 +38,7 @@ from tahoe.spark.jvm.records import items
 from tahoe.spark.jvm.storage import table_at
 from tahoe.spark.jvm.translate import from_spark_schema
 from tahoe.spark.names.entries import parts_of, table_named
+from tahoe.spark.names.error_names import COMMANDS, with_classes
 from tahoe.spark.scan.relation import read_snapshot
 from tahoe.spark.scan.subfolders import table_root
 from tahoe.sql.table_name import table_name
@@ -81,7 +82,8 @@ class DeltaTable(Copies):
         """
         options = dict(hadoopConf or {})
         table = table_at(sparkSession, path, options)
-        table.snapshot()
+        with with_classes(COMMANDS[""]):
+            table.snapshot()
         return cls(sparkSession, table, options)
 
     @classmethod
@@ -92,7 +94,8 @@ class DeltaTable(Copies):
         Raises `InvalidRequest` (`DELTA_MISSING_DELTA_TABLE`): there is none, or one of another format.
         """
         table, name = _named(sparkSession, tableOrViewName)
-        table.snapshot()
+        with with_classes(COMMANDS[""]):
+            table.snapshot()
         return cls(sparkSession, table, name=name)
 
     @classmethod

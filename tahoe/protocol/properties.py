@@ -201,7 +201,7 @@ def validate_properties(properties: Mapping[str, str]) -> dict[str, str]:
                 row.parse(value)
             except ValueError as error:
                 raise InvalidRequest(
-                    f"The table property {row.key} {row.help}, found '{value}'.", code="TAHOE_TABLE_PROPERTY", property=row.key
+                    f"The table property {row.key} {row.help}, found '{value}'.", code=row.code, property=row.key
                 ) from error
             valid[row.key] = value
     check_properties(valid)
@@ -232,7 +232,7 @@ def _check_protocol_version(key: str, value: str) -> None:
     if not 1 <= int(value) <= newest:
         raise InvalidRequest(
             f"The table property {key} needs to be one of 1 to {newest}, found '{value}': this version of Tahoe knows no other protocol.",
-            code="DELTA_INVALID_PROTOCOL_VERSION",
+            code="TAHOE_TABLE_PROPERTY",
             property=key,
         )
 
@@ -283,6 +283,8 @@ class _Row:
     default: Any
     parse: Callable[[str], Any]
     help: str
+    code: str = "TAHOE_TABLE_PROPERTY"
+    """The error class of a value that `parse` refuses."""
 
 
 def _boolean(text: str) -> bool:
@@ -325,9 +327,8 @@ def _bool_row(key: str, default: bool = False) -> _Row:
 
 
 def _interval_row(key: str, default_ms: int | None) -> _Row:
-    return _Row(
-        key, default_ms, parse_interval_ms, "needs to be an interval such as '2 weeks' (months and years are not accepted)"
-    )
+    rule = "needs to be an interval such as '2 weeks' (months and years are not accepted)"
+    return _Row(key, default_ms, parse_interval_ms, rule, "DELTA_INVALID_INTERVAL")
 
 
 _DAY = _UNIT_MS["day"]
@@ -354,9 +355,21 @@ _ALL_ROWS = (
     _bool_row("delta.enableChangeDataFeed"),
     _bool_row("delta.enableChangeDataCapture"),
     _bool_row("delta.enableDeletionVectors"),
-    _Row("delta.columnMapping.mode", "none", _one_of("none", "name", "id"), "needs to be 'none', 'name' or 'id'"),
+    _Row(
+        "delta.columnMapping.mode",
+        "none",
+        _one_of("none", "name", "id"),
+        "needs to be 'none', 'name' or 'id'",
+        "DELTA_UNSUPPORTED_COLUMN_MAPPING_MODE_CHANGE",
+    ),
     _Row("delta.columnMapping.maxColumnId", 0, _at_least(0), "needs to be an integer"),
-    _Row("delta.isolationLevel", "Serializable", _one_of("Serializable"), "needs to be 'Serializable'"),
+    _Row(
+        "delta.isolationLevel",
+        "Serializable",
+        _one_of("Serializable"),
+        "needs to be 'Serializable'",
+        "DELTA_INVALID_ISOLATION_LEVEL",
+    ),
     _bool_row("delta.randomizeFilePrefixes"),
     _Row("delta.randomPrefixLength", 2, _at_least(1), "needs to be greater than 0"),
     _Row(

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from tahoe.exceptions import InvalidRequest
+from tahoe.exceptions import InvalidRequest, SchemaMismatch
 from tahoe.schema.types import ArrayType, DataType, MapType, StructField, StructType
 
 __all__ = [
@@ -29,6 +29,7 @@ __all__ = [
 
 Path = tuple[str, ...]
 """The names that lead to a column."""
+_NOT_FOUND = "UNRESOLVED_COLUMN.WITH_SUGGESTION"
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,9 +91,15 @@ def with_columns(schema: StructType, columns: Sequence[NewColumn]) -> StructType
     """The schema with columns added, one after the other.
 
     Raises:
-        InvalidRequest: a parent that is not there or no struct, or a sibling that is not there.
+        InvalidRequest: a parent that is not there or no struct, a sibling that is not there; `SchemaMismatch` for a name that is there
+            already or is added twice.
     """
+    added: set[Path] = set()
     for one in columns:
+        lowered = tuple(part.lower() for part in one.path)
+        if lowered in added:
+            raise _there_already("COLUMN_ALREADY_EXISTS", one.path, "would be added twice")
+        added.add(lowered)
         schema = with_column(schema, one)
     return schema
 
@@ -104,10 +111,12 @@ def with_column(schema: StructType, new: NewColumn) -> StructType:
         if not isinstance(parent, StructType):
             raise InvalidRequest(
                 f"Cannot add {name_of(new.path)} because its parent is no struct, but {parent}. Name a struct, or a column beside it.",
-                code="DELTA_ADD_COLUMN_PARENT_NOT_STRUCT",
+                code="INVALID_FIELD_NAME",
                 column=name_of(new.path),
             )
-        return StructType(_placed(parent.fields, new.column, new.position, new.path))
+        if parent.find(new.column.name) is not None:
+            raise _there_already("FIELD_ALREADY_EXISTS", new.path, "is there already; names must differ in more than their case")
+        return StructType(_placed(parent.fields, new.column, new.position, new.path, "FIELD_NOT_FOUND"))
 
     return _edited(schema, new.parent, add, new.path)
 
@@ -168,14 +177,18 @@ def with_field(schema: StructType, path: Path, new: StructField, position: Posit
     return _edited(schema, path[:-1], change, path)
 
 
-def not_there(schema: StructType, path: Path) -> InvalidRequest:
+def not_there(schema: StructType, path: Path, code: str = _NOT_FOUND) -> InvalidRequest:
     """The error that a path leads to no column."""
     names = ", ".join(_names(schema))
     return InvalidRequest(
         f"Couldn't find column {name_of(path)} in the table, which has: {names}. Name one of these.",
-        code="DELTA_COLUMN_NOT_FOUND_IN_SCHEMA",
+        code=code,
         column=name_of(path),
     )
+
+
+def _there_already(code: str, path: Path, how: str) -> SchemaMismatch:
+    return SchemaMismatch(f"The column {name_of(path)} {how}. Choose another name.", code=code, column=name_of(path))
 
 
 def _names(schema: StructType) -> Iterator[str]:
@@ -221,7 +234,7 @@ def _edited(schema: StructType, parents: Path, edit: Callable[[DataType], DataTy
 
 
 def _placed(
-    fields: tuple[StructField, ...], column: StructField, position: Position | None, path: Path
+    fields: tuple[StructField, ...], column: StructField, position: Position | None, path: Path, code: str = _NOT_FOUND
 ) -> tuple[StructField, ...]:
     if position is None:
         return (*fields, column)
@@ -229,6 +242,6 @@ def _placed(
         return (column, *fields)
     sibling = StructType(fields).find(position.after)
     if sibling is None:
-        raise not_there(StructType(fields), (*path[:-1], position.after))
+        raise not_there(StructType(fields), (*path[:-1], position.after), code)
     place = fields.index(sibling) + 1
     return (*fields[:place], column, *fields[place:])

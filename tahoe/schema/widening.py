@@ -32,6 +32,7 @@ __all__ = [
     "fresh",
     "is_iceberg_widening",
     "is_lossless",
+    "is_up_cast",
     "is_widening",
     "preview_type_changes",
     "type_changes_of",
@@ -46,6 +47,15 @@ WIDENING_MODES = ("ALWAYS", "SAME_FAMILY_TYPE", "NEVER")
 """What schema evolution may widen by itself: whatever may be widened, numbers into numbers of their kind and dates into timestamps without
 a zone only, or nothing. The reference's names, of its setting ``typeWidening.allowAutomaticWidening``."""
 _INTEGRALS = {"byte": 3, "short": 5, "integer": 10, "long": 20}
+_NUMBERS = (*_INTEGRALS, "float", "double")
+_UP_CASTS_OF_TIMES = {
+    ("date", "timestamp"),
+    ("date", "timestamp_ntz"),
+    ("timestamp", "timestamp_ntz"),
+    ("timestamp_ntz", "timestamp"),
+    ("timestamp", "long"),
+    ("long", "timestamp"),
+}
 _DIGITS = {"byte": 3, "short": 5, "integer": 10, "long": 19}
 
 
@@ -86,6 +96,36 @@ def is_widening(source: DataType, target: DataType) -> bool:
                 return _INTEGRALS[old] < _INTEGRALS[new]
             return (old, new) == ("date", "timestamp_ntz") or (new == "double" and old in ("byte", "short", "integer", "float"))
     return False
+
+
+def is_up_cast(source: DataType, target: DataType) -> bool:
+    """Whether Spark casts single values of `source` to `target` without losing any (its ``Cast.canUpCast``); equal types are one, too."""
+    match source, target:
+        case _ if source == target or source == PrimitiveType("void"):
+            return True
+        case PrimitiveType("variant"), _:
+            return False
+        case PrimitiveType() | DecimalType(), PrimitiveType("string"):
+            return True
+        case PrimitiveType(old), PrimitiveType(new):
+            if old in _NUMBERS and new in _NUMBERS:
+                return _NUMBERS.index(old) < _NUMBERS.index(new)
+            return (old, new) in _UP_CASTS_OF_TIMES
+    return _is_wider_decimal(source, target)
+
+
+def _is_wider_decimal(source: DataType, target: DataType) -> bool:
+    """Whether both are decimals or whole numbers, and the target has the digits of the source, before and after the point."""
+    old, new = _as_decimal(source), _as_decimal(target)
+    if old is None or new is None:
+        return False
+    return old.precision - old.scale <= new.precision - new.scale and old.scale <= new.scale
+
+
+def _as_decimal(data_type: DataType) -> DecimalType | None:
+    if isinstance(data_type, PrimitiveType) and data_type.name in _INTEGRALS:
+        return DecimalType(_INTEGRALS[data_type.name], 0)
+    return data_type if isinstance(data_type, DecimalType) else None
 
 
 def is_iceberg_widening(source: DataType, target: DataType) -> bool:

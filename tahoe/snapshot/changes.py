@@ -215,7 +215,7 @@ def feed(store: LogStore, latest: Snapshot, bounds: Bounds) -> Feed:
         raise NotFound(
             f"The commit of version {start} is not in the log of table {store.url}; the earliest is {min(times, default='none')}. "
             "Ask for a later start.",
-            code="DELTA_VERSION_NOT_FOUND",
+            code="DELTA_LOG_FILE_NOT_FOUND",
             table=store.url,
             version=start,
         )

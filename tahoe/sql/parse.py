@@ -101,12 +101,12 @@ def _describe(cursor: Cursor) -> Statement | None:
     cursor.place += 1
     if not (cursor.comes("DETAIL") or cursor.comes("HISTORY")):
         return None
-    is_detail = cursor.next().is_word("DETAIL")
+    is_detail, is_text = cursor.next().is_word("DETAIL"), cursor.peek().kind == STRING
     if (described := _table_or_path(cursor)) is None:
         return None
     limit = cursor.integer() if not is_detail and cursor.take("LIMIT") else None
     cursor.end()
-    return DescribeDetail(described) if is_detail else DescribeHistory(described, limit)
+    return DescribeDetail(described, is_text) if is_detail else DescribeHistory(described, limit)
 
 
 def _msck(cursor: Cursor) -> Statement | None:

@@ -70,9 +70,14 @@ class SyncIdentity:
 
 @dataclass(frozen=True, slots=True)
 class DescribeDetail:
-    """``DESCRIBE DETAIL …``."""
+    """``DESCRIBE DETAIL …``.
+
+    Args:
+        is_text: its path is a string, not an identifier.
+    """
 
     table: TableName
+    is_text: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,8 @@ import pyarrow as pa
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
-from tahoe.exceptions import InvalidRequest, TahoeError, Unsupported
+from tahoe.exceptions import InvalidRequest, TahoeError, TahoeWarning, Unsupported
+from tahoe.knobs.told import forget_what_was_told
 from tahoe.ops.rows.insert import WriteOptions
 from tahoe.table import Table
 from tests.spark.test_reading import files_read
@@ -139,15 +140,13 @@ class TestRefusals:
         [
             ({}, "DELTA_NO_START_FOR_CDC_READ"),
             ({"endingVersion": 1}, "DELTA_NO_START_FOR_CDC_READ"),
-            ({"startingVersion": 1, "startingTimestamp": "2026-01-01"}, "DELTA_MULTIPLE_CDC_BOUNDARY"),
-            ({"startingVersion": 1, "endingVersion": 2, "endingTimestamp": "2026-01-01"}, "DELTA_MULTIPLE_CDC_BOUNDARY"),
             ({"startingVersion": 12}, "DELTA_CDC_START_VERSION_AFTER_LATEST"),
             ({"startingVersion": 5, "endingVersion": 4}, "DELTA_INVALID_CDC_RANGE"),
             ({"startingTimestamp": "2200-01-01"}, "DELTA_TIMESTAMP_GREATER_THAN_COMMIT"),
             ({"startingTimestamp": "someday"}, "DELTA_TIMESTAMP_INVALID"),
             ({"startingVersion": "first"}, "DELTA_VERSION_INVALID"),
             ({"startingVersion": "-1"}, "DELTA_VERSION_INVALID"),
-            ({"startingVersion": 1, "versionAsOf": 3}, "DELTA_ILLEGAL_OPTION"),
+            ({"startingVersion": 1, "versionAsOf": 3}, "DELTA_UNSUPPORTED_TIME_TRAVEL_VIEWS"),
         ],
         ids=str,
     )
@@ -155,6 +154,20 @@ class TestRefusals:
         with pytest.raises(TahoeError) as caught:
             load(spark, history.url, **options)
         assert caught.value.code == code
+
+    def test_a_version_and_a_timestamp_of_one_end_are_refused_by_name_and_the_version_counts_by_path(self, spark, history):
+        both = [
+            {"startingVersion": 1, "startingTimestamp": "2026-01-01"},
+            {"startingVersion": 1, "endingVersion": 2, "endingTimestamp": "2026-01-01"},
+        ]
+        for options in both:
+            with pytest.raises(TahoeError) as caught:
+                spark.read.options(readChangeFeed="true", **options).table(f"delta.`{history.url}`")
+            assert caught.value.code == "DELTA_MULTIPLE_CDC_BOUNDARY"
+            forget_what_was_told()
+            with pytest.warns(TahoeWarning, match="the version counts"):
+                found = load(spark, history.url, **options)
+            assert counted(found.toArrow()) == counted(history.changes(1, options.get("endingVersion")))
 
     def test_a_range_after_the_newest_commit_may_be_empty_by_a_setting(self, spark, history):
         session = spark.newSession()

@@ -151,7 +151,7 @@ def test_files_are_copied_by_executors(spark, source, tmp_path, monkeypatch):
 def test_what_cannot_be_cloned_is_told(spark, source, tmp_path):
     for name, code in [
         (f"json.`{source}`", "DELTA_CLONE_UNSUPPORTED_SOURCE"),
-        (f"parquet.`{source}` VERSION AS OF 1", "DELTA_CLONE_UNSUPPORTED_SOURCE"),
+        (f"parquet.`{source}` VERSION AS OF 1", "TABLE_OR_VIEW_NOT_FOUND"),
         (f"delta.`{source}` LOCATION '{tmp_path}/x'", "DELTA_CLONE_AMBIGUOUS_TARGET"),
         (f"delta.`{source}` TBLPROPERTIES ('delta.columnMapping.mode' = 'name')", "DELTA_UNSUPPORTED_COLUMN_MAPPING_MODE_CHANGE"),
     ]:

@@ -148,13 +148,6 @@ def _as_cloned(source: CloneSource, add: AddFile, shallow: bool) -> tuple[AddFil
 
 def _check_target(source: CloneSource, transaction: Transaction, request: CloneRequest) -> None:
     url, target = transaction.store.url, transaction.snapshot
-    if url == source.store.url:
-        raise InvalidRequest(
-            f"You tried to REPLACE an existing table ({url}) with CLONE, of itself. This operation is unsupported: name another place for "
-            "the clone, or restore the table to a version.",
-            code="DELTA_UNSUPPORTED_CLONE_REPLACE_SAME_TABLE",
-            table=url,
-        )
     if target is None and request.how == "replace":
         transaction.existing()
     if target is not None and request.how == "create":
@@ -168,6 +161,13 @@ def _check_target(source: CloneSource, transaction: Transaction, request: CloneR
             f"The clone destination table is non-empty: {url} has {counted(target.num_files, 'file')}. Please TRUNCATE or DELETE FROM the "
             "table before running CLONE, or make a deep clone, which removes them.",
             code="DELTA_UNSUPPORTED_NON_EMPTY_CLONE",
+            table=url,
+        )
+    if url == source.store.url:
+        raise InvalidRequest(
+            f"You tried to REPLACE an existing table ({url}) with CLONE, of itself. This operation is unsupported: name another place for "
+            "the clone, or restore the table to a version.",
+            code="DELTA_UNSUPPORTED_CLONE_REPLACE_SAME_TABLE",
             table=url,
         )
 

@@ -62,7 +62,7 @@ def merged(schema: StructType, other: StructType, place: str) -> StructType:
     Args:
         other: of the file at `place`.
 
-    Raises `InvalidRequest` (``DELTA_FAILED_MERGE_SCHEMA_FILE``): one column has types that no one reading serves.
+    Raises `InvalidRequest` (``DELTA_FAILED_TO_MERGE_FIELDS``): one column has types that no one reading serves.
     """
     try:
         return _struct(schema, other, ())
@@ -71,7 +71,7 @@ def merged(schema: StructType, other: StructType, place: str) -> StructType:
         raise InvalidRequest(
             f"Failed to merge schema of file {place}: column {'.'.join(path)} is of type {two} in it, and of type {one} in others. Write the "
             "file anew with that type, or convert the files one folder at a time.",
-            code="DELTA_FAILED_MERGE_SCHEMA_FILE",
+            code="DELTA_FAILED_TO_MERGE_FIELDS",
             file=place,
             column=".".join(path),
         ) from None

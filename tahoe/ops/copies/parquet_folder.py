@@ -97,7 +97,7 @@ def parquet_table(store: LogStore, request: FolderRequest, progress: Progress = 
     Raises:
         NotFound: ``DELTA_EMPTY_DIRECTORY``: there is no file.
         InvalidRequest: see `PartitionReader.values` and `tahoe.ops.copies.footer_schema.merged`; ``DELTA_FAILED_INFER_SCHEMA``.
-        CorruptTable: ``TAHOE_NOT_A_PARQUET_FILE``: one is none.
+        CorruptTable: ``DELTA_FAILED_READ_FILE_FOOTER``: one is none.
     """
     entries = _entries(store, request)
     if not entries:
@@ -199,7 +199,7 @@ def each_footer(
 ) -> Iterator[_Seen]:
     """What `look` makes of the footer of each Parquet file and the file's URL, in their order; read side by side.
 
-    Raises `CorruptTable` (``TAHOE_NOT_A_PARQUET_FILE``).
+    Raises `CorruptTable` (``DELTA_FAILED_READ_FILE_FOOTER``).
     """
     with ThreadPoolExecutor(_THREADS, thread_name_prefix="tahoe-footers") as pool:
         read = pool.map(lambda name: look(_footer(store, name), f"{store.url}/{name}"), names)
@@ -220,7 +220,7 @@ def _footer(store: LogStore, name: str) -> FileMetaData:
         raise CorruptTable(
             f"{store.url}/{name} is no Parquet file: {str(error).splitlines()[0]}. Move it out of the folder; names that begin with '_' or "
             "'.' are left alone.",
-            code="TAHOE_NOT_A_PARQUET_FILE",
+            code="DELTA_FAILED_READ_FILE_FOOTER",
             table=store.url,
             file=name,
         ) from error

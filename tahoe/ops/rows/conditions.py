@@ -22,6 +22,12 @@ if TYPE_CHECKING:
 
 __all__ = ["find_changes", "find_rows", "partition_files", "whole_files"]
 
+_OF_PARTITIONS = {
+    "DELTA_COLUMN_NOT_FOUND": "DELTA_NON_PARTITION_COLUMN_REFERENCE",
+    "PARSE_SYNTAX_ERROR": "DELTA_FAILED_RECOGNIZE_PREDICATE",
+}
+"""The classes of errors in conditions on partitions, by those of errors in other conditions."""
+
 
 def whole_files(snapshot: Snapshot, condition: RowCondition) -> list[AddFile] | None:
     """The files all of whose rows are meant, where the partition values decide that; None where they do not."""
@@ -49,9 +55,13 @@ def partition_files(snapshot: Snapshot, where: Condition | None, time_zone: str 
     Args:
         where: SQL text or a predicate, on partition columns alone.
 
-    Raises `InvalidRequest` (`DELTA_NON_PARTITION_COLUMN_REFERENCE`) for a condition on other columns.
+    Raises `InvalidRequest`: ``DELTA_NON_PARTITION_COLUMN_REFERENCE`` for a condition on other columns, ``DELTA_FAILED_RECOGNIZE_PREDICATE``
+        for text that is none.
     """
-    condition, known = row_condition(where, snapshot.schema, time_zone), snapshot.partition_columns
+    try:
+        condition, known = row_condition(where, snapshot.schema, time_zone), snapshot.partition_columns
+    except InvalidRequest as error:
+        raise error.recoded(_OF_PARTITIONS.get(error.code, error.code)) from error.__cause__
     others = [name for name in condition.columns if name not in known]
     if others:
         raise InvalidRequest(

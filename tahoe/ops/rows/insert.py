@@ -30,7 +30,7 @@ from tahoe.ops.rows.row_changes import (
     write_change_data,
     write_rows,
 )
-from tahoe.ops.tables.cluster_by import check_same_clustering, check_still_clusterable, stage_clustering
+from tahoe.ops.tables.cluster_by import check_same_clustering, check_still_clusterable, is_clustered, stage_clustering
 from tahoe.ops.tables.create import new_metadata, with_schema
 from tahoe.ops.write.arrow_data import ArrowData, in_hand
 from tahoe.ops.write.completion import Completion
@@ -79,7 +79,7 @@ class WriteOptions:
         mode: ``append`` or ``overwrite``.
         partition_by: for a new table, or with `overwrite_schema`; checked against the table's otherwise.
         cluster_by: for a new table, or with ``overwrite`` of a whole one; checked against the table's otherwise. An overwrite of the
-            schema that names none leaves the table unclustered, any other write leaves it as it is.
+            schema that names none, or of all rows with an empty tuple, leaves the table unclustered, any other write leaves it as it is.
         properties: table properties of a new table.
         merge_schema: add columns that only the data has.
         overwrite_schema: with ``overwrite``, take the data's schema and partitioning.
@@ -280,11 +280,11 @@ def _stage_clustering(transaction: Transaction, snapshot: Snapshot, metadata: Me
     """What a write makes of the clustering of a table that is there."""
     replaces = options.mode == "overwrite" and options.replace_where is None and not options.dynamic_partitions
     if not replaces:
-        if options.cluster_by is not None:
+        if options.cluster_by:
             check_same_clustering(snapshot, options.cluster_by)
-    elif options.cluster_by is not None or options.overwrite_schema:
+    elif options.cluster_by or options.overwrite_schema or (options.cluster_by is not None and is_clustered(snapshot)):
         transaction.set_metadata(metadata)
-        stage_clustering(transaction, options.cluster_by)
+        stage_clustering(transaction, options.cluster_by or None)
     elif transaction.metadata is not None:
         check_still_clusterable(snapshot, metadata)
 
@@ -347,6 +347,7 @@ def _check_partitioning(config: TableConfig, partition_by: tuple[str, ...] | Non
             f"({', '.join(partition_by)}). Leave partitionBy out, or overwrite with overwriteSchema.",
             code="DELTA_METADATA_MISMATCH",
             table=config.table,
+            partition_by=partition_by,
         )
 
 

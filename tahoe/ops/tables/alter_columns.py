@@ -36,7 +36,7 @@ from tahoe.schema.column_edits import (
 )
 from tahoe.schema.text_limits import DECLARED_TYPE, may_become
 from tahoe.schema.types import ArrayType, DataType, MapType, PrimitiveType, StructField, StructType
-from tahoe.schema.widening import fresh, is_widening
+from tahoe.schema.widening import fresh, is_up_cast, is_widening
 from tahoe.snapshot.snapshot import Snapshot
 from tahoe.txn.transaction import Operation, Transaction
 
@@ -51,6 +51,13 @@ __all__ = [
 
 _STATS_COLUMNS = "delta.dataSkippingStatsColumns"
 _COMMENT = "comment"
+_NO_CHANGE, _NO_CAST = "DELTA_UNSUPPORTED_ALTER_TABLE_CHANGE_COL_OP", "NOT_SUPPORTED_CHANGE_COLUMN"
+"""Error classes: Delta does not change the column so, and Spark does not because values might not fit the new type."""
+_PART_BY_PART: tuple[tuple[type, str, str], ...] = (
+    (StructType, "STRUCT", "add, drop or change its fields"),
+    (MapType, "MAP", "change {name}.key or {name}.value"),
+    (ArrayType, "ARRAY", "change {name}.element"),
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,6 +129,9 @@ def stage_drop_columns(
             one.
     """
     config = snapshot.config
+    if not if_exists:
+        for path in paths:
+            _existing(snapshot, path)
     _need_mapping(snapshot, "DELTA_UNSUPPORTED_DROP_COLUMN", "DROP COLUMN is not supported for your Delta table")
     there = [path for path in paths if not if_exists or field_at(snapshot.schema, path) is not None]
     if not there:
@@ -153,16 +163,16 @@ def stage_rename_column(transaction: Transaction, snapshot: Snapshot, path: Path
     """
     config = snapshot.config
     column = _existing(snapshot, path)
+    if _holder(snapshot.schema, path) is None:
+        raise InvalidRequest(
+            f"{name_of(path)} of table {config.table} is what an array or a map holds, and has no name to change. Name a column.",
+            code="INVALID_FIELD_NAME",
+            column=name_of(path),
+        )
     _refuse_name_in_use(snapshot, path, name)
     _need_mapping(snapshot, "DELTA_UNSUPPORTED_RENAME_COLUMN", "Column rename is not supported for your Delta table")
     spelled = _spelled(snapshot.schema, path)
     refuse_dependents(config, path)
-    if _holder(snapshot.schema, path) is None:
-        raise InvalidRequest(
-            f"{name_of(path)} of table {config.table} is what an array or a map holds, and has no name to change. Name a column.",
-            code="DELTA_UNSUPPORTED_FIELD_UPDATE_NON_STRUCT",
-            column=name_of(path),
-        )
     transaction.enforces = ENFORCED  # what the column demands of rows is what it did, under another name
     schema = with_field(snapshot.schema, path, replace(column, name=name))
     is_top = len(path) == 1
@@ -215,6 +225,7 @@ def stage_replace_columns(transaction: Transaction, snapshot: Snapshot, columns:
     """
     config, wanted = snapshot.config, fresh(columns)
     refuse_replacing(config)
+    with_columns(StructType(()), [NewColumn((), column) for column in wanted])  # refuses a name given twice
     schema, gone = replaced_columns(config, wanted)
     for path in gone:
         refuse_clustering(snapshot, path)
@@ -246,7 +257,7 @@ def _changed(snapshot: Snapshot, column: StructField, change: ColumnChange) -> S
         new = replace(new, nullable=change.nullable)
     if change.data_type is not None and not same_type(column.data_type, change.data_type):
         new = replace(new, data_type=change.data_type)
-        _check_type(snapshot, column, change.data_type, change.path)
+        _check_type(snapshot, column, change.data_type, change)
     if change.data_type is not None and change.declared != column.metadata.get(DECLARED_TYPE):
         new = _with_declared(snapshot, column, new, change)
     if in_collection and new.nullable != column.nullable:
@@ -257,12 +268,13 @@ def _changed(snapshot: Snapshot, column: StructField, change: ColumnChange) -> S
 def _with_declared(snapshot: Snapshot, column: StructField, new: StructField, change: ColumnChange) -> StructField:
     """With another limit of its texts, which every text that is there must fulfil already."""
     old = column.metadata.get(DECLARED_TYPE)
-    if not may_become(None if old is None else str(old), change.declared) or (change.declared and len(change.path) > 1):
+    fits = may_become(None if old is None else str(old), change.declared)
+    if not fits or (change.declared and len(change.path) > 1):
         raise InvalidRequest(
             f"ALTER TABLE CHANGE COLUMN is not supported for changing column {name_of(change.path)} of table {snapshot.config.table} from "
             f"{old or column.data_type} to {change.declared}: a varchar may become longer, a char a varchar, and both a string; the limits "
             "of nested texts stay. Write the rows to a new column or table.",
-            code="DELTA_UNSUPPORTED_ALTER_TABLE_CHANGE_COL_OP",
+            code=_NO_CHANGE if fits else _NO_CAST,
             column=name_of(change.path),
         )
     kept = {key: value for key, value in new.metadata.items() if key != DECLARED_TYPE}
@@ -275,7 +287,7 @@ def _with_default(snapshot: Snapshot, column: StructField, change: ColumnChange)
         raise InvalidRequest(
             f"ALTER TABLE cannot give {name} of table {config.table} a default value: fields of structs and generated columns have none. "
             "Name a column whose values rows bring.",
-            code="DELTA_UNSUPPORTED_ALTER_TABLE_CHANGE_COL_OP",
+            code=_NO_CHANGE,
             column=name,
         )
     kept = {key: value for key, value in column.metadata.items() if key not in (CURRENT_DEFAULT, EXISTS_DEFAULT)}
@@ -286,26 +298,26 @@ def _with_default(snapshot: Snapshot, column: StructField, change: ColumnChange)
     return new
 
 
-def _check_type(snapshot: Snapshot, column: StructField, wanted: DataType, path: Path) -> None:
-    old, name, table = column.data_type, name_of(path), snapshot.config.table
-    kinds: tuple[tuple[type, str, str], ...] = (
-        (StructType, "STRUCT", "add, drop or change its fields"),
-        (MapType, "MAP", f"change {name}.key or {name}.value"),
-        (ArrayType, "ARRAY", f"change {name}.element"),
-    )
-    for kind, code, remedy in kinds:
-        if isinstance(old, kind):
+def _check_type(snapshot: Snapshot, column: StructField, wanted: DataType, change: ColumnChange) -> None:
+    old, name = column.data_type, name_of(change.path)
+    for kind, code, remedy in _PART_BY_PART:
+        if isinstance(wanted, kind):
             raise InvalidRequest(
-                f"Cannot update {table} field {name} type: {code.lower()} types are changed part by part: {remedy}.",
-                code=f"DELTA_CANNOT_UPDATE_{code}_FIELD",
+                f"Cannot update {snapshot.config.table} field {name} type: {code.lower()} types are changed part by part: "
+                f"{remedy.format(name=name)}.",
+                code=f"CANNOT_UPDATE_FIELD.{code}_TYPE",
                 column=name,
             )
+    if change.declared is not None or not is_up_cast(old, wanted):
+        raise _unsupported_change(snapshot, name, column, replace(column, data_type=wanted), _NO_CAST)
     if old != PrimitiveType("void") and not (snapshot.config.properties.enable_type_widening and is_widening(old, wanted)):
         raise _unsupported_change(snapshot, name, column, replace(column, data_type=wanted))
-    refuse_dependents(snapshot.config, path)
+    refuse_dependents(snapshot.config, change.path)
 
 
-def _unsupported_change(snapshot: Snapshot, name: str, old: StructField, new: StructField) -> InvalidRequest:
+def _unsupported_change(
+    snapshot: Snapshot, name: str, old: StructField, new: StructField, code: str = _NO_CHANGE
+) -> InvalidRequest:
     def shown(column: StructField) -> str:
         return f"{column.data_type}{'' if column.nullable else ' NOT NULL'}"
 
@@ -320,7 +332,7 @@ def _unsupported_change(snapshot: Snapshot, name: str, old: StructField, new: St
     return InvalidRequest(
         f"ALTER TABLE CHANGE COLUMN is not supported for changing column {name} of table {snapshot.config.table} from {shown(old)} to "
         f"{shown(new)}. {remedy}",
-        code="DELTA_UNSUPPORTED_ALTER_TABLE_CHANGE_COL_OP",
+        code=code,
         column=name,
     )
 

@@ -45,7 +45,7 @@ class Alterable(ABC):
 
         The protocol is written as the weakest that says the same: version numbers where they imply just its features, else names.
 
-        Raises `InvalidRequest`: ``DELTA_INVALID_PROTOCOL_VERSION`` for numbers that there are not,
+        Raises `InvalidRequest`: ``TAHOE_TABLE_PROPERTY`` for numbers that there are not,
             ``DELTA_READ_FEATURE_PROTOCOL_REQUIRES_WRITE`` for reader 3 with a writer below 7.
         """
         versions = {"delta.minReaderVersion": str(reader_version), "delta.minWriterVersion": str(writer_version)}

@@ -178,6 +178,13 @@ def _check_mapping_change(config: TableConfig, configuration: Mapping[str, str])
 
 
 def _partition_columns(schema: StructType, partition_by: Sequence[str]) -> tuple[str, ...]:
+    for name in partition_by:
+        if schema.find(name) is None:
+            raise InvalidRequest(
+                f"There is no column '{name}' to partition by; the columns are: {', '.join(schema.names)}. Name one of these.",
+                code="DELTA_PARTITION_COLUMN_NOT_FOUND",
+                column=name,
+            )
     found = tuple(schema.field(name).name for name in partition_by)
     if len(set(found)) != len(found):
         raise InvalidRequest(f"Partition columns must differ, found: {', '.join(found)}.", code="DELTA_DUPLICATE_COLUMNS_FOUND")

@@ -50,7 +50,7 @@ def indexed_columns(schema: StructType, partition_columns: Sequence[str], config
 
 
 def check_statistics_columns(schema: StructType, partition_columns: Sequence[str], configuration: Mapping[str, str]) -> None:
-    """Refuse ``delta.dataSkippingStatsColumns`` that names no column, a partition column, or one column twice."""
+    """Refuse ``delta.dataSkippingStatsColumns`` that names no column, a partition column, a column without bounds, or one column twice."""
     named = _property(configuration, "delta.dataSkippingStatsColumns")
     if named is None:
         return
@@ -66,6 +66,8 @@ def check_statistics_columns(schema: StructType, partition_columns: Sequence[str
             )
         elif not any(_begins_with(leaf, path) for leaf in known):
             rule, code = "is not there", "DELTA_COLUMN_NOT_FOUND_IN_SCHEMA"
+        elif any(_begins_with(leaf, path) and len(leaf) == len(path) and not has_bounds(leaf[-1].data_type) for leaf in known):
+            rule, code = "is of a type without bounds", "DELTA_COLUMN_DATA_SKIPPING_NOT_SUPPORTED_TYPE"
         elif paths.count(path) > 1:
             rule, code = "is named twice", "DELTA_DUPLICATE_DATA_SKIPPING_COLUMNS"
         else:

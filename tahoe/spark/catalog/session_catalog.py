@@ -19,6 +19,7 @@ from tahoe.spark.jvm.records import copied, made
 from tahoe.spark.jvm.stand_ins import stand_in
 from tahoe.spark.jvm.storage import table_at
 from tahoe.spark.names.entries import SESSION_CATALOG, entry_at, filled, is_delta, location_of, path_of, table_identifier
+from tahoe.spark.names.error_names import reading
 from tahoe.spark.names.options import ReadRequest, travelling, version_of
 from tahoe.spark.names.snapshots import requested_snapshot
 from tahoe.table import Table
@@ -182,6 +183,7 @@ def _asked(*how: JavaObject) -> tuple[Travel, bool]:
 
 
 def _snapshot(table: Table, travel: Travel) -> Snapshot:
-    if isinstance(travel, int):
-        return table.snapshot(timestamp=datetime.fromtimestamp(travel / 1_000_000, UTC))
-    return table.snapshot(None if travel is None else version_of(travel))
+    with reading(table):
+        if isinstance(travel, int):
+            return table.snapshot(timestamp=datetime.fromtimestamp(travel / 1_000_000, UTC))
+        return table.snapshot(None if travel is None else version_of(travel))

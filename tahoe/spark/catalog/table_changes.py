@@ -16,6 +16,7 @@ from tahoe.spark.jvm.storage import table_at
 from tahoe.spark.names.entries import parts_of, table_named
 from tahoe.spark.names.options import ChangeRange
 from tahoe.spark.scan.change_feed import read_changes
+from tahoe.spark.statements.targets import is_nothing
 from tahoe.table import Table
 
 __all__ = ["give_table_changes"]
@@ -70,6 +71,12 @@ class _TableChanges(Proxied):
             return table_at(spark, named, {})
         found = table_named(spark, parts_of(spark, named))
         if found is None:
+            if is_nothing(spark, parts_of(spark, named)):
+                raise NotFound(
+                    f"There is no table '{named}'. Check the name, or the database that is in use.",
+                    code="TABLE_OR_VIEW_NOT_FOUND",
+                    table=named,
+                )
             raise NotFound(
                 f"{named} is not a Delta table. {self._name} is only supported for Delta tables: name one of the catalog, or use {_BY_PATH} "
                 "with its path.",

@@ -22,6 +22,7 @@ from tahoe.spark.jvm.bridge import JavaObject
 from tahoe.spark.jvm.storage import table_at
 from tahoe.spark.jvm.translate import from_spark_schema
 from tahoe.spark.names.entries import entry_at, is_delta, location_of, path_of
+from tahoe.spark.names.error_names import CREATIONS_BY_NAME, with_classes
 from tahoe.spark.names.new_entries import (
     full_identifier,
     is_managed,
@@ -73,9 +74,14 @@ def make_table(spark: SparkSession, asked: Creation) -> Table | None:
             (``DELTA_CREATE_TABLE_…``); a folder that holds something else (``DELTA_CREATE_TABLE_WITH_NON_EMPTY_LOCATION``).
         AnalysisException: PySpark's, of a table that is there, of one to replace that is not, of a database that is not.
     """
-    path = path_of(asked.name)
-    if path is not None and "/" in path:
-        return _by_path(spark, asked, path)
+    with with_classes(CREATIONS_BY_NAME):
+        path = path_of(asked.name)
+        if path is not None and "/" in path:
+            return _by_path(spark, asked, path)
+        return _by_name(spark, asked)
+
+
+def _by_name(spark: SparkSession, asked: Creation) -> Table | None:
     identifier = full_identifier(spark, asked.name)
     catalog = spark._jsparkSession.sessionState().catalog()
     entry = entry_at(catalog, identifier)
@@ -134,7 +140,8 @@ def _new(spark: SparkSession, asked: Creation, table: Table, name: str, managed:
         check_agrees(table.snapshot(), asked.definition, _own_properties(asked))
         return
     if not (has_query and is_replacing):
-        _require_empty(table, name, after_failures=has_query)
+        without_log = not (managed or has_query or asked.definition.schema.fields)
+        _require_empty(table, name, after_failures=has_query, needs_log=without_log)
     _make(spark, asked, table, managed)
 
 
@@ -205,11 +212,12 @@ def _require_schema(asked: Creation, name: str) -> None:
         )
 
 
-def _require_empty(table: Table, name: str, *, after_failures: bool) -> None:
+def _require_empty(table: Table, name: str, *, after_failures: bool, needs_log: bool = False) -> None:
     """Refuse a folder with something in it, which nobody would expect to become part of the table, or to go when it is dropped.
 
     Args:
         after_failures: a folder with a log but no commit is what a creation that failed has left, and may hold what it wrote.
+        needs_log: only a table that is there could give the columns.
     """
     if after_failures and not table.exists() and next(table.store.walk("_delta_log"), None) is not None:
         return
@@ -217,7 +225,7 @@ def _require_empty(table: Table, name: str, *, after_failures: bool) -> None:
         raise InvalidRequest(
             f"Table {name} cannot be created at {table.url}, which is not empty. Empty it, choose another location, or, if a Delta table is "
             f"there, adopt it: CREATE TABLE … USING delta LOCATION '{table.url}' without AS SELECT.",
-            code="DELTA_CREATE_TABLE_WITH_NON_EMPTY_LOCATION",
+            code="DELTA_CREATE_EXTERNAL_TABLE_WITHOUT_TXN_LOG" if needs_log else "DELTA_CREATE_TABLE_WITH_NON_EMPTY_LOCATION",
             table=name,
         )
 

@@ -32,6 +32,7 @@ from tahoe.schema.types import StructType
 from tahoe.snapshot.changes import CHANGE_TYPE
 from tahoe.snapshot.snapshot import Snapshot
 from tahoe.spark.jvm.bridge import Jvm, is_classic
+from tahoe.spark.names.error_names import reading
 from tahoe.spark.names.settings import look_at_settings
 from tahoe.spark.scan.deleted_rows import packed
 from tahoe.spark.scan.relation import CHOSEN, FILE, ROW, read_rows, read_snapshot
@@ -113,7 +114,8 @@ def committed(spark: SparkSession, table: Table, stage: Callable[[Transaction], 
             lambda: table.commit_rows(transaction, stage(transaction), user_metadata=user_metadata_of(spark)),
         )
 
-    return retry_if_rearranged(run)
+    with reading(table):
+        return retry_if_rearranged(run)
 
 
 def user_metadata_of(spark: SparkSession) -> str | None:

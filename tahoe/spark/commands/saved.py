@@ -6,6 +6,7 @@ tells it nevertheless, as the reference does.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 
 from pyspark.sql import DataFrame, SparkSession
@@ -21,6 +22,7 @@ from tahoe.spark.commands.write_options import insert_request
 from tahoe.spark.jvm.bridge import JavaObject
 from tahoe.spark.jvm.storage import table_at
 from tahoe.spark.names.entries import location_of, path_of
+from tahoe.spark.names.error_names import appending_by_name
 from tahoe.spark.names.new_entries import delta_entry, is_managed
 from tahoe.spark.names.options import path_option
 from tahoe.spark.names.settings import settings_of
@@ -84,13 +86,14 @@ def save_into(spark: SparkSession, asked: Save, *, replacing: bool = False) -> b
         asked.partition_by,
         asked.options,
         settings,
-        cluster_by=asked.cluster_by,
+        cluster_by=() if replacing and asked.cluster_by is None else asked.cluster_by,
         merge_schema=asked.evolves,
         same_types=replacing or settings.get(_FRAMES_ARE_CAST) == "false",
         stores=store_anything,
     )
     tells = replacing and request.options.replace_where is None
-    insert(table, asked.data, request, _replacement(entry, asked.cluster_by or ()) if tells else None)
+    with nullcontext() if replacing else appending_by_name():
+        insert(table, asked.data, request, _replacement(entry, asked.cluster_by or ()) if tells else None)
     return True
 
 

@@ -17,6 +17,7 @@ from functools import partial
 from typing import Any, TypeVar
 
 import pyarrow as pa
+from pyspark.errors import ParseException
 from pyspark.sql import DataFrame, SparkSession
 
 from tahoe.clock import SYSTEM_CLOCK
@@ -351,7 +352,12 @@ def _is_on(spark: SparkSession, name: str, default: bool) -> bool:
 
 def _shown(spark: SparkSession, condition: str) -> str:
     """As the reference tells a condition that is not resolved."""
-    return str(spark._jsparkSession.sessionState().sqlParser().parseExpression(condition).toString())
+    try:
+        return str(spark._jsparkSession.sessionState().sqlParser().parseExpression(condition).toString())
+    except ParseException as error:
+        raise InvalidRequest(
+            f"'{condition[:200]}' is no condition on partition columns: {error}", code="DELTA_FAILED_RECOGNIZE_PREDICATE"
+        ) from error
 
 
 def _request(spark: SparkSession, conditions: Sequence[str], zorder_by: Sequence[str]) -> OptimizeRequest:

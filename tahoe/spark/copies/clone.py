@@ -184,12 +184,13 @@ def _folder(spark: SparkSession, asked: AskedClone, progress: Progress) -> Clone
         name = f"{provider}.`{path}`"
         if provider == "delta":
             raise NotFound(f"There is no Delta table at {path}. Check the path.", code="DELTA_TABLE_NOT_FOUND", table=path)
-    if table is None or asked.version is not None or asked.timestamp is not None:
+    travels = asked.version is not None or asked.timestamp is not None
+    if table is None or travels:
         reason = "" if table is None else ", which has no versions"
         raise InvalidRequest(
             f"Unsupported clone source '{name}', whose format is {provider}{reason}. Delta tables at any version, Parquet, and Iceberg "
             "tables by their path, as they are now, can be cloned; write anything else as a Delta table.",
-            code="DELTA_CLONE_UNSUPPORTED_SOURCE",
+            code="TABLE_OR_VIEW_NOT_FOUND" if entry is None and travels else "DELTA_CLONE_UNSUPPORTED_SOURCE",
             table=name,
         )
     request = folder_request(spark, StructType(()), True)

@@ -50,7 +50,8 @@ def _read(spark: SparkSession, path: str, given: Mapping[str, str], has_schema: 
     """What a reader with these options gives."""
     request = read_request(path, given, has_schema)
     if request.changes is not None:
-        return read_changes(spark, table_at(spark, request.path, given), request.changes, options=request.hadoop)
+        changes = request.changes.with_versions_first()
+        return read_changes(spark, table_at(spark, request.path, given), changes, options=request.hadoop)
     part = subfolder_of(spark, request, given)
     meant = request if part is None else part.request
     snapshot = requested_snapshot(spark, meant, given)

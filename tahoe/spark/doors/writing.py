@@ -130,5 +130,5 @@ def _refuse_layouts(writer: Any) -> None:
     if writer._jwrite.bucketColumnNames().isDefined():
         raise Unsupported(
             "bucketBy of a Delta table is not supported; leave it out, or use partitionBy or clusterBy.",
-            code="DELTA_OPERATION_NOT_ALLOWED",
+            code="DELTA_OPERATION_NOT_ALLOWED_DETAIL",
         )

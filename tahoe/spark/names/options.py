@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 from tahoe.exceptions import InvalidRequest
 from tahoe.schema.widening import WIDENING_MODES
 from tahoe.settings.dataframe_options import STREAM_READER_OPTIONS, check_reader_options
+from tahoe.settings.warn_once import warn_once
 
 __all__ = [
     "AUTOMATIC_WIDENING",
@@ -44,6 +45,17 @@ class ChangeRange:
     end_version: int | None = None
     start_timestamp: str | None = None
     end_timestamp: str | None = None
+
+    def with_versions_first(self) -> ChangeRange:
+        """Without the timestamp of an end that has a version too: ``load`` of a path goes by the version, as in delta-spark."""
+        start = None if self.start_version is not None else self.start_timestamp
+        end = None if self.end_version is not None else self.end_timestamp
+        if (start, end) != (self.start_timestamp, self.end_timestamp):
+            warn_once(
+                "a version and a timestamp of the change data feed",
+                "A version and a timestamp are given for one end of the change data feed: the version counts. Leave the timestamp out.",
+            )
+        return replace(self, start_timestamp=start, end_timestamp=end)
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +94,11 @@ def read_request(path: str, options: Mapping[str, str], has_schema: bool) -> Rea
     if any(boolean_option(given, name, False) for name in _CHANGE_FEED):
         for name, value in (("versionAsOf", version), ("timestampAsOf", timestamp)):
             if value is not None:
-                raise illegal_option(name, value, "does not go with readChangeFeed; use endingVersion or endingTimestamp")
+                raise InvalidRequest(
+                    f"The option '{name}' = '{value}' does not go with readChangeFeed; use endingVersion or endingTimestamp.",
+                    code="DELTA_UNSUPPORTED_TIME_TRAVEL_VIEWS",
+                    option=name,
+                )
         return ReadRequest(path, changes=_change_range(given), hadoop=hadoop_options(options))
     number = None if version is None else version_of(version)
     return ReadRequest(path, number, timestamp, hadoop=hadoop_options(options))

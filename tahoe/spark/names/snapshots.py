@@ -10,6 +10,7 @@ from pyspark.sql import SparkSession
 from tahoe.exceptions import InvalidRequest
 from tahoe.spark.jvm.bridge import Jvm
 from tahoe.spark.jvm.storage import table_at
+from tahoe.spark.names.error_names import reading
 from tahoe.spark.names.options import ReadRequest, travelling
 from tahoe.spark.names.settings import look_at_settings
 
@@ -32,9 +33,9 @@ def requested_snapshot(spark: SparkSession, request: ReadRequest, options: Mappi
     if "@" in request.path and not table.exists() and (meant := travelling(request)) is not None:
         request = meant
         table = table_at(spark, request.path, options)
-    if request.timestamp is None:
-        return table.snapshot(request.version)
-    return table.snapshot(None, moment(spark, request.timestamp))
+    when = None if request.timestamp is None else moment(spark, request.timestamp)
+    with reading(table):
+        return table.snapshot(request.version if when is None else None, when)
 
 
 def moment(spark: SparkSession, text: str) -> Any:

@@ -22,6 +22,7 @@ from tahoe.spark.jvm.bridge import Jvm
 from tahoe.spark.jvm.errors import install
 from tahoe.spark.jvm.local_rows import local_frame
 from tahoe.spark.jvm.translate import to_spark_schema, with_shown_metadata
+from tahoe.spark.names.error_names import reading
 from tahoe.spark.names.options import ChangeRange
 from tahoe.spark.names.settings import is_on
 from tahoe.spark.names.snapshots import moment
@@ -55,7 +56,9 @@ def read_changes(spark: SparkSession, table: Table, asked: ChangeRange, *, optio
     first, last = (
         None if text is None else _milliseconds(moment(spark, text)) for text in (asked.start_timestamp, asked.end_timestamp)
     )
-    bounds, latest = Bounds(asked.start_version, asked.end_version, first, last), table.snapshot()
+    bounds = Bounds(asked.start_version, asked.end_version, first, last)
+    with reading(table):
+        latest = table.snapshot()
     is_open = asked.end_version is None and asked.end_timestamp is None
     try:
         changes = feed(table.store, latest, bounds)

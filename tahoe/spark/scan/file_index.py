@@ -19,7 +19,7 @@ from weakref import WeakValueDictionary
 
 import pyarrow as pa
 
-from tahoe.exceptions import CorruptTable
+from tahoe.exceptions import CorruptTable, InvalidRequest
 from tahoe.expr.tree.predicate import Predicate, all_of
 from tahoe.lazy import pc
 from tahoe.log.checksum import VersionChecksum, read_checksum
@@ -198,7 +198,14 @@ class FileIndex(Proxied):
         return self._size
 
     def _files_of(self, partition: Sequence[Filter], data: Sequence[Filter]) -> pa.Table:
-        """The files that a scan with these filters must read."""
+        """The files that a scan with these filters must read. Raises `InvalidRequest` for a table without columns."""
+        if not self._snapshot.schema.fields:
+            raise InvalidRequest(
+                f"Table {self._snapshot.store.url} has no columns, so that there is nothing to read. Append rows with mergeSchema, or add "
+                "columns.",
+                code="DELTA_READ_TABLE_WITHOUT_COLUMNS",
+                table=self._snapshot.store.url,
+            )
         exact = [(one, filter_predicate(one, self._names, exact=True)) for one in partition]
         loose = [filter_predicate(one, self._names, exact=False) for one in data]
         parts = [predicate for predicate in (*(part for _, part in exact), *loose) if predicate is not None]

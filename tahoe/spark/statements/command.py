@@ -19,6 +19,7 @@ from tahoe.spark.jvm.compiled import compiled_object
 from tahoe.spark.jvm.local_rows import scala_rows
 from tahoe.spark.jvm.records import items
 from tahoe.spark.jvm.stand_ins import Proxied, answered
+from tahoe.spark.names.error_names import COMMANDS, with_classes
 from tahoe.txn.after_commit import logged_after_commit
 
 __all__ = ["Command", "as_plan"]
@@ -64,8 +65,9 @@ class _Rows(Proxied):
         """Run the command, and return its rows."""
         command, jvm = self._command, Jvm.of(self._spark)
         no_rows = jvm.seq()
-        answer = command.run() if command.run_with is None else command.run_with(list(items(values)))
-        rows = list(answer or ())
+        with with_classes(COMMANDS.get(command.described, COMMANDS[""])):
+            answer = command.run() if command.run_with is None else command.run_with(list(items(values)))
+            rows = list(answer or ())
         if command.is_query:
             return scala_rows(jvm, rows, command.columns)
         with logged_after_commit("%s is committed, but its result could not be made, and is empty", command.described):

@@ -150,7 +150,7 @@ def _partition_columns(partitioning: Iterable[JavaObject]) -> Iterator[str]:
     for transform in partitioning:
         kind, references = str(transform.name()), transform.references()
         if kind in ("bucket", "sorted_bucket"):
-            raise _not_allowed("Bucketing (CLUSTERED BY … INTO … BUCKETS)")
+            raise _not_allowed("Bucketing (CLUSTERED BY … INTO … BUCKETS)", "DELTA_OPERATION_NOT_ALLOWED_DETAIL")
         parts = references[0].fieldNames()
         if kind != "identity" or len(parts) != 1:
             raise _not_allowed(f"Partitioning by expressions ({transform.toString()})")
@@ -167,10 +167,9 @@ def given(option: JavaObject) -> Any:
     return option.get() if option.isDefined() else None
 
 
-def _not_allowed(what: str) -> Unsupported:
+def _not_allowed(what: str, code: str = "DELTA_OPERATION_NOT_ALLOWED") -> Unsupported:
     return Unsupported(
-        f"{what} is not supported for Delta tables. Use PARTITIONED BY with plain columns, or leave it out.",
-        code="DELTA_OPERATION_NOT_ALLOWED",
+        f"{what} is not supported for Delta tables. Use PARTITIONED BY with plain columns, or leave it out.", code=code
     )
 
 

@@ -23,6 +23,7 @@ from tahoe.spark.commands.merge.builder import RESULT
 from tahoe.spark.jvm.bridge import JavaObject, Jvm
 from tahoe.spark.jvm.records import copied, field_names, has_field, items
 from tahoe.spark.names.entries import parts_of
+from tahoe.spark.names.error_names import COMMANDS, with_classes
 from tahoe.spark.statements.command import Command, as_plan
 from tahoe.spark.statements.rows import AFFECTED
 from tahoe.spark.statements.shown import ANSWERS
@@ -69,7 +70,8 @@ def planned(spark: SparkSession, plan: JavaObject, kind: str, statement: Stateme
         # Statements before it may give the variables of its IDENTIFIER(…) other values.
         return as_plan(spark, _later(spark, plan, kind, statement, parameters))
     try:
-        command = statement(spark, plan)
+        with with_classes(COMMANDS[""]):
+            command = statement(spark, plan)
     except NotKnownYet as name:
         if name.is_absent and not scripted:
             return plan

@@ -6,8 +6,7 @@ from collections.abc import Callable, Mapping
 
 from pyspark.sql import SparkSession
 
-from tahoe.exceptions import Unsupported
-from tahoe.ops.tables.cluster_by import clustered_by
+from tahoe.exceptions import InvalidRequest, Unsupported
 from tahoe.protocol.clustering import FEATURE
 from tahoe.protocol.column_values.identity import without_marks
 from tahoe.protocol.row_tracking import MATERIALIZED_ROW_COMMIT_VERSION, MATERIALIZED_ROW_ID
@@ -76,6 +75,12 @@ def _command(
     how = "createIfNotExists" if plan.ifNotExists() else "create"
 
     def run() -> None:
+        if how == "create" and entry_of(spark, target) is not None:
+            raise InvalidRequest(
+                f"Table {'.'.join(target)} already exists. Choose another name, drop the table, or write IF NOT EXISTS.",
+                code="DELTA_TABLE_ALREADY_EXISTS",
+                table=".".join(target),
+            )
         definition = _definition(spark, source, properties)
         make_table(spark, Creation(target, how, definition, location))
 
@@ -108,7 +113,6 @@ def _of_delta(snapshot: Snapshot, properties: Mapping[str, str]) -> TableDefinit
         snapshot.partition_columns,
         {**features, **kept, **properties},
         snapshot.metadata.description,
-        cluster_by=tuple(clustered_by(snapshot)) or None,
     )
 
 

@@ -17,31 +17,33 @@ from tahoe.spark.statements.targets import target_of
 
 __all__ = ["REFUSED_STATEMENTS"]
 
-_NOT_ALLOWED = "DELTA_OPERATION_NOT_ALLOWED"
+_NOT_ALLOWED, _NOT_SUPPORTED = "DELTA_OPERATION_NOT_ALLOWED", "NOT_SUPPORTED_COMMAND_FOR_V2_TABLE"
+_NO_PARTITIONS = "INVALID_PARTITION_OPERATION.PARTITION_MANAGEMENT_IS_UNSUPPORTED"
+_NOT_OF_TABLES = "UNSUPPORTED_FEATURE.TABLE_OPERATION"
 _PARTITIONS = "The partitions of a Delta table are those of its rows: write rows, or DELETE them."
 _SERDE = "The data of a Delta table is Parquet as its log says; use SET TBLPROPERTIES for properties."
 _WORDS: Mapping[str, tuple[str, str, str]] = {
-    "AddPartitions": ("ALTER TABLE ADD PARTITION", _NOT_ALLOWED, _PARTITIONS),
-    "DropPartitions": ("ALTER TABLE DROP PARTITION", _NOT_ALLOWED, _PARTITIONS),
-    "RenamePartitions": ("ALTER TABLE RENAME PARTITION", _NOT_ALLOWED, "UPDATE the rows' partition columns."),
+    "AddPartitions": ("ALTER TABLE ADD PARTITION", _NO_PARTITIONS, _PARTITIONS),
+    "DropPartitions": ("ALTER TABLE DROP PARTITION", _NO_PARTITIONS, _PARTITIONS),
+    "RenamePartitions": ("ALTER TABLE RENAME PARTITION", _NO_PARTITIONS, "UPDATE the rows' partition columns."),
     "RecoverPartitions": (
         "ALTER TABLE RECOVER PARTITIONS",
-        _NOT_ALLOWED,
+        _NOT_SUPPORTED,
         "The log knows all partitions; nothing is to be found anew.",
     ),
     "RepairTable": (
         "MSCK REPAIR TABLE",
-        _NOT_ALLOWED,
+        _NOT_SUPPORTED,
         "The log knows all partitions. For Iceberg metadata write MSCK REPAIR TABLE … SYNC METADATA.",
     ),
-    "SetTableSerDeProperties": ("ALTER TABLE SET SERDEPROPERTIES", _NOT_ALLOWED, _SERDE),
+    "SetTableSerDeProperties": ("ALTER TABLE SET SERDEPROPERTIES", _NOT_SUPPORTED, _SERDE),
     "AlterTableCollation": ("ALTER TABLE DEFAULT COLLATION", _NOT_ALLOWED, "Give collations in queries."),
-    "AnalyzeTable": ("ANALYZE TABLE", _NOT_ALLOWED, "Statistics are collected with each write, and stand in the log."),
-    "AnalyzeColumn": ("ANALYZE TABLE", _NOT_ALLOWED, "Statistics are collected with each write, and stand in the log."),
+    "AnalyzeTable": ("ANALYZE TABLE", _NOT_SUPPORTED, "Statistics are collected with each write, and stand in the log."),
+    "AnalyzeColumn": ("ANALYZE TABLE", _NOT_SUPPORTED, "Statistics are collected with each write, and stand in the log."),
     "CreateIndex": ("CREATE INDEX", _NOT_ALLOWED, "Cluster the table by the column instead: ALTER TABLE … CLUSTER BY (…)."),
     "DropIndex": ("DROP INDEX", _NOT_ALLOWED, "A Delta table has no indexes."),
-    "LoadData": ("LOAD DATA", _NOT_ALLOWED, "Read the files and INSERT their rows, so that the log knows them."),
-    "ShowTablePartition": ("SHOW TABLE EXTENDED … PARTITION", _NOT_ALLOWED, "Use SHOW PARTITIONS."),
+    "LoadData": ("LOAD DATA", _NOT_SUPPORTED, "Read the files and INSERT their rows, so that the log knows them."),
+    "ShowTablePartition": ("SHOW TABLE EXTENDED … PARTITION", _NO_PARTITIONS, "Use SHOW PARTITIONS."),
     "DescribeTablePartition": ("DESCRIBE TABLE PARTITION", _NOT_ALLOWED, "Use SHOW PARTITIONS, or DESCRIBE without PARTITION."),
     "TruncatePartition": (
         "TRUNCATE TABLE PARTITION",
@@ -50,7 +52,7 @@ _WORDS: Mapping[str, tuple[str, str, str]] = {
     ),
     "AddConstraint": (
         "ALTER TABLE ADD CONSTRAINT … PRIMARY KEY, UNIQUE or FOREIGN KEY",
-        _NOT_ALLOWED,
+        _NOT_OF_TABLES,
         "Only CHECK constraints are held: ALTER TABLE … ADD CONSTRAINT name CHECK (condition).",
     ),
 }

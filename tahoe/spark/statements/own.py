@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import cast
+from collections.abc import Sequence
+from contextlib import nullcontext
+from typing import Any, cast
 
 from pyspark.sql import SparkSession
 from pyspark.sql.types import DataType, StructType
@@ -28,6 +30,7 @@ from tahoe.spark.copies.clone import CLONE_ROW, AskedClone, clone_named
 from tahoe.spark.copies.convert import convert_named
 from tahoe.spark.jvm.bridge import Jvm
 from tahoe.spark.names.entries import NamedTable, entry_of, table_named
+from tahoe.spark.names.error_names import reading
 from tahoe.spark.names.new_entries import names_view
 from tahoe.spark.names.settings import assumes_if_exists, is_on
 from tahoe.spark.statements.command import Command
@@ -56,6 +59,7 @@ from tahoe.sql.statements import (
     Vacuum,
 )
 from tahoe.sql.table_name import TableName
+from tahoe.table import Table
 
 __all__ = ["own_command"]
 
@@ -147,9 +151,9 @@ def _refuse_view(spark: SparkSession, words: str, name: TableName) -> None:
 def _command(spark: SparkSession, statement: Statement, named: NamedTable) -> Command:
     words, table = _WORDS[type(statement)], named.table
     match statement:
-        case DescribeDetail():
+        case DescribeDetail(_, is_text):
             full_name = None if named.entry is None else named.full_name
-            return Command(words, lambda: detail_rows(table, full_name), DETAIL, is_query=True)
+            return Command(words, lambda: _detail(table, full_name, is_text), DETAIL, is_query=True)
         case DescribeHistory(_, limit):
             return Command(words, lambda: history_rows(table, limit), HISTORY, is_query=True)
         case AddConstraint(_, name, condition):
@@ -185,6 +189,11 @@ def _command(spark: SparkSession, statement: Statement, named: NamedTable) -> Co
         case Restore(_, target, timestamp):
             return Command(words, lambda: restore_table(spark, table, target, timestamp), _columns(RESTORE_ROW))
     raise AssertionError(statement)
+
+
+def _detail(table: Table, full_name: str | None, is_text: bool) -> list[Sequence[Any]]:
+    with reading(table, "DELTA_FILE_NOT_FOUND") if is_text else nullcontext():
+        return list(detail_rows(table, full_name))
 
 
 def _clone(spark: SparkSession, asked: Clone) -> list[tuple[int, ...]]:

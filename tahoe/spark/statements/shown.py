@@ -15,12 +15,11 @@ from tahoe.exceptions import InvalidRequest
 from tahoe.expr.tree.predicate import quote_identifier
 from tahoe.log.replay import add_files
 from tahoe.ops.tables.cluster_by import clustered_by, clustering_columns
-from tahoe.protocol.clustering import field_chain, shown_path
 from tahoe.protocol.column_values.default_values import CURRENT_DEFAULT
 from tahoe.protocol.column_values.identity import identity_of
 from tahoe.protocol.partition import deserialize
+from tahoe.schema.column_edits import not_there
 from tahoe.schema.text_limits import DECLARED_TYPE
-from tahoe.schema.types import StructType as DeltaStruct
 from tahoe.schema.types import schema_from_json
 from tahoe.snapshot.snapshot import Snapshot
 from tahoe.spark.commands.frames import text_columns
@@ -76,18 +75,6 @@ def _column_rows(snapshot: Snapshot) -> Iterator[Row]:
         yield "# col_name", "data_type", "comment"
         for name in snapshot.partition_columns:
             yield _column_row(columns[name])
-    yield from _clustering_rows(snapshot)
-
-
-def _clustering_rows(snapshot: Snapshot) -> Iterator[Row]:
-    """As Spark tells of a clustered table."""
-    paths = clustering_columns(snapshot)
-    if paths:
-        yield "# Clustering Information", "", ""
-        yield "# col_name", "data_type", "comment"
-    for path in paths:
-        column = to_spark_schema(DeltaStruct((field_chain(snapshot.schema, path)[-1],))).fields[0]
-        yield shown_path(path), *_column_row(column)[1:]
 
 
 def _detail_rows(spark: SparkSession, named: NamedTable, snapshot: Snapshot) -> Iterator[Row]:
@@ -122,7 +109,10 @@ def _describe_column(spark: SparkSession, plan: JavaObject) -> Command | None:
                 column=".".join(parts),
             )
         snapshot = named.table.snapshot()
-        name, data_type, comment = _column_row(_columns(snapshot)[snapshot.schema.field(parts[0]).name])
+        column = snapshot.schema.find(parts[0])
+        if column is None:
+            raise not_there(snapshot.schema, (parts[0],))
+        name, data_type, comment = _column_row(_columns(snapshot)[column.name])
         yield "col_name", name
         yield "data_type", data_type
         yield "comment", "NULL" if comment is None else comment

@@ -58,7 +58,7 @@ def _add_check(spark: SparkSession, plan: JavaObject) -> Command | None:
     if not name:
         raise InvalidRequest(
             f"A CHECK constraint of a Delta table has a name: ALTER TABLE {target.named.name} ADD CONSTRAINT name CHECK ({condition[:200]}).",
-            code="DELTA_INVALID_CONSTRAINT_NAME",
+            code="UNSUPPORTED_FEATURE.TABLE_OPERATION",
             table=str(target.named.name),
         )
 

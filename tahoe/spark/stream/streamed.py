@@ -14,6 +14,7 @@ from tahoe.spark.jvm.bridge import JavaObject, Jvm
 from tahoe.spark.jvm.errors import install, thrown
 from tahoe.spark.jvm.spatial_types import check_geospatial_types
 from tahoe.spark.jvm.stand_ins import Proxied, answered
+from tahoe.spark.names.error_names import STREAMS, with_classes
 from tahoe.spark.names.options import hadoop_options
 from tahoe.spark.names.settings import look_at_settings
 from tahoe.spark.names.snapshots import moment
@@ -49,7 +50,9 @@ def read_stream(
     look_at_settings(spark)
     meant = stream_options(options, partial(moment, spark))
     hadoop = hadoop_options(options)
-    snapshot = read_for_columns(spark, table.snapshot(), meant, hadoop)
+    with with_classes(STREAMS):
+        newest = table.snapshot()
+    snapshot = read_for_columns(spark, newest, meant, hadoop)
     jvm = Jvm.of(spark)
     columns = _columns(jvm, snapshot, meant)
     if schema is not None:

@@ -8,6 +8,12 @@ from tahoe.exceptions import CorruptTable, InvalidRequest
 from tahoe.protocol.properties import TableProperties, parse_interval_ms, validate_properties
 
 DAY = 86_400_000
+CODES = {
+    "delta.columnMapping.mode": "DELTA_UNSUPPORTED_COLUMN_MAPPING_MODE_CHANGE",
+    "delta.logRetentionDuration": "DELTA_INVALID_INTERVAL",
+    "delta.isolationLevel": "DELTA_INVALID_ISOLATION_LEVEL",
+}
+"""The error classes of values that the reference names."""
 
 
 @pytest.mark.parametrize(
@@ -62,11 +68,14 @@ def test_an_unknown_delta_key_is_refused_and_a_key_of_one_s_own_is_kept():
         ("delta.universalFormat.enabledFormats", "iceberg, hudi"),
         ("delta.logRetentionDuration", "2 months"),
         ("delta.parquet.compression.codec", "rar"),
+        ("delta.isolationLevel", "None"),
+        ("delta.minReaderVersion", "99"),
     ],
 )
 def test_a_value_that_is_not_allowed_is_refused_naming_the_property(key, value):
-    with pytest.raises(InvalidRequest, match=key.replace(".", r"\.")):
+    with pytest.raises(InvalidRequest, match=key.replace(".", r"\.")) as raised:
         validate_properties({key: value})
+    assert raised.value.code == CODES.get(key, "TAHOE_TABLE_PROPERTY")
 
 
 def test_a_log_retention_shorter_than_that_of_deleted_files_is_refused():

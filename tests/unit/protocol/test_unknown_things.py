@@ -126,8 +126,8 @@ def test_no_feature_of_ours_is_asked_for_under_an_invented_name(tmp_path: Path) 
             table.set_properties({"delta.feature.deletionVectors": status})
         assert code_of(error) == "DELTA_UNSUPPORTED_FEATURE_STATUS"
     for key, value, code in (
-        ("delta.minReaderVersion", "4", "DELTA_INVALID_PROTOCOL_VERSION"),
-        ("delta.minWriterVersion", "0", "DELTA_INVALID_PROTOCOL_VERSION"),
+        ("delta.minReaderVersion", "4", "TAHOE_TABLE_PROPERTY"),
+        ("delta.minWriterVersion", "0", "TAHOE_TABLE_PROPERTY"),
         ("delta.minWriterVersion", "seven", "DELTA_PROTOCOL_PROPERTY_NOT_INT"),
         ("delta.minReaderVersion", "3", "DELTA_READ_FEATURE_PROTOCOL_REQUIRES_WRITE"),
     ):

@@ -135,13 +135,14 @@ def test_no_setting_has_two_rows() -> None:
 
 
 def test_columns_with_statistics_must_be_columns(tmp_path: Path) -> None:
-    schema = pa.schema([("id", pa.int64()), ("s", pa.struct([("a", pa.int64())])), ("day", pa.string())])
+    schema = pa.schema([("id", pa.int64()), ("s", pa.struct([("a", pa.int64())])), ("l", pa.list_(pa.int64())), ("day", pa.string())])
     table = Table.create(tmp_path / "t", schema, partition_by=["day"])
     table.set_properties({"delta.dataSkippingStatsColumns": "id,S.a"})
     for named, code in (
         ("id,nope", "DELTA_COLUMN_NOT_FOUND_IN_SCHEMA"),
         ("s.b", "DELTA_COLUMN_NOT_FOUND_IN_SCHEMA"),
         ("day", "DELTA_COLUMN_DATA_SKIPPING_NOT_SUPPORTED_PARTITIONED_COLUMN"),
+        ("l", "DELTA_COLUMN_DATA_SKIPPING_NOT_SUPPORTED_TYPE"),
         ("id,ID", "DELTA_DUPLICATE_DATA_SKIPPING_COLUMNS"),
     ):
         for attempt in (

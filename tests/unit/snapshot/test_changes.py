@@ -156,7 +156,7 @@ def test_versions_without_the_feed_are_refused(tmp_path: Path) -> None:
         ({"start_version": 1, "end_version": 0}, "DELTA_INVALID_CDC_RANGE"),
         ({"start_timestamp": "2200-01-01"}, "DELTA_TIMESTAMP_GREATER_THAN_COMMIT"),
         ({"start_version": 0, "end_timestamp": "2000-01-01"}, "DELTA_TIMESTAMP_EARLIER_THAN_COMMIT_RETENTION"),
-        ({"start_version": -1}, "DELTA_VERSION_NOT_FOUND"),
+        ({"start_version": -1}, "DELTA_LOG_FILE_NOT_FOUND"),
     ],
 )
 def test_bounds_that_make_no_range_are_named(tmp_path: Path, bounds: dict[str, Any], code: str) -> None:

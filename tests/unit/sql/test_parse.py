@@ -41,7 +41,7 @@ P, T = TableName("/p"), TableName(None, ("db", "t"))
         ("ALTER TABLE db.t DROP CONSTRAINT IF EXISTS `my one`", DropConstraint(T, "my one", True)),
         ("DESCRIBE DETAIL delta.`/p`", DescribeDetail(P)),
         ("DESCRIBE DETAIL db.t", DescribeDetail(T)),
-        ("desc detail '/p'", DescribeDetail(P)),
+        ("desc detail '/p'", DescribeDetail(P, is_text=True)),
         ("DESCRIBE HISTORY delta.`/p` LIMIT 3", DescribeHistory(P, 3)),
         ('DESC HISTORY "/p"', DescribeHistory(P, None)),
         ("MSCK REPAIR TABLE delta.`/p` SYNC METADATA", SyncMetadata(P)),

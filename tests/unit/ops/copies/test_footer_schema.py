@@ -110,4 +110,4 @@ def test_columns_of_all_files_come_together():
 def test_types_that_no_reading_serves_are_refused(other):
     with pytest.raises(InvalidRequest, match=r"column s\.x") as caught:
         merged(schema_of(("s", pa.struct([("x", pa.int32())]))), schema_of(("s", pa.struct([("x", other)]))), "f")
-    assert caught.value.code == "DELTA_FAILED_MERGE_SCHEMA_FILE"
+    assert caught.value.code == "DELTA_FAILED_TO_MERGE_FIELDS"

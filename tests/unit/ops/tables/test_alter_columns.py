@@ -12,7 +12,7 @@ from tahoe.exceptions import InvalidRequest, MetadataChangedException, SchemaMis
 from tahoe.ops.tables.alter_columns import stage_add_columns
 from tahoe.schema.arrow import to_arrow_type
 from tahoe.schema.column_edits import NewColumn
-from tahoe.schema.types import PrimitiveType, StructField, StructType
+from tahoe.schema.types import ArrayType, PrimitiveType, StructField, StructType
 
 ROWS = pa.table({"id": [1, 2], "s": [{"a": 1, "b": "x"}, None], "l": [[{"q": 1}], []], "p": ["k", "j"]})
 MAPPED = {"delta.columnMapping.mode": "name"}
@@ -70,10 +70,12 @@ def test_columns_are_added_where_they_are_asked_for_and_are_null_in_rows_that_ar
 
 def test_what_cannot_be_added_is_refused(table):
     one = pa.schema([("n", pa.int64())])
-    refused("DELTA_ADD_COLUMN_PARENT_NOT_STRUCT", table.add_columns, one, inside="id")
-    refused("DELTA_COLUMN_NOT_FOUND_IN_SCHEMA", table.add_columns, one, inside="nope")
-    refused("DELTA_COLUMN_NOT_FOUND_IN_SCHEMA", table.add_columns, one, after="nope")
-    refused("DELTA_DUPLICATE_COLUMNS_FOUND", table.add_columns, pa.schema([("ID", pa.int64())]))
+    refused("INVALID_FIELD_NAME", table.add_columns, one, inside="id")
+    refused("UNRESOLVED_COLUMN.WITH_SUGGESTION", table.add_columns, one, inside="nope")
+    refused("FIELD_NOT_FOUND", table.add_columns, one, after="nope")
+    refused("FIELD_ALREADY_EXISTS", table.add_columns, pa.schema([("ID", pa.int64())]))
+    refused("FIELD_ALREADY_EXISTS", table.add_columns, pa.schema([("A", pa.int64())]), inside="s")
+    refused("COLUMN_ALREADY_EXISTS", table.add_columns, pa.schema([("x", pa.int64()), ("X", pa.int64())]))
     refused("DELTA_INVALID_CHARACTERS_IN_COLUMN_NAMES", table.add_columns, pa.schema([("a b", pa.int64())]))
     refused("DELTA_OPERATION_NOT_ALLOWED", table.add_columns, pa.schema([pa.field("n", pa.int64(), nullable=False)]))
     assert table.version() == 1
@@ -91,7 +93,7 @@ def test_columns_are_renamed_and_dropped_by_column_mapping_alone(table, mapped):
     assert mapped.snapshot().partition_columns == ("part",)
     assert mapped.to_arrow("part = 'k'").to_pylist() == [{"id": 1, "s": {"a.b": 1}, "part": "k"}]
     assert mapped.drop_columns(["nope"], if_exists=True) == mapped.version() == 4
-    refused("DELTA_COLUMN_NOT_FOUND_IN_SCHEMA", mapped.drop_columns, ["nope"])
+    refused("UNRESOLVED_COLUMN.WITH_SUGGESTION", mapped.drop_columns, ["nope"])
     refused("DELTA_UNSUPPORTED_DROP_PARTITION_COLUMN", mapped.drop_columns, ["part"])
     refused("DELTA_DROP_COLUMN_ON_SINGLE_FIELD_SCHEMA", mapped.drop_columns, ["s.`a.b`"])
     for name in ("ID", "part", "PART"):
@@ -157,10 +159,14 @@ def test_a_column_changes_comment_place_and_not_null(tmp_path):
 
 def test_what_collections_hold_has_neither_comment_nor_nullability_of_its_own(mapped):
     refused("DELTA_UNSUPPORTED_COMMENT_MAP_ARRAY", mapped.change_column, "l.element", comment="x")
-    refused("DELTA_UNSUPPORTED_FIELD_UPDATE_NON_STRUCT", mapped.rename_column, "l.element", "e")
+    refused("INVALID_FIELD_NAME", mapped.rename_column, "l.element", "e")
     refused("DELTA_UNSUPPORTED_DROP_NESTED_COLUMN_FROM_NON_STRUCT_TYPE", mapped.drop_columns, ["l.element"])
-    for name, code in (("s", "STRUCT"), ("l", "ARRAY")):
-        refused(f"DELTA_CANNOT_UPDATE_{code}_FIELD", mapped.change_column, name, data_type=PrimitiveType("long"))
+    for name, kind in (("s", "STRUCT"), ("l", "ARRAY")):
+        refused("NOT_SUPPORTED_CHANGE_COLUMN", mapped.change_column, name, data_type=PrimitiveType("long"))
+        wanted = {"STRUCT": StructType((StructField("c", PrimitiveType("long")),)), "ARRAY": ArrayType(PrimitiveType("long"))}[
+            kind
+        ]
+        refused(f"CANNOT_UPDATE_FIELD.{kind}_TYPE", mapped.change_column, name, data_type=wanted)
     mapped.change_column("l.element.q", comment="x")
     assert json.loads(last(mapped)[1]["column"])["name"] == "l.element.q"
 

@@ -13,7 +13,7 @@ import pytest
 from pyspark.errors import AnalysisException, PySparkException
 from pyspark.sql import SparkSession
 
-from tahoe.exceptions import InvalidRequest, TahoeError, Unsupported
+from tahoe.exceptions import InvalidRequest, NotFound, TahoeError, Unsupported
 from tests.spark.entries import named  # noqa: F401 - a fixture
 
 ROWS = "SELECT id, 'n' || id AS name, named_struct('a', id, 'b', 'x') AS s, CAST(id % 2 AS INT) AS p FROM range(4)"
@@ -56,23 +56,25 @@ REFUSED = {
     "ALTER TABLE {t} ADD COLUMN id.x INT": "INVALID_FIELD_NAME",
     "ALTER TABLE {t} ADD COLUMN x INT AFTER nope": "FIELD_NOT_FOUND",
     "ALTER TABLE {t} ALTER COLUMN s TYPE STRUCT<a: INT>": "CANNOT_UPDATE_FIELD.STRUCT_TYPE",
+    "ALTER TABLE {t} ALTER COLUMN p TYPE SMALLINT": "NOT_SUPPORTED_CHANGE_COLUMN",
     "ALTER TABLE {t} ALTER COLUMN p TYPE BIGINT": "DELTA_UNSUPPORTED_ALTER_TABLE_CHANGE_COL_OP",
     "ALTER TABLE {t} ALTER COLUMN id SET DEFAULT 4": "WRONG_COLUMN_DEFAULTS_FOR_DELTA_FEATURE_NOT_ENABLED",
     "ALTER TABLE {t} RENAME COLUMN id TO key": "DELTA_UNSUPPORTED_RENAME_COLUMN",
+    "ALTER TABLE {t} DROP COLUMN nope": "UNRESOLVED_COLUMN.WITH_SUGGESTION",
     "ALTER TABLE {t} DROP COLUMN id": "DELTA_UNSUPPORTED_DROP_COLUMN",
     "ALTER TABLE {t} REPLACE COLUMNS (id INT)": "DELTA_UNSUPPORTED_ALTER_TABLE_REPLACE_COL_OP",
-    "ALTER TABLE {t} ADD PARTITION (p = 1)": "DELTA_OPERATION_NOT_ALLOWED",
-    "ALTER TABLE {t} DROP PARTITION (p = 1)": "DELTA_OPERATION_NOT_ALLOWED",
-    "ALTER TABLE {t} PARTITION (p = 1) RENAME TO PARTITION (p = 2)": "DELTA_OPERATION_NOT_ALLOWED",
-    "ALTER TABLE {t} RECOVER PARTITIONS": "DELTA_OPERATION_NOT_ALLOWED",
-    "MSCK REPAIR TABLE {t}": "DELTA_OPERATION_NOT_ALLOWED",
-    "ALTER TABLE {t} SET SERDEPROPERTIES ('a' = 'b')": "DELTA_OPERATION_NOT_ALLOWED",
+    "ALTER TABLE {t} ADD PARTITION (p = 1)": "INVALID_PARTITION_OPERATION.PARTITION_MANAGEMENT_IS_UNSUPPORTED",
+    "ALTER TABLE {t} DROP PARTITION (p = 1)": "INVALID_PARTITION_OPERATION.PARTITION_MANAGEMENT_IS_UNSUPPORTED",
+    "ALTER TABLE {t} PARTITION (p = 1) RENAME TO PARTITION (p = 2)": "INVALID_PARTITION_OPERATION.PARTITION_MANAGEMENT_IS_UNSUPPORTED",
+    "ALTER TABLE {t} RECOVER PARTITIONS": "NOT_SUPPORTED_COMMAND_FOR_V2_TABLE",
+    "MSCK REPAIR TABLE {t}": "NOT_SUPPORTED_COMMAND_FOR_V2_TABLE",
+    "ALTER TABLE {t} SET SERDEPROPERTIES ('a' = 'b')": "NOT_SUPPORTED_COMMAND_FOR_V2_TABLE",
     "ALTER TABLE {t} CLUSTER BY (id)": "DELTA_ALTER_TABLE_CLUSTER_BY_ON_PARTITIONED_TABLE_NOT_ALLOWED",
     "ALTER TABLE {t} CLUSTER BY (nowhere)": "DELTA_COLUMN_NOT_FOUND_IN_SCHEMA",
     "ALTER TABLE {t} DEFAULT COLLATION UTF8_LCASE": "DELTA_OPERATION_NOT_ALLOWED",
-    "ANALYZE TABLE {t} COMPUTE STATISTICS": "DELTA_OPERATION_NOT_ALLOWED",
-    "ANALYZE TABLE {t} COMPUTE STATISTICS FOR COLUMNS id": "DELTA_OPERATION_NOT_ALLOWED",
-    "LOAD DATA INPATH '/nowhere' INTO TABLE {t}": "DELTA_OPERATION_NOT_ALLOWED",
+    "ANALYZE TABLE {t} COMPUTE STATISTICS": "NOT_SUPPORTED_COMMAND_FOR_V2_TABLE",
+    "ANALYZE TABLE {t} COMPUTE STATISTICS FOR COLUMNS id": "NOT_SUPPORTED_COMMAND_FOR_V2_TABLE",
+    "LOAD DATA INPATH '/nowhere' INTO TABLE {t}": "NOT_SUPPORTED_COMMAND_FOR_V2_TABLE",
     "TRUNCATE TABLE {t} PARTITION (p = 1)": "DELTA_TRUNCATE_TABLE_PARTITION_NOT_SUPPORTED",
     "DESCRIBE {t} PARTITION (p = 1)": "DELTA_OPERATION_NOT_ALLOWED",
     "SHOW PARTITIONS {t} PARTITION (id = 1)": "DELTA_SHOW_PARTITION_IN_NON_PARTITIONED_COLUMN",
@@ -91,8 +93,8 @@ REFUSED = {
 }
 if IS_NEW:
     REFUSED |= {
-        "ALTER TABLE {t} ADD CHECK (id >= 0)": "DELTA_INVALID_CONSTRAINT_NAME",
-        "ALTER TABLE {t} ADD CONSTRAINT pk PRIMARY KEY (id)": "DELTA_OPERATION_NOT_ALLOWED",
+        "ALTER TABLE {t} ADD CHECK (id >= 0)": "UNSUPPORTED_FEATURE.TABLE_OPERATION",
+        "ALTER TABLE {t} ADD CONSTRAINT pk PRIMARY KEY (id)": "UNSUPPORTED_FEATURE.TABLE_OPERATION",
         "INSERT WITH SCHEMA EVOLUTION INTO {t} REPLACE WHERE id = 1 SELECT 1": "DELTA_INSERT_COLUMN_ARITY_MISMATCH",
         "INSERT WITH SCHEMA EVOLUTION INTO {t} SELECT 1": "DELTA_INSERT_COLUMN_ARITY_MISMATCH",
     }
@@ -137,6 +139,28 @@ def test_what_a_delta_table_does_not_have_is_refused_by_name_and_changes_nothing
     with pytest.raises(AnalysisException, match=r"NOT_A_PARTITIONED_TABLE|NOT_SUPPORTED"):
         spark.catalog.recoverPartitions(one.name)
     assert one.entry() == entry
+
+
+def test_where_no_table_is_the_class_of_the_error_is_that_of_the_statement(spark, tmp_path):
+    (tmp_path / "files").mkdir()
+    (tmp_path / "files" / "a.txt").write_text("no table")
+    spark.sql("CREATE OR REPLACE TEMP VIEW source AS SELECT 1 AS id")
+    for folder, rows in (("nothing", "PATH_NOT_FOUND"), ("files", "DELTA_TABLE_NOT_FOUND")):
+        classes = {
+            "SELECT * FROM {t}": rows,
+            "INSERT INTO {t} VALUES (1)": rows,
+            "DELETE FROM {t}": rows,
+            "MERGE INTO {t} t USING source s ON t.id = s.id WHEN MATCHED THEN DELETE": rows,
+            "ALTER TABLE {t} ADD COLUMN a INT": "DELTA_MISSING_DELTA_TABLE",
+            "SHOW PARTITIONS {t}": "DELTA_MISSING_DELTA_TABLE",
+            "OPTIMIZE {t}": "DELTA_MISSING_DELTA_TABLE",
+            "DESCRIBE HISTORY {t}": "DELTA_TABLE_ONLY_OPERATION",
+            "REORG TABLE {t} APPLY (PURGE)": "DELTA_ONLY_OPERATION",
+        }
+        for statement, code in classes.items():
+            with pytest.raises(NotFound) as error:
+                spark.sql(statement.format(t=f"delta.`{tmp_path}/{folder}`")).collect()
+            assert error.value.code == code and isinstance(error.value, AnalysisException), (statement, folder)
 
 
 def test_what_a_table_tells_of_its_columns_is_the_logs(spark, named):  # noqa: F811

@@ -20,6 +20,7 @@ REFERENCE = frozenset((Path(__file__).parent / "error_classes.txt").read_text().
 # Defaults that name no fault; `TAHOE_STORAGE_FAILURE` does: storage failed, and one tries again.
 SAY_NOTHING = {"TAHOE_ERROR", "TAHOE_INVALID_REQUEST", "TAHOE_CORRUPT_TABLE", "TAHOE_UNSUPPORTED"}
 UNSPECIFIC = {name for name in exceptions.__all__ if getattr(getattr(exceptions, name), "default_code", "") in SAY_NOTHING}
+_IS_CLASS = re.compile(r"[A-Z0-9]+(_[A-Z0-9]+)+(\.[A-Z0-9_]+)?")
 _CODE = re.compile(r"(DELTA|TAHOE)_[A-Z0-9_]+(\.[A-Z0-9_]+)?")
 
 
@@ -66,6 +67,14 @@ def test_every_class_of_the_reference_has_a_sql_state_and_an_exception_of_pyspar
 
 def test_every_code_that_the_package_gives_an_error_has_a_sql_state_of_the_reference_or_of_its_class() -> None:
     assert {code for code in spark_codes() if error_classes.sql_state(code) is None} == set()
+
+
+def test_every_class_that_an_error_changes_to_has_a_sql_state() -> None:
+    tree = ast.parse((ROOT / "tahoe/spark/names/error_names.py").read_text())
+    texts = {node.value for node in ast.walk(tree) if isinstance(node, ast.Constant)}
+    named = {text for text in texts if _IS_CLASS.fullmatch(str(text))} - {"CREATIONS_BY_NAME"}
+    assert {"PATH_NOT_FOUND", "DELTA_MISSING_DELTA_TABLE", "COLUMN_ALREADY_EXISTS"} <= named
+    assert {name for name in named if not name.startswith("TAHOE_") and error_classes.sql_state(name) is None} == set()
 
 
 def spark_codes() -> Iterator[str]:

@@ -23,15 +23,8 @@ def stage_vector_tombstones(transaction: Transaction) -> Operation:
     snapshot, now = transaction.existing(), transaction.clock.now_ms()
     removes = remove_files(snapshot.tombstones())
     named = {_name(remove, snapshot.store.url) for remove in removes} - {None}
-<<<<<<< HEAD
     known = {canonical_path(remove.path, snapshot.store.url) for remove in removes if remove.deletion_vector is None}
     missing = sorted(encode_path(name) for name in named if name is not None and name not in known)
-    if not missing:
-        return None
-=======
-    known = {remove.path for remove in removes if remove.deletion_vector is None}
-    missing = sorted(path for name in named if name is not None and (path := encode_path(name)) not in known)
->>>>>>> aab980a (Give errors of DDL the classes that Spark programs catch)
     transaction.stage(*(RemoveFile(path, now, data_change=False) for path in missing))
     return Operation("Deletion Vector Tombstones", {}, {"dvTombstonesWithinRetentionPeriod": len(missing)})
 

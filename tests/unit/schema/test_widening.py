@@ -18,6 +18,7 @@ from tahoe.schema.widening import (
     Widening,
     check_type_changes,
     is_iceberg_widening,
+    is_up_cast,
     is_widening,
     preview_type_changes,
     type_changes_of,
@@ -83,6 +84,45 @@ def test_type_changes_of_the_specification_are_read():
 def test_a_type_change_that_the_specification_does_not_know_is_refused_with_its_column():
     with pytest.raises(Unsupported, match=r"'c\.value' was changed from long to integer \(feature typeWidening\)"):
         check_type_changes(changed("long", "integer", fieldPath="value"))
+
+
+UP_CASTS = [
+    *(P(old) for old in ("byte", "double", "boolean", "binary", "date", "timestamp")),
+    DecimalType(5, 2),
+]
+
+
+@pytest.mark.parametrize("source", UP_CASTS, ids=str)
+def test_single_values_are_cast_up_to_texts_and_to_their_own_type(source):
+    assert is_up_cast(source, P("string")) and is_up_cast(source, source) and is_up_cast(P("void"), source)
+
+
+@pytest.mark.parametrize(
+    ("source", "target", "expected"),
+    [
+        (P("integer"), P("long"), True),
+        (P("long"), P("integer"), False),
+        (P("long"), P("float"), True),
+        (P("double"), P("float"), False),
+        (P("date"), P("timestamp"), True),
+        (P("timestamp"), P("date"), False),
+        (P("timestamp"), P("long"), True),
+        (P("string"), P("integer"), False),
+        (P("boolean"), P("integer"), False),
+        (P("variant"), P("string"), False),
+        (P("integer"), DecimalType(10, 0), True),
+        (P("integer"), DecimalType(10, 2), False),
+        (DecimalType(5, 0), P("integer"), True),
+        (DecimalType(5, 2), P("integer"), False),
+        (DecimalType(5, 2), DecimalType(6, 3), True),
+        (DecimalType(5, 2), DecimalType(5, 3), False),
+        (P("float"), DecimalType(38, 10), False),
+        (ArrayType(P("integer")), P("string"), False),
+    ],
+    ids=str,
+)
+def test_values_are_cast_up_where_spark_loses_none(source, target, expected):
+    assert is_up_cast(source, target) is expected
 
 
 FEATURES = frozenset({"typeWidening"})

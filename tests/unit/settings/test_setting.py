@@ -135,7 +135,9 @@ def test_no_setting_has_two_rows() -> None:
 
 
 def test_columns_with_statistics_must_be_columns(tmp_path: Path) -> None:
-    schema = pa.schema([("id", pa.int64()), ("s", pa.struct([("a", pa.int64())])), ("l", pa.list_(pa.int64())), ("day", pa.string())])
+    schema = pa.schema(
+        [("id", pa.int64()), ("s", pa.struct([("a", pa.int64())])), ("l", pa.list_(pa.int64())), ("day", pa.string())]
+    )
     table = Table.create(tmp_path / "t", schema, partition_by=["day"])
     table.set_properties({"delta.dataSkippingStatsColumns": "id,S.a"})
     for named, code in (

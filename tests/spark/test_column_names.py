@@ -84,10 +84,10 @@ def test_names_differ_in_more_than_their_case(spark, path, sensitive):
     spark.conf.set("spark.sql.caseSensitive", sensitive)
     try:
         for columns in ("a INT, A INT", "s STRUCT<a: INT, A: INT>"):
-            with pytest.raises(SchemaMismatch, match="DELTA_DUPLICATE_COLUMNS_FOUND"):
+            with pytest.raises(SchemaMismatch, match="COLUMN_ALREADY_EXISTS"):
                 spark.sql(f"CREATE TABLE delta.`{path}` ({columns}) USING delta")
         spark.sql(f"CREATE TABLE delta.`{path}` (a INT) USING delta")
-        with pytest.raises(SchemaMismatch, match="DELTA_DUPLICATE_COLUMNS_FOUND"):
+        with pytest.raises(SchemaMismatch, match="FIELD_ALREADY_EXISTS"):
             spark.sql(f"ALTER TABLE delta.`{path}` ADD COLUMN A INT")
     finally:
         spark.conf.unset("spark.sql.caseSensitive")

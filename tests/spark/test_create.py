@@ -182,7 +182,7 @@ REFUSED: list[tuple[str, type[Exception], str]] = [
     ("CREATE TABLE {t} (id INT) USING delta PARTITIONED BY (nowhere)", TahoeError, "nowhere"),
     ("CREATE TABLE {t} (id INT) USING delta TBLPROPERTIES ('delta.nope' = '1')", TahoeError, "DELTA_UNKNOWN_CONFIGURATION"),
     ("CREATE TABLE {t} (id INT, g INT GENERATED ALWAYS AS (nowhere)) USING delta", TahoeError, "nowhere"),
-    ("CREATE TABLE {t} (id INT, ID INT) USING delta", TahoeError, "DELTA_DUPLICATE_COLUMNS_FOUND"),
+    ("CREATE TABLE {t} (id INT, ID INT) USING delta", TahoeError, "COLUMN_ALREADY_EXISTS"),
     ("CREATE TABLE {t} USING delta AS SELECT nowhere", AnalysisException, "nowhere"),
     ("CREATE TABLE {t} USING delta AS SELECT raise_error('no rows') + id AS a FROM range(3)", Exception, "no rows"),
     ("REPLACE TABLE {t} (id INT) USING delta", Exception, "(cannot be found|DELTA_CANNOT_REPLACE_MISSING_TABLE)"),

@@ -86,7 +86,7 @@ def test_what_is_written_without_spark_is_read_with_it(spark, table, path):
 
 def test_other_types_and_places_are_refused(spark, table, path):
     for columns, code in (
-        ("g GEOMETRY(4326)) USING delta PARTITIONED BY (g", "DELTA_INVALID_PARTITION_COLUMN_TYPE"),
+        ("g GEOMETRY(4326)) USING delta PARTITIONED BY (g", "INVALID_PARTITION_COLUMN_DATA_TYPE"),
         ("g GEOMETRY(4326)) USING delta CLUSTER BY (g", "DELTA_CLUSTERING_COLUMNS_DATATYPE_NOT_SUPPORTED"),
         ("g GEOMETRY(ANY)) USING delta OPTIONS ('x' = 'y'", "DELTA_GEOSPATIAL_SRID_NOT_SUPPORTED"),
         ("g GEOGRAPHY(ANY)) USING delta OPTIONS ('x' = 'y'", "DELTA_GEOSPATIAL_SRID_NOT_SUPPORTED"),

@@ -467,7 +467,7 @@ class TestTimeTravel:
             ({"timestampAsOf": "2026-01-01", "versionAsOf": "1"}, "", "DELTA_UNSUPPORTED_TIME_TRAVEL_MULTIPLE_FORMATS"),
             ({"versionAsOf": "1"}, "@v1", "DELTA_UNSUPPORTED_TIME_TRAVEL_MULTIPLE_FORMATS"),
             ({"versionAsOf": "one"}, "", "DELTA_ILLEGAL_OPTION"),
-            ({}, "-not-there", "DELTA_TABLE_NOT_FOUND"),
+            ({}, "-not-there", "PATH_NOT_FOUND"),
         ],
     )
     def test_what_is_not_there_is_refused_by_the_references_codes(self, spark, versions, options, suffix, code):

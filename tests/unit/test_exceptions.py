@@ -131,7 +131,7 @@ def test_a_place_is_told_once_and_only_where_the_message_lacks_it() -> None:
 def test_an_error_gets_another_class_and_keeps_all_else() -> None:
     before = NotFound("There is no table.", table="file:///t")
     after = before.recoded("PATH_NOT_FOUND")
-    assert type(after) is NotFound and str(after) == "[PATH_NOT_FOUND] There is no table." and after.args == (str(after),)
+    assert type(after) is type(before) and str(after) == "[PATH_NOT_FOUND] There is no table." and after.args == (str(after),)
     assert (after.code, after.facts, before.code) == ("PATH_NOT_FOUND", {"table": "file:///t"}, "DELTA_TABLE_NOT_FOUND")
     assert after.getSqlState() == "42K03"
 

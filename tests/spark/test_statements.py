@@ -275,7 +275,7 @@ def test_the_change_data_feed_is_a_function_of_name_or_path(spark, named):  # no
         assert spark.sql(f"SELECT * FROM {call}, TIMESTAMP'{when}' - INTERVAL 0 SECONDS)").count() == 1
     copy = SparkSession(spark.sparkContext, spark._jsparkSession.cloneSession())
     assert copy.sql("SELECT * FROM table_changes(:t, :v)", {"t": one.name, "v": 2}).count() == 1
-    with pytest.raises(TahoeError, match="nope is not a Delta table"):
+    with pytest.raises(NotFound, match="TABLE_OR_VIEW_NOT_FOUND"):
         spark.sql("SELECT * FROM table_changes('nope', 1)")
 
 

@@ -12,8 +12,8 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 from tahoe.exceptions import InvalidRequest, TahoeError, TahoeWarning, Unsupported
-from tahoe.knobs.told import forget_what_was_told
 from tahoe.ops.rows.insert import WriteOptions
+from tahoe.settings.warn_once import reset_warnings
 from tahoe.table import Table
 from tests.spark.test_reading import files_read
 from tests.tables.golden import ABSENT, ROOT
@@ -164,7 +164,7 @@ class TestRefusals:
             with pytest.raises(TahoeError) as caught:
                 spark.read.options(readChangeFeed="true", **options).table(f"delta.`{history.url}`")
             assert caught.value.code == "DELTA_MULTIPLE_CDC_BOUNDARY"
-            forget_what_was_told()
+            reset_warnings()
             with pytest.warns(TahoeWarning, match="the version counts"):
                 found = load(spark, history.url, **options)
             assert counted(found.toArrow()) == counted(history.changes(1, options.get("endingVersion")))

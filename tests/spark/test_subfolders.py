@@ -44,7 +44,7 @@ def test_what_is_no_partition_is_refused_by_name(spark, path):
         ("month=9", NotFound, "DELTA_PATH_DOES_NOT_EXIST"),
         ("id=1", InvalidRequest, "DELTA_NON_PARTITION_COLUMN_SPECIFIED"),
         ("month=1/x", InvalidRequest, "DELTA_INVALID_PARTITION_PATH"),
-        ("nowhere", NotFound, "DELTA_TABLE_NOT_FOUND"),
+        ("nowhere", NotFound, "PATH_NOT_FOUND"),
     ):
         with pytest.raises(error, match=code):
             spark.read.format("delta").load(f"{path}/{folder}")

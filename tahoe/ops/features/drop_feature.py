@@ -86,7 +86,7 @@ def drop_feature(
     """
     snapshot = begin().existing()
     feature, removal = _checked(snapshot, request)
-    drop = _Drop(Work(begin, commit, progress), feature, removal, request)
+    drop = _Drop(Work(begin, commit, progress, request.is_fast), feature, removal, request)
     planned = drop.planned(snapshot)
     return planned if request.dry_run else drop.run(planned)
 

@@ -54,11 +54,13 @@ class Work:
     Args:
         begin, commit: `Table.begin` and `Table.commit`.
         progress: told of footers read, and of files rewritten.
+        is_fast: the feature may go at once, while older versions still use it.
     """
 
     begin: Callable[[], Transaction]
     commit: Callable[[Transaction, Operation], Committed]
     progress: Progress
+    is_fast: bool = True
 
     def do(self, stage: Stage) -> bool:
         """As `committed`; whether there was a commit."""
@@ -169,7 +171,8 @@ def _without_vectors(work: Work) -> bool:
 
         while work.do(stage):
             pass  # a writer that began before the property went may have brought one more
-    work.do(stage_vector_tombstones)
+    if work.is_fast:
+        work.do(stage_vector_tombstones)
     return had_traces
 
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import logging
 import os
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import date, datetime
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
@@ -47,7 +49,16 @@ if TYPE_CHECKING:
 
     _Stage = Callable[[Transaction, Progress], Staged]
 
-__all__ = ["Table"]
+__all__ = ["Table", "another_handle"]
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(slots=True)
+class _Newest:
+    """The newest snapshot that was read of a table, by any of the handles that share this value."""
+
+    snapshot: Snapshot | None = None
 
 
 @checked_arguments
@@ -85,7 +96,9 @@ class Table(Readable, Tailable, Alterable, Maintainable, Copyable):
         self.policy = policy
         self._more_hooks = tuple(hooks)
         self._compactor = compactor
-        self._latest: Snapshot | None = None
+        self._newest = _Newest()
+        self._shares_with: Table | None = None
+        self._has_read = False
 
     @classmethod
     def create(
@@ -165,6 +178,7 @@ class Table(Readable, Tailable, Alterable, Maintainable, Copyable):
 
         Raises:
             NotFound: no table, or no such version or time; the message says what there is.
+            LostVersions: the log has lost a version that was read through this handle.
         """
         from tahoe.snapshot.snapshot import Snapshot
 
@@ -178,12 +192,31 @@ class Table(Readable, Tailable, Alterable, Maintainable, Copyable):
             version = version_at(self.store, self.snapshot().config, parse_timestamp(timestamp))
         if version is not None:
             return Snapshot.at(self.store, version)
-        self._latest = Snapshot.at(self.store) if self._latest is None else self._latest.refreshed()
-        return self._latest
+        newest = self._refreshed()
+        self._has_read = True
+        return newest
+
+    def _refreshed(self) -> Snapshot:
+        from tahoe.snapshot.snapshot import LostVersions, Snapshot
+
+        known = self._newest.snapshot
+        try:
+            newest = Snapshot.at(self.store) if known is None else known.refreshed()
+        except LostVersions as lost:
+            if self._has_read:
+                raise
+            newest = Snapshot.at(self.store)
+            logger.warning("%s This handle has not read the table before, and goes on with version %d.", lost, newest.version)
+            self._newest = _Newest()
+            if self._shares_with is not None:
+                self._shares_with._newest = self._newest
+        self._newest.snapshot = newest
+        return newest
 
     def bytes_in_memory(self) -> int:
         """How much the newest snapshot that was asked for holds of the log's files in memory, in bytes."""
-        return 0 if self._latest is None or not self._latest.has_files_in_memory else int(self._latest.files().nbytes)
+        newest = self._newest.snapshot
+        return 0 if newest is None or not newest.has_files_in_memory else int(newest.files().nbytes)
 
     def version(self) -> int:
         """The newest version."""
@@ -454,7 +487,7 @@ class Table(Readable, Tailable, Alterable, Maintainable, Copyable):
         from tahoe.txn.hooks import default_hooks
 
         def remember(committed: Committed) -> None:
-            self._latest = committed.snapshot
+            self._newest.snapshot, self._has_read = committed.snapshot, True
 
         def convert(committed: Committed) -> None:
             # Only a table that asks for it pays for loading what makes Iceberg of it.
@@ -504,3 +537,16 @@ class Table(Readable, Tailable, Alterable, Maintainable, Copyable):
 
         with shown(self.clock) as progress:
             return upgrade_uniform(self.begin, self.commit, compat_version, dry_run=dry_run, progress=progress)
+
+
+def another_handle(table: Table) -> Table:
+    """A handle of the same table, which begins with the newest snapshot that was read through the other, and reads on together with it.
+
+    It has read nothing itself. Where the log has lost versions that were read before, because the folder was restored from a copy, the
+    new handle warns of that and goes on with what is there; handles that have read those versions go on raising `LostVersions`.
+    """
+    other = Table(
+        table.url, store=table.store, clock=table.clock, policy=table.policy, hooks=table._more_hooks, compactor=table._compactor
+    )
+    other._newest, other._shares_with = table._newest, table
+    return other

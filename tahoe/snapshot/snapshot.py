@@ -38,9 +38,15 @@ from tahoe.store.log_store import Entry, LogStore
 if TYPE_CHECKING:
     from tahoe.snapshot.scan import Scan
 
-__all__ = ["Snapshot"]
+__all__ = ["LostVersions", "Snapshot"]
 
 logger = logging.getLogger(__name__)
+
+
+class LostVersions(CorruptTable):
+    """A log ends before a version that was read of it, or has another commit in its place."""
+
+    default_code = "DELTA_TXN_LOG_FAILED_INTEGRITY"
 
 
 @dataclass(frozen=True)
@@ -236,7 +242,8 @@ class Snapshot:
         A table that was deleted and made anew in the same place is noticed by its last commit's size and time, told, and read afresh.
 
         Raises:
-            CorruptTable: the log has lost this version, or commits are not in their places.
+            LostVersions: the log has lost this version.
+            CorruptTable: commits are not in their places.
         """
         newest = self.segment.commits[-1] if self.segment.commits else None
         known = self.store.head(commit_name(self.version))
@@ -300,11 +307,10 @@ class Snapshot:
             raise self._lost(f"another transaction ({now} in place of {own}) has its name", commit_name(self.version))
         return latest
 
-    def _lost(self, what: str, file: str) -> CorruptTable:
-        return CorruptTable(
+    def _lost(self, what: str, file: str) -> LostVersions:
+        return LostVersions(
             f"Table {self.store.url}: version {self.version} was read here before, and now {what}, so the log has lost versions: "
             f"restore {file} and what followed from a backup. To go on with what the log gives now, open the table anew.",
-            code="DELTA_TXN_LOG_FAILED_INTEGRITY",
             table=self.store.url,
             version=self.version,
             file=file,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 import os
 from datetime import UTC, datetime
 from decimal import Decimal
@@ -14,6 +15,8 @@ from tahoe import Table
 from tahoe.clock import SeededClock
 from tahoe.exceptions import InvalidRequest, NotFound, SchemaMismatch
 from tahoe.ops.rows.insert import WriteOptions
+from tahoe.snapshot.snapshot import LostVersions, Snapshot
+from tahoe.table import another_handle
 
 SCHEMA = pa.schema([("id", pa.int64()), ("month", pa.int32()), ("name", pa.string())])
 
@@ -389,3 +392,66 @@ def test_parquet_s_own_bounds_are_left_out_where_they_would_hide_nan(tmp_path):
     columns = {footer.column(i).path_in_schema: footer.column(i).is_stats_set for i in range(footer.num_columns)}
     assert {path for path, has in columns.items() if has} == {"plain", "nested.y", "pairs.key_value.key"}
     assert table.to_arrow(filter="holed > 5").num_rows == 1
+
+
+def restored_from_a_copy(root, version):
+    """The folder as it was when the version was the newest, a moment later."""
+    for entry in (root / "_delta_log").iterdir():
+        if entry.name[:20].isdigit() and int(entry.name[:20]) > version:
+            entry.unlink()
+
+
+@pytest.mark.damages_tables
+class TestATableRestoredFromACopy:
+    def test_a_new_handle_goes_on_with_what_is_there_and_warns_once(self, table, tmp_path, caplog):
+        kept = another_handle(table)
+        for number in range(3):
+            table.append(rows(number))
+        old = another_handle(kept)
+        assert old.version() == 3
+        restored_from_a_copy(tmp_path / "t", 1)
+        with caplog.at_level(logging.WARNING):
+            new, another = another_handle(kept), another_handle(kept)
+            assert new.version() == 1
+        assert [record.levelname for record in caplog.records] == ["WARNING"]
+        assert "the log has lost versions" in caplog.text and "goes on with version 1" in caplog.text
+        caplog.clear()
+        new.append(rows(7))
+        assert new.to_arrow()["id"].to_pylist() == [0, 7]
+        assert another_handle(kept).version() == another_handle(new).version() == 2
+        assert not caplog.records
+        assert another.version() == 2
+        for handle in (old, table):
+            for _ in range(2):
+                with pytest.raises(LostVersions, match="the log has lost versions"):
+                    handle.to_arrow()
+                with pytest.raises(LostVersions):
+                    handle.append(rows(8))
+        assert another_handle(kept).version() == 2
+
+    def test_old_handles_do_not_go_on_once_the_log_is_longer_than_it_was(self, table, tmp_path):
+        kept = another_handle(table)
+        table.append(rows(0))
+        old = another_handle(kept)
+        assert old.version() == 1
+        restored_from_a_copy(tmp_path / "t", 0)
+        new = another_handle(kept)
+        for number in range(1, 4):
+            new.append(rows(number))
+        with pytest.raises(LostVersions, match="another transaction"):
+            old.version()
+        assert another_handle(kept).version() == 3
+
+    def test_a_handle_that_made_a_commit_has_read_the_table(self, table, tmp_path):
+        kept = another_handle(table)
+        old = another_handle(kept)
+        old.append(rows(0))
+        restored_from_a_copy(tmp_path / "t", 0)
+        with pytest.raises(LostVersions):
+            old.version()
+
+    def test_handles_share_what_was_read(self, table, monkeypatch):
+        kept = another_handle(table)
+        another_handle(kept).append(rows(0))
+        monkeypatch.setattr(Snapshot, "at", lambda *_: pytest.fail("the log was read from the start"))
+        assert another_handle(kept).version() == 1

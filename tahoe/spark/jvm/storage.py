@@ -14,7 +14,7 @@ from tahoe.exceptions import CorruptTable, Unsupported
 from tahoe.snapshot.arrow_reader import wrong_size
 from tahoe.spark.jvm.bridge import is_classic
 from tahoe.store.location import split_url, table_url
-from tahoe.table import Table
+from tahoe.table import Table, another_handle
 from tahoe.txn.commit import Committed
 from tahoe.txn.hooks import Hook
 
@@ -78,7 +78,7 @@ def storage_options(path: str, hadoop: Mapping[str, str]) -> dict[str, str]:
 
 
 def table_at(spark: SparkSession, path: str, options: Mapping[str, str]) -> Table:
-    """The table at a path. One value is kept for each, so that its newest snapshot is read on, not read anew.
+    """A new handle of the table at a path. All handles share the newest snapshot, so that it is read on, not read from the start.
 
     Args:
         options: of the reader or writer; its ``fs.…`` settings win over the session's.
@@ -167,7 +167,7 @@ def _table(url: str, options: tuple[tuple[str, str], ...], coordinator: str) -> 
         ratified_by = _coordinator(coordinator) if coordinator else None
         return Table(url, storage_options=dict(options), hooks=hooks, compactor=_FOLLOWER.compact, coordinator=ratified_by)
 
-    return keep("tables", (url, options, coordinator), opened, Table.bytes_in_memory, grows=True)
+    return another_handle(keep("tables", (url, options, coordinator), opened, Table.bytes_in_memory, grows=True))
 
 
 def name_coordinator(spark: SparkSession, coordinator: SqlCoordinator) -> None:

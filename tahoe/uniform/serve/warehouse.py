@@ -6,6 +6,7 @@ control character matches nothing. Symbolic links that lead out of the warehouse
 
 from __future__ import annotations
 
+import logging
 import os
 from collections import OrderedDict
 from collections.abc import Iterator, Mapping, Sequence
@@ -18,7 +19,7 @@ from tahoe.coordinator.coordinator import Coordinator
 from tahoe.exceptions import InvalidRequest, NotFound, StorageFailure
 from tahoe.log.files.commits import read_commit
 from tahoe.protocol.iceberg_compat import uniform_is_enabled
-from tahoe.snapshot.snapshot import Snapshot
+from tahoe.snapshot.snapshot import LostVersions, Snapshot
 from tahoe.store.location import local_path
 from tahoe.store.log_store import LogStore
 from tahoe.store.object_store import open_store
@@ -26,6 +27,8 @@ from tahoe.uniform.convert.conversion import DeltaSide
 from tahoe.uniform.external.metadata_listing import CurrentMetadata, newest_metadata
 from tahoe.uniform.handle import UniformHandle
 from tahoe.uniform.runtime import UniformRuntime
+
+logger = logging.getLogger(__name__)
 
 __all__ = ["DEFAULT", "NAMESPACE_NOT_FOUND", "TABLE_NOT_FOUND", "Namespace", "Warehouse"]
 
@@ -246,7 +249,12 @@ class _Table:
         if version is not None:
             return Snapshot.at(self._store, version)
         latest = self._latest
-        self._latest = newest = Snapshot.at(self._store) if latest is None else latest.refreshed()
+        try:
+            newest = Snapshot.at(self._store) if latest is None else latest.refreshed()
+        except LostVersions as lost:  # each request is a new reader
+            newest = Snapshot.at(self._store)
+            logger.warning("%s It is served as it is now, with version %d.", lost, newest.version)
+        self._latest = newest
         return newest
 
 

@@ -107,7 +107,7 @@ def server_of(catalog: ReadOnlyCatalog, limits: Limits) -> uvicorn.Server:
     from tahoe.cli.connections import accepted_at_once, affordable, protocol_of
 
     def raise_backlog(sockets: list[socket.socket]) -> None:
-        # uvicorn's backlog sets both how many connections are accepted at once and how many may wait; more may wait.
+        # The event loop's backlog sets both how many connections it accepts at once and how many may wait; let more wait.
         for listening in sockets:
             listening.listen(_WAITING)
 

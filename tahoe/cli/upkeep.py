@@ -51,7 +51,7 @@ def check(path: Path, option: StorageOptions = [], json: AsJson = False, deep: D
         raise typer.Exit(FOUND_SOMETHING)
 
 
-_COLUMNS = (("what", "left"), ("version", "right"), ("file", "left"), ("finding", "left"))
+_COLUMNS = (("code", "left"), ("version", "right"), ("file", "left"), ("finding", "left"))
 
 
 def _text(value: int | str | None) -> str:
@@ -332,7 +332,7 @@ _ENGINE_COLUMNS = (
     ("versions", "left"),
     ("reads", "left"),
     ("writes", "left"),
-    ("why not, or not known", "left"),
+    ("reason", "left"),
 )
 
 

@@ -72,11 +72,11 @@ def verify(store: LogStore) -> int:
         assert document["last-sequence-number"] == parent["sequence-number"]
         now = Snapshot.at(store, version)
         assert set(live_entries(store, parent)) == _live(store, now), "the current snapshot is the version the properties name"
-        assert dead_positions(store, parent) == _vectors(store, now), "and so are the rows that it deletes"
+        assert dead_positions(store, parent) == _vectors(store, now), "and so are its deleted rows"
     if document["format-version"] >= 3:
         _verify_row_ids(store, document)
     for entry in document["metadata-log"]:
-        assert store.head(_name(store, entry["metadata-file"])), "the metadata log names files that are there"
+        assert store.head(_name(store, entry["metadata-file"])), "the metadata log names existing files"
     return version
 
 

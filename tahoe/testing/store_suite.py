@@ -55,7 +55,7 @@ class LogStoreContract:
 
     # -- reading and writing -------------------------------------------------------------------------------------------------
 
-    def test_what_was_put_is_got_back_whole(self, store: LogStore) -> None:
+    def test_an_object_is_read_back_whole(self, store: LogStore) -> None:
         for size in (0, 1, 4096, 300_000):
             data = bytes(range(256)) * (size // 256) + b"x" * (size % 256)
             store.put(f"data/{size}.bin", data)
@@ -74,7 +74,7 @@ class LogStoreContract:
             assert name in caught.value.message
             assert store.url in caught.value.message
 
-    def test_get_many_keeps_the_order_asked(self, store: LogStore) -> None:
+    def test_get_many_keeps_the_requested_order(self, store: LogStore) -> None:
         names = [f"many/{number}" for number in range(40)]
         for name in names:
             store.put(name, name.encode())
@@ -130,13 +130,13 @@ class LogStoreContract:
         with pytest.raises(NotFound):
             store.get("folder/object")
 
-    def test_deleting_what_is_missing_is_no_error(self, store: LogStore) -> None:
+    def test_deleting_a_missing_object_is_not_an_error(self, store: LogStore) -> None:
         store.delete("missing")
         store.delete("folder/missing")
 
     # -- listing -------------------------------------------------------------------------------------------------------------
 
-    def test_listing_is_sorted_and_starts_at_the_name_given_itself_included(self, store: LogStore) -> None:
+    def test_listing_is_sorted_and_starts_at_the_given_name_inclusive(self, store: LogStore) -> None:
         names = [f"{version:020d}.json" for version in (7, 0, 12, 3, 9, 10)]
         for name in names:
             store.put(f"{LOG}/{name}", name.encode())
@@ -184,7 +184,7 @@ class LogStoreContract:
 
     # -- files for Arrow -----------------------------------------------------------------------------------------------------
 
-    def test_an_input_file_can_be_read_from_any_place(self, store: LogStore) -> None:
+    def test_an_input_file_can_be_read_from_any_position(self, store: LogStore) -> None:
         data = bytes(range(256)) * 2000  # larger than a store's read-ahead
         store.put("object", data)
         with store.open_input("object") as file:
@@ -222,7 +222,7 @@ class LogStoreContract:
 
     # -- put if absent -------------------------------------------------------------------------------------------------------
 
-    def test_an_output_is_there_whole_when_it_ends_and_not_before(self, store: LogStore) -> None:
+    def test_an_output_appears_whole_when_it_ends_and_not_before(self, store: LogStore) -> None:
         """Until then, the previous content stays."""
         store.put("folder/name", b"old")
         with store.open_output("folder/name") as file:
@@ -262,7 +262,7 @@ class LogStoreContract:
         assert store.put_if_absent("name", b"new") == Created()
         assert store.get("name") == b"new"
 
-    def test_of_eight_writers_one_wins_each_name_and_its_bytes_stay(self, store: LogStore) -> None:
+    def test_one_of_eight_writers_wins_each_name_and_its_bytes_stay(self, store: LogStore) -> None:
         writers, names = 8, [f"{LOG}/{version:020d}.json" for version in range(20)]
         outcomes: dict[tuple[int, str], PutOutcome] = {}
         barrier = threading.Barrier(writers)

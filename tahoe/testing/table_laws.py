@@ -105,7 +105,7 @@ def assert_row_ids_are_unique(table: Table, versions: Iterable[int]) -> None:
         if has_row_tracking(table.snapshot(version).config):
             ids = table.to_arrow(version=version, row_ids=True)["_row_id"].to_pylist()
             again = [number for number, times in Counter(ids).items() if number is None or times > 1]
-            assert not again, f"{table.url}, version {version}: row ids that several rows have, or none: {again[:5]}"
+            assert not again, f"{table.url}, version {version}: duplicate or missing row ids: {again[:5]}"
 
 
 def assert_filters_part_the_rows(table: Table, conditions: Iterable[str]) -> None:

@@ -325,7 +325,7 @@ def test_analyze_has_a_dry_run(path: str) -> None:
     summary = run_json("analyze", path, "--where", "month = 2")
     assert (summary["files"], summary["changed"], summary["version"], summary["dryRun"]) == (1, 1, before + 1, False)
     assert "2 have got other statistics" in run("analyze", path)
-    assert run_json("analyze", path)["version"] is None, "all are right now"
+    assert run_json("analyze", path)["version"] is None, "all are correct now"
     assert tahoe.Table(path).to_arrow().num_rows == 9
 
 

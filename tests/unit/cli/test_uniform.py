@@ -35,7 +35,7 @@ def database(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     monkeypatch.setattr("pyiceberg.catalog._ENV_CONFIG", Config())
     UNIFORM_RUNTIME.catalogs.forget()
     yield database_file
-    UNIFORM_RUNTIME.catalogs.named("prod:a.b")._adapted()._catalog.engine.dispose()
+    UNIFORM_RUNTIME.catalogs.named("prod:a.b")._adapter()._catalog.engine.dispose()
     UNIFORM_RUNTIME.catalogs.forget()
 
 
@@ -71,7 +71,7 @@ def test_a_catalog_that_is_up_to_date_and_one_that_is_behind(tmp_path, database,
 
 def test_a_failing_catalog_is_shown_with_its_last_state(tmp_path, database, monkeypatch):
     table = made(tmp_path / "t", "prod:a.b", "nowhere:a.b")
-    UNIFORM_RUNTIME.catalogs.named("prod:a.b")._adapted()._catalog.engine.dispose()
+    UNIFORM_RUNTIME.catalogs.named("prod:a.b")._adapter()._catalog.engine.dispose()
     database.unlink()
     database.mkdir()
     words = run(table.url)

@@ -129,7 +129,7 @@ def test_unpublished_commits_are_read_and_published_by_the_next_writer(
     assert ids(table, version=2) == [1, 2]
     with pytest.raises(StorageFailure, match="publish it later"):
         blocked.checkpoint()
-    assert inner.head(checkpoint_name(3)) is None, "a checkpoint is made of published versions alone"
+    assert inner.head(checkpoint_name(3)) is None, "a checkpoint contains published versions only"
     assert table.append(rows(4)) == 4
     assert all(inner.head(commit_name(version)) for version in range(5))
     assert ids(blocked) == [1, 2, 3, 4] and table.check(strict=True) == []
@@ -177,7 +177,7 @@ def test_an_interrupted_start_of_coordination_is_completed_by_other_writers(
     if died == "before the commit":
         coordinator.expect(inner.url, 1, "who died")
         assert ids(Table(inner.url, store=inner)) == [1]
-        assert table_over(inner, coordinator).append(rows(2)) == 1, "it is a plain table still"
+        assert table_over(inner, coordinator).append(rows(2)) == 1, "it is still a plain table"
         assert coordinator.managed([inner.url])[inner.url].last_version is None
         assert table_over(inner, coordinator).add_feature("catalogManaged") == 2
     else:
@@ -297,7 +297,7 @@ def test_a_crash_between_ratifying_and_publishing_leaves_a_commit(
     assert (inner.head(commit_name(2)) is None) == (after == 1)
     assert ids(table) == ids(table_over(inner, coordinator)) == [1, 2]
     assert table.checkpoint() == 2 or inner.head(checkpoint_name(2)) is not None
-    assert inner.head(commit_name(2)) is not None, "a checkpoint is made of published versions alone"
+    assert inner.head(commit_name(2)) is not None, "a checkpoint contains published versions only"
     assert table.append(rows(3)) == 3 and table.check(strict=True) == []
 
 

@@ -159,7 +159,7 @@ def test_moving_a_table_moves_its_state(url: str, table: str) -> None:
     state = coordinator.managed([table, there])
     assert list(state) == [there]
     assert (state[there].last_version, [commit.file for commit in state[there].commits.values()]) == (4, [staged(table, 4).file])
-    assert isinstance(coordinator.ratify([staged(table, 5)]), Exists), "who writes to the old place commits nothing"
+    assert isinstance(coordinator.ratify([staged(table, 5)]), Exists), "a writer to the old URL commits nothing"
     adopted(url, table)
     with pytest.raises(StorageFailure):
         coordinator.move(there, table)

@@ -152,7 +152,7 @@ def test_any_name_survives_encoding_and_decoding(name: str) -> None:
         ("a//b/./c", "a/b/c"),
         ("with space", "with space"),  # other writers do not encode it
         ("with#hash", "with#hash"),
-        ("p=..%252F..%252Fx/part", "p=..%2F..%2Fx/part"),  # a partition value may hold any text
+        ("p=..%252F..%252Fx/part", "p=..%2F..%2Fx/part"),  # a partition value may be any text
         ("/data/tenant-a/table/part", "part"),
         ("file:/data/tenant-a/table/part%20x", "part x"),
         ("file:///data/tenant-a//table/a/part", "a/part"),

@@ -17,7 +17,7 @@ from tahoe.store.refusals import names_credentials, remedy_of
         ("HTTP status 401", "Access was denied, and a retry cannot help"),
         ("HTTP status 503 (SlowDown)", "Try again"),
         ("timeout", "Try again"),
-        ("a text that holds HTTP status 403", "Try again"),
+        ("a text that contains HTTP status 403", "Try again"),
     ],
 )
 def test_a_remedy_depends_only_on_status_and_code(kind: str, begins: str) -> None:

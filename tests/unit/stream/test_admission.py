@@ -67,4 +67,4 @@ def test_files_that_belong_together_are_taken_together_or_not_at_all() -> None:
     assert begun.take_together([9]) == (True, empty.take([1, 9])[1])
     assert begun.take_together([5, 5]) == (False, begun)
     assert begun.take_together([10]) == (False, begun)
-    assert empty.take_together([]) == (True, empty), "a commit without files leaves the room as it is"
+    assert empty.take_together([]) == (True, empty), "a commit without files leaves the room unchanged"

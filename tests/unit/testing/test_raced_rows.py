@@ -51,7 +51,7 @@ def table() -> tuple[Files, Live]:
 def test_an_operation_does_what_its_name_says(operation: OperationOn, rows: list[Row]) -> None:
     files, start = table()
     assert in_order(files, start, [operation]) == sorted(rows)
-    assert files.table(start) == sorted(ROWS), "the version it began on stays as it was"
+    assert files.table(start) == sorted(ROWS), "its starting version is unchanged"
 
 
 def test_a_vector_deletes_positions_and_a_file_without_live_rows_is_removed() -> None:
@@ -85,4 +85,4 @@ def test_a_race_returns_commits_conflicts_and_operations_without_effect() -> Non
     assert isinstance(outcomes[2], DeltaConcurrentModificationException)
     assert files.table(end) == in_order(files, start, race[:2]) == [(2, "mon", "y"), (3, "tue", "x")]
     without, _ = raced(files, start, race, with_evidence=False)
-    assert isinstance(without[1], DeltaConcurrentModificationException), "the files alone cannot tell the rows apart"
+    assert isinstance(without[1], DeltaConcurrentModificationException), "the files alone do not distinguish the rows"

@@ -110,7 +110,7 @@ def test_the_feed_is_checked_only_where_it_exists_and_between_neighbours(memory_
 def test_a_duplicate_row_id_is_detected(table: Table) -> None:
     assert_row_ids_are_unique(table, range(4))
     add_again = faulty(table, read=lambda rows, filter: pa.concat_tables([rows, rows[:1]]))
-    with pytest.raises(AssertionError, match=r"version 2: row ids that several rows have, or none: \[\d\]"):
+    with pytest.raises(AssertionError, match=r"version 2: duplicate or missing row ids: \[\d\]"):
         assert_row_ids_are_unique(add_again, [2])
 
 

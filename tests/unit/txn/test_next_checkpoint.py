@@ -219,7 +219,7 @@ def test_sidecars_of_a_concurrently_deleted_checkpoint_are_not_reused() -> None:
     log.commit(add("new"))
     store = _Cleaning(log.store, newest_checkpoint(log).names[0])
     checkpoint_snapshot(Snapshot.at(store), SeededClock(5, NOW_MS))  # type: ignore[arg-type]
-    assert len(checkpoints_in(log.store.list_from("_delta_log"))[1]) == 1, "the one that relied on them is gone"
+    assert len(checkpoints_in(log.store.list_from("_delta_log"))[1]) == 1, "the checkpoint that relied on them is gone"
     assert not set(before) & set(sidecars(log))
     holds_all(log)
 

@@ -200,8 +200,8 @@ def test_two_conversions_replay_from_a_seed(seed):
     """The same seed, faults and clock give the same storage calls in the same order, the same waits and the same outcomes."""
     first = replayed(seed)
     assert replayed(seed) == first
-    assert {"full", "incremental"} & set(first[2]), "some of them end well"
-    assert first[1], "something went wrong and was tried again"
+    assert {"full", "incremental"} & set(first[2]), "some of them succeed"
+    assert first[1], "something failed and was retried"
 
 
 def test_the_order_of_calls_does_not_depend_on_hashes_of_text():

@@ -106,7 +106,7 @@ def test_drain_returns_unfinished_pointers():
     assert calls.drain(0.01) == [(TABLE, "c")]
     assert calls.drain(0.01, "file:///another") == []
     hanging.go_on.set()
-    assert calls.drain(SECONDS, TABLE) == [], "a question that nobody waits for is not waited for at the end"
+    assert calls.drain(SECONDS, TABLE) == [], "drain does not wait for reads"
     asking.go_on.set()
 
 

@@ -71,7 +71,7 @@ def test_fastavro_decodes_every_member_of_an_entry():
     assert pairs["value_counts"] == {1: 2, 2: 2, 5: 2}
     assert pairs["null_value_counts"] == {1: 0, 2: 1}
     assert pairs["lower_bounds"] == {1: (1).to_bytes(8, "little"), 2: b"a1", 5: b"\0\0\0\0\0\0\xe0\xbf"}
-    assert {p["key"] for p in file["upper_bounds"]} == {1, 2}, "a maximum of NaN bounds nothing"
+    assert {p["key"] for p in file["upper_bounds"]} == {1, 2}, "a maximum of NaN is not a bound"
     unused = ("column_sizes", "nan_value_counts", "key_metadata", "split_offsets", "equality_ids", "sort_order_id")
     assert all(file[name] is None for name in unused)
 

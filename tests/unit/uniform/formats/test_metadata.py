@@ -70,7 +70,7 @@ def test_a_changed_schema_is_added_and_a_former_schema_is_reused():
     assert [schema["schema-id"] for schema in document["schemas"]] == [0, 1]
     assert document["current-schema-id"] == 0
     assert [snapshot["schema-id"] for snapshot in document["snapshots"]] == [0, 1, 0]
-    assert document["last-column-id"] == 3, "ids once given are never given again"
+    assert document["last-column-id"] == 3, "ids are never reused"
 
 
 def test_the_highest_column_id_counts_dropped_columns():
@@ -112,7 +112,7 @@ def test_totals_continue_from_the_previous_snapshot():
 def test_old_snapshots_expire_with_their_schemas_but_the_current_one_stays():
     wider = metadata(ID, DAY, column("c", PrimitiveType("binary"), 3))
     document = advanced(advanced(advanced(None, metadata(), 0), wider, 10), wider, 20)
-    assert documents.expired(document, retention_ms=10_000) == (document, []), "the first was followed no longer ago than that"
+    assert documents.expired(document, retention_ms=10_000) == (document, []), "the first was superseded more recently"
     retained, old = documents.expired(document, retention_ms=9_999)
     assert [s["timestamp-ms"] for s in old] == [0]
     assert [s["timestamp-ms"] for s in retained["snapshots"]] == [10_000, 20_000]

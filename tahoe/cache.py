@@ -1,10 +1,10 @@
-"""What this process keeps of tables from one query to the next: how much, how often it was of use, and how to be rid of it.
+"""The cache of table data between queries of this process: its size, its hits, its limit, and how to clear it.
 
     >>> tahoe.cache.report()
     [Kept(kind='deletion vectors', entries=12, bytes=48_210, hits=30, misses=12), Kept(kind='tables', entries=3, ...)]
 
-What is kept is never asked whether it is still so: deletion vectors never change under their names, and a table kept here looks for newer
-commits at each use. So nothing is lost by forgetting, and nothing is won but time by keeping.
+Entries never become stale: deletion vectors never change under their names, and a cached table checks for newer commits at each use. So
+clearing the cache costs only time.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ _MOST_GROWING = 128
 
 @dataclass(frozen=True, slots=True)
 class Kept:
-    """What is kept of one kind.
+    """The cached entries of one kind.
 
     Args:
-        entries: how many.
-        bytes: that they hold; an estimate for what is no array of bytes.
-        hits, misses: how often one was asked for and there, or had to be made, since the process began.
+        entries: their number.
+        bytes: their size; an estimate for values that are not byte arrays.
+        hits, misses: the number of lookups that found an entry, and that had to compute it, since the process started.
     """
 
     kind: str
@@ -44,24 +44,24 @@ class Kept:
 
 
 def report() -> list[Kept]:
-    """What is kept, kind by kind."""
+    """Return the size and the hits of the cache for each kind."""
     return _CACHE.report()
 
 
 def clear() -> None:
-    """Forget everything."""
+    """Remove all entries."""
     _CACHE.clear()
 
 
 @checked_arguments
 def limit(bytes: int | None = None) -> int:
-    """The most that is kept, in bytes; what was used least recently goes first.
+    """Set and return the maximum size in bytes; the least recently used entries are removed first.
 
     Args:
-        bytes: the new limit; 0 keeps nothing but what was asked for last. None changes nothing.
+        bytes: the new limit; 0 keeps only the last used entry. None changes nothing.
 
     Returns:
-        the limit that holds now; 1 GB where none was set.
+        the current limit; 1 GB by default.
     """
     if bytes is not None:
         if bytes < 0:
@@ -71,20 +71,20 @@ def limit(bytes: int | None = None) -> int:
 
 
 def keep(kind: str, key: Hashable, make: Callable[[], Value], size: Callable[[Value], int], *, grows: bool = False) -> Value:
-    """The value under a key, made if it is not kept. For Tahoe's own modules.
+    """Return the value of a key, computed if it is not cached. For Tahoe's own modules.
 
     Args:
-        kind: what `report` calls it.
-        make: may be called by two threads at once for one key; one of the two values is kept. What it raises is not kept.
-        size: bytes that a value holds.
-        grows: the value holds more as it is used, so its size is asked for again and again; of such values few are kept.
+        kind: its name in `report`.
+        make: computes the value. Two threads may call it at once for the same key; one of the values is cached. Errors are not cached.
+        size: returns the bytes of a value.
+        grows: the value grows when it is used, so its size is computed repeatedly; only a few such values are cached.
     """
     value: Value = _CACHE.keep((kind, key), make, size, grows)
     return value
 
 
 def is_kept(kind: str, key: Hashable) -> bool:
-    """Whether there is a value under a key. For Tahoe's own modules."""
+    """Whether a key is cached. For Tahoe's own modules."""
     return _CACHE.is_kept((kind, key))
 
 
@@ -138,11 +138,11 @@ class _Cache:
 
     def report(self) -> list[Kept]:
         with self._lock:
-            found = []
+            kinds = []
             for kind, counts in sorted(self._counts.items()):
                 sizes = [entry.size(entry.value) for (of, _), entry in self._entries.items() if of == kind]
-                found.append(Kept(kind, len(sizes), sum(sizes), counts.hits, counts.misses))
-            return found
+                kinds.append(Kept(kind, len(sizes), sum(sizes), counts.hits, counts.misses))
+            return kinds
 
     def clear(self) -> None:
         with self._lock:
@@ -168,7 +168,7 @@ class _Cache:
         self._growing.pop(place, None)
 
     def _trim(self) -> None:
-        """The newest entry stays, whatever it holds: somebody uses it now."""
+        """Remove entries until the limit is met. The newest entry stays, whatever its size, because it is in use."""
         grown = {place: self._entries[place].size(self._entries[place].value) for place in self._growing}
         total = self._at_first + sum(grown.values())
         while len(self._entries) > 1 and total > self.limit:

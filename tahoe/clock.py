@@ -1,4 +1,4 @@
-"""The one source of time, unique names and random numbers, so that any race can be replayed from a seed."""
+"""The only source of time, unique names and random numbers, so that any race can be replayed from a seed."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ __all__ = ["SYSTEM_CLOCK", "Clock", "SeededClock", "SystemClock"]
 
 
 class Clock(Protocol):
-    """What the rest of Tahoe asks of time and chance."""
+    """Time, waiting, identifiers and random numbers for the rest of Tahoe."""
 
     def now_ms(self) -> int:
         """Milliseconds since the Unix epoch, UTC."""
@@ -34,7 +34,7 @@ class SystemClock:
         return time.time_ns() // 1_000_000
 
     def sleep(self, seconds: float) -> None:
-        """Hold up this thread for so many seconds."""
+        """Block this thread for the given number of seconds."""
         time.sleep(seconds)
 
     def uuid(self) -> str:
@@ -42,16 +42,16 @@ class SystemClock:
         return str(uuid.uuid4())
 
     def random(self) -> float:
-        """A number in [0, 1), of the process's own generator."""
+        """A number in [0, 1) from the process's generator."""
         return random.random()
 
 
 class SeededClock:
-    """Time that moves only when asked, and chance that repeats: for tests and simulation.
+    """A clock that advances only when called, with reproducible random numbers, for tests and simulation.
 
     Args:
-        seed: the same seed gives the same names and numbers.
-        start_ms: the first answer of `now_ms`; each later answer is one millisecond on.
+        seed: the same seed produces the same names and numbers.
+        start_ms: the time before the first call of `now_ms`; each call advances it by one millisecond.
     """
 
     def __init__(self, seed: int = 0, start_ms: int = 1_700_000_000_000) -> None:
@@ -59,12 +59,12 @@ class SeededClock:
         self._now_ms = start_ms
 
     def now_ms(self) -> int:
-        """Milliseconds since the epoch: one more than the last answer."""
+        """Milliseconds since the epoch: one more than at the last call."""
         self._now_ms += 1
         return self._now_ms
 
     def sleep(self, seconds: float) -> None:
-        """Move time on by so many seconds, without waiting."""
+        """Advance the time by the given number of seconds, without waiting."""
         self._now_ms += round(seconds * 1000)
 
     def uuid(self) -> str:

@@ -1,10 +1,10 @@
-"""Every error that Tahoe raises, grouped by what the catcher should do about it.
+"""Every error that Tahoe raises, grouped by the required reaction.
 
     TahoeError
     ├── InvalidRequest (ValueError)        change the call
     │   ├── SchemaMismatch                 change the data or the schema, or ask for evolution
     │   └── InvariantViolation             change the rows, or the constraint that they break
-    ├── DeltaConcurrentModificationException   another writer won: read again, and run again if it still makes sense
+    ├── DeltaConcurrentModificationException   another writer won the race: read again, and retry if that still makes sense
     │   ├── ConcurrentWriteException
     │   ├── MetadataChangedException
     │   ├── ProtocolChangedException
@@ -13,18 +13,18 @@
     │   ├── ConcurrentDeleteDeleteException
     │   └── ConcurrentTransactionException
     ├── NotFound (LookupError)             name another table, version or file
-    ├── StorageFailure (OSError)           try again later
-    │   └── CommitStateUnknown             ask `resolve()` before trying again
+    ├── StorageFailure (OSError)           retry later
+    │   └── CommitStateUnknown             call `resolve()` before a retry
     ├── CorruptTable                       repair the table
-    ├── ForeignWriter                      settle what another writer did to the Iceberg side: `Table.uniform.repair`
+    ├── ForeignWriter                      resolve another writer's commit on the Iceberg side: `Table.uniform.repair`
     └── Unsupported                        upgrade Tahoe, or drop the feature from the table
 
-Each error carries `code` (the error class of the reference where there is one, e.g. ``DELTA_CONCURRENT_APPEND``) and
-`facts`: the table, version, file or column that it speaks of. The message ends with the remedy.
+Each error has a `code` (delta-spark's error class if it has one, e.g. ``DELTA_CONCURRENT_APPEND``) and `facts`: the table, version, file or
+column concerned. The message ends with the remedy.
 
-Where PySpark is loaded, every error is also what a program written for delta-spark catches: `pyspark.errors.PySparkException`, and of its
-subclasses the one that the reference raises for this code (``AnalysisException``, ``IllegalArgumentException``, …). PySpark is never
-loaded for that: a program that names its classes has loaded it.
+If PySpark is loaded, every error is also an exception that a program written for delta-spark catches: `pyspark.errors.PySparkException`,
+and the subclass that delta-spark raises for this code (``AnalysisException``, ``IllegalArgumentException``, …). PySpark is never
+imported for that: a program that names its classes has imported it.
 """
 
 from __future__ import annotations
@@ -60,41 +60,44 @@ __all__ = [
 
 
 class TahoeError(Exception):
-    """The root of all errors of Tahoe.
+    """The base class of all errors of Tahoe.
 
     Args:
-        message: what is wrong, with names, and what to do about it.
-        code: the stable error class, ``DELTA_…`` where the reference has one, else ``TAHOE_…``.
-        facts: names and values that the message speaks of (table, version, file, column, …).
+        message: the problem, with names, and the remedy.
+        code: the stable error class, ``DELTA_…`` if delta-spark has one, otherwise ``TAHOE_…``.
+        facts: names and values in the message (table, version, file, column, …).
     """
 
     default_code: ClassVar[str] = "TAHOE_ERROR"
     default_sql_state: ClassVar[str] = "XXKDS"
-    """The SQL state of codes that the reference does not have; of a system error, unless a subclass says better."""
+    """The SQL state of codes that delta-spark does not have: a system error, unless a subclass overrides it."""
     default_pyspark_exception: ClassVar[str] = "PySparkException"
-    """Which exception of PySpark errors are whose code the reference does not have."""
+    """The PySpark exception for codes that delta-spark does not have."""
 
     def __new__(cls, *arguments: Any, code: str | None = None, **facts: Any) -> Self:
-        """An error of this class which, where PySpark is loaded, is one of PySpark's exceptions too."""
-        made: type[Self] = _also_of_pyspark(cls, code or cls.default_code)
-        return super().__new__(made, *arguments)
+        """Create an error of this class that is also one of PySpark's exceptions, if PySpark is loaded."""
+        combined: type[Self] = _with_pyspark_base(cls, code or cls.default_code)
+        return super().__new__(combined, *arguments)
 
     def __init__(self, message: str, *, code: str | None = None, **facts: Any) -> None:
         self.message = message
         self.code = code or self.default_code
         self.facts = facts
-        # No __init__ above this one is called: PySpark's looks its codes up among Spark's own, OSError's counts its arguments.
+        # No base class's __init__ is called: PySpark's accepts only Spark's own codes, OSError's interprets its arguments.
         self.args = (f"[{self.code}] {message}",)
 
     def __str__(self) -> str:
         return f"[{self.code}] {self.message}"
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Pickled by its public class: which of PySpark's it is also is decided anew where it is read."""
+        """Pickle the error by its public class; unpickling adds the PySpark base class if PySpark is loaded there."""
         return _restored, (_public(type(self)), self.code, self.args, self.__dict__)
 
     def located(self, *, table: str | None = None, version: int | None = None, file: str | None = None) -> Self:
-        """This very error, told also where it happened, as far as it did not know: for those who know more than who raised it."""
+        """Add the table, version and file to this error and its message if they are missing, and return it.
+
+        Callers use it when they know more about the location than the code that raised the error.
+        """
         parts = []
         if table is not None and table not in self.message:
             parts.append(f"Table {table}")
@@ -111,12 +114,12 @@ class TahoeError(Exception):
         return self
 
     def recoded(self, code: str) -> Self:
-        """The same error under another error class, for those who know better which statement met it."""
+        """Return this error with another error class, for callers that know the statement."""
         arguments = (f"[{code}] {self.message}",)
         error: Self = _restored(_public(type(self)), code, arguments, {**self.__dict__, "code": code})
         return error.with_traceback(self.__traceback__)
 
-    # The names of pyspark.errors.PySparkException, so that programs written for delta-spark go on working.
+    # The names of pyspark.errors.PySparkException, so that programs written for delta-spark keep working.
     def getErrorClass(self) -> str:  # noqa: N802
         """The error class: `code`."""
         return self.code
@@ -126,27 +129,27 @@ class TahoeError(Exception):
         return self.code
 
     def getSqlState(self) -> str:  # noqa: N802
-        """The SQL state that the reference has for this error class, or, for one of Tahoe's own, that of the class of errors."""
+        """The SQL state of delta-spark for this error class, or the default of the Python class for Tahoe's own codes."""
         return sql_state(self.code) or self.default_sql_state
 
     def getMessage(self) -> str:  # noqa: N802
-        """The whole message, with the error class before it."""
+        """The complete message, preceded by the error class."""
         return str(self)
 
     def getMessageParameters(self) -> dict[str, str]:  # noqa: N802
-        """`facts` as texts, by Tahoe's names for them."""
+        """`facts` as texts, by Tahoe's names."""
         return {name: str(value) for name, value in self.facts.items()}
 
     def getQueryContext(self) -> list[Any]:  # noqa: N802
-        """Empty: the message says what part of a statement it means."""
+        """An empty list: the message names the part of the statement."""
         return []
 
     def getBreakingChangeInfo(self) -> None:  # noqa: N802
-        """None: no error comes of a change of versions alone."""
+        """None: no error is caused by a version change alone."""
 
 
 def _with_place(message: str, parts: list[str], table: str | None) -> str:
-    """A message that says where it happened: behind the table that it begins with, else before all."""
+    """Insert the location into a message: after the table at its beginning, otherwise before the whole message."""
     begin, colon, rest = message.partition(": ")
     if colon and (begin == f"Table {table}" or begin.startswith(f"Table {table}, ")):
         return f"{', '.join([begin, *parts])}: {rest}"
@@ -155,27 +158,27 @@ def _with_place(message: str, parts: list[str], table: str | None) -> str:
 
 
 def _public(error: type[TahoeError]) -> type[Any]:
-    """The class of this module that an error has, with or without one of PySpark's beside it."""
-    return next(known for known in error.__mro__ if "_public" not in known.__dict__)
+    """Return the class of this module, without the PySpark base class."""
+    return next(base for base in error.__mro__ if "_public" not in base.__dict__)
 
 
-_MADE: dict[tuple[type, type], type[Any]] = {}
+_COMBINED: dict[tuple[type, type], type[Any]] = {}
 
 
-def _made_of(error: type[TahoeError], pyspark: type[Exception]) -> type[Any]:
-    # Named as the public class, which is what a stack trace and a log should show.
+def _combine(error: type[TahoeError], pyspark: type[Exception]) -> type[Any]:
+    # Named like the public class, for stack traces and logs.
     names = {"__module__": error.__module__, "__qualname__": error.__qualname__, "__doc__": error.__doc__, "_public": error}
-    return _MADE.setdefault((error, pyspark), type(error.__name__, (error, pyspark), names))
+    return _COMBINED.setdefault((error, pyspark), type(error.__name__, (error, pyspark), names))
 
 
-def _also_of_pyspark(error: type[TahoeError], code: str) -> type[Any]:
-    """The class that is both `error` and what PySpark raises where the reference raises `code`; `error` where PySpark is not loaded."""
+def _with_pyspark_base(error: type[TahoeError], code: str) -> type[Any]:
+    """Return the class derived from `error` and PySpark's exception for `code`; `error` itself if PySpark is not loaded."""
     pyspark = sys.modules.get("pyspark.errors")
     named = pyspark_exception(code) or error.default_pyspark_exception
     if pyspark is None or "_public" in error.__dict__ or not hasattr(pyspark, named):
         return error
-    known: type[Exception] = getattr(pyspark, named)
-    return _MADE.get((error, known)) or _made_of(error, known)
+    base: type[Exception] = getattr(pyspark, named)
+    return _COMBINED.get((error, base)) or _combine(error, base)
 
 
 def _restored(public: type[TahoeError], code: str, arguments: tuple[Any, ...], state: dict[str, Any]) -> Any:
@@ -186,14 +189,14 @@ def _restored(public: type[TahoeError], code: str, arguments: tuple[Any, ...], s
 
 
 class TahoeWarning(UserWarning):
-    """What a caller should know though nothing failed: a setting that changes nothing here, a way of reading that is discouraged.
+    """A warning without a failure: a setting without effect, a discouraged way of reading.
 
-    Each is told once in a process; `warnings.filterwarnings` silences it or makes it an error.
+    Each is issued once per process; `warnings.filterwarnings` silences it or makes it an error.
     """
 
 
 class InvalidRequest(TahoeError, ValueError):
-    """The call cannot be right whatever the state of storage: change the call."""
+    """The call is invalid independent of the state of storage: change the call."""
 
     default_code = "TAHOE_INVALID_REQUEST"
     default_sql_state = "22023"
@@ -214,55 +217,55 @@ class InvariantViolation(InvalidRequest):
 
 
 class DeltaConcurrentModificationException(TahoeError):
-    """Another writer committed first and what it did meets what this transaction read or changed."""
+    """A concurrent commit conflicts with the reads or changes of this transaction."""
 
     default_code = "DELTA_CONCURRENT_WRITE"
 
 
 class ConcurrentWriteException(DeltaConcurrentModificationException):
-    """The version was taken by another writer and this commit may not be moved to a later one."""
+    """Another writer took the version, and this commit must not be rebased to a later one."""
 
     default_code = "DELTA_CONCURRENT_WRITE"
 
 
 class MetadataChangedException(DeltaConcurrentModificationException):
-    """The winner changed the table's metadata."""
+    """A concurrent commit changed the table's metadata."""
 
     default_code = "DELTA_METADATA_CHANGED"
 
 
 class ProtocolChangedException(DeltaConcurrentModificationException):
-    """The winner changed the table's protocol."""
+    """A concurrent commit changed the table's protocol."""
 
     default_code = "DELTA_PROTOCOL_CHANGED"
 
 
 class ConcurrentAppendException(DeltaConcurrentModificationException):
-    """The winner added files where this transaction read."""
+    """A concurrent commit added files that this transaction would have read."""
 
     default_code = "DELTA_CONCURRENT_APPEND"
 
 
 class ConcurrentDeleteReadException(DeltaConcurrentModificationException):
-    """The winner removed a file that this transaction read."""
+    """A concurrent commit removed a file that this transaction read."""
 
     default_code = "DELTA_CONCURRENT_DELETE_READ"
 
 
 class ConcurrentDeleteDeleteException(DeltaConcurrentModificationException):
-    """The winner removed a file that this transaction removes too."""
+    """A concurrent commit removed a file that this transaction removes too."""
 
     default_code = "DELTA_CONCURRENT_DELETE_DELETE"
 
 
 class ConcurrentTransactionException(DeltaConcurrentModificationException):
-    """The winner wrote the same application transaction or metadata domain."""
+    """A concurrent commit wrote the same application transaction or metadata domain."""
 
     default_code = "DELTA_CONCURRENT_TRANSACTION"
 
 
 class NotFound(TahoeError, LookupError):
-    """What was named is not there: a table, a version, a file."""
+    """A named table, version or file does not exist."""
 
     default_code = "DELTA_TABLE_NOT_FOUND"
     default_sql_state = "42704"
@@ -270,16 +273,16 @@ class NotFound(TahoeError, LookupError):
 
 
 class StorageFailure(TahoeError, OSError):
-    """Storage failed and nothing was changed: try again later."""
+    """Storage failed and nothing was changed: retry later."""
 
     default_code = "TAHOE_STORAGE_FAILURE"
     default_sql_state = "58030"
 
 
 class CommitStateUnknown(StorageFailure):
-    """The commit was sent, no answer came, and the log could not be read back: it may or may not have happened.
+    """The commit was sent, no response arrived, and the log could not be read back: the commit may or may not exist.
 
-    Files that the commit would add are kept. Call `resolve()` when storage answers again, before trying again.
+    Files of the commit are kept. Call `resolve()` when storage responds again, before a retry.
     """
 
     default_code = "TAHOE_COMMIT_STATE_UNKNOWN"
@@ -291,10 +294,10 @@ class CommitStateUnknown(StorageFailure):
         self._resolve = resolve
 
     def resolve(self) -> bool:
-        """True when the commit is in the log, False when it is not; raises again while storage does not answer.
+        """Return whether the commit is in the log; raises again while storage does not respond.
 
-        False is said of now: a request that is still on its way may land later. Wait as long as storage lets requests live (minutes)
-        before running the operation again.
+        False describes the current state: a request in progress may still succeed. Before a retry, wait as long as storage keeps
+        requests alive (minutes).
         """
         return self._resolve()
 
@@ -306,14 +309,14 @@ class CorruptTable(TahoeError):
 
 
 class ForeignWriter(TahoeError):
-    """Another writer has changed the Iceberg side of the table, which is for reading only; nothing is converted until that is settled."""
+    """Another writer has changed the read-only Iceberg side of the table; nothing is converted until that is resolved."""
 
     default_code = "TAHOE_UNIFORM_FOREIGN_WRITER"
     default_sql_state = "55000"
 
 
 class Unsupported(TahoeError):
-    """The table or the call needs something that this version of Tahoe does not do; the message names it."""
+    """The table or the call requires a feature that this version of Tahoe does not support; the message names it."""
 
     default_code = "TAHOE_UNSUPPORTED"
     default_sql_state = "0A000"

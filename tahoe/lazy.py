@@ -1,12 +1,12 @@
-"""What is only made when it is asked for: properties, and the modules that half of all programs never use.
+"""Lazy evaluation: properties computed on first use, and modules imported on first use.
 
-`cached_property` is one without a lock. Python 3.11's own holds one lock for a property of *all* instances while it is computed, so that
-reading the files of one table would make every other table of the process wait (python/cpython#87634; 3.12 dropped the lock). Here two
-threads that ask one object at once may both compute; the values are equal, and one of them is kept.
+`cached_property` works without a lock. Python 3.11's own version locks a property of *all* instances while it is computed, so that reading
+the files of one table would block every other table of the process (python/cpython#87634; 3.12 removed the lock). Here two threads that
+read a property at the same time may both compute it; the values are equal, and one of them is kept.
 
-`pc` and `pq` are `pyarrow.compute` and `pyarrow.parquet`, imported at their first use: they cost 0.05 s of processor time each, beside
-0.25 s for all that opens a table. Every module takes them from here (ruff's TID253 says so): one that imports them itself takes the gain
-from all others.
+`pc` and `pq` are `pyarrow.compute` and `pyarrow.parquet`, imported at their first use: they cost 0.05 s of processor time each, compared
+with 0.25 s for all other imports needed to open a table. Every module must import them from here (ruff's TID253): a single direct import
+would lose the gain for all.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ Value = TypeVar("Value")
 Argument = TypeVar("Argument")
 
 
-class cached_property(Generic[Value]):  # noqa: N801 - stands in for functools.cached_property
+class cached_property(Generic[Value]):  # noqa: N801 - replaces functools.cached_property
     """A property that is computed on first use and kept in the instance's ``__dict__``."""
 
     def __init__(self, compute: Callable[[Any], Value]) -> None:
@@ -39,37 +39,40 @@ class cached_property(Generic[Value]):  # noqa: N801 - stands in for functools.c
     def __get__(self, instance: object | None, owner: type) -> cached_property[Value] | Value:
         if instance is None:
             return self
-        kept = instance.__dict__
-        if self._name not in kept:
-            kept[self._name] = self._compute(instance)
-        return cast(Value, kept[self._name])
+        values = instance.__dict__
+        if self._name not in values:
+            values[self._name] = self._compute(instance)
+        return cast(Value, values[self._name])
 
 
 def kept_by_identity(function: Callable[[Argument], Value]) -> Callable[[Argument], Value]:
-    """The function, which keeps its last few answers: for frozen values that are asked about again and again, and whose hash would take
-    as long as the answer. Another value that is equal is asked about anew."""
-    kept: dict[int, tuple[Argument, Value]] = {}
+    """Cache the last few results of a function by the identity of its argument.
+
+    For frozen values that are passed repeatedly and whose hash would take as long as the result. An equal value with another identity is
+    computed again.
+    """
+    results: dict[int, tuple[Argument, Value]] = {}
 
     @wraps(function)
-    def asked(argument: Argument) -> Value:
-        known = kept.get(id(argument))
-        # What is kept holds its argument, so that no other can have its identity.
-        if known is not None and known[0] is argument:
-            return known[1]
-        answer = function(argument)
-        if len(kept) >= _ANSWERS_KEPT:
-            kept.clear()
-        kept[id(argument)] = argument, answer
-        return answer
+    def cached(argument: Argument) -> Value:
+        entry = results.get(id(argument))
+        # An entry references its argument, so no other object can have the same identity.
+        if entry is not None and entry[0] is argument:
+            return entry[1]
+        result = function(argument)
+        if len(results) >= _CACHED_RESULTS:
+            results.clear()
+        results[id(argument)] = argument, result
+        return result
 
-    return asked
+    return cached
 
 
-_ANSWERS_KEPT = 8
+_CACHED_RESULTS = 8
 
 
 class _LateModule:
-    """Stands for a module until one of its names is asked for; what was asked for once is found without it."""
+    """A proxy that imports a module at the first access to one of its names, and caches the names."""
 
     def __init__(self, name: str) -> None:
         self._module_name = name

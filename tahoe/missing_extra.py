@@ -8,20 +8,20 @@ __all__ = ["MissingExtra", "missing_pyspark"]
 
 
 class MissingExtra(Unsupported, ImportError):
-    """A package is not installed; an `ImportError` too, so that programs can go on without it."""
+    """A package is not installed; an `ImportError` too, so that programs can continue without it."""
 
     default_code = "TAHOE_LIBRARY_MISSING"
 
 
-def missing_pyspark(what: str, package: str) -> MissingExtra:
-    """The error for a name of Tahoe that needs PySpark.
+def missing_pyspark(name: str, package: str) -> MissingExtra:
+    """Return the error for a name of Tahoe that needs PySpark.
 
     Args:
-        what: the name.
-        package: the package that was not found.
+        name: the name.
+        package: the missing package.
     """
     return MissingExtra(
-        f"{what} needs PySpark, and the package '{package}' is not installed: pip install 'tahoe-delta[spark]', or pyspark 4.0 to 4.3. "
+        f"{name} needs PySpark, and the package '{package}' is not installed: pip install 'tahoe-delta[spark]', or pyspark 4.0 to 4.3. "
         "tahoe.Table works without it.",
         package=package,
         extra="spark",

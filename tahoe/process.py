@@ -1,5 +1,6 @@
-"""What a process has one of: the state of its conversions to Iceberg, finished when it exits, and what it compacts just now. Without Spark
-it is loaded only where a table asks for them.
+"""State that exists once per process: the runtime of the Iceberg conversions, which finishes at exit, and the partitions being compacted.
+
+Without Spark it is imported only when a table needs it.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from tahoe.uniform.runtime import UniformRuntime
 
 __all__ = ["COMPACTED_NOW", "UNIFORM_RUNTIME"]
 
-# A module is loaded once, whichever thread asks first: so two threads never make two.
+# A module is loaded once, so two threads never create two runtimes.
 UNIFORM_RUNTIME = UniformRuntime()
 UNIFORM_RUNTIME.finish_at_exit()
 

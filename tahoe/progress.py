@@ -1,9 +1,9 @@
-"""How far a long operation is: the one port that operations report to, and the bar that people see.
+"""Progress of long operations: the port to which operations report, and the progress bar.
 
     operation ──progress("files read", 120, 3000)──► Progress ──┬─ silent (the default)
-                                                                └─ shown(): a bar, after two seconds, for people only
+                                                                └─ shown(): a bar, after two seconds, for interactive users only
 
-An operation takes `progress: Progress = silent` and calls it as often as it likes; it neither knows nor waits for who looks.
+An operation takes `progress: Progress = silent` and calls it as often as necessary; it neither knows the observer nor waits for it.
 `Table` and the command line open `shown()` around the operation.
 """
 
@@ -27,42 +27,42 @@ logger = logging.getLogger(__name__)
 T = TypeVar("T")
 
 PATIENCE_MS = 2_000
-"""An operation that is done by then shows nothing."""
+"""An operation that ends earlier shows nothing."""
 
 _STEP_MS = 100  # between two drawings
 _one_display = threading.Lock()
 
 
 class Progress(Protocol):
-    """What a long operation tells: cheap to call, from any thread, and it never raises."""
+    """Receives the reports of a long operation: cheap to call, from any thread, and never raises."""
 
     def __call__(self, step: str, done: int, total: int | None = None) -> None:
-        """Say how far `step` is.
+        """Report the progress of a step.
 
         Args:
-            step: what is counted, as a person reads it: ``"commits read"``, ``"files rewritten"``.
-            done: how many so far.
-            total: of how many; None where that is not known.
+            step: the counted items, in words: ``"commits read"``, ``"files rewritten"``.
+            done: the number of completed items.
+            total: the total number of items; None if unknown.
         """
 
 
 def silent(step: str, done: int, total: int | None = None) -> None:
-    """The `Progress` of those who do not look."""
+    """The `Progress` that ignores all reports."""
 
 
 class Reported:
-    """A `Progress` that keeps all it was told, in order: for tests."""
+    """A `Progress` that records all reports in order, for tests."""
 
     def __init__(self) -> None:
         self.reports: list[tuple[str, int, int | None]] = []
 
     def __call__(self, step: str, done: int, total: int | None = None) -> None:
-        """Keep the report."""
+        """Record the report."""
         self.reports.append((step, done, total))
 
 
 def tracked(items: Iterable[T], progress: Progress, step: str, total: int | None = None) -> Iterator[T]:
-    """The items, each reported when the next is asked for; `total` is the length of a collection unless it is given."""
+    """Yield the items and report each when the next is requested; the default of `total` is the length of a collection."""
     if total is None and isinstance(items, Sized):
         total = len(items)
     progress(step, 0, total)
@@ -73,15 +73,15 @@ def tracked(items: Iterable[T], progress: Progress, step: str, total: int | None
 
 @contextmanager
 def shown(clock: Clock = SYSTEM_CLOCK, *, console: Any = None) -> Iterator[Progress]:
-    """A `Progress` that draws a bar on standard error where a person looks: on a terminal, or in a notebook.
+    """Provide a `Progress` that draws a bar on standard error, if that is a terminal, or in a notebook.
 
-    Nothing is drawn in the first two seconds, nothing is left when it ends, and nothing at all is drawn into pipes and files. An
-    operation inside another one shares the outer one's bar by not having its own.
+    Nothing is drawn in the first two seconds, the bar is removed at the end, and pipes and files get no output. A nested operation has no
+    bar of its own.
 
     Args:
-        console: a `rich.console.Console` to draw on, whatever it is; for tests.
+        console: a `rich.console.Console` to draw on unconditionally; for tests.
     """
-    if (console is None and not _somebody_looks()) or not _one_display.acquire(blocking=False):
+    if (console is None and not _is_interactive()) or not _one_display.acquire(blocking=False):
         yield silent
         return
     try:
@@ -95,9 +95,9 @@ def shown(clock: Clock = SYSTEM_CLOCK, *, console: Any = None) -> Iterator[Progr
 
 
 class _Bar:
-    """Draws with rich, which is imported only once there is something to draw.
+    """Draws with rich, which is imported only when there is something to draw.
 
-    What was told last before the two seconds were over is drawn when they are: the next report may be far away, as with one large file.
+    After two seconds the last report so far is drawn: the next one may be far away, for example with one large file.
     """
 
     def __init__(self, clock: Clock, console: Any) -> None:
@@ -145,12 +145,12 @@ class _Bar:
                 self._try_to(partial(self._draw, *self._last))
 
     def _try_to(self, step: Callable[[], None]) -> None:
-        """Draw. A terminal that is closed, or a notebook that cannot show widgets, ends the bar and not the operation."""
+        """Draw. A closed terminal, or a notebook that cannot show widgets, ends the bar and not the operation."""
         try:
             step()
         except Exception:
             self._stopped = True
-            logger.debug("The progress bar ends, as it cannot be drawn", exc_info=True)
+            logger.debug("The progress bar is disabled because it cannot be drawn", exc_info=True)
 
     def _draw(self, step: str, done: int, total: int | None) -> None:
         if self._rich is None:
@@ -175,7 +175,7 @@ def _rich_progress(console: Any) -> Any:
     )
 
 
-def _somebody_looks() -> bool:
+def _is_interactive() -> bool:
     """Whether standard error is a terminal, or this is a notebook that can show widgets."""
     if "ipykernel" in sys.modules:
         return find_spec("ipywidgets") is not None

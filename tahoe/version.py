@@ -1,4 +1,4 @@
-"""The version of Tahoe, and how it names itself in commits."""
+"""The version of Tahoe, and its name in commits."""
 
 __all__ = ["ENGINE_INFO", "__version__"]
 

@@ -1,4 +1,4 @@
-"""How messages count."""
+"""Texts shared by messages."""
 
 from __future__ import annotations
 
@@ -6,5 +6,5 @@ __all__ = ["counted"]
 
 
 def counted(count: int, noun: str) -> str:
-    """The count with its thousands apart and its noun: ``1 file``, ``2 files``, ``1,234 rows``."""
+    """Format a count with thousands separators and its noun: ``1 file``, ``2 files``, ``1,234 rows``."""
     return f"{count:,} {noun}{'' if count == 1 else 's'}"

@@ -2,7 +2,9 @@
 
 (PROTOCOL.md, "CHECK Constraints", "Column Invariants", "Generated Columns".) Their texts come with the table, so each passes the
 allow-list of `tahoe.expr.parse.parse_expression` before anything is done with it. Where Spark computes one, it is given `vetted` text,
-which is written anew from what was understood: every name in back-ticks, every constant quoted.
+which is written anew from what was understood: every name in back-ticks, every constant quoted. What that list does not have becomes an
+`EngineText`: it is no error until rows are written, and then only without Spark (`Constraints.require_evaluator`); with Spark another
+list decides (`tahoe.spark.write.stored_expressions`).
 """
 
 from __future__ import annotations
@@ -19,10 +21,19 @@ import pyarrow as pa
 from tahoe.exceptions import CorruptTable, InvalidRequest, InvariantViolation, Unsupported
 from tahoe.expr.compute.comparison import null_safe_equal
 from tahoe.expr.compute.compute import compute, compute_mask
+from tahoe.expr.parse.engine_text import engine_text
 from tahoe.expr.parse.parse_expression import Schemas, parse_condition, parse_expression
 from tahoe.expr.tree.common_types import same_type
-from tahoe.expr.tree.engine_functions import ENGINE_FUNCTIONS, ENGINE_TYPE, engine_functions_in
-from tahoe.expr.tree.expression import Expression, Reference, columns, references_of, sql_of_expression, sql_type
+from tahoe.expr.tree.expression import (
+    EngineText,
+    Expression,
+    Reference,
+    columns,
+    engine_text_in,
+    references_of,
+    sql_of_expression,
+    sql_type,
+)
 from tahoe.expr.tree.predicate import quote_identifier
 from tahoe.expr.tree.signatures import cast_to
 from tahoe.lazy import pc
@@ -35,6 +46,8 @@ __all__ = [
     "Check",
     "Constraints",
     "Generated",
+    "base_columns",
+    "cannot_enforce",
     "check",
     "check_dependents",
     "check_generated_type",
@@ -108,17 +121,10 @@ class Constraints:
         return bool(self.checks or self.generated or self.required)
 
     def require_evaluator(self) -> None:
-        """Raise `Unsupported` if only Spark can evaluate a constraint or a generated column."""
-        for expression, text, what in self.expressions():
-            if names := engine_functions_in(expression):
-                raise Unsupported(
-                    f"Table {self.table}: {what} ({text[:200]}) calls {', '.join(names)}, which only Spark can evaluate. "
-                    "Nothing was written. Write to this table through Spark (tahoe.enable).",
-                    code="TAHOE_EXPRESSION_NOT_ALLOWED",
-                    table=self.table,
-                    expression=text[:1000],
-                    functions=names,
-                )
+        """Refuse rows where Tahoe's own evaluator has no part: `Unsupported`, or `InvalidRequest` for what is an error in Spark too."""
+        for expression, _, what in self.expressions():
+            if engine := engine_text_in(expression):
+                raise cannot_enforce(self.table, what, engine)
 
     def expressions(self) -> Iterator[tuple[Expression, str, str]]:
         """Each condition and each value of a generated column, with its text in the table and its name for messages."""
@@ -134,8 +140,7 @@ def constraints_of(config: TableConfig, time_zone: str = "UTC") -> Constraints:
         time_zone: of the session, for expressions that look at the clock of a timestamp.
 
     Raises:
-        Unsupported: an expression holds what is not on the allow-list; the message names constraint and part.
-        InvalidRequest: an expression that is none, or does not fit the schema.
+        InvalidRequest: an expression is too long or nested too deep.
         CorruptTable: invariants that are not as the specification has them.
     """
     return Constraints(
@@ -174,9 +179,8 @@ def check_new(config: TableConfig, *, by_spark: bool = False) -> None:
                 table=config.table,
                 column=one.column.name,
             )
-        data_type = parse_expression(one.text, config.schema, engine_functions=ENGINE_FUNCTIONS).data_type
-        if data_type != ENGINE_TYPE:
-            check_generated_type(one, data_type, config.table)
+        if engine_text_in(one.value) is None:
+            check_generated_type(one, parse_expression(one.text, config.schema).data_type, config.table)
 
 
 def check_generated_type(one: Generated, data_type: DataType, table: str) -> None:
@@ -291,6 +295,11 @@ def recomputed(schema: StructType, rows: pa.Table, given: Iterable[str], table: 
     return rows
 
 
+def base_columns(schema: StructType) -> StructType:
+    """The columns that a generated column may read: those that are not generated."""
+    return StructType(tuple(field for field in schema if _GENERATION not in field.metadata))
+
+
 def with_optional_generated(schema: StructType) -> StructType:
     """The schema that data must fit: a column that is computed or numbered may be left out even where it must not be null."""
     return StructType(tuple(replace(field, nullable=True) if is_filled_in(field) else field for field in schema))
@@ -312,7 +321,8 @@ def vetted(text: str, schemas: Schemas, time_zone: str = "UTC") -> str:
 
 
 def spark_text(expression: Expression) -> str:
-    """The expression as Spark may be given it; raises as `vetted`."""
+    """The expression as Spark may be given it; raises as `vetted`. An `EngineText` is not: Spark's own parser must check it first."""
+    assert engine_text_in(expression) is None
     written = sql_of_expression(expression)
     if "${" in written:
         raise InvalidRequest(
@@ -380,7 +390,7 @@ def _understood(config: TableConfig, what: str, text: str, time_zone: str) -> Ex
     try:
         return _READ.condition(text, config.schema, time_zone)
     except (InvalidRequest, Unsupported) as error:
-        raise _cannot_enforce(config.table, what, text, error) from error
+        return _left_to_spark(config.table, what, text, config.schema, error)
 
 
 class _LongConditions:
@@ -393,12 +403,12 @@ class _LongConditions:
     def condition(self, text: str, schema: StructType, time_zone: str) -> Expression:
         """As `parse_condition`."""
         if len(text) < _LONG:
-            return parse_condition(text, schema, time_zone, engine_functions=ENGINE_FUNCTIONS)
+            return parse_condition(text, schema, time_zone)
         key = (text, schema.to_json(), time_zone)
         with self._lock:
             found = self._known.pop(key, None)
         if found is None:
-            found = parse_condition(text, schema, time_zone, engine_functions=ENGINE_FUNCTIONS)
+            found = parse_condition(text, schema, time_zone)
         with self._lock:
             self._known[key] = found
             while len(self._known) > _MOST_KEPT:
@@ -411,28 +421,46 @@ _READ = _LongConditions()
 
 
 def _generated(schema: StructType, table: str, time_zone: str) -> Iterator[Generated]:
-    base = StructType(tuple(field for field in schema if _GENERATION not in field.metadata))
+    base = base_columns(schema)
     for field in schema:
         text = field.metadata.get(_GENERATION)
         if text is None:
             continue
         try:
-            value = parse_expression(str(text), base, time_zone, engine_functions=ENGINE_FUNCTIONS)
-            value = cast_to(value, field.data_type, time_zone)
+            value = cast_to(parse_expression(str(text), base, time_zone), field.data_type, time_zone)
         except (InvalidRequest, Unsupported) as error:
-            raise _cannot_enforce(table, f"the generated column '{field.name}'", str(text), error) from error
+            value = _left_to_spark(table, f"the generated column '{field.name}'", str(text), base, error)
         yield Generated(field, str(text), value)
 
 
-def _cannot_enforce(table: str, what: str, text: str, error: InvalidRequest | Unsupported) -> InvalidRequest | Unsupported:
-    kind = Unsupported if error.code == "TAHOE_EXPRESSION_NOT_ALLOWED" else InvalidRequest
-    code = error.code
+def _left_to_spark(table: str, what: str, text: str, schema: StructType, error: InvalidRequest | Unsupported) -> EngineText:
+    """What Tahoe does not read; raises for what is not given to Spark either."""
+    engine = engine_text(text, schema, error.code, error.message)
+    if error.code in _NOT_FOR_SPARK:
+        raise cannot_enforce(table, what, engine) from error
+    return engine
+
+
+_ONLY_SPARK = ("TAHOE_EXPRESSION_NOT_ALLOWED", "PARSE_SYNTAX_ERROR")
+"""A text with these may be a part of SQL that Tahoe's own grammar does not have."""
+_NOT_FOR_SPARK = ("TAHOE_EXPRESSION_TOO_LONG", "TAHOE_EXPRESSION_TOO_DEEP")
+
+
+def cannot_enforce(table: str, what: str, engine: EngineText) -> InvalidRequest | Unsupported:
+    """The error for a constraint or a generated column that is not evaluated.
+
+    Args:
+        what: its name for messages.
+        engine: its text, and why.
+    """
+    kind, text, code = Unsupported if engine.code == _ONLY_SPARK[0] else InvalidRequest, engine.text, engine.code
+    remedy = " Write to this table through Spark (tahoe.enable), if Spark can evaluate it." if engine.code in _ONLY_SPARK else ""
     if code == "DELTA_COLUMN_NOT_FOUND":
         code = f"DELTA_INVALID_{'GENERATED_COLUMN' if what.startswith('the generated') else 'CHECK_CONSTRAINT'}_REFERENCES"
     if code == "DATATYPE_MISMATCH.FILTER_NOT_BOOLEAN":
         code = "DELTA_NON_BOOLEAN_CHECK_CONSTRAINT"
     return kind(
-        f"Table {table}: {what} ({text[:200]}) cannot be enforced, so nothing was written. {error.message}",
+        f"Table {table}: {what} ({text[:200]}) cannot be enforced, so nothing was written. {engine.reason}{remedy}",
         code=code,
         table=table,
         expression=text[:1000],

@@ -9,13 +9,13 @@ from typing import Any
 
 import pyarrow as pa
 
-from tahoe.exceptions import InvalidRequest
+from tahoe.exceptions import InvalidRequest, Unsupported
 from tahoe.expr.compute.column_cast import cast_array
 from tahoe.expr.compute.comparison import is_one_of
 from tahoe.expr.compute.evaluate import evaluate
 from tahoe.expr.compute.kernels import KERNELS
 from tahoe.expr.compute.values import Array, Incomputable
-from tahoe.expr.tree.expression import Call, Case, Cast, Expression, Literal, Reference, columns, sql_of_expression
+from tahoe.expr.tree.expression import Call, Case, Cast, EngineText, Expression, Literal, Reference, columns, sql_of_expression
 from tahoe.expr.tree.implied import exact_predicate
 from tahoe.expr.tree.predicate import LONGEST_CHAIN, Predicate
 from tahoe.lazy import kept_by_identity, pc
@@ -80,6 +80,8 @@ def _value(expression: Expression, table: pa.Table) -> Array:
             return is_one_of(_value(value, table), known)
         case Call("coalesce", arguments):
             return _first_known(arguments, table)
+        case EngineText(text, _, code, reason):
+            raise Unsupported(f"Only Spark can evaluate ({text[:200]}). {reason}", code=code, expression=text[:1000])
         case Call(function, arguments):
             return KERNELS[function](expression, *(_value(argument, table) for argument in arguments))
 

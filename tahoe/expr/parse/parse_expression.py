@@ -1,7 +1,7 @@
 """SQL text to typed expressions, by an allow-list: what is not on it is refused by name, and nothing is ever run.
 
-The grammar is that of Spark's expressions. Functions are those of `tahoe.expr.tree.functions`, and
-those that a caller leaves to Spark. Refused are, besides all that is unknown:
+The grammar is that of Spark's expressions. Functions are those of `tahoe.expr.tree.functions`.
+Refused are, besides all that is unknown:
 subqueries, aggregates, windows, lambdas, parameters and variables, intervals, names with a database, and texts that follow one another.
 
 One pass over the tokens, with the operators that wait for their right side on a stack: a chain is as fast as it is long, and only
@@ -10,10 +10,8 @@ brackets inside one another are followed by Python's own stack, at most `MOST_LE
 
 from __future__ import annotations
 
-from collections.abc import Collection
 from dataclasses import dataclass
 
-from tahoe.exceptions import InvalidRequest
 from tahoe.expr.parse.column_names import ColumnNames, Schemas
 from tahoe.expr.parse.lexer import NAME, NUMBER, STRING, WORD, string_value
 from tahoe.expr.parse.literals import TYPED_TEXTS, hexadecimal, number, type_named, typed_text
@@ -24,8 +22,7 @@ from tahoe.expr.tree.chains import without_chains
 from tahoe.expr.tree.coerce import zone_of
 from tahoe.expr.tree.common_types import BOOLEAN, VOID, same_type
 from tahoe.expr.tree.common_types import STRING as TEXT
-from tahoe.expr.tree.engine_functions import ENGINE_TYPE, type_of_all
-from tahoe.expr.tree.expression import Call, Case, Cast, Expression, Literal, compared_by_bytes, levels_of
+from tahoe.expr.tree.expression import Case, Cast, Expression, Literal, compared_by_bytes, levels_of
 from tahoe.expr.tree.functions import FUNCTIONS, call
 from tahoe.expr.tree.signatures import cast_to, condition, meet
 from tahoe.schema.collations import collation_refused
@@ -34,9 +31,7 @@ from tahoe.schema.types import DataType
 __all__ = ["Schemas", "parse_condition", "parse_expression"]
 
 
-def parse_expression(
-    text: str, schemas: Schemas, time_zone: str = "UTC", *, engine_functions: Collection[str] = frozenset()
-) -> Expression:
+def parse_expression(text: str, schemas: Schemas, time_zone: str = "UTC") -> Expression:
     """The typed expression of an SQL text.
 
     Args:
@@ -44,7 +39,6 @@ def parse_expression(
         schemas: logical; names are found without regard to case and become the schema's own. With several, a name may be
             qualified, and a column that only one of them has need not be.
         time_zone: of the session, for timestamps without one.
-        engine_functions: names of further functions that Spark will evaluate (`tahoe.expr.tree.engine_functions`).
 
     Raises:
         InvalidRequest: the text is no expression, names no column, does not fit its types, or holds something that is not on the
@@ -52,7 +46,7 @@ def parse_expression(
     """
     check_length(text)
     try:
-        expression = _Reader(text, schemas, time_zone, engine_functions).whole()
+        expression = _Reader(text, schemas, time_zone).whole()
     except RecursionError as error:
         raise too_deep(text) from error
     if (levels := levels_of(expression)) > MOST_LEVELS:
@@ -62,11 +56,9 @@ def parse_expression(
     return expression
 
 
-def parse_condition(
-    text: str, schemas: Schemas, time_zone: str = "UTC", *, engine_functions: Collection[str] = frozenset()
-) -> Expression:
+def parse_condition(text: str, schemas: Schemas, time_zone: str = "UTC") -> Expression:
     """As `parse_expression`, for a text that must be boolean."""
-    return condition(parse_expression(text, schemas, time_zone, engine_functions=engine_functions), time_zone)
+    return condition(parse_expression(text, schemas, time_zone), time_zone)
 
 
 @dataclass(slots=True)
@@ -103,9 +95,8 @@ class _Operator:
 class _Reader(Tokens):
     """Goes through the tokens of one expression, and makes the typed call of each operator as soon as its operands are there."""
 
-    def __init__(self, text: str, schemas: Schemas, time_zone: str, engine_functions: Collection[str]) -> None:
+    def __init__(self, text: str, schemas: Schemas, time_zone: str) -> None:
         super().__init__(text)
-        self.engine_functions = engine_functions
         self.depth = 0
         self.columns = ColumnNames(schemas)
         self.time_zone = time_zone
@@ -254,7 +245,7 @@ class _Reader(Tokens):
         elif self.keys[self.place] in ("TRUE", "FALSE"):
             wanted = _Operand(Literal(self.keys[self.place] == "TRUE", BOOLEAN), self.start())
             self.place += 1
-            if left.expression.data_type not in (BOOLEAN, VOID, ENGINE_TYPE):
+            if left.expression.data_type not in (BOOLEAN, VOID):
                 raise refused(self.since(left.start), "IS TRUE and IS FALSE need a boolean")
             test = self.made("<=>", left.start, left, wanted, is_test=True)
         else:
@@ -359,25 +350,9 @@ class _Reader(Tokens):
             return special_call
         if name in _SIGNS_ONLY:
             raise refused(self.text[start:], _NOT_ALLOWED)
-        if name in self.engine_functions:
-            return self.by_engine(name, start, self.listed(None))
         if name not in FUNCTIONS:
             self.made(name, start)  # refused by its name, whatever its arguments are
         return self.made(name, start, *self.listed(None))
-
-    def by_engine(self, name: str, start: int, operands: list[_Operand]) -> _Operand:
-        """A call that Tahoe evaluates if it can, and else Spark."""
-        if name in FUNCTIONS:
-            try:
-                return self.made(name, start, *operands)
-            except InvalidRequest as error:
-                if error.code != "TAHOE_EXPRESSION_NOT_ALLOWED":
-                    raise
-        if name in _CURRENT_TIME_WITHOUT_ARGUMENTS and not operands:
-            raise refused(self.text[start:], "without an argument it gives the current time")
-        level = self.deeper(max([operand.level for operand in operands], default=0))
-        arguments = tuple(operand.expression for operand in operands)
-        return _Operand(Call(name, arguments, ENGINE_TYPE, self.time_zone), start, level)
 
     def listed(self, needed: str | None) -> list[_Operand]:
         """``(expression, …)``.
@@ -418,8 +393,7 @@ class _Reader(Tokens):
         otherwise = self.expression() if self.take("ELSE") else _Operand(Literal(None, VOID), start)
         self.need("END")
         given = meet("case", (*values, otherwise.expression), self.time_zone)
-        data_type = type_of_all(given[0].data_type, *given)
-        case = Case(tuple(zip(conditions, given[:-1], strict=True)), given[-1], data_type)
+        case = Case(tuple(zip(conditions, given[:-1], strict=True)), given[-1], given[0].data_type)
         return _Operand(case, start, self.deeper(max(level, otherwise.level)))
 
     def cast(self, key: str, start: int) -> _Operand:
@@ -507,7 +481,6 @@ _WITH_GRAMMAR = {
     "SUBSTR": "substring",
     "TRIM": "trim",
 }
-_CURRENT_TIME_WITHOUT_ARGUMENTS = frozenset({"unix_timestamp"})
 _PARTS = {
     **{name: name for name in ("year", "quarter", "month", "day", "hour", "minute", "dayofweek")},
     "week": "weekofyear",

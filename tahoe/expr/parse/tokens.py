@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 from tahoe.exceptions import InvalidRequest
-from tahoe.expr.parse.lexer import NAME, SYMBOL, WORD, pattern_of, scan, unquoted
+from tahoe.expr.parse.lexer import NAME, SYMBOL, WORD, Piece, pattern_of, scan, unquoted
 from tahoe.expr.parse.literals import NUMBER_PATTERN
 from tahoe.expr.parse.refused import no_condition, short
 
-__all__ = ["Tokens"]
+__all__ = ["Tokens", "pieces_of"]
+
+
+def pieces_of(text: str) -> tuple[list[Piece], int]:
+    """The tokens of an expression's text, and where they end (`tahoe.expr.parse.lexer.scan`)."""
+    return scan(_PATTERN, text)
 
 
 class Tokens:
@@ -22,7 +27,7 @@ class Tokens:
 
     def __init__(self, text: str) -> None:
         self.text = text
-        self.tokens, end = scan(_PATTERN, text)
+        self.tokens, end = pieces_of(text)
         if end < len(text):
             raise no_condition(text, f"what begins with '{short(text[end : end + 20])}' at character {end + 1} does not end")
         self.keys = [one.upper() if kind == WORD else one if kind == SYMBOL else "" for kind, one, _ in self.tokens]

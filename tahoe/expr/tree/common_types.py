@@ -11,6 +11,7 @@ __all__ = [
     "BOOLEAN",
     "DATE",
     "DOUBLE",
+    "ENGINE_TYPE",
     "INTEGER",
     "LONG",
     "STRING",
@@ -33,6 +34,8 @@ LONG = PrimitiveType("long")
 STRING = PrimitiveType("string")
 TIMESTAMP = PrimitiveType("timestamp")
 VOID = PrimitiveType("void")
+ENGINE_TYPE = PrimitiveType("decided by Spark")
+"""The type of an expression that only Spark evaluates; no column has it."""
 
 
 def is_integral(data_type: DataType) -> bool:

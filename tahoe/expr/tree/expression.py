@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from tahoe.expr.tree.common_types import BOOLEAN, VOID, decimal_type_of
+from tahoe.expr.tree.common_types import BOOLEAN, ENGINE_TYPE, VOID, decimal_type_of
 from tahoe.expr.tree.predicate import Literal, quote_identifier, quote_literal
 from tahoe.schema.types import ArrayType, DataType, DecimalType, MapType, PrimitiveType, StructType
 
@@ -20,6 +20,7 @@ __all__ = [
     "Call",
     "Case",
     "Cast",
+    "EngineText",
     "Expression",
     "Literal",
     "Reference",
@@ -27,6 +28,7 @@ __all__ = [
     "columns",
     "compared_by_bytes",
     "conjuncts_of",
+    "engine_text_in",
     "levels_of",
     "references_of",
     "sql_of_expression",
@@ -133,7 +135,34 @@ class Case:
         return f"CASE {parts} ELSE {_text(self.otherwise)} END"
 
 
-Expression = Literal | Reference | Cast | Call | Case
+@dataclass(frozen=True, slots=True)
+class EngineText:
+    """An expression of a table that Tahoe's own evaluator does not read, and that Spark may.
+
+    Only `tahoe.spark.write.stored_expressions` gives the text to Spark, after a check of what Spark's parser made of it.
+
+    Args:
+        text: as the table states it.
+        reads: every column and field of a struct whose name stands in the text; the expression reads no others.
+        code, reason: of the error that says why Tahoe does not read it.
+    """
+
+    text: str
+    reads: tuple[Reference, ...]
+    code: str
+    reason: str
+
+    @property
+    def data_type(self) -> DataType:
+        """`ENGINE_TYPE`: Catalyst decides on the type."""
+        return ENGINE_TYPE
+
+    def __str__(self) -> str:
+        # A line of its own for the bracket: a comment may end the text.
+        return f"({self.text}\n)" if "--" in self.text else f"({self.text})"
+
+
+Expression = Literal | Reference | Cast | Call | Case | EngineText
 
 OPERATORS = frozenset(
     {
@@ -154,6 +183,8 @@ def children(expression: Expression) -> tuple[Expression, ...]:
             return arguments
         case Case(branches, otherwise):
             return (*(part for branch in branches for part in branch), otherwise)
+        case EngineText():
+            return expression.reads
     return ()
 
 
@@ -194,6 +225,11 @@ def compared_by_bytes(expression: Expression) -> Iterator[Reference]:
             yield node
         asks_for_null = isinstance(node, Call) and node.function in ("is null", "is not null")
         pending += [child for child in children(node) if not (asks_for_null and isinstance(child, Reference))]
+
+
+def engine_text_in(expression: Expression) -> EngineText | None:
+    """The part of an expression that only Spark can evaluate; None where there is none."""
+    return next((node for node in walk(expression) if isinstance(node, EngineText)), None)
 
 
 def columns(expression: Expression) -> frozenset[tuple[str | None, str]]:

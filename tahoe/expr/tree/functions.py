@@ -26,7 +26,6 @@ from tahoe.expr.tree.common_types import (
     is_integral,
     is_numeric,
 )
-from tahoe.expr.tree.engine_functions import ENGINE_TYPE
 from tahoe.expr.tree.expression import Call, Case, Cast, Expression, Literal
 from tahoe.expr.tree.signatures import Arguments, Rule, cast_to, condition, counted, fixed, meet, mismatch, taken
 from tahoe.schema.types import ArrayType, DataType, DecimalType, MapType, PrimitiveType, StructField, StructType, is_opaque
@@ -40,8 +39,6 @@ def call(name: str, arguments: Arguments, time_zone: str = "UTC") -> Expression:
     Raises:
         InvalidRequest: the name is not on the list, or the arguments do not fit it.
     """
-    if any(argument.data_type == ENGINE_TYPE for argument in arguments):
-        return Call(name, arguments, ENGINE_TYPE, time_zone)
     rule = FUNCTIONS.get(name)
     if rule is None:
         raise InvalidRequest(

@@ -20,7 +20,6 @@ from tahoe.expr.tree.common_types import (
     same_type,
 )
 from tahoe.expr.tree.constant_cast import cast_value
-from tahoe.expr.tree.engine_functions import ENGINE_TYPE
 from tahoe.expr.tree.expression import Call, Cast, Expression, Literal, sql_of_expression
 from tahoe.schema.types import ArrayType, DataType, MapType, PrimitiveType, StructType, is_opaque
 
@@ -47,9 +46,7 @@ def cast_to(expression: Expression, data_type: DataType, time_zone: str = "UTC")
 
 
 def meet(name: str, arguments: Arguments, time_zone: str) -> Arguments:
-    """The arguments in their common type; unchanged if Spark decides on it."""
-    if any(argument.data_type == ENGINE_TYPE for argument in arguments):
-        return arguments
+    """The arguments in their common type."""
     common = arguments[0].data_type
     for argument in arguments[1:]:
         met = common_type(common, argument.data_type)
@@ -60,9 +57,7 @@ def meet(name: str, arguments: Arguments, time_zone: str) -> Arguments:
 
 
 def condition(expression: Expression, time_zone: str = "UTC") -> Expression:
-    """The expression if it is boolean, NULL, a constant text of a truth value, or of a type that Spark decides on."""
-    if expression.data_type == ENGINE_TYPE:
-        return expression
+    """The expression if it is boolean, NULL, or a constant text of a truth value."""
     constant_text = expression.data_type == STRING and isinstance(expression, Literal)
     if expression.data_type not in (BOOLEAN, VOID) and not constant_text:
         text = sql_of_expression(expression)

@@ -43,6 +43,7 @@ class TableDefinition:
 
     Args:
         cluster_by: columns, nested ones as ``a.b``; None where none are said.
+        by_statement: a statement of Spark defines it.
         is_managed: its files go when its entry in a catalog goes; for the history.
     """
 
@@ -52,6 +53,7 @@ class TableDefinition:
     comment: str | None = None
     is_managed: bool = False
     cluster_by: tuple[str, ...] | None = None
+    by_statement: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,7 +113,7 @@ def create_table(
     transaction.set_metadata(metadata)
     transaction.enforces = ENFORCED
     clustered_by = stage_clustering(transaction, definition.cluster_by)
-    check_new_on_spark(spark, future_config(transaction))
+    check_new_on_spark(spark, future_config(transaction), by_statement=definition.by_statement)
     metrics = _stage(transaction, rows)
     # What asks for features is the protocol's, and no property of the table that will be.
     operation = create_operation(

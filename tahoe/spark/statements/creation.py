@@ -99,6 +99,7 @@ def _asked(spark: SparkSession, plan: JavaObject, name: tuple[str, ...], how: st
         jvm.dictionary(spec.properties()),
         given(spec.comment()),
         cluster_by=cluster_by,
+        by_statement=True,
     )
     return Creation(name, how, definition, given(spec.location()), dict(_options(spec)))
 

@@ -31,7 +31,7 @@ from tahoe.spark.jvm.translate import from_spark_schema
 from tahoe.spark.write.fitting import ANSI_CASTS, Casts, cast_or_fail, fitted
 from tahoe.spark.write.limited import limited_columns
 from tahoe.spark.write.numbered import identity_values
-from tahoe.spark.write.stored_expressions import check_functions, session_of_stored_expressions
+from tahoe.spark.write.stored_expressions import StoredExpressions, session_of_stored_expressions
 
 __all__ = ["enforced", "recomputed", "session_time_zone"]
 
@@ -64,8 +64,7 @@ def enforced(
         Unsupported, InvalidRequest, CorruptTable: a rule that cannot be enforced, by name; nothing has been run then.
     """
     spark, jvm = data.sparkSession, Jvm.of(data.sparkSession)
-    constraints = constraints_of(config, session_time_zone(spark))
-    check_functions(spark, constraints)
+    constraints, stored = constraints_of(config, session_time_zone(spark)), StoredExpressions(spark, config)
     given = {name.lower() for name in data.columns}
     if completion is None:
         refuse_incomplete(config, given, "This write", "Give the rows that column.")
@@ -77,9 +76,9 @@ def enforced(
     rows = _without_empty_partitions(rows, config, constraints)
     absent = [one for one in constraints.generated if one.column.name.lower() not in given]
     if absent:
-        rows = _computed(rows, constraints, config, {one.column.name: sf.lit(True) for one in absent})
+        rows = _computed(rows, constraints, stored, config, {one.column.name: sf.lit(True) for one in absent})
     kept = replace(constraints, generated=tuple(one for one in constraints.generated if one not in absent))
-    rules = [*_required(rows, config, also), *_conditions(jvm, kept, config)]
+    rules = [*_required(rows, config, also), *_conditions(jvm, kept, stored, config)]
     return _checked(rows, rules, config) if rules else rows
 
 
@@ -96,11 +95,12 @@ def recomputed(data: DataFrame, config: TableConfig, where: Mapping[str, Column]
         where: the rows to compute for, by the generated column's name as the table spells it; the others keep what they have.
     """
     constraints = constraints_of(config, session_time_zone(data.sparkSession))
-    check_functions(data.sparkSession, constraints)
     asked = [(name, f"{_ASKED}{number}") for number, name in enumerate(where)]
     rows = data.select("*", *(where[name].alias(flag) for name, flag in asked))
     flags = {name: sf.col(flag) for name, flag in asked}
-    return _computed(rows, constraints, config, flags).drop(*(flag for _, flag in asked))
+    return _computed(rows, constraints, StoredExpressions(data.sparkSession, config), config, flags).drop(
+        *(flag for _, flag in asked)
+    )
 
 
 def _filled_in(jvm: Jvm, completion: Completion, config: TableConfig) -> dict[str, Column]:
@@ -140,24 +140,26 @@ def _checked(rows: DataFrame, rules: Sequence[_Rule], config: TableConfig) -> Da
     return _selected(rows, config, {first: checked}, [first, *others])
 
 
-def _computed(rows: DataFrame, constraints: Constraints, config: TableConfig, where: Mapping[str, Column]) -> DataFrame:
+def _computed(
+    rows: DataFrame, constraints: Constraints, stored: StoredExpressions, config: TableConfig, where: Mapping[str, Column]
+) -> DataFrame:
     jvm = Jvm.of(rows.sparkSession)
     computed = {}
     for one in constraints.generated:
         if one.column.name in where:
-            values = cast_or_fail(jvm, _value(one, config), one.column.data_type)
+            values = cast_or_fail(jvm, _value(one, stored, config), one.column.data_type)
             computed[one.column.name] = sf.when(where[one.column.name], values).otherwise(
                 sf.col(quote_identifier(one.column.name))
             )
     return _selected(rows, config, computed, rows.columns)
 
 
-def _value(one: Generated, config: TableConfig) -> Column:
-    return _expression(one.value, f"the generated column '{one.column.name}'", config)
+def _value(one: Generated, stored: StoredExpressions, config: TableConfig) -> Column:
+    _refuse_void_in_struct(one.value, f"the generated column '{one.column.name}'", config)
+    return stored.value(one)
 
 
-def _expression(expression: Expression, what: str, config: TableConfig) -> Column:
-    """An expression of the table as Catalyst shall read it."""
+def _refuse_void_in_struct(expression: Expression, what: str, config: TableConfig) -> None:
     for reference in references_of(expression):
         if len(reference.path) > 1 and any(part == _VOID for part in _types_on(reference, config.schema)):
             raise Unsupported(
@@ -167,7 +169,6 @@ def _expression(expression: Expression, what: str, config: TableConfig) -> Colum
                 table=config.table,
                 column=".".join(reference.path),
             )
-    return sf.expr(spark_text(expression))
 
 
 def _types_on(reference: Reference, schema: StructType) -> Iterator[DataType]:
@@ -293,13 +294,15 @@ def _any(values: Column, condition: Callable[[Column], Column]) -> Column:
 # ---- CHECK constraints, invariants, and generated columns that are given
 
 
-def _conditions(jvm: Jvm, constraints: Constraints, config: TableConfig) -> Iterator[_Rule]:
+def _conditions(jvm: Jvm, constraints: Constraints, stored: StoredExpressions, config: TableConfig) -> Iterator[_Rule]:
     for check in constraints.checks:
-        holds = _expression(check.condition, f"CHECK constraint '{check.name}'", config)
-        yield _condition(holds, references_of(check.condition), config.table, check.name, check.text)
+        _refuse_void_in_struct(check.condition, f"CHECK constraint '{check.name}'", config)
+        yield _condition(stored.condition(check), references_of(check.condition), config.table, check.name, check.text)
     for one in constraints.generated:
         given = Reference((one.column.name,), one.column.data_type)
-        holds = sf.col(quote_identifier(one.column.name)).eqNullSafe(cast_or_fail(jvm, _value(one, config), one.column.data_type))
+        holds = sf.col(quote_identifier(one.column.name)).eqNullSafe(
+            cast_or_fail(jvm, _value(one, stored, config), one.column.data_type)
+        )
         text = f"{given} <=> {one.text}"
         yield _condition(holds, (given, *references_of(one.value)), config.table, "Generated Column", text)
 

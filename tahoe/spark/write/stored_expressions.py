@@ -1,29 +1,43 @@
-"""CHECK constraints and generated columns that only Spark can evaluate: the functions they call, their types, and the rows they reject.
+"""CHECK constraints, generated columns and defaults as columns of Spark: how their texts are read, their types, and the rows they reject.
 
-The text comes from a table, so it passes the allow-list of `tahoe.protocol.constraints` first, which has no function that runs code.
-Catalyst decides on the types. A function that the user registered under the name of a built-in one is refused: another writer would not
-have it.
+A text comes from a table. What the allow-list of `tahoe.protocol.constraints` understood is written anew; what only Spark can evaluate
+passes the lists of `tahoe.spark.write.stored_trees` first. Catalyst decides on the types then.
 """
 
 from __future__ import annotations
 
-from pyspark.errors import AnalysisException
-from pyspark.sql import Column, DataFrame, SparkSession
+from collections.abc import Callable
+from functools import cached_property
+
+from pyspark.sql import Column, SparkSession
 from pyspark.sql import functions as sf
 
-from tahoe.exceptions import InvalidRequest, Unsupported
-from tahoe.expr.tree.engine_functions import ENGINE_TYPE, engine_functions_in
-from tahoe.expr.tree.expression import Expression
+from tahoe.exceptions import InvalidRequest
+from tahoe.expr.parse.engine_text import engine_text
+from tahoe.expr.parse.parse_expression import parse_expression
+from tahoe.expr.tree.expression import EngineText, Expression, engine_text_in
 from tahoe.ops.tables.constrain import count_violations, stage_add_constraint
 from tahoe.protocol.config import TableConfig
-from tahoe.protocol.constraints import Constraints, Generated, check_generated_type, check_new, constraints_of, spark_text
-from tahoe.schema.types import DataType
+from tahoe.protocol.constraints import (
+    Check,
+    Constraints,
+    Generated,
+    base_columns,
+    cannot_enforce,
+    check_generated_type,
+    check_new,
+    constraints_of,
+    spark_text,
+)
+from tahoe.schema.collations import is_collated
+from tahoe.schema.types import DataType, StructField, StructType
 from tahoe.snapshot.snapshot import Snapshot
 from tahoe.spark.jvm.bridge import JavaObject, Jvm, is_classic
-from tahoe.spark.jvm.translate import from_spark_schema, to_spark_schema
+from tahoe.spark.jvm.translate import to_spark_schema
+from tahoe.spark.write.stored_trees import Bound, Stored, StoredTrees, Use
 from tahoe.table import Table
 
-__all__ = ["add_constraint", "check_functions", "check_new_on_spark", "session_of_stored_expressions"]
+__all__ = ["StoredExpressions", "add_constraint", "check_new_on_spark", "session_of_stored_expressions"]
 
 _MEANING = {
     "spark.sql.ansi.enabled": "true",
@@ -46,97 +60,123 @@ def session_of_stored_expressions(spark: SparkSession) -> JavaObject:
     return Jvm.of(spark).session_with(spark, {**_MEANING, _BACKSLASHES: "false"} if is_set else _MEANING)
 
 
-def check_functions(spark: SparkSession, constraints: Constraints) -> None:
-    """Raise `Unsupported` if the session has its own function under the name of one that a constraint or a generated column calls."""
-    for expression, text, subject in constraints.expressions():
-        for name in engine_functions_in(expression):
-            if not _is_built_in(spark, name):
-                raise Unsupported(
-                    f"Table {constraints.table}: {subject} ({text[:200]}) calls {name}, which is not Spark's built-in function in this "
-                    f"session. Drop the function {name} that the session registered, and run the statement again.",
-                    code="DELTA_UDF_IN_GENERATED_COLUMN"
-                    if subject.startswith("the generated")
-                    else "DELTA_UDF_IN_CHECK_CONSTRAINT",
-                    table=constraints.table,
-                    function=name,
-                )
+class StoredExpressions:
+    """The constraints and generated columns of a table as columns of Spark, each checked before it is one.
+
+    Args:
+        config: of the table or the commit to come.
+        by_statement: as of `Stored`.
+    """
+
+    def __init__(self, spark: SparkSession, config: TableConfig, *, by_statement: bool = False) -> None:
+        self._spark, self._config, self._jvm, self._by_statement = spark, config, Jvm.of(spark), by_statement
+
+    def condition(self, check: Check) -> Column:
+        """The condition of a CHECK constraint or an invariant; raises as `StoredTrees.bound`."""
+        return self._column(check.condition, lambda engine: self.bound_check(check.name, engine))
+
+    def value(self, generated: Generated) -> Column:
+        """The value of a generated column; raises as `StoredTrees.bound`."""
+        return self._column(generated.value, lambda engine: self.bound_generated(generated, engine))
+
+    def bound_check(self, name: str, engine: EngineText) -> Bound:
+        """A condition that only Spark can evaluate; raises as `StoredTrees.bound`."""
+        return self._bound(engine, "CHECK_CONSTRAINT", f"CHECK constraint '{name}'", self._config.schema)
+
+    def bound_generated(self, generated: Generated, engine: EngineText) -> Bound:
+        """A value that only Spark can evaluate; raises as `StoredTrees.bound`."""
+        subject = f"the generated column '{generated.column.name}'"
+        return self._bound(engine, "GENERATED_COLUMN", subject, base_columns(self._config.schema))
+
+    def _column(self, expression: Expression, bound: Callable[[EngineText], Bound]) -> Column:
+        engine = engine_text_in(expression)
+        return sf.expr(spark_text(expression)) if engine is None else self._jvm.column(bound(engine).tree)
+
+    def _bound(self, engine: EngineText, use: Use, subject: str, reads: StructType) -> Bound:
+        stored = Stored(engine, use, self._config.table, subject, reads, self._by_statement)
+        if any(is_collated(stored.reads.field(one.path[0])) for one in stored.engine.reads):
+            raise cannot_enforce(stored.table, stored.subject, stored.engine)
+        return self._trees.bound(stored)
+
+    @cached_property
+    def _trees(self) -> StoredTrees:
+        return StoredTrees(self._spark, session_of_stored_expressions(self._spark))
 
 
-def check_new_on_spark(spark: SparkSession, config: TableConfig) -> None:
+def check_new_on_spark(spark: SparkSession, config: TableConfig, *, by_statement: bool = False) -> None:
     """As `check_new`; Catalyst finds the types of expressions that only Spark can evaluate. A Connect client has no Catalyst to ask.
 
+    Args:
+        by_statement: a statement of Spark creates the table, which Spark checks before delta-spark does.
+
     Raises:
-        As `check_new`; `InvalidRequest` for an expression that Catalyst does not accept.
+        As `check_new`; as `StoredTrees.bound`; ``UNSUPPORTED_EXPRESSION_GENERATED_COLUMN`` where Spark refuses a statement with it.
     """
-    check_new(config, by_spark=is_classic(spark))
-    constraints = constraints_of(config)
-    if not any(engine_functions_in(expression) for expression, _, _ in constraints.expressions()):
+    if not is_classic(spark):
+        check_new(config)
         return
-    check_functions(spark, constraints)
+    constraints = constraints_of(config)
+    if by_statement:
+        _check_statement(spark, config, constraints)
+    check_new(config, by_spark=True)
+    stored = StoredExpressions(spark, config)
     for check in constraints.checks:
-        _check_condition(spark, config, check.condition, check.text, f"CHECK constraint '{check.name}'")
+        if engine := engine_text_in(check.condition):
+            stored.bound_check(check.name, engine)
     for generated in constraints.generated:
-        if engine_functions_in(generated.value):
-            _check_generated(spark, config, generated)
+        if engine := engine_text_in(generated.value):
+            check_generated_type(generated, stored.bound_generated(generated, engine).data_type, config.table)
+
+
+def _check_statement(spark: SparkSession, config: TableConfig, constraints: Constraints) -> None:
+    """Refuse generated columns that Spark itself refuses in CREATE TABLE."""
+    stored = StoredExpressions(spark, config, by_statement=True)
+    names = {one.column.name for one in constraints.generated}
+    for one in constraints.generated:
+        engine = engine_text_in(one.value)
+        if engine is None:
+            data_type = parse_expression(one.text, config.schema).data_type
+        else:
+            read = {reference.path[0] for reference in engine_text(one.text, config.schema, engine.code, engine.reason).reads}
+            if engine.code == "DELTA_COLUMN_NOT_FOUND" and (others := sorted(read & names)):
+                raise _refused_by_spark(config, one, f"it reads the generated column {others[0]}")
+            data_type = stored.bound_generated(one, engine).data_type
+        if not _can_up_cast(spark, data_type, one.column.data_type):
+            raise _refused_by_spark(config, one, f"its values are {data_type}, which may not fit into {one.column.data_type}")
+
+
+def _refused_by_spark(config: TableConfig, one: Generated, why: str) -> InvalidRequest:
+    return InvalidRequest(
+        f"Table {config.table}: the generated column '{one.column.name}' ({one.text[:200]}) cannot be created: {why}.",
+        code="UNSUPPORTED_EXPRESSION_GENERATED_COLUMN",
+        table=config.table,
+        column=one.column.name,
+    )
+
+
+def _can_up_cast(spark: SparkSession, given: DataType, wanted: DataType) -> bool:
+    jvm = Jvm.of(spark)
+    types = (to_spark_schema(StructType((StructField("value", one),))) for one in (given, wanted))
+    before, after = (jvm.data_type(one.json()).apply("value").dataType() for one in types)
+    return bool(jvm.catalyst("expressions.Cast").canUpCast(before, after))
 
 
 def add_constraint(spark: SparkSession, table: Table, name: str, condition: str) -> int:
     """Add a CHECK constraint after counting the rows that violate it, with Spark if only Spark can evaluate it; the new version.
 
     Raises:
-        As `tahoe.ops.tables.constrain.stage_add_constraint`, but for functions that only Spark can evaluate.
+        As `tahoe.ops.tables.constrain.stage_add_constraint`, and as `StoredTrees.bound`.
     """
 
     def count(snapshot: Snapshot, added: Constraints) -> int:
         [check] = added.checks
-        if not engine_functions_in(check.condition):
+        if engine_text_in(check.condition) is None:
             return count_violations(snapshot, added)
-        check_functions(spark, added)
-        _check_condition(spark, snapshot.config, check.condition, check.text, f"CHECK constraint '{check.name}'")
+        holds = StoredExpressions(spark, snapshot.config, by_statement=True).condition(check)
         rows = spark.read.format("delta").option("versionAsOf", snapshot.version).load(table.url)
-        return _evaluated(rows, sf.expr(spark_text(check.condition))).where("not coalesce(value, false)").count()
+        frame = Jvm.of(spark).frame(session_of_stored_expressions(spark), rows._jdf.queryExecution().analyzed(), spark)
+        return frame.where(~sf.coalesce(holds, sf.lit(False))).count()
 
     transaction = table.begin()
     operation = stage_add_constraint(transaction, transaction.existing(), name, condition, count)
     return table.commit(transaction, operation).version
-
-
-def _check_condition(spark: SparkSession, config: TableConfig, condition: Expression, text: str, subject: str) -> None:
-    if condition.data_type != ENGINE_TYPE:
-        return
-    found = _type_of(spark, config, condition, text, subject)
-    if str(found) != "boolean":
-        raise InvalidRequest(
-            f"Table {config.table}: {subject} ({text[:200]}) is of type {found}; a condition must be boolean.",
-            code="DELTA_NON_BOOLEAN_CHECK_CONSTRAINT",
-            table=config.table,
-        )
-
-
-def _check_generated(spark: SparkSession, config: TableConfig, generated: Generated) -> None:
-    subject = f"the generated column '{generated.column.name}'"
-    check_generated_type(generated, _type_of(spark, config, generated.value, generated.text, subject), config.table)
-
-
-def _type_of(spark: SparkSession, config: TableConfig, expression: Expression, text: str, subject: str) -> DataType:
-    rows = spark.createDataFrame([], to_spark_schema(config.schema))
-    try:
-        return from_spark_schema(_evaluated(rows, sf.expr(spark_text(expression))).schema).field("value").data_type
-    except AnalysisException as error:
-        raise InvalidRequest(
-            f"Table {config.table}: Spark does not accept {subject} ({text[:200]}). {error}",
-            code=error.getCondition(),
-            table=config.table,
-        ) from error
-
-
-def _evaluated(rows: DataFrame, value: Column) -> DataFrame:
-    spark = rows.sparkSession
-    frame = Jvm.of(spark).frame(session_of_stored_expressions(spark), rows._jdf.queryExecution().analyzed(), spark)
-    return frame.select(value.alias("value"))
-
-
-def _is_built_in(spark: SparkSession, name: str) -> bool:
-    identifier = Jvm.of(spark).java_class("org.apache.spark.sql.catalyst.FunctionIdentifier").apply(name)
-    info = spark._jsparkSession.sessionState().catalog().lookupFunctionInfo(identifier)
-    return str(info.getSource()) == "built-in"

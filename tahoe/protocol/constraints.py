@@ -126,6 +126,11 @@ class Constraints:
             if engine := engine_text_in(expression):
                 raise cannot_enforce(self.table, what, engine)
 
+    def with_evaluator(self) -> Constraints:
+        """Those that Tahoe's own evaluator can check: enough for rows of the table that are written again as they are."""
+        checks = tuple(one for one in self.checks if engine_text_in(one.condition) is None)
+        return replace(self, checks=checks, generated=tuple(one for one in self.generated if engine_text_in(one.value) is None))
+
     def expressions(self) -> Iterator[tuple[Expression, str, str]]:
         """Each condition and each value of a generated column, with its text in the table and its name for messages."""
         yield from ((check.condition, check.text, f"CHECK constraint '{check.name}'") for check in self.checks)

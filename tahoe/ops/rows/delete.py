@@ -63,7 +63,9 @@ def stage_delete(
         find_changes(transaction, snapshot, condition, progress),
         condition.text,
         started,
-        lambda changes: write_rows(transaction, config, kept_rows(snapshot, tracked(changes, progress, "files rewritten"))),
+        lambda changes: write_rows(
+            transaction, config, kept_rows(snapshot, tracked(changes, progress, "files rewritten")), copied=True
+        ),
         lambda changes: write_change_data(transaction, config, change_rows(snapshot, changes, "delete")),
     )
 

@@ -423,7 +423,7 @@ def _replaced_rows(write: _Overwrite, condition: RowCondition) -> Replaced:
         return write_change_data(transaction, config, chain(gone, new))
 
     def copy(changes: Sequence[FileChange]) -> list[AddFile]:
-        return write_rows(transaction, config, kept_rows(snapshot, tracked(changes, progress, "files rewritten")))
+        return write_rows(transaction, config, kept_rows(snapshot, tracked(changes, progress, "files rewritten")), copied=True)
 
     changes = find_changes(transaction, snapshot, condition, progress)
     return stage_replaced(transaction, config, changes, copy, write_feed)

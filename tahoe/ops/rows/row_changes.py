@@ -287,16 +287,19 @@ def files_with_vectors(
     ]
 
 
-def write_rows(transaction: Transaction, config: TableConfig, rows: Iterable[pa.Table]) -> list[AddFile]:
+def write_rows(transaction: Transaction, config: TableConfig, rows: Iterable[pa.Table], *, copied: bool = False) -> list[AddFile]:
     """Write rows to new files, and stage these.
 
     Args:
         rows: of the table's schema; where the table tracks rows, those that were in it before have their ids (`RowIds.onto`).
+        copied: the rows are the table's own, unchanged.
     """
     data = _stream(with_id_columns(config, table) for table in rows)
     stored = config_with_row_ids(config)
     written = (
-        [] if data is None else write_arrow(stored, transaction.store, data, transaction.clock, bytes_per_file=BYTES_OF_A_FILE)
+        []
+        if data is None
+        else write_arrow(stored, transaction.store, data, transaction.clock, bytes_per_file=BYTES_OF_A_FILE, copied=copied)
     )
     adds = [tagged(config, without_id_statistics(config, add)) for add in written]
     transaction.row_ids_kept = True

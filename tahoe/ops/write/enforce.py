@@ -36,10 +36,21 @@ class Enforcer:
 
     @classmethod
     def of(
-        cls, config: TableConfig, data_schema: pa.Schema, completion: Completion | Defaults | TaskCompletion | None = None
+        cls,
+        config: TableConfig,
+        data_schema: pa.Schema,
+        completion: Completion | Defaults | TaskCompletion | None = None,
+        *,
+        copied: bool = False,
     ) -> Enforcer:
-        """For data of a schema. Raises for constraints that cannot be enforced, before a row is looked at."""
+        """For data of a schema. Raises for constraints that cannot be enforced, before a row is looked at.
+
+        Args:
+            copied: the rows are the table's own, unchanged; what only Spark can check of them was checked when they came in.
+        """
         constraints = constraints_of(config)
+        if copied:
+            constraints = constraints.with_evaluator()
         constraints.require_evaluator()
         given = {name.lower() for name in data_schema.names}
         absent = tuple(one.column.name for one in constraints.generated if one.column.name.lower() not in given)

@@ -63,6 +63,7 @@ def write_arrow(
     bytes_per_file: int = MOST_BYTES_IN_MEMORY,
     progress: Progress = silent,
     completion: Completion | Defaults | TaskCompletion | None = None,
+    copied: bool = False,
 ) -> list[AddFile]:
     """Write rows as data files of the table and return the actions that add them, in the order of writing.
 
@@ -77,6 +78,7 @@ def write_arrow(
             deal smaller.
         progress: told of the rows written.
         completion: hands out the values of identity columns; without it the data has them all.
+        copied: the rows are the table's own, unchanged.
 
     Raises:
         SchemaMismatch: columns or types that do not fit, or values that do not fit their column's type.
@@ -95,7 +97,7 @@ def write_arrow(
     if completion is None:
         refuse_incomplete(config, data_schema.names, "This write", "Give the rows that column.")
     # Here, so that what cannot be enforced is an error before anything is written.
-    fitted = _change_data_of(config, layout) if change_data else _checked(Enforcer.of(config, data_schema, completion), layout)
+    fitted = _change_data_of(config, layout) if change_data else _checked(config, data_schema, completion, layout, copied)
     writer = _Writer(config, layout, store, clock, codec_of(compression, config), change_data)
     try:
         told = _RowsTold(progress, data.num_rows if isinstance(data, pa.Table) else None)
@@ -134,7 +136,14 @@ class _RowsTold:
         self._progress("rows written", self._done, self._total)
 
 
-def _checked(enforcer: Enforcer, layout: Layout) -> Callable[[pa.Table], pa.Table]:
+def _checked(
+    config: TableConfig,
+    schema: pa.Schema,
+    completion: Completion | Defaults | TaskCompletion | None,
+    layout: Layout,
+    copied: bool,
+) -> Callable[[pa.Table], pa.Table]:
+    enforcer = Enforcer.of(config, schema, completion, copied=copied)
     return lambda table: enforcer.checked(table, layout.conformed)
 
 

@@ -170,7 +170,9 @@ def check_new(config: TableConfig, *, by_spark: bool = False) -> None:
     refuse_required_in_collections(config.schema, config.table)
     check_new_identity(config.schema, config.partition_columns, config.table)
     for column in config.schema:
-        check_default(column, config.table, enabled="allowColumnDefaults" in config.features, statement="CREATE TABLE")
+        check_default(
+            column, config.table, enabled="allowColumnDefaults" in config.features, statement="CREATE TABLE", by_spark=by_spark
+        )
     constraints = constraints_of(config)
     if not by_spark:
         constraints.require_evaluator()

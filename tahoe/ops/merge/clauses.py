@@ -11,10 +11,10 @@ from tahoe.argument_checks import checked_arguments
 from tahoe.exceptions import InvalidRequest
 from tahoe.expr.tree.python_values import SqlValues, sql_texts
 from tahoe.ops.merge.explained import MergeExplained
-from tahoe.ops.rows.defaults import with_defaults
+from tahoe.ops.rows.defaults import text_of, with_defaults
 from tahoe.ops.rows.row_changes import RowsChanged
 from tahoe.ops.write.arrow_data import ArrowData
-from tahoe.protocol.column_values.default_values import Moment, is_keyword
+from tahoe.protocol.column_values.default_values import Default, Moment, is_keyword
 from tahoe.protocol.config import TableConfig
 
 __all__ = [
@@ -85,19 +85,22 @@ def only_inserts(clauses: Iterable[Clause[Any]]) -> bool:
     return all(clause.action == Action.INSERT for clause in clauses)
 
 
-def with_default_values(clauses: Iterable[Clause[Any]], config: TableConfig, moment: Moment) -> tuple[Clause[Any], ...]:
+def with_default_values(
+    clauses: Iterable[Clause[Any]], config: TableConfig, moment: Moment, written: Callable[[Default], str] = text_of
+) -> tuple[Clause[Any], ...]:
     """The clauses, with SQL text in the place of the word DEFAULT (`tahoe.ops.rows.defaults.with_defaults`).
 
     Args:
         clauses: their keys without qualifiers (`tahoe.ops.merge.schema.with_places`).
         config: of the table as it is.
+        written: gives the SQL text of a default.
     """
 
     def filled(clause: Clause[Any]) -> Clause[Any]:
         values = clause.values or ()
         if not any(is_keyword(value) for _, value in values):
             return clause
-        return replace(clause, values=with_defaults(values, config, moment))
+        return replace(clause, values=with_defaults(values, config, moment, written=written))
 
     return tuple(map(filled, clauses))
 

@@ -2,36 +2,46 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TypeVar
 
 from tahoe.exceptions import InvalidRequest
 from tahoe.ops.rows.assigned_places import Columns, place_of
-from tahoe.protocol.column_values.default_values import Moment, default_of, is_keyword
+from tahoe.protocol.column_values.default_values import Default, Moment, default_of, is_keyword
 from tahoe.protocol.config import TableConfig
 
-__all__ = ["with_defaults"]
+__all__ = ["text_of", "with_defaults"]
 
 Term = TypeVar("Term")
 
 
+def text_of(default: Default) -> str:
+    """The SQL text of a default, for Tahoe's own evaluator."""
+    return default.sql
+
+
 def with_defaults(
-    values: Sequence[tuple[str, Term | str]], config: TableConfig, moment: Moment, columns: Columns | None = None
+    values: Sequence[tuple[str, Term | str]],
+    config: TableConfig,
+    moment: Moment,
+    columns: Columns | None = None,
+    written: Callable[[Default], str] = text_of,
 ) -> tuple[tuple[str, Term | str], ...]:
     """The values, with SQL text for each that is the word DEFAULT; NULL where the column has no default.
 
     Args:
         values: pairs of a column and an expression.
         columns: of the table, with the names that may stand before them; without any by default.
+        written: gives the SQL text of a default.
 
     Raises:
         InvalidRequest: DEFAULT for a field of a struct, or for what is no column; a default that cannot be used.
     """
     columns = columns or Columns.of(config.schema)
-    return tuple((key, _default(key, config, moment, columns) if is_keyword(term) else term) for key, term in values)
+    return tuple((key, _default(key, config, moment, columns, written) if is_keyword(term) else term) for key, term in values)
 
 
-def _default(key: str, config: TableConfig, moment: Moment, columns: Columns) -> str:
+def _default(key: str, config: TableConfig, moment: Moment, columns: Columns, written: Callable[[Default], str]) -> str:
     place = place_of(key, [columns])
     if len(place.path) > 1:
         raise InvalidRequest(
@@ -41,4 +51,4 @@ def _default(key: str, config: TableConfig, moment: Moment, columns: Columns) ->
             column=key,
         )
     found = default_of(config.schema.field(place.path[0]), config.table, moment)
-    return "NULL" if found is None else found.sql
+    return "NULL" if found is None else written(found)

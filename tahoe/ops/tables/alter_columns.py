@@ -7,7 +7,7 @@ writer that prepared for the old columns is told that the metadata changed.
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -72,6 +72,7 @@ class ColumnChange:
         comment: its description; empty for none.
         position: its new place among its siblings.
         default: the text of its default value; empty drops it.
+        by_spark: checks a default that only Spark can evaluate; None without Spark.
     """
 
     path: Path
@@ -81,6 +82,7 @@ class ColumnChange:
     position: Position | None = None
     default: str | None = None
     declared: str | None = None
+    by_spark: Callable[[StructField, str], None] | None = None
 
 
 def stage_add_columns(transaction: Transaction, snapshot: Snapshot, columns: Sequence[NewColumn]) -> Operation:
@@ -294,7 +296,10 @@ def _with_default(snapshot: Snapshot, column: StructField, change: ColumnChange)
     if change.default:
         kept[CURRENT_DEFAULT] = change.default
     new = replace(column, metadata=kept)
-    check_default(new, config.table, enabled="allowColumnDefaults" in config.features, statement="ALTER TABLE")
+    enabled, by_spark = "allowColumnDefaults" in config.features, change.by_spark is not None
+    check_default(new, config.table, enabled=enabled, statement="ALTER TABLE", by_spark=by_spark)
+    if change.by_spark is not None:
+        change.by_spark(new, config.table)
     return new
 
 

@@ -1,7 +1,8 @@
 """Default values of columns (PROTOCOL.md, "Default Columns"): the text that a column's metadata holds, understood. Pure.
 
 A default is no code: its text passes the allow-list of `tahoe.expr.parse.parse_expression`, and may look at no column. Beyond that it may be
-the time of the statement, under the names that Spark's functions have for it.
+the time of the statement, under the names that Spark's functions have for it. What that list does not have becomes an `EngineText`: Spark
+may evaluate it, after a check (`tahoe.spark.jvm.stored_trees`); without Spark it is an error of the first row that lacks the column.
 """
 
 from __future__ import annotations
@@ -12,13 +13,14 @@ from datetime import UTC, datetime, timedelta
 from zoneinfo import ZoneInfo
 
 from tahoe.exceptions import InvalidRequest
+from tahoe.expr.parse.engine_text import engine_text
 from tahoe.expr.parse.parse_expression import parse_expression
 from tahoe.expr.tree.constant_cast import cast_value
-from tahoe.expr.tree.expression import Expression, sql_of_expression
+from tahoe.expr.tree.expression import EngineText, Expression, sql_of_expression
 from tahoe.expr.tree.predicate import Literal
 from tahoe.expr.tree.signatures import cast_to
 from tahoe.schema.evolve import can_store
-from tahoe.schema.types import PrimitiveType, StructField, StructType
+from tahoe.schema.types import DataType, PrimitiveType, StructField, StructType
 from tahoe.schema.walk import geospatial_paths
 
 __all__ = [
@@ -31,6 +33,7 @@ __all__ = [
     "default_of",
     "defaults_of",
     "is_keyword",
+    "type_refused",
 ]
 
 CURRENT_DEFAULT, EXISTS_DEFAULT = "CURRENT_DEFAULT", "EXISTS_DEFAULT"
@@ -66,7 +69,7 @@ class Default:
 
     Args:
         text: as the table states it.
-        value: in the column's type; a constant, or made of constants.
+        value: in the column's type; a constant, or made of constants; an `EngineText` is in a type that Spark decides on.
     """
 
     column: StructField
@@ -103,6 +106,8 @@ def constant_default(column: StructField, table: str, now_ms: int | None = None)
     moments = [Moment(ms, zone) for ms in ((0, _LATER_MS) if now_ms is None else (now_ms,)) for zone in _ZONES]
     found = [default_of(column, table, moment) for moment in moments]
     first = found[0]
+    if first is not None and isinstance(first.value, EngineText):
+        return None
     return first if first is not None and all(one is not None and one.sql == first.sql for one in found) else None
 
 
@@ -110,34 +115,55 @@ def default_of(column: StructField, table: str, moment: Moment) -> Default | Non
     """A column's default; None where it has none, which is as NULL.
 
     Raises:
-        InvalidRequest: ``INVALID_DEFAULT_VALUE``: a text that is no expression, names a column, or is no value of the column's type;
-            ``TAHOE_EXPRESSION_NOT_ALLOWED``: a text with what is not on the allow-list.
+        InvalidRequest: ``INVALID_DEFAULT_VALUE``: no value of the column's type;
+            ``TAHOE_EXPRESSION_TOO_LONG`` and ``…_TOO_DEEP``.
     """
     text = column.metadata.get(CURRENT_DEFAULT)
     if text is None:
         return None
     try:
         value = _time(str(text), moment) or parse_expression(str(text), _NO_COLUMNS, moment.time_zone)
-        if _is_null(value) or can_store(value.data_type, column.data_type):
-            return Default(column, str(text), cast_to(value, column.data_type, moment.time_zone))
-        kind, why = "DATA_TYPE", f"It is {value.data_type}, which is not stored in {column.data_type}."
     except InvalidRequest as error:
-        if error.code == "TAHOE_EXPRESSION_NOT_ALLOWED":
-            raise InvalidRequest(
-                _told(column, table, str(text), error.message), code=error.code, table=table, column=column.name
-            ) from error
-        kind, why = "UNRESOLVED_EXPRESSION", error.message
-    raise InvalidRequest(
-        _told(column, table, str(text), why), code=f"INVALID_DEFAULT_VALUE.{kind}", table=table, column=column.name
+        if error.code in _NOT_FOR_SPARK:
+            raise _refused(column, table, error.code, error.message) from error
+        code = error.code if error.code == "TAHOE_EXPRESSION_NOT_ALLOWED" else _UNRESOLVED
+        return Default(column, str(text), engine_text(str(text), _NO_COLUMNS, code, error.message))
+    if not _is_null(value) and not can_store(value.data_type, column.data_type):
+        raise type_refused(column, table, value.data_type)
+    try:
+        return Default(column, str(text), cast_to(value, column.data_type, moment.time_zone))
+    except InvalidRequest as error:
+        raise _refused(column, table, _UNRESOLVED, error.message) from error
+
+
+_NOT_FOR_SPARK = ("TAHOE_EXPRESSION_TOO_LONG", "TAHOE_EXPRESSION_TOO_DEEP")
+_UNRESOLVED = "INVALID_DEFAULT_VALUE.UNRESOLVED_EXPRESSION"
+
+
+def type_refused(column: StructField, table: str, found: DataType) -> InvalidRequest:
+    """The error for a default whose type the column does not store."""
+    why = f"It is {found}, which is not stored in {column.data_type}."
+    return _refused(column, table, "INVALID_DEFAULT_VALUE.DATA_TYPE", why)
+
+
+def _refused(column: StructField, table: str, code: str | None, why: str) -> InvalidRequest:
+    text = str(column.metadata[CURRENT_DEFAULT])
+    return InvalidRequest(
+        f"The default value ({text[:200]}) of column '{column.name}' ({column.data_type}) of table {table} cannot be used. {why} Set "
+        "another one, made of constants: ALTER TABLE … ALTER COLUMN … SET DEFAULT.",
+        code=code,
+        table=table,
+        column=column.name,
     )
 
 
-def check_default(column: StructField, table: str, *, enabled: bool, statement: str) -> None:
+def check_default(column: StructField, table: str, *, enabled: bool, statement: str, by_spark: bool = False) -> None:
     """Refuse a default that a table may not get.
 
     Args:
         enabled: whether the table has the feature.
         statement: for the message.
+        by_spark: Spark checks what only Spark can evaluate.
 
     Raises:
         InvalidRequest: ``WRONG_COLUMN_DEFAULTS_FOR_DELTA_FEATURE_NOT_ENABLED``; ``DELTA_OPERATION_NOT_SUPPORTED_FOR_DATATYPES`` for a
@@ -161,7 +187,10 @@ def check_default(column: StructField, table: str, *, enabled: bool, statement: 
             table=table,
             column=column.name,
         )
-    default_of(column, table, Moment(0))
+    found = default_of(column, table, Moment(0))
+    if found is not None and not by_spark and isinstance(found.value, EngineText):
+        why = f"{found.value.reason} Without Spark, rows could not be filled in."
+        raise _refused(column, table, found.value.code, why)
 
 
 def _time(text: str, moment: Moment) -> Literal | None:
@@ -176,10 +205,3 @@ def _time(text: str, moment: Moment) -> Literal | None:
 
 def _is_null(value: Expression) -> bool:
     return isinstance(value, Literal) and value.value is None
-
-
-def _told(column: StructField, table: str, text: str, why: str) -> str:
-    return (
-        f"The default value ({text[:200]}) of column '{column.name}' ({column.data_type}) of table {table} cannot be used. {why} Set another "
-        "one, made of constants: ALTER TABLE … ALTER COLUMN … SET DEFAULT."
-    )

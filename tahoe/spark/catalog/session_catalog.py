@@ -125,8 +125,7 @@ class _SessionCatalog:
         travel, writes = _asked(*how)
         snapshot = _snapshot(table, travel)
         if writes:
-            zone = str(self._spark.conf.get("spark.sql.session.timeZone"))
-            return writable(self._spark, self._v1(filled(self._jvm, entry, snapshot, zone)), table, snapshot.config)
+            return writable(self._spark, self._v1(filled(self._jvm, entry, snapshot, self._spark)), table, snapshot.config)
         if travel is not None:
             return self._told(entry, snapshot, Loaded(snapshot, None), travelled=True)
         shown = self._shown.get(tuple(parts))

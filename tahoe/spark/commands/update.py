@@ -34,6 +34,7 @@ from tahoe.spark.commands.row_changes import (
 from tahoe.spark.jvm.bridge import Jvm
 from tahoe.spark.jvm.errors import told_once
 from tahoe.spark.jvm.job_progress import shown_jobs
+from tahoe.spark.jvm.stored_defaults import written_default
 from tahoe.spark.names.settings import is_case_sensitive
 from tahoe.spark.scan.relation import EVERY_ROW, Alias, condition_of, named, shape_of
 from tahoe.spark.write.enforce import recomputed, session_time_zone
@@ -100,7 +101,8 @@ def stage_update(
         meaning = condition_of(spark, snapshot, condition, alias)
     seen = named(shape_of(spark, snapshot), alias)
     columns = Columns.of(snapshot.schema, alias, case_sensitive=is_case_sensitive(spark))
-    values = with_defaults(values, snapshot.config, Moment(started, session_time_zone(spark)), columns)
+    moment, written = Moment(started, session_time_zone(spark)), written_default(spark, snapshot.config.table)
+    values = with_defaults(values, snapshot.config, moment, columns, written)
     if any(has_subquery(Jvm.of(spark), value) for _, value in values):
         transaction.read_whole_table()
     assignments = parse_assignments(seen, values, columns, "UPDATE")

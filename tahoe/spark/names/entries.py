@@ -13,13 +13,13 @@ from pyspark.sql import SparkSession
 
 from tahoe.clock import SYSTEM_CLOCK
 from tahoe.protocol.column_values.default_values import CURRENT_DEFAULT, EXISTS_DEFAULT, Moment, defaults_of
-from tahoe.protocol.constraints import spark_text
 from tahoe.schema.types import StructType
 from tahoe.snapshot.snapshot import Snapshot
 from tahoe.spark.jvm.bridge import JavaObject, Jvm
 from tahoe.spark.jvm.records import copied, items
 from tahoe.spark.jvm.spatial_types import check_geospatial_types
 from tahoe.spark.jvm.storage import table_at
+from tahoe.spark.jvm.stored_defaults import written_default
 from tahoe.spark.jvm.translate import with_shown_metadata
 from tahoe.sql.table_name import TableName
 from tahoe.table import Table
@@ -134,15 +134,15 @@ def location_of(entry: JavaObject) -> str:
     return text if "%" not in text else unquote(text)
 
 
-def filled(jvm: Jvm, entry: JavaObject, snapshot: Snapshot, time_zone: str | None = None) -> JavaObject:
+def filled(jvm: Jvm, entry: JavaObject, snapshot: Snapshot, writing: SparkSession | None = None) -> JavaObject:
     """The entry with the schema and the partition columns of a version, as Spark's analyzer wants them.
 
     Args:
-        time_zone: of the session, for a statement that writes: it shall know the columns' default values. None for one that reads.
+        writing: the session, for a statement that writes: it shall know the columns' default values. None for one that reads.
     """
     schema = with_shown_metadata(snapshot.schema)
-    if time_zone is not None:
-        schema = _with_defaults(schema, snapshot, time_zone)
+    if writing is not None:
+        schema = _with_defaults(schema, snapshot, writing)
     check_geospatial_types(schema)
     return copied(
         entry,
@@ -151,13 +151,14 @@ def filled(jvm: Jvm, entry: JavaObject, snapshot: Snapshot, time_zone: str | Non
     )
 
 
-def _with_defaults(shown: StructType, snapshot: Snapshot, time_zone: str) -> StructType:
+def _with_defaults(shown: StructType, snapshot: Snapshot, spark: SparkSession) -> StructType:
     """The columns with their defaults under Spark's keys, which Spark reads as SQL: not the table's texts, but what was understood of
     them."""
-    config, moment = snapshot.config, Moment(SYSTEM_CLOCK.now_ms(), time_zone)
+    config, moment = snapshot.config, Moment(SYSTEM_CLOCK.now_ms(), str(spark.conf.get("spark.sql.session.timeZone")))
     if "allowColumnDefaults" not in config.features:
         return shown
-    texts = {one.column.name: spark_text(one.value) for one in defaults_of(config.schema, config.table, moment)}
+    written = written_default(spark, config.table)
+    texts = {one.column.name: written(one) for one in defaults_of(config.schema, config.table, moment)}
     return StructType(
         tuple(
             replace(column, metadata={**column.metadata, CURRENT_DEFAULT: texts[column.name], EXISTS_DEFAULT: "NULL"})

@@ -25,6 +25,7 @@ from tahoe.schema.types import StructField, StructType, schema_from_json
 from tahoe.snapshot.snapshot import Snapshot
 from tahoe.spark.jvm.bridge import JavaObject, Jvm
 from tahoe.spark.jvm.records import has_field, items
+from tahoe.spark.jvm.stored_defaults import check_default_on_spark
 from tahoe.spark.statements.command import Command
 from tahoe.spark.statements.targets import target_of
 from tahoe.table import Table
@@ -117,6 +118,7 @@ def _change(spark: SparkSession, one: JavaObject) -> ColumnChange:
         comment=str(one.newComment().get()) if one.newComment().isDefined() else "" if drops_comment else None,
         position=_position(one.newPosition()),
         default="" if drops_default else default,
+        by_spark=partial(check_default_on_spark, spark),
     )
 
 

@@ -21,12 +21,13 @@ from tahoe.expr.tree.expression import Expression, Reference, references_of
 from tahoe.expr.tree.predicate import quote_identifier
 from tahoe.ops.write.completion import Completion, refuse_incomplete
 from tahoe.protocol.config import TableConfig
-from tahoe.protocol.constraints import Constraints, Generated, constraints_of, null_found, spark_text, violated
+from tahoe.protocol.constraints import Constraints, Generated, constraints_of, null_found, violated
 from tahoe.schema.evolve import without_void
 from tahoe.schema.types import ArrayType, DataType, MapType, PrimitiveType, StructField, StructType
 from tahoe.schema.walk import geospatial_paths
 from tahoe.spark.jvm.bridge import Jvm
 from tahoe.spark.jvm.errors import raising_with_values
+from tahoe.spark.jvm.stored_defaults import default_column
 from tahoe.spark.jvm.translate import from_spark_schema
 from tahoe.spark.write.fitting import ANSI_CASTS, Casts, cast_or_fail, fitted
 from tahoe.spark.write.limited import limited_columns
@@ -69,7 +70,7 @@ def enforced(
     if completion is None:
         refuse_incomplete(config, given, "This write", "Give the rows that column.")
     rows = fitted(jvm, data, config.table, config.schema, also, casts)
-    if completion is not None and (filled := _filled_in(jvm, completion, config)):
+    if completion is not None and (filled := _filled_in(spark, completion, config)):
         rows = _selected(rows, config, filled, rows.columns)
     if limited := limited_columns(spark, config):
         rows = _selected(rows, config, limited, rows.columns)
@@ -103,11 +104,12 @@ def recomputed(data: DataFrame, config: TableConfig, where: Mapping[str, Column]
     )
 
 
-def _filled_in(jvm: Jvm, completion: Completion, config: TableConfig) -> dict[str, Column]:
+def _filled_in(spark: SparkSession, completion: Completion, config: TableConfig) -> dict[str, Column]:
     """The values of the columns that the data lacks and the table fills in."""
+    jvm = Jvm.of(spark)
     values = {one.name: identity_values(jvm, one, config.table) for one in completion.identities}
     for one in completion.defaults:
-        values[one.column.name] = cast_or_fail(jvm, sf.expr(spark_text(one.value)), one.column.data_type)
+        values[one.column.name] = cast_or_fail(jvm, default_column(spark, one, config.table), one.column.data_type)
     return values
 
 

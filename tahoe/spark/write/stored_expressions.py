@@ -1,7 +1,7 @@
 """CHECK constraints, generated columns and defaults as columns of Spark: how their texts are read, their types, and the rows they reject.
 
 A text comes from a table. What the allow-list of `tahoe.protocol.constraints` understood is written anew; what only Spark can evaluate
-passes the lists of `tahoe.spark.write.stored_trees` first. Catalyst decides on the types then.
+passes the lists of `tahoe.spark.jvm.stored_trees` first. Catalyst decides on the types then.
 """
 
 from __future__ import annotations
@@ -33,8 +33,9 @@ from tahoe.schema.collations import is_collated
 from tahoe.schema.types import DataType, StructField, StructType
 from tahoe.snapshot.snapshot import Snapshot
 from tahoe.spark.jvm.bridge import JavaObject, Jvm, is_classic
+from tahoe.spark.jvm.stored_defaults import check_default_on_spark
+from tahoe.spark.jvm.stored_trees import Bound, Stored, StoredTrees, Use
 from tahoe.spark.jvm.translate import to_spark_schema
-from tahoe.spark.write.stored_trees import Bound, Stored, StoredTrees, Use
 from tahoe.table import Table
 
 __all__ = ["StoredExpressions", "add_constraint", "check_new_on_spark", "session_of_stored_expressions"]
@@ -119,6 +120,8 @@ def check_new_on_spark(spark: SparkSession, config: TableConfig, *, by_statement
     if by_statement:
         _check_statement(spark, config, constraints)
     check_new(config, by_spark=True)
+    for column in config.schema:
+        check_default_on_spark(spark, column, config.table)
     stored = StoredExpressions(spark, config)
     for check in constraints.checks:
         if engine := engine_text_in(check.condition):

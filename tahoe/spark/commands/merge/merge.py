@@ -30,6 +30,7 @@ from tahoe.spark.commands.moment import StatementMoment
 from tahoe.spark.commands.row_changes import committed, refuse_connect, with_positions
 from tahoe.spark.jvm.errors import told_once
 from tahoe.spark.jvm.job_progress import shown_jobs
+from tahoe.spark.jvm.stored_defaults import written_default
 from tahoe.spark.jvm.translate import from_spark_schema
 from tahoe.spark.scan.relation import named, shape_of
 from tahoe.spark.scan.row_id_columns import with_row_ids
@@ -94,7 +95,8 @@ def _matched(transaction: Transaction, spark: SparkSession, request: MergeReques
         snapshot.config.refuse_if_append_only()
     started = transaction.clock.now_ms()
     moment, zone = StatementMoment(spark), session_time_zone(spark)
-    clauses = with_default_values(placed(snapshot, request), snapshot.config, Moment(started, zone))
+    written = written_default(spark, snapshot.config.table)
+    clauses = with_default_values(placed(snapshot, request), snapshot.config, Moment(started, zone), written)
     request = replace(request, source=moment.frame(request.source), clauses=clauses)
     columns = nullable_schema(from_spark_schema(request.source.schema))
     config = evolved(transaction, snapshot, request, columns)

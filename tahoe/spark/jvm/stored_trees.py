@@ -125,6 +125,8 @@ class Stored:
         )
 
     def _code_of(self, error: AnalysisException) -> str | None:
+        if self.use == "DEFAULT":
+            return "INVALID_DEFAULT_VALUE.UNRESOLVED_EXPRESSION"
         code = error.getCondition()
         if code == "DATATYPE_MISMATCH.FILTER_NOT_BOOLEAN":
             return "DELTA_NON_BOOLEAN_CHECK_CONSTRAINT"

@@ -1,0 +1,53 @@
+"""Default values of columns that only Spark can evaluate, checked as every stored expression is (`tahoe.spark.jvm.stored_trees`)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from pyspark.sql import Column, SparkSession
+from pyspark.sql import functions as sf
+
+from tahoe.expr.tree.expression import EngineText
+from tahoe.protocol.column_values.default_values import Default, Moment, default_of, type_refused
+from tahoe.protocol.constraints import spark_text
+from tahoe.schema.evolve import can_store
+from tahoe.schema.types import PrimitiveType, StructField, StructType
+from tahoe.spark.jvm.bridge import Jvm
+from tahoe.spark.jvm.stored_trees import Bound, Stored, StoredTrees
+
+__all__ = ["check_default_on_spark", "default_column", "written_default"]
+
+
+def check_default_on_spark(spark: SparkSession, column: StructField, table: str) -> None:
+    """Refuse a default that Spark shall not evaluate. Raises `Unsupported` and `InvalidRequest` (``INVALID_DEFAULT_VALUE``)."""
+    default = default_of(column, table, Moment(0))
+    if default is not None and isinstance(default.value, EngineText):
+        _bound(spark, default, default.value, table)
+
+
+def default_column(spark: SparkSession, default: Default, table: str) -> Column:
+    """The value as a column of Spark; raises as `check_default_on_spark`."""
+    if isinstance(default.value, EngineText):
+        return Jvm.of(spark).column(_bound(spark, default, default.value, table).tree)
+    return sf.expr(spark_text(default.value))
+
+
+def written_default(spark: SparkSession, table: str) -> Callable[[Default], str]:
+    """Gives the SQL text of a default of a table, for this session to parse; raises as `check_default_on_spark`."""
+
+    def written(default: Default) -> str:
+        if not isinstance(default.value, EngineText):
+            return spark_text(default.value)
+        # Checked by the parser and the settings of the session that will read the text again.
+        _bound(spark, default, default.value, table)
+        return default.text
+
+    return written
+
+
+def _bound(spark: SparkSession, default: Default, engine: EngineText, table: str) -> Bound:
+    subject = f"the default value of column '{default.column.name}'"
+    bound = StoredTrees(spark, spark._jsparkSession).bound(Stored(engine, "DEFAULT", table, subject, StructType(())))
+    if bound.data_type != PrimitiveType("void") and not can_store(bound.data_type, default.column.data_type):
+        raise type_refused(default.column, table, bound.data_type)
+    return bound

@@ -70,15 +70,19 @@ def check_column_names(schema: StructType, column_mapping_mode: str = "none") ->
         )
 
 
-def check_duplicates(schema: StructType) -> None:
-    """Refuse two columns, or two fields of one struct, whose names differ in case at most."""
+def check_duplicates(schema: StructType, reason: str | None = None) -> None:
+    """Refuse two columns, or two fields of one struct, whose names differ in case at most.
+
+    Args:
+        reason: delta-spark's word for where they are, as ``DATA``.
+    """
     counts = Counter(tuple(part.lower() for part in path) for path, _ in explode(schema))
     twice = sorted(".".join(path) for path, count in counts.items() if count > 1)
     if twice:
         raise SchemaMismatch(
             f"Column names must differ in more than their case; found more than once: {', '.join(twice)}. "
             "Rename or drop one of each.",
-            code="DELTA_DUPLICATE_COLUMNS_FOUND",
+            code="DELTA_DUPLICATE_COLUMNS_FOUND" if reason is None else f"DELTA_DUPLICATE_COLUMNS_FOUND.{reason}",
             columns=twice,
         )
 
@@ -88,13 +92,19 @@ def check_holds_data(schema: StructType) -> None:
     too deep (`check_depth`)."""
     check_depth(schema)
     if all(column.data_type == _VOID for column in schema):
-        raise _empty("The table has no column that data files could hold; add one of a type other than void.", "")
+        raise _empty(
+            "The table has no column that data files could hold; add one of a type other than void.",
+            "",
+            "TABLE_ALL_VOID_COLUMNS" if len(schema) else "TABLE_NO_COLUMNS",
+        )
     for path, column in explode(schema):
         name = ".".join(path)
         for part in _parts(column.data_type):
             if isinstance(part, StructType) and all(field.data_type == _VOID for field in part):
                 raise _empty(
-                    f"The struct '{name}' has no field that data files could hold; change the type of one of its fields.", name
+                    f"The struct '{name}' has no field that data files could hold; change the type of one of its fields.",
+                    name,
+                    "STRUCT_ALL_VOID_FIELDS" if len(part) else "STRUCT_NO_FIELDS",
                 )
         if _void_in_collection(column.data_type):
             raise SchemaMismatch(
@@ -379,5 +389,5 @@ def _incompatible(data: DataType, table: DataType, path: tuple[str, ...]) -> Sch
     )
 
 
-def _empty(message: str, column: str) -> SchemaMismatch:
-    return SchemaMismatch(message, code="DELTA_CANNOT_WRITE_EMPTY_SCHEMA", column=column)
+def _empty(message: str, column: str, reason: str) -> SchemaMismatch:
+    return SchemaMismatch(message, code=f"DELTA_CANNOT_WRITE_EMPTY_SCHEMA.{reason}", column=column)

@@ -136,7 +136,7 @@ def test_the_command_line_takes_any_name(tmp_path: Path) -> None:
 def test_names_differ_in_more_than_their_case(tmp_path: Path, schema: pa.Schema) -> None:
     with pytest.raises(SchemaMismatch) as error:
         Table.create(tmp_path / "t", schema)
-    assert error.value.code == "DELTA_DUPLICATE_COLUMNS_FOUND"
+    assert error.value.code == "DELTA_DUPLICATE_COLUMNS_FOUND.DATA"
     table = Table.create(tmp_path / "u", pa.schema([("a", pa.int64())]))
     with pytest.raises(SchemaMismatch):
         table.append(pa.table([[1], [2]], ["a", "A"]), merge_schema=True)

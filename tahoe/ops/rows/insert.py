@@ -241,7 +241,7 @@ def prepare_schema(transaction: Transaction, data_schema: StructType, options: W
         schema = replace_schema(config.schema, data_schema)
         changed = with_schema(config, schema, transaction.clock, options.partition_by, files_stay=False)
     else:
-        _check_partitioning(config, options.partition_by)
+        _check_partitioning(config, options.partition_by, data_schema)
         with _named_with_id(config):
             schema = _schema_with(config, data_schema, options)
         changed = with_schema(config, schema, transaction.clock) if schema != config.schema else config.metadata
@@ -337,11 +337,13 @@ def write_operation(
     return Operation("WRITE", parameters, metrics)
 
 
-def _check_partitioning(config: TableConfig, partition_by: tuple[str, ...] | None) -> None:
+def _check_partitioning(config: TableConfig, partition_by: tuple[str, ...] | None, data_schema: StructType) -> None:
     if partition_by is None:
         return
-    asked = [name.lower() for name in partition_by]
-    if asked != [name.lower() for name in config.partition_columns]:
+    # As delta-spark does: names are found in the data without regard to case, and the data's spelling is compared.
+    columns = [data_schema.find(name) for name in partition_by]
+    asked = [name if column is None else column.name for name, column in zip(partition_by, columns, strict=True)]
+    if asked != list(config.partition_columns):
         raise InvalidRequest(
             f"Table {config.table} is partitioned by ({', '.join(config.partition_columns)}), the write asks for "
             f"({', '.join(partition_by)}). Leave partitionBy out, or overwrite with overwriteSchema.",

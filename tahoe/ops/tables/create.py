@@ -50,7 +50,7 @@ def new_metadata(
     Raises:
         InvalidRequest: a partition column that is not there or cannot partition, bad names, unknown properties.
     """
-    check_duplicates(schema)
+    check_duplicates(schema, "DATA")
     check_no_new_collations(schema)
     columns = _partition_columns(schema, partition_by)
     configuration = validate_properties(properties or {})

@@ -127,7 +127,8 @@ def default_of(column: StructField, table: str, moment: Moment) -> Default | Non
         if error.code in _NOT_FOR_SPARK:
             raise _refused(column, table, error.code, error.message) from error
         code = error.code if error.code == "TAHOE_EXPRESSION_NOT_ALLOWED" else _UNRESOLVED
-        return Default(column, str(text), engine_text(str(text), _NO_COLUMNS, code, error.message))
+        reason = _reason(column, table, f"{error.message} Without Spark, rows cannot be filled in.")
+        return Default(column, str(text), engine_text(str(text), _NO_COLUMNS, code, reason))
     if not _is_null(value) and not can_store(value.data_type, column.data_type):
         raise type_refused(column, table, value.data_type)
     try:
@@ -147,13 +148,14 @@ def type_refused(column: StructField, table: str, found: DataType) -> InvalidReq
 
 
 def _refused(column: StructField, table: str, code: str | None, why: str) -> InvalidRequest:
+    return InvalidRequest(_reason(column, table, why), code=code, table=table, column=column.name)
+
+
+def _reason(column: StructField, table: str, why: str) -> str:
     text = str(column.metadata[CURRENT_DEFAULT])
-    return InvalidRequest(
-        f"The default value ({text[:200]}) of column '{column.name}' ({column.data_type}) of table {table} cannot be used. {why} Set "
-        "another one, made of constants: ALTER TABLE … ALTER COLUMN … SET DEFAULT.",
-        code=code,
-        table=table,
-        column=column.name,
+    return (
+        f"The default value ({text[:200]}) of column '{column.name}' ({column.data_type}) of table {table} cannot be used. {why} Set another "
+        "one, made of constants: ALTER TABLE … ALTER COLUMN … SET DEFAULT."
     )
 
 
@@ -189,8 +191,7 @@ def check_default(column: StructField, table: str, *, enabled: bool, statement: 
         )
     found = default_of(column, table, Moment(0))
     if found is not None and not by_spark and isinstance(found.value, EngineText):
-        why = f"{found.value.reason} Without Spark, rows could not be filled in."
-        raise _refused(column, table, found.value.code, why)
+        raise InvalidRequest(found.value.reason, code=found.value.code, table=table, column=column.name)
 
 
 def _time(text: str, moment: Moment) -> Literal | None:

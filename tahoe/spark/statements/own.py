@@ -99,10 +99,11 @@ def own_command(spark: SparkSession, text: str) -> Command | None:
                 code="TABLE_OR_VIEW_NOT_FOUND",
                 table=str(statement.table),
             )
+        code = "DELTA_IDENTITY_COLUMNS_ALTER_NON_DELTA_FORMAT" if isinstance(statement, SyncIdentity) else "DELTA_ONLY_OPERATION"
         raise NotFound(
             f"'{statement.table}' is not a Delta table, and {_WORDS[type(statement)]} is for these. Name one by its name in the catalog, or "
             "by its path, delta.`/path`.",
-            code="DELTA_ONLY_OPERATION",
+            code=code,
             table=str(statement.table),
         )
     return _command(spark, statement, named)
@@ -125,6 +126,17 @@ _WORDS = {
     Fsck: "FSCK REPAIR TABLE",
     Generate: "GENERATE",
 }
+
+
+def _existing(table: Table) -> Table:
+    """The table; raises `NotFound` as delta-spark does for a path at which nothing is."""
+    if not table.exists():
+        raise NotFound(
+            f"{table.url} is not a Delta table. Check the path, or create the table.",
+            code="DELTA_MISSING_DELTA_TABLE",
+            table=table.url,
+        )
+    return table
 
 
 _MAY_LOWER = "spark.databricks.delta.identityColumn.allowSyncIdentityToLowerHighWaterMark.enabled"
@@ -176,7 +188,7 @@ def _command(spark: SparkSession, statement: Statement, named: NamedTable) -> Co
         case Fsck(_, dry_run):
             return Command(words, lambda: fsck_table(table, dry_run=dry_run), _columns(FSCK_ROW))
         case Generate(_, mode):
-            return Command(words, lambda: _done(table.generate(mode)))
+            return Command(words, lambda: _done(_existing(table).generate(mode)))
         case Purge(_, where):
             return Command(words, lambda: purge(spark, table, where), _columns(OPTIMIZE_ROW))
         case Optimize(_, where, columns, is_full):

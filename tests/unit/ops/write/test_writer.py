@@ -392,7 +392,7 @@ def test_void_columns_are_not_in_the_file_and_come_back_as_null(store):
 
 def test_a_table_of_void_columns_only_is_not_written(store):
     error = nothing_written(store, config_of(struct(v=P("void"))), pa.table({"v": pa.nulls(1)}))
-    assert error.code == "DELTA_CANNOT_WRITE_EMPTY_SCHEMA"
+    assert error.code == "DELTA_CANNOT_WRITE_EMPTY_SCHEMA.TABLE_ALL_VOID_COLUMNS"
 
 
 def mapped_config(schema, partition_by=(), **properties):

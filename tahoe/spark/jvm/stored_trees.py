@@ -19,6 +19,7 @@ from pyspark.errors import AnalysisException, ParseException
 from pyspark.sql import DataFrame, SparkSession
 
 from tahoe.exceptions import InvalidRequest, Unsupported
+from tahoe.expr.tree.common_types import BOOLEAN
 from tahoe.expr.tree.expression import EngineText
 from tahoe.schema.types import DataType, StructType
 from tahoe.spark.jvm.bridge import JavaObject, Jvm
@@ -216,8 +217,9 @@ class StoredTrees:
         except AnalysisException as error:
             raise stored.not_accepted(error) from error
         self._check_bound(stored, found)
-        data_type = from_spark_schema(frame.select(column.alias("value")).schema).field("value").data_type
-        return Bound(tree, data_type)
+        if stored.use == "CHECK_CONSTRAINT":
+            return Bound(tree, BOOLEAN)
+        return Bound(tree, from_spark_schema(found.schema).field("value").data_type)
 
     def _check_bound(self, stored: Stored, found: DataFrame) -> None:
         plan = found._jdf.queryExecution().analyzed()

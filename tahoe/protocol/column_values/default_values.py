@@ -20,7 +20,7 @@ from tahoe.expr.tree.expression import EngineText, Expression, sql_of_expression
 from tahoe.expr.tree.predicate import Literal
 from tahoe.expr.tree.signatures import cast_to
 from tahoe.schema.evolve import can_store
-from tahoe.schema.types import DataType, PrimitiveType, StructField, StructType
+from tahoe.schema.types import DataType, DecimalType, PrimitiveType, StructField, StructType
 from tahoe.schema.walk import geospatial_paths
 
 __all__ = [
@@ -130,7 +130,10 @@ def default_of(column: StructField, table: str, moment: Moment) -> Default | Non
         reason = _reason(column, table, f"{error.message} Without Spark, rows cannot be filled in.")
         return Default(column, str(text), engine_text(str(text), _NO_COLUMNS, code, reason))
     if not _is_null(value) and not can_store(value.data_type, column.data_type):
-        raise type_refused(column, table, value.data_type)
+        error = type_refused(column, table, value.data_type)
+        if isinstance(column.data_type, PrimitiveType | DecimalType):
+            raise error
+        return Default(column, str(text), engine_text(str(text), _NO_COLUMNS, error.code, error.message))
     try:
         return Default(column, str(text), cast_to(value, column.data_type, moment.time_zone))
     except InvalidRequest as error:

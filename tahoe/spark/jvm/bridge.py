@@ -14,6 +14,7 @@ from pyspark.java_gateway import ensure_callback_server_started
 from pyspark.sql import Column, DataFrame, SparkSession
 
 from tahoe.exceptions import Unsupported
+from tahoe.schema.types import DataType, StructField, StructType
 
 __all__ = ["JavaObject", "Jvm", "active_session", "is_classic"]
 
@@ -155,6 +156,28 @@ class Jvm:
         from pyspark.sql.classic.dataframe import DataFrame as ClassicDataFrame
 
         return ClassicDataFrame(self.java_class("org.apache.spark.sql.classic.Dataset").ofRows(session, plan), spark)
+
+    def parsed_expression(self, session: JavaObject, text: str) -> JavaObject:
+        """The Catalyst expression that a JVM session's parser makes of a text, under the settings of that session.
+
+        A parser reads the settings of the thread's active session, whichever session it belongs to.
+        """
+        sessions = self.java_class("org.apache.spark.sql.classic.SparkSession")
+        before = sessions.getActiveSession()
+        sessions.setActiveSession(session)
+        try:
+            return session.sessionState().sqlParser().parseExpression(text)
+        finally:
+            if before.isDefined():
+                sessions.setActiveSession(before.get())
+            else:
+                sessions.clearActiveSession()
+
+    def can_cast(self, rule: str, given: DataType, wanted: DataType) -> bool:
+        """Whether Spark casts values of a type to another by a rule of its class ``Cast``, as ``canUpCast`` and ``canANSIStoreAssign``."""
+        types = (StructType((StructField("value", one),)).to_json() for one in (given, wanted))
+        before, after = (self.data_type(one).apply("value").dataType() for one in types)
+        return bool(getattr(self.catalyst("expressions.Cast"), rule)(before, after))
 
     def session_with(self, spark: SparkSession, settings: Mapping[str, str]) -> JavaObject:
         """A copy of the JVM session with other settings, so that nobody else sees them change."""

@@ -10,8 +10,7 @@ from pyspark.sql import functions as sf
 from tahoe.expr.tree.expression import EngineText
 from tahoe.protocol.column_values.default_values import Default, Moment, default_of, type_refused
 from tahoe.protocol.constraints import spark_text
-from tahoe.schema.evolve import can_store
-from tahoe.schema.types import PrimitiveType, StructField, StructType
+from tahoe.schema.types import StructField, StructType
 from tahoe.spark.jvm.bridge import Jvm
 from tahoe.spark.jvm.stored_trees import Bound, Stored, StoredTrees
 
@@ -48,6 +47,6 @@ def written_default(spark: SparkSession, table: str) -> Callable[[Default], str]
 def _bound(spark: SparkSession, default: Default, engine: EngineText, table: str) -> Bound:
     subject = f"the default value of column '{default.column.name}'"
     bound = StoredTrees(spark, spark._jsparkSession).bound(Stored(engine, "DEFAULT", table, subject, StructType(())))
-    if bound.data_type != PrimitiveType("void") and not can_store(bound.data_type, default.column.data_type):
+    if not Jvm.of(spark).can_cast("canANSIStoreAssign", bound.data_type, default.column.data_type):
         raise type_refused(default.column, table, bound.data_type)
     return bound

@@ -183,7 +183,7 @@ class StoredTrees:
         if "${" in stored.engine.text:
             raise stored.refused("UNSUPPORTED", "Spark would replace '${' by a variable of its own")
         try:
-            return self._session.sessionState().sqlParser().parseExpression(stored.engine.text)
+            return self._jvm.parsed_expression(self._session, stored.engine.text)
         except ParseException as error:
             raise stored.not_accepted(error) from error
 

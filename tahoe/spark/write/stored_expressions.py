@@ -30,12 +30,11 @@ from tahoe.protocol.constraints import (
     spark_text,
 )
 from tahoe.schema.collations import is_collated
-from tahoe.schema.types import DataType, StructField, StructType
+from tahoe.schema.types import StructType
 from tahoe.snapshot.snapshot import Snapshot
 from tahoe.spark.jvm.bridge import JavaObject, Jvm, is_classic
 from tahoe.spark.jvm.stored_defaults import check_default_on_spark
 from tahoe.spark.jvm.stored_trees import Bound, Stored, StoredTrees, Use
-from tahoe.spark.jvm.translate import to_spark_schema
 from tahoe.table import Table
 
 __all__ = ["StoredExpressions", "add_constraint", "check_new_on_spark", "session_of_stored_expressions"]
@@ -144,7 +143,7 @@ def _check_statement(spark: SparkSession, config: TableConfig, constraints: Cons
             if engine.code == "DELTA_COLUMN_NOT_FOUND" and (others := sorted(read & names)):
                 raise _refused_by_spark(config, one, f"it reads the generated column {others[0]}")
             data_type = stored.bound_generated(one, engine).data_type
-        if not _can_up_cast(spark, data_type, one.column.data_type):
+        if not Jvm.of(spark).can_cast("canUpCast", data_type, one.column.data_type):
             raise _refused_by_spark(config, one, f"its values are {data_type}, which may not fit into {one.column.data_type}")
 
 
@@ -155,13 +154,6 @@ def _refused_by_spark(config: TableConfig, one: Generated, why: str) -> InvalidR
         table=config.table,
         column=one.column.name,
     )
-
-
-def _can_up_cast(spark: SparkSession, given: DataType, wanted: DataType) -> bool:
-    jvm = Jvm.of(spark)
-    types = (to_spark_schema(StructType((StructField("value", one),))) for one in (given, wanted))
-    before, after = (jvm.data_type(one.json()).apply("value").dataType() for one in types)
-    return bool(jvm.catalyst("expressions.Cast").canUpCast(before, after))
 
 
 def add_constraint(spark: SparkSession, table: Table, name: str, condition: str) -> int:

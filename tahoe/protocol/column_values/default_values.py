@@ -130,10 +130,10 @@ def default_of(column: StructField, table: str, moment: Moment) -> Default | Non
         reason = _reason(column, table, f"{error.message} Without Spark, rows cannot be filled in.")
         return Default(column, str(text), engine_text(str(text), _NO_COLUMNS, code, reason))
     if not _is_null(value) and not can_store(value.data_type, column.data_type):
-        error = type_refused(column, table, value.data_type)
+        mismatch = type_refused(column, table, value.data_type)
         if isinstance(column.data_type, PrimitiveType | DecimalType):
-            raise error
-        return Default(column, str(text), engine_text(str(text), _NO_COLUMNS, error.code, error.message))
+            raise mismatch
+        return Default(column, str(text), engine_text(str(text), _NO_COLUMNS, mismatch.code, mismatch.message))
     try:
         return Default(column, str(text), cast_to(value, column.data_type, moment.time_zone))
     except InvalidRequest as error:

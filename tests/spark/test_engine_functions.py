@@ -61,7 +61,7 @@ def test_spark_computes_and_checks_generated_columns(spark, path) -> None:
     spark.sql(
         f"MERGE INTO delta.`{path}` t USING (SELECT 9L AS n) s ON t.n = s.n WHEN NOT MATCHED THEN INSERT (s, n) VALUES ('e,f', s.n)"
     )
-    wrong = " OR ".join(f"NOT (g_{name} <=> {text})" for name, (_, text) in GENERATED.items())
+    wrong = " OR ".join(f"NOT (g_{name} <=> ({text}))" for name, (_, text) in GENERATED.items())
     rows = spark.read.format("delta").load(path)
     assert (rows.count(), rows.where(wrong).count()) == (3, 0)
     assert rows.where("n = 7").select("g_regexp_extract").first()[0] == "aaa"

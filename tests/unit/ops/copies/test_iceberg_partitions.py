@@ -244,7 +244,7 @@ def test_transforms_that_no_expression_gives_are_refused(catalog, kind, transfor
 def test_a_partition_that_is_called_like_a_column_but_for_the_case_is_refused(catalog):
     theirs = partitioned(catalog, ("d", YearTransform(), "ID"))
     append_partitioned(theirs, ROWS)
-    assert refused(of(theirs), InvalidRequest) == "DELTA_DUPLICATE_COLUMNS_FOUND"
+    assert refused(of(theirs), InvalidRequest) == "DELTA_DUPLICATE_COLUMNS_FOUND.DATA"
 
 
 def test_files_of_another_transform_are_refused(catalog):

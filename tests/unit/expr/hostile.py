@@ -89,6 +89,27 @@ EXPRESSIONS: dict[str, str] = {
     "http_get('http://169.254.169.254/') = 'x'": "http_get",
 }
 
+HARMLESS_ON_SPARK = frozenset(
+    {
+        "INTERVAL 1 DAY > INTERVAL 2 DAY",
+        "aes_decrypt(X'00', 'k') = X'00'",
+        "assert_true(id > 0) IS NULL",
+        "raise_error('x') IS NULL",
+        "try_divide(1, 0) IS NULL",
+    }
+)
+"""Texts of functions that run nothing: Tahoe's own evaluator does not read them, Spark may evaluate them."""
+OF_THE_MOMENT = frozenset(
+    {
+        "current_timestamp() > TIMESTAMP '2000-01-01'",
+        "now() > TIMESTAMP '2000-01-01'",
+        "current_user() = 'root'",
+        "current_database() = 'x'",
+        "version() = 'x'",
+    }
+)
+"""As these, but for generated columns, whose values the next writer must find again."""
+
 _CALL = f"reflect('java.lang.System','setProperty','{CANARY}','dead')"
 
 IDENTIFIERS: list[str] = [

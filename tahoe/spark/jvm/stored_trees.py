@@ -116,6 +116,15 @@ class Stored:
             expression=self.engine.text[:1000],
         )
 
+    def unknown_function(self, name: str) -> InvalidRequest:
+        """The error for a function that nobody has."""
+        return InvalidRequest(
+            f"Table {self.table}: {self.subject} ({self.engine.text[:200]}) calls {name}, which is no function of Spark. Correct the name.",
+            code="INVALID_DEFAULT_VALUE.UNRESOLVED_EXPRESSION" if self.use == "DEFAULT" else "UNRESOLVED_ROUTINE",
+            table=self.table,
+            function=name,
+        )
+
     def not_accepted(self, error: AnalysisException) -> InvalidRequest:
         """The error for what Spark's parser or analyzer does not accept."""
         return InvalidRequest(
@@ -190,14 +199,14 @@ class StoredTrees:
     def _check_function(self, stored: Stored, name: str) -> None:
         if name in _NEVER:
             raise stored.refused("UNSUPPORTED", f"the function '{name}' is not on the list, because {_NEVER[name]}")
-        identifier = self._jvm.catalyst("FunctionIdentifier").apply(name)
+        identifier, functions = self._jvm.catalyst("FunctionIdentifier").apply(name), self._session.sessionState().catalog()
         own = self._own_functions.lookupFunction(identifier)
         if own.isEmpty():
-            # Unknown names are Spark's to refuse.
-            if self._session.catalog().functionExists(name.replace(", ", ".")):
-                raise stored.refused("UDF", f"{name} is a function of the user, which other writers do not have")
-            return
-        info = self._session.sessionState().catalog().lookupFunctionInfo(identifier)
+            # Not bound to see what it is: that would load the code of a function of the catalog.
+            if ", " not in name and not functions.functionExists(identifier):
+                raise stored.unknown_function(name)
+            raise stored.refused("UDF", f"{name.replace(', ', '.')} is a function of the user, which other writers do not have")
+        info = functions.lookupFunctionInfo(identifier)
         if str(info.getSource()) != "built-in" or str(info.getClassName()) != str(own.get().getClassName()):
             raise stored.refused(
                 "UDF",

@@ -67,7 +67,9 @@ _ONE_COMMIT = "one commit enables row tracking, instead of one for the protocol 
 _MORE = "supported by Tahoe"
 _NOTHING = "a statement that changes nothing commits nothing, or no metaData"
 _BY_PATH = "not supported by delta-spark 4.0.1 for a table named by its path"
-_OF_PATHS = "Tahoe uses one class for path errors in all statements, DELTA_TABLE_NOT_FOUND or _ALREADY_EXISTS"
+_OF_PATHS = (
+    "CREATE TABLE at a path where a table is raises DELTA_TABLE_ALREADY_EXISTS, and other path errors may have another class"
+)
 _NAMED, _PATH = ("managed", "external"), ("path",)
 _WITH_ROWS = ("rows", "rows with deletion vectors")
 

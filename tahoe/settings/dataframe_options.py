@@ -19,7 +19,8 @@ __all__ = [
 _STREAM = "It applies to streams only (spark.readStream)."
 _TRACKING = "It requires schemaTrackingLocation, the schema log of a stream."
 _TO_AN_END = "A stream has no end: stop the query, or read a range of the change data feed with spark.read."
-_REPLACING = "Use replaceWhere, or overwrite partitions."
+_REPLACING = ("replaceWhere", "replaceOn", "replaceUsing")
+_APPENDED = "Only mode 'overwrite' replaces rows; this write appends."
 
 
 def _works(kind: str, *names: str) -> list[Setting]:
@@ -34,11 +35,7 @@ WRITER_OPTIONS: tuple[Setting, ...] = (
     *_works(
         _WRITER, "txnAppId", "txnVersion", "userMetadata", "maxRecordsPerFile", "compression", "delta.", "fs.", "dfs.", "parquet."
     ),
-    *_works(_WRITER, "optimizeWrite"),
-    *(
-        Setting(name, State.REFUSED, _REPLACING, _WRITER)
-        for name in ("replaceOn", "replaceUsing", "targetAlias", "useNullIntolerantEqualityWithDPO")
-    ),
+    *_works(_WRITER, "optimizeWrite", "replaceOn", "replaceUsing", "targetAlias", "useNullIntolerantEqualityWithDPO"),
     Setting(
         "writePartitionColumns",
         State.PLANNED,
@@ -91,11 +88,8 @@ def check_writer_options(options: Mapping[str, str], *, overwrites: bool) -> Non
         setting = _WRITERS.get(name.lower())
         if setting is not None:
             check_setting(setting, value)
-        if name.lower() == "replacewhere" and not overwrites:
-            check_setting(
-                Setting("replaceWhere", State.NO_EFFECT, "Only mode 'overwrite' replaces rows; this write appends.", _WRITER),
-                value,
-            )
+        if setting is not None and setting.name in _REPLACING and not overwrites:
+            check_setting(Setting(setting.name, State.NO_EFFECT, _APPENDED, _WRITER), value)
 
 
 def check_reader_options(options: Mapping[str, str]) -> None:

@@ -65,6 +65,8 @@ _WORKS = """
     optimize.clustering.mergeStrategy.minCubeSize.targetCubeSize optimize.clustering.mergeStrategy.minCubeSize.threshold
     optimize.maxDeletedRowsRatio optimize.maxFileSize optimize.minFileSize optimize.zorder.checkStatsCollection.enabled
     optimizeMetadataQuery.enabled optimizeWrite.binSize optimizeWrite.enabled optimizeWrite.maxShufflePartitions
+    dynamicPartitionOverwrite.enabled replaceOn.dataframe.writer.enabled replaceUsing.dataframe.writer.enabled
+    replaceWhere.constraintCheck.enabled replaceWhere.dataColumns.enabled
     dml.insert.dfByName.allowImplicitCasts insert.byName.schemaEvolution.enabled
     properties.defaults.minReaderVersion properties.defaults.minWriterVersion retentionDurationCheck.enabled
     schema.autoMerge.enabled vacuum.lite.enabled vacuum.logging.enabled vacuum.retentionWindowIgnore.enabled
@@ -306,7 +308,6 @@ _GROUPS: tuple[tuple[State, str, str], ...] = (
         """
             changeDataFeed.defaultSchemaModeForColumnMappingTable=endversion convertEmptyToNullForStringPartitionCol=true
             createDataFrame.dropNullColumns=false deltaTableBuilder.forceTablePropertyLowerCase.enabled=false
-            dynamicPartitionOverwrite.enabled=true
             insert.preserveNullSourceStructs=true
             merge.preserveNullSourceStructs=true merge.preserveNullSourceStructs.updateStar=true
             streaming.createDataFrame.dropNullColumns=false updateAndMergeCastingFollowsAnsiEnabledFlag=false
@@ -316,7 +317,6 @@ _GROUPS: tuple[tuple[State, str, str], ...] = (
         State.REFUSED,
         "this version does not support the requested kind of write.",
         """
-            replaceWhere.constraintCheck.enabled=true replaceWhere.dataColumns.enabled=true
             replaceWhere.dataColumnsWithCDF.enabled=true
         """,
     ),
@@ -414,8 +414,7 @@ _GROUPS: tuple[tuple[State, str, str], ...] = (
             merge.materializeSource.rddStorageLevelFirstRetry merge.materializeSource.rddStorageLevelRetry
             merge.optimizeInsertOnlyMerge.enabled=true merge.optimizeMatchedOnlyMerge.enabled=true
             merge.repartitionBeforeWrite.enabled=true merge.skipOssResolutionWithStar=true partitionColumnValidity.enabled=true
-            replaceOn.dataframe.writer.enabled=true replaceUsing.dataframe.writer.enabled=true schema.removeExistsDefault=true
-            schema.removeSparkInternalMetadata=true schemaEvolution.merge.fixNestedStructAlignment=true
+            schema.removeExistsDefault=true schema.removeSparkInternalMetadata=true schemaEvolution.merge.fixNestedStructAlignment=true
             snapshot.logging.maxFilesThreshold snapshotCache.storageLevel=memory_and_disk_ser snapshotLoading.maxRetries=2
             snapshotPartitions v2.enableMode=auto workAroundColonsInHadoopPaths.enabled=true
         """,

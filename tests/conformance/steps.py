@@ -2,8 +2,9 @@
 
 The key that names the action, its value, and what else may be given:
 
-* ``save``: SQL of the rows to write, with ``mode``, ``options``, ``partition_by``, ``cluster_by``, ``format``, and a target: ``table``
-  (saveAsTable), ``insert_into``, ``path`` (save), or ``write_to`` with ``action``, ``condition`` (of ``overwrite``) and ``properties``;
+* ``save``: SQL of the rows to write, with ``alias`` (of the DataFrame), ``mode``, ``options``, ``partition_by``, ``cluster_by``,
+  ``format``, and a target: ``table`` (saveAsTable), ``insert_into``, ``path`` (save), or ``write_to`` with ``action``, ``condition`` (of
+  ``overwrite``) and ``properties``;
 * ``read``: a path or the name of a table (``table = true``), with ``options``, ``format``, ``filter``, ``select``; with ``view``, the rows
   become a temporary view of that name;
 * ``stream``: a path or the name of a table (``table = true``) to read with trigger availableNow, with ``options``, ``select``,
@@ -27,7 +28,7 @@ __all__ = ["frame_of", "perform"]
 
 _KEYS = {
     "save": {
-        *("save", "mode", "options", "partition_by", "cluster_by", "format", "table", "insert_into", "path"),
+        *("save", "alias", "mode", "options", "partition_by", "cluster_by", "format", "table", "insert_into", "path"),
         *("write_to", "action", "condition", "properties"),
     },
     "read": {"read", "table", "options", "format", "filter", "select", "view"},
@@ -73,6 +74,8 @@ def _view(spark: SparkSession, step: Mapping[str, Any]) -> None:
 
 def _save(spark: SparkSession, step: Mapping[str, Any]) -> None:
     rows = spark.sql(step["save"])
+    if "alias" in step:
+        rows = rows.alias(step["alias"])
     if "write_to" in step:
         _write_to(rows, step)
         return
@@ -80,6 +83,7 @@ def _save(spark: SparkSession, step: Mapping[str, Any]) -> None:
     if "mode" in step:
         writer = writer.mode(step["mode"])
     if "insert_into" in step:
+        writer = writer.format(step["format"]) if "format" in step else writer
         writer.insertInto(step["insert_into"])
         return
     writer = writer.format(step.get("format", "delta"))

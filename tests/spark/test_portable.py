@@ -173,7 +173,7 @@ class TestInAClassicSession:
                 filled_in(config, ["twice"], now)
             assert caught.value.facts["column"] == column
 
-    @pytest.mark.parametrize("option", [{"replaceWhere": "id = 1"}, {"replaceOn": "id = 1"}])
+    @pytest.mark.parametrize("option", [{"replaceWhere": "id = 1"}, {"replaceOn": "id = 1"}, {"replaceUsing": "id"}])
     def test_what_it_cannot_do_is_named(self, plain, path, option):
         with pytest.raises(Exception, match=next(iter(option))):
             plain.range(1).write.format("delta").mode("overwrite").options(**option).save(path)

@@ -166,6 +166,15 @@ class TestCommits:
             write(session.range(1), path, "overwrite")
         assert raised.value.code == "DELTA_CANNOT_MODIFY_APPEND_ONLY"
 
+    def test_rows_that_match_rows_of_the_source_are_replaced(self, spark, path):
+        write(spark.range(40).repartition(4), path)
+        chance = spark.range(3).selectExpr("id * 7 + CAST(rand() * 5 AS INT) AS id").alias("s")
+        write(chance, path, "overwrite", replaceOn="t.id <=> s.id", targetAlias="t")
+        written = [json.loads(add.stats)["minValues"]["id"] for add in actions(path, 1, AddFile)]
+        assert ids(spark, path) == list(range(40)) and set(written) & set(range(40))
+        write(spark.sql("SELECT 39L AS id UNION ALL SELECT 40L"), path, "overwrite", replaceUsing="id")
+        assert ids(spark, path) == list(range(41))
+
     def test_data_change_false_rearranges(self, spark, path):
         write(spark.range(4).repartition(2), path)
         write(load(spark, path).repartition(1), path, "overwrite", dataChange="false")
@@ -187,11 +196,11 @@ class TestRefusals:
                 {"replaceWhere": "id = 1", "partitionOverwriteMode": "dynamic"},
                 "DELTA_REPLACE_WHERE_WITH_DYNAMIC_PARTITION_OVERWRITE",
             ),
-            (
-                {"overwriteSchema": "true", "partitionOverwriteMode": "dynamic"},
-                "DELTA_OVERWRITE_SCHEMA_WITH_DYNAMIC_PARTITION_OVERWRITE",
-            ),
-            ({"replaceWhere": "id = 1", "dataChange": "false"}, "DELTA_REPLACE_WHERE_WITH_FILTER_DATA_CHANGE_UNSET"),
+            ({"replaceOn": "true", "replaceUsing": "id"}, "DELTA_INCOMPATIBLE_DATAFRAME_OPTIONS"),
+            ({"replaceUsing": "id", "dataChange": "false"}, "DELTA_INCOMPATIBLE_DATAFRAME_OPTIONS"),
+            ({"replaceUsing": "id", "overwriteSchema": "true"}, "DELTA_INCOMPATIBLE_DATAFRAME_OPTIONS"),
+            ({"replaceUsing": "id"}, "DELTA_PATH_DOES_NOT_EXIST"),
+            ({"useNullIntolerantEqualityWithDPO": "true"}, "DELTA_ILLEGAL_OPTION"),
             ({"txnAppId": "a"}, "DELTA_INVALID_IDEMPOTENT_WRITES_OPTIONS"),
             ({"txnAppId": "a", "txnVersion": "-1"}, "DELTA_ILLEGAL_OPTION"),
             ({"partitionOverwriteMode": "other"}, "DELTA_ILLEGAL_OPTION"),
@@ -206,11 +215,6 @@ class TestRefusals:
             write(spark.range(1), path, "overwrite", **options)
         assert raised.value.code == code
         assert not Path(path).exists()
-
-    @pytest.mark.parametrize("option", ["replaceOn", "replaceUsing", "targetAlias"])
-    def test_options_of_the_reference_that_are_not_there_are_named(self, spark, path, option):
-        with pytest.raises(Unsupported, match=option):
-            write(spark.range(1), path, "overwrite", **{option: "id"})
 
     def test_buckets_are_refused_by_name(self, spark, path):
         with pytest.raises(Unsupported, match="bucketBy"):

@@ -7,6 +7,7 @@ import logging
 import os
 from datetime import UTC, datetime
 from decimal import Decimal
+from pathlib import Path
 
 import pyarrow as pa
 import pytest
@@ -21,7 +22,7 @@ from tahoe.table import another_handle
 SCHEMA = pa.schema([("id", pa.int64()), ("month", pa.int32()), ("name", pa.string())])
 
 
-def rows(*ids: int, month: int = 1) -> pa.Table:
+def rows(*ids: int, month: int | None = 1) -> pa.Table:
     return pa.table({"id": list(ids), "month": [month] * len(ids), "name": [f"n{i}" for i in ids]}, schema=SCHEMA)
 
 
@@ -149,6 +150,66 @@ def test_replace_where_refuses_a_row_outside_of_it_and_changes_nothing(table):
         table.overwrite(rows(9, month=1), replace_where="month = 2")
     assert caught.value.code == "DELTA_REPLACE_WHERE_MISMATCH"
     assert table.version() == 1
+
+
+@pytest.mark.parametrize("where", ["month = 2", "month = 2 or 1 = 2", "month + 1 = 3"])
+def test_replace_where_on_partitions_may_leave_the_data_as_it_was(table, where):
+    table.append(rows(1))
+    table.append(rows(2, month=2))
+    version = table.write(rows(2, month=2), WriteOptions("overwrite", replace_where=where, data_change=False))
+    log = Path(table.url.removeprefix("file://"), "_delta_log", f"{version:020d}.json").read_text().splitlines()
+    files = [one for line in log for name, one in json.loads(line).items() if name in ("add", "remove")]
+    assert [one["dataChange"] for one in files] == [False, False]
+    assert ids(table) == [1, 2]
+
+
+@pytest.mark.parametrize(
+    ("options", "code"),
+    [
+        ({"data_change": False}, "DELTA_REPLACE_WHERE_WITH_FILTER_DATA_CHANGE_UNSET"),
+        ({"replaces_data": False}, "DELTA_NON_PARTITION_COLUMN_REFERENCE"),
+    ],
+    ids=str,
+)
+def test_replace_where_on_data_is_refused_where_only_partitions_may_be_named(table, options, code):
+    table.append(rows(1))
+    with pytest.raises(InvalidRequest) as caught:
+        table.write(rows(1), WriteOptions("overwrite", replace_where="id = 1", **options))
+    assert (caught.value.code, caught.value.facts["column"], table.version()) == (code, "id", 1)
+
+
+def test_replace_where_without_a_check_takes_any_row(table):
+    table.append(rows(1, 2))
+    table.write(rows(9), WriteOptions("overwrite", replace_where="id = 1", checks_rows=False))
+    assert ids(table) == [2, 9]
+    options = WriteOptions("overwrite", replace_where="month = 1", checks_rows=False, replaces_data=False)
+    with pytest.raises(InvalidRequest, match="DELTA_REPLACE_WHERE_MISMATCH"):
+        table.write(rows(9, month=2), options)
+
+
+@pytest.mark.parametrize(("where", "after"), [("1 = 2", [1, 2, 9]), ("1 = 1", [9]), ("false", [1, 2, 9])])
+def test_replace_where_without_columns_says_nothing_of_the_new_rows(table, where, after):
+    table.append(rows(1, 2))
+    table.overwrite(rows(9), replace_where=where)
+    assert ids(table) == after
+
+
+def test_dynamic_overwrite_may_keep_the_partitions_of_null(table):
+    table.append(rows(1))
+    table.append(rows(2, month=None))
+    more = pa.concat_tables([rows(10), rows(20, month=None)])
+    table.write(more, WriteOptions("overwrite", dynamic_partitions=True, keeps_null_partitions=True))
+    assert ids(table) == [2, 10, 20]
+
+
+def test_only_a_partitioned_table_refuses_a_new_schema_with_dynamic_overwrites(table, tmp_path):
+    options = WriteOptions("overwrite", dynamic_partitions=True, overwrite_schema=True)
+    with pytest.raises(InvalidRequest, match="DELTA_OVERWRITE_SCHEMA_WITH_DYNAMIC_PARTITION_OVERWRITE"):
+        table.write(rows(1), WriteOptions("overwrite", ("month",), dynamic_partitions=True, overwrite_schema=True))
+    plain = Table.create(tmp_path / "plain", SCHEMA)
+    plain.append(rows(1))
+    plain.write(rows(2).drop_columns("month"), options)
+    assert plain.schema().names == ["id", "name"]
 
 
 def test_dynamic_overwrite_replaces_the_partitions_that_the_rows_have(table):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from itertools import chain
@@ -61,6 +61,7 @@ __all__ = [
     "WriteOptions",
     "already_written",
     "changes_nothing",
+    "check_replaced",
     "prepare_schema",
     "rows_in",
     "stage_adds",
@@ -84,9 +85,13 @@ class WriteOptions:
         merge_schema: add columns that only the data has.
         overwrite_schema: with ``overwrite``, take the data's schema and partitioning.
         replace_where: with ``overwrite``, SQL text: only rows for which it is true are replaced, and new rows must fulfil it.
+        replaces_data: whether `replace_where` may name columns that do not partition the table.
+        checks_rows: whether new rows must fulfil `replace_where`; that of partitions alone they always must.
+        replaces_matches: with ``overwrite``, the caller finds and removes the rows that the new ones replace.
         dynamic_partitions: with ``overwrite``, replace only the partitions that the new rows have.
+        keeps_null_partitions: with `dynamic_partitions`, a partition with a NULL among its values stays as it is.
         app: application id and version of an idempotent write.
-        data_change: False when the rows are only laid out anew.
+        data_change: False when the rows are only rearranged; `replace_where` names partitions alone then.
         automatic_widening: which types `merge_schema` makes wider in a table with ``delta.enableTypeWidening``; one of
             `tahoe.schema.widening.WIDENING_MODES`.
         same_types: whether columns must have the types of the table's, as a DataFrame's must; else values are cast, and one that does not
@@ -101,7 +106,11 @@ class WriteOptions:
     merge_schema: bool = False
     overwrite_schema: bool = False
     replace_where: str | None = None
+    replaces_data: bool = True
+    checks_rows: bool = True
+    replaces_matches: bool = False
     dynamic_partitions: bool = False
+    keeps_null_partitions: bool = False
     max_rows_per_file: int | None = None
     app: tuple[str, int] | None = None
     data_change: bool = True
@@ -125,16 +134,6 @@ class WriteOptions:
             raise InvalidRequest(
                 "replaceWhere and partitionOverwriteMode 'dynamic' exclude each other; use one of the two.",
                 code="DELTA_REPLACE_WHERE_WITH_DYNAMIC_PARTITION_OVERWRITE",
-            )
-        if self.dynamic_partitions and self.overwrite_schema:
-            raise InvalidRequest(
-                "overwriteSchema and partitionOverwriteMode 'dynamic' exclude each other; use one of the two.",
-                code="DELTA_OVERWRITE_SCHEMA_WITH_DYNAMIC_PARTITION_OVERWRITE",
-            )
-        if self.replace_where is not None and not self.data_change:
-            raise InvalidRequest(
-                "replaceWhere changes data; it excludes dataChange = false.",
-                code="DELTA_REPLACE_WHERE_WITH_FILTER_DATA_CHANGE_UNSET",
             )
 
 
@@ -165,7 +164,7 @@ def stage_write(transaction: Transaction, data: ArrowData, options: WriteOptions
     transaction.enforces = ENFORCED
     config = prepare_schema(transaction, from_arrow_schema(rows.schema), options)
     condition = None if options.replace_where is None else row_condition(options.replace_where, config.schema)
-    if condition is not None:
+    if condition is not None and check_replaced(condition.columns, config, options):
         rows = _checked(rows, condition, config)
     store, clock, most = transaction.store, transaction.clock, options.max_rows_per_file
     completion = Completion(transaction, rows.schema.names)
@@ -210,6 +209,38 @@ def already_written(transaction: Transaction, app: tuple[str, int] | None) -> bo
     return last is not None and last >= app[1]
 
 
+def check_replaced(columns: Iterable[str], config: TableConfig, options: WriteOptions) -> bool:
+    """Refuse a ``replaceWhere`` that names data where only partitions may be named; whether new rows must be checked against it. A condition
+    without columns says nothing about rows.
+
+    Args:
+        columns: of the table, that the condition names.
+
+    Raises:
+        InvalidRequest: ``DELTA_NON_PARTITION_COLUMN_REFERENCE``, ``DELTA_REPLACE_WHERE_WITH_FILTER_DATA_CHANGE_UNSET``.
+    """
+    named, partitions = list(columns), {name.lower() for name in config.partition_columns}
+    data = [name for name in named if name.lower() not in partitions]
+    if data and not options.replaces_data:
+        raise InvalidRequest(
+            f"replaceWhere '{options.replace_where}' names column '{data[0]}', which does not partition table {config.table}; its partition "
+            f"columns are ({', '.join(config.partition_columns)}). Name these, or set "
+            "spark.databricks.delta.replaceWhere.dataColumns.enabled to true.",
+            code="DELTA_NON_PARTITION_COLUMN_REFERENCE",
+            table=config.table,
+            column=data[0],
+        )
+    if data and not options.data_change:
+        raise InvalidRequest(
+            f"dataChange = false goes with a replaceWhere of whole partitions only, and '{options.replace_where}' names column '{data[0]}', "
+            f"which does not partition table {config.table}. Leave dataChange out.",
+            code="DELTA_REPLACE_WHERE_WITH_FILTER_DATA_CHANGE_UNSET",
+            table=config.table,
+            column=data[0],
+        )
+    return bool(named) and (options.checks_rows or not options.replaces_data)
+
+
 def changes_nothing(transaction: Transaction) -> bool:
     """Whether a staged write brings no file, takes none, and leaves the table as it is: the reference commits no such write."""
     snapshot = transaction.snapshot
@@ -224,7 +255,8 @@ def prepare_schema(transaction: Transaction, data_schema: StructType, options: W
 
     Raises:
         SchemaMismatch: the data does not fit, naming column, types and remedy.
-        InvalidRequest: another partitioning than the table's; values for a column that only the table gives values.
+        InvalidRequest: another partitioning than the table's; values for a column that only the table gives values;
+            ``DELTA_OVERWRITE_SCHEMA_WITH_DYNAMIC_PARTITION_OVERWRITE``.
     """
     snapshot = transaction.snapshot
     if snapshot is None:
@@ -233,7 +265,7 @@ def prepare_schema(transaction: Transaction, data_schema: StructType, options: W
         )
         transaction.set_metadata(metadata)
         stage_clustering(transaction, options.cluster_by)
-        return future_config(transaction)
+        return _future(transaction, options)
     transaction.ensure_writable(snapshot.config, transaction.enforces)
     config = snapshot.config
     refuse_explicit(config.schema, data_schema.names, config.table)
@@ -248,7 +280,18 @@ def prepare_schema(transaction: Transaction, data_schema: StructType, options: W
     if changed != config.metadata:
         transaction.set_metadata(changed)
     _stage_clustering(transaction, snapshot, changed, options)
-    return future_config(transaction)
+    return _future(transaction, options)
+
+
+def _future(transaction: Transaction, options: WriteOptions) -> TableConfig:
+    config = future_config(transaction)
+    if options.dynamic_partitions and options.overwrite_schema and config.partition_columns:
+        raise InvalidRequest(
+            "overwriteSchema and partitionOverwriteMode 'dynamic' exclude each other; use one of the two.",
+            code="DELTA_OVERWRITE_SCHEMA_WITH_DYNAMIC_PARTITION_OVERWRITE",
+            table=config.table,
+        )
+    return config
 
 
 def _schema_with(config: TableConfig, data_schema: StructType, options: WriteOptions) -> StructType:
@@ -278,7 +321,8 @@ def _named_with_id(config: TableConfig) -> Iterator[None]:
 
 def _stage_clustering(transaction: Transaction, snapshot: Snapshot, metadata: Metadata, options: WriteOptions) -> None:
     """What a write makes of the clustering of a table that is there."""
-    replaces = options.mode == "overwrite" and options.replace_where is None and not options.dynamic_partitions
+    is_partial = options.replace_where is not None or options.dynamic_partitions or options.replaces_matches
+    replaces = options.mode == "overwrite" and not is_partial
     if not replaces:
         if options.cluster_by:
             check_same_clustering(snapshot, options.cluster_by)
@@ -306,8 +350,13 @@ def write_operation(
     created: bool,
     change_files: int = 0,
     deleted_rows: int | None = None,
+    counts_rows: bool = False,
 ) -> Operation:
-    """WRITE with the reference's parameters and metrics."""
+    """WRITE with the reference's parameters and metrics.
+
+    Args:
+        counts_rows: whether the metrics count rows that were replaced, as those of ``replaceWhere`` do in any case.
+    """
     parameters: dict[str, Any] = {
         "mode": options.mode.capitalize(),
         # As asked for by this write; a write into a partitioned table need not say so.
@@ -329,7 +378,7 @@ def write_operation(
     if options.mode == "overwrite" and not created:
         metrics["numRemovedFiles"] = len(removed)
         metrics["numRemovedBytes"] = sum(remove.size or 0 for remove in removed)
-        if options.replace_where is not None:
+        if counts_rows or (options.replace_where is not None and options.replaces_data):
             metrics["numCopiedRows"] = sum(add.num_records or 0 for add in copied)
             metrics["numAddedChangeFiles"] = change_files
             if deleted_rows is not None:
@@ -388,7 +437,7 @@ def _stage_removals(write: _Overwrite) -> Replaced:
     else:
         transaction.read(condition.predicate)
         transaction.read_files(add.key for add in met)
-        removed = [add.remove(now) for add in met]
+        removed = [add.remove(now, options.data_change) for add in met]
     transaction.stage(*removed)
     return Replaced(tuple(removed), deleted_rows=rows_in(met) if met is not None else None)
 
@@ -396,6 +445,8 @@ def _stage_removals(write: _Overwrite) -> Replaced:
 def _dynamic(write: _Overwrite, now: int) -> list[RemoveFile]:
     """Tombstones of all files in the partitions that the new files have."""
     partitions = {tuple(sorted(add.partition_values.items())) for add in write.adds}
+    if write.options.keeps_null_partitions:
+        partitions = {values for values in partitions if all(value is not None for _, value in values)}
     if not partitions:
         return []
     predicate = Or(tuple(_in_partition(write.config, dict(values)) for values in partitions))
@@ -428,7 +479,7 @@ def _replaced_rows(write: _Overwrite, condition: RowCondition) -> Replaced:
         return write_rows(transaction, config, kept_rows(snapshot, tracked(changes, progress, "files rewritten")), copied=True)
 
     changes = find_changes(transaction, snapshot, condition, progress)
-    return stage_replaced(transaction, config, changes, copy, write_feed)
+    return stage_replaced(transaction, config, changes, copy, write_feed, data_change=write.options.data_change)
 
 
 def stage_replaced(
@@ -437,6 +488,8 @@ def stage_replaced(
     changes: Sequence[FileChange],
     copy: Callable[[Sequence[FileChange]], list[AddFile]],
     write_feed: Callable[[Sequence[FileChange]], list[AddCDCFile]],
+    *,
+    data_change: bool = True,
 ) -> Replaced:
     """Rows go as a DELETE takes them, by vectors or by copying the others; the feed tells of them and of the new rows.
 
@@ -444,10 +497,12 @@ def stage_replaced(
         changes: the rows that go; that they were looked for is noted already.
         copy: writes the rows that stay of these files, and stages them.
         write_feed: writes the rows that go, and the new ones, for the change data feed, and stages them.
+        data_change: False where the rows of whole partitions are only rearranged, so that the change feed has no rows.
     """
     marked = uses_vectors(config)
     stay = without_dead_files(changes)
-    removed = remove_files(transaction, (change.add for change in changes if change.is_whole or not marked))
+    gone = (change.add for change in changes if change.is_whole or not marked)
+    removed = remove_files(transaction, gone, data_change=data_change)
     copied: list[AddFile] = []
     change_files = 0
     if marked:
@@ -457,7 +512,7 @@ def stage_replaced(
         transaction.row_ids_kept = True
     else:
         copied = copy(stay)
-        if changes and config.properties.enable_change_data_feed:
+        if changes and data_change and config.properties.enable_change_data_feed:
             # Where a commit has change data files, readers look at nothing else: the new rows must be in them too.
             change_files = len(write_feed(changes))
     return Replaced(tuple(removed), tuple(copied), change_files, sum(len(change.dead) for change in changes))

@@ -243,10 +243,10 @@ def without_dead_files(changes: Iterable[FileChange]) -> list[FileChange]:
     return [change for change in changes if not change.is_whole]
 
 
-def remove_files(transaction: Transaction, adds: Iterable[AddFile]) -> list[RemoveFile]:
+def remove_files(transaction: Transaction, adds: Iterable[AddFile], *, data_change: bool = True) -> list[RemoveFile]:
     """Stage that these files leave the table, and note that they were read."""
     now = transaction.clock.now_ms()
-    removed = [add.remove(now) for add in adds]
+    removed = [add.remove(now, data_change) for add in adds]
     transaction.read_files(remove.key for remove in removed)
     transaction.stage(*removed)
     return removed

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 
 from pyspark.sql import DataFrame, SparkSession
 
-from tahoe.ops.rows.insert import WriteOptions
+from tahoe.exceptions import Unsupported
 from tahoe.protocol.config import TableConfig
 from tahoe.schema.evolve import store_anything
 from tahoe.spark.catalog.condition_text import condition_text
@@ -20,16 +20,14 @@ from tahoe.spark.commands.write_options import insert_request
 from tahoe.spark.jvm.bridge import JavaObject, Jvm
 from tahoe.spark.jvm.records import has_field
 from tahoe.spark.jvm.stand_ins import stand_in
-from tahoe.spark.names.settings import is_on, settings_of
-from tahoe.spark.write.arranged import Arrangement, arranged
+from tahoe.spark.names.settings import settings_of
+from tahoe.spark.write.arranged import arranged, arrangement
 from tahoe.table import Table
 
 __all__ = ["BY_DATAFRAME", "writable"]
 
 BY_DATAFRAME = "tahoe.byDataFrame"
 """An option of writes by name that are not SQL's."""
-_EVOLVES_BY_NAME = "spark.databricks.delta.insert.byName.schemaEvolution.enabled"
-_NULLS_BY_DEFAULT = "spark.sql.defaultColumn.useNullsForMissingDefaultValues"
 _SQL = "org.apache.spark.sql"
 # Spark asks for BATCH_WRITE where partitions are overwritten, though it then gets an append (`tahoe.spark.catalog.planned_writes`).
 # With ACCEPT_ANY_SCHEMA it neither casts nor counts the columns: what may be cast is more than Spark's own rule of store assignment allows,
@@ -153,17 +151,12 @@ class _WritableTable:
             given["partitionOverwriteMode"] = "dynamic"
         mode = "Overwrite" if self._mode == "overwrite" else "Append"
         request = insert_request(mode, None, given, settings, merge_schema=self._evolves, same_types=False, stores=store_anything)
-        rows = arranged(DataFrame(data, self._spark), self._config, self._arrangement(request.options, is_statement))
-        insert(self._table, rows, request)
-
-    def _arrangement(self, options: WriteOptions, is_statement: bool) -> Arrangement:
+        if request.matching is not None:
+            raise Unsupported(
+                f"INSERT OVERWRITE replaces all rows, and not those that match '{request.matching.shown}'. Use "
+                "df.write.mode('overwrite').insertInto with the option.",
+                code="DELTA_OPERATION_NOT_ALLOWED",
+            )
         assert self._by_name is not None, "the plan of a write is known before it runs"
-        return Arrangement(
-            self._named,
-            self._by_name,
-            is_statement,
-            options.merge_schema,
-            is_on(self._spark, _EVOLVES_BY_NAME, usual=True),
-            is_on(self._spark, _NULLS_BY_DEFAULT, usual=True),
-            options.automatic_widening,
-        )
+        how = arrangement(self._spark, self._named, request.options, by_name=self._by_name, is_statement=is_statement)
+        insert(self._table, arranged(DataFrame(data, self._spark), self._config, how), request)

@@ -18,7 +18,7 @@ from tahoe.snapshot.snapshot import Snapshot
 from tahoe.spark.commands.row_changes import changes_of, with_positions
 from tahoe.spark.jvm.bridge import JavaObject, Jvm
 from tahoe.spark.jvm.records import items
-from tahoe.spark.scan.relation import Alias, Condition, named, shape_of
+from tahoe.spark.scan.relation import Alias, Condition, condition_of_plan, named, shape_of
 from tahoe.txn.transaction import Transaction
 
 __all__ = [
@@ -33,6 +33,7 @@ __all__ = [
     "has_subquery",
     "shown_in_history",
     "text_of",
+    "understood",
     "whole_files",
 ]
 
@@ -157,6 +158,16 @@ def check_expression(
             expression=text,
         )
     return shown_in_history(jvm, expression.child())
+
+
+def understood(
+    spark: SparkSession, snapshot: Snapshot, condition: str | Column, alias: Alias | None, hadoop: Mapping[str, str]
+) -> tuple[Meant, list[str]]:
+    """What a condition means, and the columns of the table that it names. Raises PySpark's own errors for what is no condition on them."""
+    execution = named(shape_of(spark, snapshot), alias).where(condition)._jdf.queryExecution()
+    asked = condition_of_plan(snapshot, execution.optimizedPlan())
+    columns = [str(column.name()) for column in items(execution.analyzed().condition().references().toSeq())]
+    return Meant(spark, snapshot, condition, asked, alias, hadoop), columns
 
 
 def has_subquery(jvm: Jvm, expression: str | Column) -> bool:

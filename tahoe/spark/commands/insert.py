@@ -2,26 +2,29 @@
 
     request ─► transaction ─► schema (`tahoe.ops.rows.insert.prepare_schema`) ─► rows, fitted and checked ─► data files ─► removals ─► commit
 
-An append reads nothing of the table. An overwrite removes all files, the files of the partitions that the data has, or the rows of a
-condition. The condition of ``replaceWhere`` is the user's own SQL: Catalyst tells what it means, files that it can only match whole are
-removed whole, and from the others rows go as DELETE takes them (`tahoe.spark.commands.row_changes`).
+An append reads nothing of the table. An overwrite removes all files, the files of the partitions that the data has, the rows of a
+condition, or those that match a row of the data (`tahoe.spark.commands.matched_rows`). The condition of ``replaceWhere`` is the user's own
+SQL: Catalyst says what it means, files that it can only match whole are removed whole, and from the others rows go as DELETE takes them
+(`tahoe.spark.commands.row_changes`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from contextlib import nullcontext
-from dataclasses import replace
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, nullcontext
+from dataclasses import dataclass, replace
 
-from pyspark.sql import Column, DataFrame
+from pyspark.errors import ParseException
+from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as sf
 
-from tahoe.exceptions import DeltaConcurrentModificationException, InvalidRequest
+from tahoe.exceptions import DeltaConcurrentModificationException, InvalidRequest, InvariantViolation, NotFound
 from tahoe.expr.tree.predicate import all_of, quote_identifier
 from tahoe.ops.rows.insert import (
     Replaced,
     already_written,
     changes_nothing,
+    check_replaced,
     prepare_schema,
     rows_in,
     stage_adds,
@@ -34,43 +37,53 @@ from tahoe.ops.write.writer import tagged
 from tahoe.protocol.actions import AddCDCFile, AddFile
 from tahoe.protocol.config import TableConfig
 from tahoe.protocol.enforced import ENFORCED
-from tahoe.spark.commands.conditions import Meant, check_condition, find_changes, whole_files
+from tahoe.snapshot.snapshot import Snapshot
+from tahoe.spark.commands.conditions import Meant, check_condition, find_changes, understood, whole_files
+from tahoe.spark.commands.matched_rows import MatchedRows
+from tahoe.spark.commands.moment import StatementMoment
 from tahoe.spark.commands.row_changes import copy_rows, of_kind, rows_of_new, rows_that_go, write_change_data
+from tahoe.spark.commands.source_rows import held
 from tahoe.spark.commands.write_options import Insert
 from tahoe.spark.jvm.errors import raising, told_once
 from tahoe.spark.jvm.job_progress import shown_jobs
 from tahoe.spark.jvm.translate import from_spark_schema
-from tahoe.spark.scan.relation import condition_of
+from tahoe.spark.scan.relation import named
 from tahoe.spark.write.enforce import enforced, session_time_zone
 from tahoe.spark.write.fitting import casts_of_inserts, nullable_schema
 from tahoe.spark.write.idempotent import resetting_version
-from tahoe.spark.write.writer import FileOptions, write_files
+from tahoe.spark.write.writer import write_files
 from tahoe.table import Table
 from tahoe.txn.prepare import future_config
 from tahoe.txn.transaction import Operation, Transaction
 
-__all__ = ["ToldAs", "insert"]
+__all__ = ["Arrange", "ToldAs", "insert"]
 
 ToldAs = Callable[[Operation, TableConfig], Operation]
+Arrange = Callable[[DataFrame], DataFrame]
+"""A query → the same rows under the names of the table's columns."""
 
 _MODES = {"append": "Append", "overwrite": "Overwrite", "error": "ErrorIfExists", "ignore": "Ignore"}
 
 
-def insert(table: Table, data: DataFrame, request: Insert, told_as: ToldAs | None = None) -> int | None:
+def insert(
+    table: Table, data: DataFrame, request: Insert, told_as: ToldAs | None = None, arrange: Arrange | None = None
+) -> int | None:
     """Write the rows; the version that has them, or None where there was nothing to do.
 
     Args:
         told_as: what the history shall say of it, of what it would say and of the table as it will be.
+        arrange: for rows whose columns are not those of the table by name.
 
     Raises:
         InvalidRequest, SchemaMismatch, Unsupported: before anything is written.
+        NotFound: no table of which rows could match those of the data (``DELTA_PATH_DOES_NOT_EXIST``).
         DeltaConcurrentModificationException: another writer won; the files written are left to VACUUM.
     """
     with resetting_version(data.sparkSession):
-        return _inserted(table, data, request, told_as)
+        return _inserted(table, data, request, told_as, arrange)
 
 
-def _inserted(table: Table, data: DataFrame, request: Insert, told_as: ToldAs | None) -> int | None:
+def _inserted(table: Table, data: DataFrame, request: Insert, told_as: ToldAs | None, arrange: Arrange | None) -> int | None:
     transaction = table.begin()
     if transaction.snapshot is not None and request.mode == "error":
         raise InvalidRequest(
@@ -83,9 +96,10 @@ def _inserted(table: Table, data: DataFrame, request: Insert, told_as: ToldAs | 
     if already_written(transaction, request.options.app):
         return None
     # The caller's own condition is tried on the table's rows; of the caller's rows, Spark goes on telling what it has to tell.
-    quiet = nullcontext() if request.options.replace_where is None else told_once(data.sparkSession)
+    has_condition = request.options.replace_where is not None or request.matching is not None
+    quiet = told_once(data.sparkSession) if has_condition else nullcontext()
     with shown_jobs(data.sparkSession, table.clock), quiet:
-        operation = _staged(transaction, data, request)
+        operation = _staged(transaction, data, request, arrange)
         if told_as is not None:
             operation = told_as(operation, future_config(transaction))
     if told_as is None and changes_nothing(transaction):
@@ -98,75 +112,156 @@ def _inserted(table: Table, data: DataFrame, request: Insert, told_as: ToldAs | 
             return None
         # Two writers that find no table both create it; the loser goes by the mode on the winner's.
         if transaction.snapshot is None and request.mode != "overwrite":
-            return _inserted(table, data, request, told_as)
+            return _inserted(table, data, request, told_as, arrange)
         raise
 
 
-def _staged(transaction: Transaction, data: DataFrame, request: Insert) -> Operation:
-    options, snapshot = request.options, transaction.snapshot
+def _staged(transaction: Transaction, data: DataFrame, request: Insert, arrange: Arrange | None) -> Operation:
+    arranged: Arrange = arrange or (lambda rows: rows)
+    if request.matching is None:
+        return _staged_rows(transaction, arranged(data), request, None)
+    snapshot, spark = transaction.snapshot, data.sparkSession
+    if snapshot is None:
+        raise NotFound(
+            f"There is no Delta table at {transaction.store.url} of which rows could match '{request.matching.shown}'. Create it first.",
+            code="DELTA_PATH_DOES_NOT_EXIST",
+            table=transaction.store.url,
+        )
+    # The rows that are written are those that were matched.
+    with held(StatementMoment(spark).frame(data)) as source:
+        by_place, hadoop = arrange is not None, request.files.hadoop
+        match = MatchedRows(spark, snapshot, source, request.matching, request.alias, by_place, hadoop)
+        return _staged_rows(transaction, arranged(source.frame), request, match)
+
+
+def _staged_rows(transaction: Transaction, data: DataFrame, request: Insert, match: MatchedRows | None) -> Operation:
+    options, snapshot, spark = request.options, transaction.snapshot, data.sparkSession
     transaction.enforces = ENFORCED
     if snapshot is not None and options.mode == "overwrite" and options.data_change:
         snapshot.config.refuse_if_append_only()
+    matched = None if match is None else match.understood()
     config = prepare_schema(transaction, nullable_schema(from_spark_schema(data.schema)), options)
-    completion = Completion(transaction, data.columns, session_time_zone(data.sparkSession))
-    rows = enforced(data, config, completion=completion, casts=casts_of_inserts(data.sparkSession))
+    completion = Completion(transaction, data.columns, session_time_zone(spark))
+    rows = enforced(data, config, completion=completion, casts=casts_of_inserts(spark))
+    meant = None
     if snapshot is not None and options.replace_where is not None:
-        check_condition(data.sparkSession, snapshot, options.replace_where, None, "replaceWhere")
-        rows = _fulfilling(rows, options.replace_where or "", config)
-    adds = write_files(rows, config, transaction.store, transaction.clock, request.files, completion=completion)
-    if snapshot is not None and options.replace_where is not None:
-        spark, condition = data.sparkSession, options.replace_where
-        meant = Meant(spark, snapshot, condition, condition_of(spark, snapshot, condition), hadoop=request.files.hadoop)
-        operation = _replaced(transaction, meant, config, adds, request)
-    else:
+        meant, columns = _meant(spark, snapshot, options.replace_where, request)
+        if check_replaced(columns, config, options):
+            rows = _fulfilling(rows, options.replace_where, request.alias, config)
+    changes = None if match is None or matched is None else match.find(transaction, matched)
+    with _replacing(request):
+        adds = write_files(rows, config, transaction.store, transaction.clock, request.files, completion=completion)
+    if snapshot is None or (meant is None and changes is None):
         operation = stage_adds(transaction, config, adds, None, options)
-    asked = {} if request.predicate is None else {"predicate": request.predicate}
-    return replace(operation, parameters={**operation.parameters, **asked, "mode": _MODES[request.mode]})
-
-
-def _replaced(transaction: Transaction, meant: Meant, config: TableConfig, adds: Sequence[AddFile], request: Insert) -> Operation:
-    """Stage the new files and the removal of the rows for which ``replaceWhere`` is true."""
-    options = request.options
-    new = [tagged(config, add) for add in adds]
-    whole = whole_files(meant.snapshot, meant.asked)
-    if whole is not None:
-        transaction.read(all_of(meant.asked.predicates))
-        replaced = Replaced(tuple(remove_files(transaction, whole)), deleted_rows=rows_in(whole))
     else:
-        replaced = _rows_replaced(transaction, meant, config, new, request.files)
-    transaction.stage(*new)
-    if options.app is not None:
-        transaction.stage_app(*options.app)
-    return write_operation(
-        config,
-        new,
-        replaced.removed,
-        replaced.copied,
-        options,
-        created=False,
-        change_files=replaced.change_files,
-        deleted_rows=replaced.deleted_rows,
-    )
+        new = [tagged(config, replace(add, data_change=options.data_change)) for add in adds]
+        replacement = _Replacement(spark, transaction, snapshot, config, new, request)
+        operation = replacement.operation(
+            replacement.of_rows(changes or ()) if meant is None else replacement.of_condition(meant)
+        )
+    return replace(operation, parameters={**operation.parameters, **_replaced_in_history(request), "mode": _MODES[request.mode]})
 
 
-def _rows_replaced(
-    transaction: Transaction, meant: Meant, config: TableConfig, new: Sequence[AddFile], files: FileOptions
-) -> Replaced:
-    """As DELETE takes rows; the feed tells of the new ones too."""
-    spark, snapshot, hadoop = meant.spark, meant.snapshot, meant.hadoop
-
-    def write_feed(changes: Sequence[FileChange]) -> list[AddCDCFile]:
-        gone = of_kind(rows_that_go(spark, snapshot, changes, hadoop), "delete")
-        come = of_kind(rows_of_new(spark, snapshot, config, new, hadoop), "insert")
-        return write_change_data(transaction, config, gone.unionByName(come, allowMissingColumns=True), files)
-
-    changes = find_changes(transaction, meant)
-    return stage_replaced(
-        transaction, config, changes, lambda stay: copy_rows(transaction, spark, config, stay, files), write_feed
-    )
+def _replaced_in_history(request: Insert) -> dict[str, object]:
+    """What the history says of the rows that are replaced."""
+    if request.matching is not None:
+        one = request.matching
+        return {"replaceOnCond": one.on} if one.on is not None else {"replaceUsingCols": f"({one.using})"}
+    return {} if request.predicate is None else {"predicate": request.predicate}
 
 
-def _fulfilling(rows: DataFrame, text: str, config: TableConfig) -> DataFrame:
+def _meant(spark: SparkSession, snapshot: Snapshot, text: str, request: Insert) -> tuple[Meant, list[str]]:
+    """The rows that ``replaceWhere`` means, and the columns that it names."""
+    try:
+        check_condition(spark, snapshot, text, request.alias, "replaceWhere")
+    except ParseException as error:
+        raise InvalidRequest(
+            f"replaceWhere '{text}' is no condition: {str(error).strip().partition(' SQLSTATE')[0]}",
+            code="DELTA_FAILED_RECOGNIZE_PREDICATE",
+        ) from error
+    return understood(spark, snapshot, text, request.alias, request.files.hadoop)
+
+
+@dataclass(frozen=True, slots=True)
+class _Replacement:
+    """An overwrite of some rows.
+
+    Args:
+        config: of the table as it will be.
+        adds: the new files, about to be staged.
+    """
+
+    spark: SparkSession
+    transaction: Transaction
+    snapshot: Snapshot
+    config: TableConfig
+    adds: Sequence[AddFile]
+    request: Insert
+
+    def operation(self, replaced: Replaced) -> Operation:
+        """Stage the new files beside what was replaced."""
+        options = self.request.options
+        self.transaction.stage(*self.adds)
+        if options.app is not None:
+            self.transaction.stage_app(*options.app)
+        return write_operation(
+            self.config,
+            self.adds,
+            replaced.removed,
+            replaced.copied,
+            options,
+            created=False,
+            change_files=replaced.change_files,
+            deleted_rows=replaced.deleted_rows,
+            counts_rows=self.request.matching is not None,
+        )
+
+    def of_condition(self, meant: Meant) -> Replaced:
+        """Stage the removal of the rows for which ``replaceWhere`` is true."""
+        data_change = self.request.options.data_change
+        whole = whole_files(meant.snapshot, meant.asked)
+        if whole is None:
+            return self.of_rows(find_changes(self.transaction, meant))
+        self.transaction.read(all_of(meant.asked.predicates))
+        removed = remove_files(self.transaction, whole, data_change=data_change)
+        return Replaced(tuple(removed), deleted_rows=rows_in(whole))
+
+    def of_rows(self, changes: Sequence[FileChange]) -> Replaced:
+        """As DELETE takes rows; the change feed has the new ones too."""
+        transaction, snapshot, config, files = self.transaction, self.snapshot, self.config, self.request.files
+        spark = self.spark
+
+        def write_feed(changes: Sequence[FileChange]) -> list[AddCDCFile]:
+            gone = of_kind(rows_that_go(spark, snapshot, changes, files.hadoop), "delete")
+            come = of_kind(rows_of_new(spark, snapshot, config, self.adds, files.hadoop), "insert")
+            return write_change_data(transaction, config, gone.unionByName(come, allowMissingColumns=True), files)
+
+        return stage_replaced(
+            transaction,
+            config,
+            changes,
+            lambda stay: copy_rows(transaction, spark, config, stay, files),
+            write_feed,
+            data_change=self.request.options.data_change,
+        )
+
+
+@contextmanager
+def _replacing(request: Insert) -> Iterator[None]:
+    """A row that breaks a constraint of the table is an error of the option that says which rows are replaced, as in the reference."""
+    try:
+        yield
+    except InvariantViolation as error:
+        if request.matching is not None:
+            option, code = request.matching.shown, "DELTA_REPLACE_ON_OR_USING_TABLE_CONSTRAINT_VIOLATION"
+        elif request.options.replace_where is not None:
+            option, code = request.options.replace_where, "DELTA_REPLACE_WHERE_MISMATCH"
+        else:
+            raise
+        raise InvariantViolation(f"Of a write that replaces '{option}': {error.message}", code=code, **error.facts) from error
+
+
+def _fulfilling(rows: DataFrame, text: str, alias: str | None, config: TableConfig) -> DataFrame:
     """The rows; one that does not fulfil ``replaceWhere`` makes the query that reads them fail."""
     error = InvalidRequest(
         f"A row to be written to table {config.table} does not fulfil replaceWhere '{text}'. Nothing was committed. "
@@ -176,7 +271,7 @@ def _fulfilling(rows: DataFrame, text: str, config: TableConfig) -> DataFrame:
     )
     first, *others = rows.columns
     checked = sf.when(_is_true(text), sf.col(quote_identifier(first))).otherwise(raising(error)).alias(first)
-    return rows.select(checked, *(sf.col(quote_identifier(name)) for name in others))
+    return named(rows, alias).select(checked, *(sf.col(quote_identifier(name)) for name in others))
 
 
 def _is_true(text: str) -> Column:

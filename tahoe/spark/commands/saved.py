@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from pyspark.sql import DataFrame, SparkSession
 
+from tahoe.exceptions import NotFound
 from tahoe.ops.tables.create import create_operation
 from tahoe.protocol.config import TableConfig
 from tahoe.schema.evolve import store_anything
@@ -18,7 +19,7 @@ from tahoe.schema.types import StructType
 from tahoe.spark.commands.create import TableDefinition
 from tahoe.spark.commands.insert import ToldAs, insert
 from tahoe.spark.commands.named import Creation, make_table, refuse_other_location
-from tahoe.spark.commands.write_options import insert_request
+from tahoe.spark.commands.write_options import Insert, insert_request, refuse_dynamic
 from tahoe.spark.jvm.bridge import JavaObject
 from tahoe.spark.jvm.storage import table_at
 from tahoe.spark.names.entries import location_of, path_of
@@ -26,10 +27,11 @@ from tahoe.spark.names.error_names import appending_by_name
 from tahoe.spark.names.new_entries import delta_entry, is_managed
 from tahoe.spark.names.options import path_option
 from tahoe.spark.names.settings import settings_of
+from tahoe.spark.write.arranged import arranged, arrangement
 from tahoe.table import Table
 from tahoe.txn.transaction import Operation
 
-__all__ = ["Save", "save_as_table", "save_into"]
+__all__ = ["Save", "insert_into", "save_as_table", "save_into"]
 
 _HOW = {"ErrorIfExists": "create", "Ignore": "createIfNotExists", "Append": "create", "Overwrite": "createOrReplace"}
 _FRAMES_ARE_CAST = "spark.databricks.delta.dml.insert.dfByName.allowImplicitCasts"
@@ -63,7 +65,14 @@ def save_as_table(spark: SparkSession, asked: Save) -> None:
     location = path_option(asked.options)
     cluster_by = None if asked.cluster_by is None else tuple(asked.cluster_by)
     definition = TableDefinition(StructType(), tuple(asked.partition_by or ()), cluster_by=cluster_by)
-    parameters = _parameters_of_new(asked, settings_of(spark))
+    request = _request(asked, settings_of(spark), replacing=True)
+    if request.matching is not None:
+        raise NotFound(
+            f"There is no Delta table {'.'.join(asked.name)} of which rows could match '{request.matching.shown}'. Create it first.",
+            code="DELTA_PATH_DOES_NOT_EXIST",
+            table=".".join(asked.name),
+        )
+    parameters = _parameters_of_new(request)
     how = _HOW[asked.mode]
     make_table(spark, Creation(asked.name, how, definition, location, asked.options, lambda: asked.data, parameters))
 
@@ -80,21 +89,38 @@ def save_into(spark: SparkSession, asked: Save, *, replacing: bool = False) -> b
         return False
     if replacing:
         refuse_other_location(spark, ".".join(asked.name), table.url, path_option(asked.options))
-    settings = settings_of(spark)
-    request = insert_request(
-        asked.mode,
-        asked.partition_by,
-        asked.options,
-        settings,
-        cluster_by=() if replacing and asked.cluster_by is None else asked.cluster_by,
-        merge_schema=asked.evolves,
-        same_types=replacing or settings.get(_FRAMES_ARE_CAST) == "false",
-        stores=store_anything,
-    )
-    tells = replacing and request.options.replace_where is None
+    request = _request(asked, settings_of(spark), replacing=replacing)
+    tells = replacing and request.options.replace_where is None and request.matching is None
     with nullcontext() if replacing else appending_by_name():
         insert(table, asked.data, request, _replacement(entry, asked.cluster_by or ()) if tells else None)
     return True
+
+
+def insert_into(spark: SparkSession, asked: Save) -> bool:
+    """Write the rows into the table that is there, their columns in its order; whether one is.
+
+    Args:
+        asked: its mode is ``Append`` or ``Overwrite``.
+
+    Raises: as `save_as_table`; `InvalidRequest` where rows that match are to be replaced, and the session's overwrites are dynamic.
+    """
+    entry = delta_entry(spark, asked.name)
+    table = _table(spark, asked, entry)
+    if table is None:
+        return False
+    settings, config = settings_of(spark), table.snapshot().config
+    request = insert_request(
+        asked.mode, None, asked.options, settings, merge_schema=asked.evolves, same_types=False, stores=store_anything
+    )
+    if request.matching is not None and config.partition_columns:
+        refuse_dynamic(settings)
+    how = arrangement(spark, _shown_name(asked, entry), request.options, by_name=False, is_statement=False)
+    insert(table, asked.data, request, arrange=lambda rows: arranged(rows, config, how))
+    return True
+
+
+def _shown_name(asked: Save, entry: JavaObject | None) -> str:
+    return ".".join(asked.name) if entry is None else str(entry.identifier().unquotedString())
 
 
 def _table(spark: SparkSession, asked: Save, entry: JavaObject | None) -> Table | None:
@@ -117,9 +143,22 @@ def _replacement(entry: JavaObject | None, cluster_by: Sequence[str]) -> ToldAs:
     return told_as
 
 
-def _parameters_of_new(asked: Save, settings: Mapping[str, str]) -> Mapping[str, object]:
-    if asked.mode != "Overwrite":
+def _parameters_of_new(request: Insert) -> Mapping[str, object]:
+    if request.mode != "overwrite":
         return {}
-    options = insert_request(asked.mode, None, asked.options, settings, merge_schema=asked.evolves).options
-    told = {"canOverwriteSchema": options.overwrite_schema, "canMergeSchema": options.merge_schema}
+    told = {"canOverwriteSchema": request.options.overwrite_schema, "canMergeSchema": request.options.merge_schema}
     return {**{key: True for key, value in told.items() if value}, "isV1SaveAsTableOverwrite": True}
+
+
+def _request(asked: Save, settings: Mapping[str, str], *, replacing: bool) -> Insert:
+    return insert_request(
+        asked.mode,
+        asked.partition_by,
+        asked.options,
+        settings,
+        cluster_by=() if replacing and asked.cluster_by is None else asked.cluster_by,
+        merge_schema=asked.evolves,
+        same_types=replacing or settings.get(_FRAMES_ARE_CAST) == "false",
+        stores=store_anything,
+        replaces_table=replacing,
+    )

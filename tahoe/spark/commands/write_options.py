@@ -7,7 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
+from tahoe.exceptions import InvalidRequest, Unsupported
 from tahoe.ops.rows.insert import WriteOptions
 from tahoe.schema.evolve import Storing, can_store
 from tahoe.settings.dataframe_options import check_writer_options
@@ -16,11 +18,38 @@ from tahoe.spark.names.options import AUTOMATIC_WIDENING, boolean_option, hadoop
 from tahoe.spark.write.idempotent import application, application_of_session
 from tahoe.spark.write.writer import FileOptions
 
-__all__ = ["Insert", "insert_request"]
+__all__ = ["Insert", "Matching", "insert_request", "refuse_dynamic", "refuse_matching"]
 
 _SPARK_MODES = {"Append": "append", "Overwrite": "overwrite", "ErrorIfExists": "error", "Ignore": "ignore"}
 _DEFAULTS = "spark.databricks.delta.properties.defaults."
 _CONF = "spark.databricks.delta."
+_DYNAMIC = "spark.sql.sources.partitionOverwriteMode"
+_WITH_DYNAMIC = "DELTA_DYNAMIC_PARTITION_OVERWRITE_INCOMPATIBLE_REPLACE_ON_OR_USING"
+
+
+@dataclass(frozen=True, slots=True)
+class Matching:
+    """Which rows an overwrite replaces: those that a row of its source matches. One of the two is given.
+
+    Args:
+        on: ``replaceOn``, a condition on both sides, in SQL.
+        using: ``replaceUsing``, as it was given.
+        columns: the names in `using`; both sides have equal values in all of them.
+    """
+
+    on: str | None = None
+    using: str | None = None
+    columns: tuple[str, ...] = ()
+
+    @property
+    def option(self) -> str:
+        """The name of the option."""
+        return "replaceUsing" if self.on is None else "replaceOn"
+
+    @property
+    def shown(self) -> str:
+        """The text of the option."""
+        return self.on or self.using or ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +62,8 @@ class Insert:
         files: of the data files.
         user_metadata: for commitInfo.
         predicate: the text of ``replaceWhere``, for the history, also where the mode does not replace.
+        matching: which rows are replaced; None for those that `options` say.
+        alias: a name that may stand for the table in ``replaceWhere`` and ``replaceOn``.
     """
 
     mode: str
@@ -40,6 +71,8 @@ class Insert:
     files: FileOptions = field(default_factory=FileOptions)
     user_metadata: str | None = None
     predicate: str | None = None
+    matching: Matching | None = None
+    alias: str | None = None
 
 
 def insert_request(
@@ -52,6 +85,7 @@ def insert_request(
     merge_schema: bool = False,
     same_types: bool = True,
     stores: Storing = can_store,
+    replaces_table: bool = False,
 ) -> Insert:
     """The request of ``df.write.format("delta")``.
 
@@ -62,6 +96,8 @@ def insert_request(
         merge_schema: as asked by ``withSchemaEvolution()``.
         same_types: of a write by path; the reference casts what is written by a table's name (``saveAsTable``, ``writeTo``, ``insertInto``).
         stores: which types are cast to which, where they need not be the same.
+        replaces_table: of an overwrite by ``saveAsTable``: with ``overwriteSchema`` it takes the place of the whole table, also where
+            overwrites are dynamic.
 
     Raises:
         InvalidRequest: options that exclude each other or have no such value.
@@ -70,6 +106,7 @@ def insert_request(
     given = {key.lower(): value for key, value in options.items()}
     check_writer_options(options, overwrites=mode == "Overwrite")
     check_session_settings(settings)
+    matching = _matching(given, settings, overwrites=mode == "Overwrite")
     chosen, replace_where = _SPARK_MODES[mode], given.get("replacewhere")
     overwrite_schema = boolean_option(given, "overwriteSchema", False) and chosen == "overwrite" and replace_where is None
     may_merge = merge_schema or boolean_option(given, "mergeSchema", _setting(settings, "schema.autoMerge.enabled") == "true")
@@ -82,33 +119,132 @@ def insert_request(
         properties={**_property_defaults(settings), **{k: v for k, v in options.items() if k.lower().startswith("delta.")}},
         merge_schema=may_merge,
         overwrite_schema=overwrite_schema,
-        # Any other mode replaces nothing; the reference writes the condition into the history, and does no more with it.
-        replace_where=replace_where if chosen == "overwrite" else None,
-        dynamic_partitions=_dynamic(given, settings, chosen == "overwrite", replace_where),
+        **_replacing(given, settings, overwrites=chosen == "overwrite", whole_table=replaces_table and overwrite_schema),
         app=application(given.get("txnappid"), given.get("txnversion")) or application_of_session(settings),
         data_change=boolean_option(given, "dataChange", True),
         same_types=same_types,
         stores=stores,
         automatic_widening=widening_mode(settings.get(AUTOMATIC_WIDENING)),
     )
-    files = FileOptions(
+    user_metadata = given.get("usermetadata") or _setting(settings, "commitInfo.userMetadata")
+    matched = matching if chosen == "overwrite" else None
+    return Insert(chosen, write, _files(options, given), user_metadata, replace_where, matched, given.get("targetalias"))
+
+
+def refuse_dynamic(settings: Mapping[str, str]) -> None:
+    """Raise `InvalidRequest` if the session's overwrites replace the partitions of the rows, of which ``replaceOn`` and ``replaceUsing`` say
+    other rows."""
+    if settings.get(_DYNAMIC, "static").lower() == "dynamic":
+        raise _excluded(_DYNAMIC, "replaceOn or replaceUsing", _WITH_DYNAMIC)
+
+
+def refuse_matching(options: Mapping[str, str]) -> None:
+    """Raise `InvalidRequest` for ``replaceOn`` and ``replaceUsing`` of a writer that makes or replaces a whole table."""
+    name = next((key for key in options if key.lower() in ("replaceon", "replaceusing")), None)
+    if name is not None:
+        raise InvalidRequest(
+            f"The option {name} is for overwrites of some rows of a table, and create(), replace() and createOrReplace() make a "
+            "whole table. Leave it out, or use df.write.mode('overwrite').saveAsTable.",
+            code="DELTA_DFV2_CREATE_REPLACE_INCOMPATIBLE_REPLACE_ON_OR_USING",
+            option=name,
+        )
+
+
+def _files(options: Mapping[str, str], given: Mapping[str, str]) -> FileOptions:
+    return FileOptions(
         compression=given.get("compression"),
         max_records_per_file=_count(given, "maxRecordsPerFile"),
         hadoop=hadoop_options(options),
         optimized=boolean_option(given, "optimizeWrite", False) if "optimizewrite" in given else None,
     )
-    user_metadata = given.get("usermetadata") or _setting(settings, "commitInfo.userMetadata")
-    return Insert(chosen, write, files, user_metadata, replace_where)
 
 
-def _dynamic(given: Mapping[str, str], settings: Mapping[str, str], overwrite: bool, replace_where: str | None) -> bool:
+def _replacing(given: Mapping[str, str], settings: Mapping[str, str], *, overwrites: bool, whole_table: bool) -> dict[str, Any]:
+    """Which rows are replaced, as arguments of `WriteOptions`.
+
+    Args:
+        whole_table: whether all are, also where overwrites are dynamic.
+    """
+    where = given.get("replacewhere")
+    has_condition = where is not None or "replaceon" in given or "replaceusing" in given
+    dynamic = _dynamic(given, settings, overwrites and not whole_table, has_condition)
+    return {
+        # Any other mode replaces nothing; the reference writes the condition into the history, and does no more with it.
+        "replace_where": where if overwrites else None,
+        "replaces_data": not _is_off(settings, "replaceWhere.dataColumns.enabled"),
+        "checks_rows": not _is_off(settings, "replaceWhere.constraintCheck.enabled"),
+        "replaces_matches": "replaceon" in given or "replaceusing" in given,
+        "dynamic_partitions": dynamic,
+        "keeps_null_partitions": _keeps_null_partitions(given, replaces_all=overwrites and not (dynamic or has_condition)),
+    }
+
+
+def _matching(given: Mapping[str, str], settings: Mapping[str, str], *, overwrites: bool) -> Matching | None:
+    """What ``replaceOn`` or ``replaceUsing`` ask for.
+
+    Raises:
+        Unsupported: the session does not allow it (``DELTA_OPERATION_NOT_ALLOWED``).
+        InvalidRequest: options that exclude each other; an empty name.
+    """
+    on, using = given.get("replaceon"), given.get("replaceusing")
+    if on is None and using is None:
+        return None
+    name = "replaceUsing" if on is None else "replaceOn"
+    if _is_off(settings, f"{name}.dataframe.writer.enabled"):
+        raise Unsupported(
+            f"{name} is not allowed in this session: spark.databricks.delta.{name}.dataframe.writer.enabled is false.",
+            code="DELTA_OPERATION_NOT_ALLOWED",
+            option=name,
+        )
+    if on is not None and using is not None:
+        raise _excluded("replaceOn", "replaceUsing", "DELTA_INCOMPATIBLE_DATAFRAME_OPTIONS")
+    if "replacewhere" in given:
+        raise _excluded("replaceWhere", name, "DELTA_OVERWRITE_BY_FILTER_INCOMPATIBLE_REPLACE_ON_OR_USING")
+    if "partitionoverwritemode" in given:
+        raise _excluded("partitionOverwriteMode", name, _WITH_DYNAMIC)
+    if overwrites and boolean_option(given, "overwriteSchema", False):
+        raise _excluded("overwriteSchema", name, "DELTA_INCOMPATIBLE_DATAFRAME_OPTIONS")
+    if not boolean_option(given, "dataChange", True):
+        raise _excluded("dataChange", name, "DELTA_INCOMPATIBLE_DATAFRAME_OPTIONS")
+    if using is None:
+        return Matching(on)
+    columns = tuple(dict.fromkeys(part.strip() for part in using.split(",")))
+    if "" in columns:
+        raise illegal_option("replaceUsing", using, "must not have an empty name among its columns")
+    return Matching(using=using, columns=columns)
+
+
+def _excluded(one: str, other: str, code: str) -> InvalidRequest:
+    return InvalidRequest(f"The options {one} and {other} exclude each other; use one of the two.", code=code, option=one)
+
+
+def _keeps_null_partitions(given: Mapping[str, str], *, replaces_all: bool) -> bool:
+    name = "useNullIntolerantEqualityWithDPO"
+    if replaces_all and name.lower() in given:
+        raise illegal_option(name, given[name.lower()], "goes with partitionOverwriteMode 'dynamic' only")
+    return boolean_option(given, name, False)
+
+
+def _dynamic(given: Mapping[str, str], settings: Mapping[str, str], overwrite: bool, has_condition: bool) -> bool:
+    """Whether the partitions of the rows are replaced.
+
+    Args:
+        has_condition: whether an option says which rows are replaced, against which the session's setting does not count.
+    """
     asked = given.get("partitionoverwritemode")
     if asked is not None and asked.lower() not in ("static", "dynamic"):
         raise illegal_option("partitionOverwriteMode", asked, "must be 'static' or 'dynamic'")
-    if asked is None and replace_where is not None:
+    if asked is None and has_condition:
         return False
-    mode = asked or settings.get("spark.sql.sources.partitionOverwriteMode", "static")
-    return overwrite and mode.lower() == "dynamic"
+    mode = asked or settings.get(_DYNAMIC, "static")
+    is_dynamic = overwrite and mode.lower() == "dynamic"
+    if is_dynamic and _is_off(settings, "dynamicPartitionOverwrite.enabled"):
+        raise Unsupported(
+            "Overwrites of the partitions that the rows have are not allowed in this session: "
+            "spark.databricks.delta.dynamicPartitionOverwrite.enabled is false.",
+            code="DELTA_DYNAMIC_PARTITION_OVERWRITE_DISABLED",
+        )
+    return is_dynamic
 
 
 def _count(given: Mapping[str, str], name: str) -> int | None:
@@ -126,6 +262,10 @@ def _count(given: Mapping[str, str], name: str) -> int | None:
 def _setting(settings: Mapping[str, str], name: str) -> str | None:
     value = settings.get(_CONF + name)
     return None if value is None else str(value)
+
+
+def _is_off(settings: Mapping[str, str], name: str) -> bool:
+    return (_setting(settings, name) or "").strip().lower() == "false"
 
 
 def _property_defaults(settings: Mapping[str, str]) -> dict[str, str]:

@@ -10,7 +10,7 @@ from pyspark.sql.readwriter import DataFrameWriter
 
 from tahoe.exceptions import Unsupported
 from tahoe.spark.commands.insert import insert
-from tahoe.spark.commands.saved import Save, save_as_table
+from tahoe.spark.commands.saved import Save, insert_into, save_as_table
 from tahoe.spark.commands.write_options import insert_request
 from tahoe.spark.doors.reading import one_path
 from tahoe.spark.doors.wrapping import is_delta, takes_names, wrap
@@ -96,8 +96,21 @@ def _insert_into(
     tableName: str,  # noqa: N803 - PySpark's name
     overwrite: bool | None = None,
 ) -> None:
-    source = str(writer._jwrite.source())
-    if not takes_names(writer._spark) or source.lower() != "delta":
+    spark, source = writer._spark, str(writer._jwrite.source())
+    if not takes_names(spark):
+        original(writer, tableName, overwrite)
+        return
+    parts = parts_of(spark, tableName)
+    # What does not go with insertInto is Spark's to refuse.
+    is_plain = (
+        _partition_by(writer) is None and _cluster_by(writer) is None and not writer._jwrite.bucketColumnNames().isDefined()
+    )
+    if is_plain and in_session_catalog(spark, parts):
+        replaces = str(writer._jwrite.curmode().name()) == "Overwrite" if overwrite is None else overwrite
+        mode = "Overwrite" if replaces else "Append"
+        if insert_into(spark, Save(parts, writer._df, mode, None, _given(spark, writer), _evolves(writer))):
+            return
+    if source.lower() != "delta":
         original(writer, tableName, overwrite)
         return
     # The format says nothing of a table that is there; but Spark would look for the data source `delta`, and start Python for that.

@@ -17,6 +17,7 @@ from tahoe.spark.catalog.writable import BY_DATAFRAME
 from tahoe.spark.commands.create import TableDefinition
 from tahoe.spark.commands.named import Creation, make_table
 from tahoe.spark.commands.saved import Save, save_into
+from tahoe.spark.commands.write_options import refuse_matching
 from tahoe.spark.doors.wrapping import is_delta, takes_names, wrap
 from tahoe.spark.names.entries import parts_of
 from tahoe.spark.names.new_entries import delta_entry, in_session_catalog
@@ -103,6 +104,7 @@ def _making(how: str) -> Callable[..., None]:
         if parts is None or not in_session_catalog(spark, parts):
             original(writer)
             return
+        refuse_matching(told.options)
         location = next((value for key, value in told.options.items() if key.lower() in ("path", "location")), None)
         columns = tuple(_column(spark, one) for one in told.partition_by)
         definition = TableDefinition(StructType(), columns, told.properties, cluster_by=tuple(told.cluster_by) or None)

@@ -197,6 +197,7 @@ _OURS = frozenset(
         *("startingversion", "endingversion", "startingtimestamp", "endingtimestamp"),
         *("replacewhere", "mergeschema", "overwriteschema", "partitionoverwritemode", "txnappid", "txnversion", "usermetadata"),
         *("maxrecordsperfile", "datachange", "optimizewrite", "compression"),
+        *("replaceon", "replaceusing", "targetalias", "usenullintolerantequalitywithdpo"),
         *(option.name.lower() for option in STREAM_READER_OPTIONS if not option.name.endswith(".")),
     ]
 )

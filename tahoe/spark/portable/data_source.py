@@ -111,11 +111,12 @@ class DeltaDataSource(Sent, DataSource):
         columns = partition_columns(self._given)
         options = {key: value for key, value in self._given.items() if key.lower() not in ("partitionby", "coordinator")}
         request = insert_request("Overwrite" if overwrite else "Append", columns, options, {})
-        if request.options.replace_where is not None:
+        replaces = request.matching.option if request.matching is not None else "replaceWhere"
+        if request.matching is not None or request.options.replace_where is not None:
             raise Unsupported(
-                "replaceWhere is not supported by the portable data source; write in a classic session after tahoe.enable(spark).",
+                f"{replaces} is not supported by the portable data source; write in a classic session after tahoe.enable(spark).",
                 code="TAHOE_OPTION_NOT_SUPPORTED",
-                option="replaceWhere",
+                option=replaces,
             )
         table = table_of(option_of(self._given, "path", ""), self._given)
         columns_given = from_spark_schema(schema)

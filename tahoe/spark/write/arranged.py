@@ -8,10 +8,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sf
 
 from tahoe.exceptions import SchemaMismatch
+from tahoe.ops.rows.insert import WriteOptions
 from tahoe.protocol.config import TableConfig
 from tahoe.protocol.constraints import is_filled_in
 from tahoe.schema.positions import fits_by_name, renamed_by_position, with_fields_by_position
@@ -19,9 +20,13 @@ from tahoe.schema.types import StructField, StructType
 from tahoe.schema.widening import NO_WIDENING, Widening
 from tahoe.spark.jvm.bridge import Jvm
 from tahoe.spark.jvm.translate import from_spark_schema
+from tahoe.spark.names.settings import is_on
 from tahoe.spark.write.fitting import cast_or_fail
 
-__all__ = ["Arrangement", "arranged"]
+__all__ = ["Arrangement", "arranged", "arrangement"]
+
+_EVOLVES_BY_NAME = "spark.databricks.delta.insert.byName.schemaEvolution.enabled"
+_NULLS_BY_DEFAULT = "spark.sql.defaultColumn.useNullsForMissingDefaultValues"
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +50,19 @@ class Arrangement:
     evolves_by_name: bool = True
     nulls_by_default: bool = True
     automatic_widening: str = "ALWAYS"
+
+
+def arrangement(spark: SparkSession, named: str, options: WriteOptions, *, by_name: bool, is_statement: bool) -> Arrangement:
+    """How the columns of a query meet those of a table in this session. Arguments as of `Arrangement`."""
+    return Arrangement(
+        named,
+        by_name,
+        is_statement,
+        options.merge_schema,
+        is_on(spark, _EVOLVES_BY_NAME, usual=True),
+        is_on(spark, _NULLS_BY_DEFAULT, usual=True),
+        options.automatic_widening,
+    )
 
 
 def arranged(rows: DataFrame, config: TableConfig, how: Arrangement) -> DataFrame:

@@ -9,11 +9,8 @@ reads: however often an expression would give another answer, rows are found and
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass
+from collections.abc import Sequence
 
-from pyspark import StorageLevel
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as sf
 
@@ -26,21 +23,19 @@ from tahoe.schema.types import StructType
 from tahoe.spark.commands.assigned_values import Value, assigned
 from tahoe.spark.commands.merge.statement import Plan, Step
 from tahoe.spark.commands.row_changes import FILE, ROW
-from tahoe.spark.jvm.bridge import JavaObject, Jvm
+from tahoe.spark.commands.source_rows import Held, sent_to_all
+from tahoe.spark.jvm.bridge import Jvm
 from tahoe.spark.write.fitting import Place
 
 __all__ = [
     "BEFORE",
     "CLAUSE",
     "SOURCE_ROW",
-    "Held",
-    "held",
     "inserted",
     "is_upsert",
     "numbered",
     "of_source",
     "pairs_of",
-    "sent_to_all",
 ]
 
 SOURCE_ROW = "__tahoe_source_row"
@@ -50,53 +45,12 @@ CLAUSE = "__tahoe_clause"
 BEFORE = "__tahoe_before"
 """The column of a struct of the target's row as it was, where the change data feed needs it."""
 
-# Larger sides are shuffled, unless the session's own threshold is higher.
-_MOST_BYTES_BROADCAST = 64 * 1024 * 1024
 _UPSERT = [(Kind.MATCHED, Action.UPDATE), (Kind.NOT_MATCHED, Action.INSERT)]
-
-
-@dataclass(frozen=True)
-class Held:
-    """Rows that were computed once and are kept by the executors; they are never computed anew: should they be lost, the query fails."""
-
-    frame: DataFrame
-    blocks: JavaObject
-
-    def count(self) -> int:
-        """How many rows there are; one job, of one stage, computes them if none has yet."""
-        return int(self.blocks.count())
-
-    @property
-    def bytes(self) -> int:
-        """What the rows take up, in memory and on disk."""
-        number = self.blocks.id()
-        stored = self.frame.sparkSession.sparkContext._jsc.sc().getRDDStorageInfo()
-        return sum(int(one.memSize()) + int(one.diskSize()) for one in stored if one.id() == number)
-
-
-@contextmanager
-def held(frame: DataFrame) -> Iterator[Held]:
-    """The rows of a query, kept until the end of the block; they are computed by the first query that reads them."""
-    kept = frame.localCheckpoint(eager=False, storageLevel=StorageLevel.MEMORY_AND_DISK_DESER)
-    blocks = kept._jdf.queryExecution().logical().rdd()
-    try:
-        yield Held(kept, blocks)
-    finally:
-        # Not by the RDD's own method, which warns of each that is a checkpoint that it cannot be computed again; these never are.
-        frame.sparkSession.sparkContext._jsc.sc().unpersistRDD(blocks.id(), False)
 
 
 def numbered(source: DataFrame) -> DataFrame:
     """The source with `SOURCE_ROW`."""
     return source.select("*", sf.monotonically_increasing_id().alias(SOURCE_ROW))
-
-
-def sent_to_all(rows: Held) -> DataFrame:
-    """The rows, marked to be sent to all executors where they are few enough."""
-    threshold = int(rows.frame.sparkSession._jsparkSession.sessionState().conf().autoBroadcastJoinThreshold())
-    if threshold < 0 or rows.bytes > max(threshold, _MOST_BYTES_BROADCAST):
-        return rows.frame
-    return sf.broadcast(rows.frame)
 
 
 def is_upsert(plan: Plan, before: TableConfig, after: TableConfig) -> bool:

@@ -21,13 +21,14 @@ from tahoe.ops.merge.schema import check_identity
 from tahoe.ops.rows.row_changes import RowsChanged, Staged, snapshot_to_change, uses_vectors
 from tahoe.protocol.column_values.default_values import Moment
 from tahoe.spark.commands.conditions import text_of
-from tahoe.spark.commands.merge.keys import candidates
-from tahoe.spark.commands.merge.match import held, is_upsert, numbered, pairs_of, sent_to_all
+from tahoe.spark.commands.merge.match import is_upsert, numbered, pairs_of
 from tahoe.spark.commands.merge.pairs import found_in
-from tahoe.spark.commands.merge.statement import MergeRequest, Sides, evolved, placed, resolved
+from tahoe.spark.commands.merge.statement import MergeRequest, Sides, evolved, of_clauses, placed, resolved
 from tahoe.spark.commands.merge.write import Matched
 from tahoe.spark.commands.moment import StatementMoment
 from tahoe.spark.commands.row_changes import committed, refuse_connect, with_positions
+from tahoe.spark.commands.source_keys import candidates
+from tahoe.spark.commands.source_rows import held, sent_to_all
 from tahoe.spark.jvm.errors import told_once
 from tahoe.spark.jvm.job_progress import shown_jobs
 from tahoe.spark.jvm.stored_defaults import written_default
@@ -105,7 +106,7 @@ def _matched(transaction: Transaction, spark: SparkSession, request: MergeReques
     for step in plan.steps:
         check_identity(config, step.action, {one.path[0] for one in step.assignments})
     with held(numbered(request.source)) as kept:
-        known = candidates(snapshot, plan, kept.frame)
+        known = candidates(snapshot, plan.sides.target, kept.frame, plan.parts, of_clauses(plan))
         materialized = transaction.clock.now_ms()
         predicate: Predicate = TRUE
         if of_kind(request.clauses, Kind.NOT_MATCHED_BY_SOURCE):

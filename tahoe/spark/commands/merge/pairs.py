@@ -14,9 +14,10 @@ from tahoe.lazy import pc
 from tahoe.ops.merge.clauses import Kind
 from tahoe.ops.rows.row_changes import FileChange
 from tahoe.snapshot.snapshot import Snapshot
-from tahoe.spark.commands.merge.match import CLAUSE, SOURCE_ROW, Held
+from tahoe.spark.commands.merge.match import CLAUSE, SOURCE_ROW
 from tahoe.spark.commands.merge.statement import Plan
 from tahoe.spark.commands.row_changes import FILE, ROW, Found, changes_in, changes_of
+from tahoe.spark.commands.source_rows import Held
 
 __all__ = ["PairsFound", "found_in"]
 

@@ -6,9 +6,10 @@ the sides, that their clause may see. What comes out are columns that are bound 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import partial
+from functools import partial, reduce
+from operator import and_, or_
 
 from pyspark.errors import AnalysisException
 from pyspark.sql import Column, DataFrame
@@ -28,6 +29,7 @@ from tahoe.snapshot.snapshot import Snapshot
 from tahoe.spark.commands.assigned_values import Assignment, Value
 from tahoe.spark.commands.conditions import BEYOND_A_ROW, OF_MERGE, check_expression, text_of
 from tahoe.spark.commands.moment import StatementMoment
+from tahoe.spark.commands.source_keys import conjuncts
 from tahoe.spark.jvm.bridge import JavaObject, Jvm
 from tahoe.spark.jvm.records import items
 from tahoe.spark.jvm.translate import from_spark_schema
@@ -37,7 +39,7 @@ from tahoe.spark.write.fitting import Casts, casts_of_assignments, nullable_sche
 from tahoe.txn.prepare import future_config
 from tahoe.txn.transaction import Transaction
 
-__all__ = ["OUR_PREFIX", "MergeRequest", "Plan", "Sides", "Step", "conjuncts", "evolved", "placed", "resolved"]
+__all__ = ["OUR_PREFIX", "MergeRequest", "Plan", "Sides", "Step", "evolved", "of_clauses", "placed", "resolved"]
 
 Term = str | Column
 
@@ -364,10 +366,16 @@ def _refuse_our_names(names: Iterable[str], table: str) -> None:
         )
 
 
-def conjuncts(expression: JavaObject) -> Iterator[JavaObject]:
-    """The Catalyst expressions that this one is the conjunction of."""
-    if expression.getClass().getSimpleName() == "And":
-        yield from conjuncts(expression.left())
-        yield from conjuncts(expression.right())
-    else:
-        yield expression
+def of_clauses(plan: Plan) -> list[Column]:
+    """What the clauses ask of the target alone: where all are WHEN MATCHED, that its row fulfills the condition of one of them."""
+    jvm = Jvm.of(plan.sides.target.sparkSession)
+    mine = plan.sides.target._jdf.queryExecution().analyzed().outputSet()
+    conditions = []
+    for step in plan.steps:
+        if step.kind != Kind.MATCHED or step.condition is None:
+            return []
+        parts = [part for part in conjuncts(jvm.expression(step.condition)) if part.references().subsetOf(mine)]
+        if not parts:
+            return []
+        conditions.append(reduce(and_, map(jvm.column, parts)))
+    return [reduce(or_, conditions)]

@@ -22,11 +22,12 @@ from tahoe.protocol.constraints import is_filled_in
 from tahoe.snapshot.changes import CHANGE_TYPE
 from tahoe.snapshot.snapshot import Snapshot
 from tahoe.spark.commands.conditions import shown_in_history
-from tahoe.spark.commands.merge.match import BEFORE, CLAUSE, SOURCE_ROW, Held, held, inserted, of_source
+from tahoe.spark.commands.merge.match import BEFORE, CLAUSE, SOURCE_ROW, inserted, of_source
 from tahoe.spark.commands.merge.pairs import PairsFound
 from tahoe.spark.commands.merge.statement import MergeRequest, Plan, Step
 from tahoe.spark.commands.row_changes import FILE, ROW, rows_of_new, rows_that_stay, write_change_data, write_rows
 from tahoe.spark.commands.row_changes import of_kind as of_change
+from tahoe.spark.commands.source_rows import Held, held
 from tahoe.spark.jvm.bridge import Jvm
 from tahoe.spark.write.enforce import recomputed
 from tahoe.spark.write.writer import FileOptions

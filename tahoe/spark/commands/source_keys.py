@@ -1,5 +1,5 @@
-"""Which files of the target may have rows that the MERGE changes: by what the conditions say of the target alone, and by the keys of the
-source, which one job over the held source finds.
+"""Which files of a table may have rows that rows of a source match: by what the condition says of the table alone, and by the keys of the
+source, which one job over the source finds.
 """
 
 from __future__ import annotations
@@ -8,8 +8,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
-from functools import reduce
-from operator import and_, or_
 from typing import Any
 
 from pyspark.sql import Column, DataFrame
@@ -17,17 +15,15 @@ from pyspark.sql import functions as sf
 
 from tahoe.expr.tree.predicate import FALSE, Comparison, In, Literal, Predicate, all_of
 from tahoe.expr.tree.predicate import Column as PredicateColumn
-from tahoe.ops.merge.clauses import Kind
 from tahoe.schema.mapping import without_mapping
 from tahoe.schema.types import DataType, DecimalType
 from tahoe.snapshot.snapshot import Snapshot
-from tahoe.spark.commands.merge.statement import Plan, conjuncts
 from tahoe.spark.jvm.bridge import JavaObject, Jvm
 from tahoe.spark.jvm.translate import Names, to_column
 from tahoe.spark.scan.file_index import opaque_columns
 from tahoe.spark.scan.relation import condition_of_plan
 
-__all__ = ["Candidates", "candidates"]
+__all__ = ["Candidates", "candidates", "conjuncts"]
 
 _MOST_VALUES_NAMED = 200
 # Naming values takes one more job; it pays where there are files to be spared.
@@ -47,15 +43,19 @@ class Candidates:
     predicate: Predicate
 
 
-def candidates(snapshot: Snapshot, plan: Plan, source: DataFrame) -> Candidates:
+def candidates(
+    snapshot: Snapshot, target: DataFrame, source: DataFrame, parts: Sequence[JavaObject], of_target: Sequence[Column] = ()
+) -> Candidates:
     """Count the source, and find what its keys say.
 
     Args:
-        plan: bound to `tahoe.spark.scan.relation.shape_of`.
+        target: `tahoe.spark.scan.relation.shape_of` the snapshot.
         source: the rows as they are held; the first query here computes them.
+        parts: the Catalyst expressions, over the columns of both sides, that are all true of rows that match.
+        of_target: further conditions on the target's columns alone.
     """
     jvm = Jvm.of(source.sparkSession)
-    keys = list(_keys(snapshot, plan))
+    keys = list(_keys(snapshot, target, source, parts))
     asked = [sf.count("*").alias("rows")]
     for number, key in enumerate(keys):
         values = jvm.column(key.theirs)
@@ -68,9 +68,9 @@ def candidates(snapshot: Snapshot, plan: Plan, source: DataFrame) -> Candidates:
     assert row is not None
     if not row["rows"]:
         return Candidates(0, FALSE)
-    parts = [_of_target_alone(snapshot, plan, jvm)]
-    parts += [key.between(row[f"low{number}"], row[f"high{number}"]) for number, key in enumerate(keys)]
-    condition = all_of(parts)
+    known = [_of_target_alone(snapshot, target, parts, of_target)]
+    known += [key.between(row[f"low{number}"], row[f"high{number}"]) for number, key in enumerate(keys)]
+    condition = all_of(known)
     few = [key for number, key in enumerate(keys) if 1 < row[f"values{number}"] <= _MOST_VALUES_NAMED]
     if few and len(snapshot.files_matching(condition)) >= _FEWEST_FILES:
         # The count was an estimate, but a good one: what reaches the driver is small.
@@ -144,42 +144,26 @@ _READ: Mapping[str, Callable[[Any], Any]] = {
 _LARGEST: Mapping[str, int] = {"byte": 2**7 - 1, "short": 2**15 - 1, "integer": 2**31 - 1}
 
 
-def _of_target_alone(snapshot: Snapshot, plan: Plan, jvm: Jvm) -> Predicate:
-    """What the condition, and those of the clauses, say of the target alone."""
-    shape = plan.sides.target
-    mine = shape._jdf.queryExecution().analyzed().outputSet()
-    parts = [jvm.column(part) for part in plan.parts if part.references().subsetOf(mine)]
-    parts += _of_clauses(plan, mine, jvm)
-    if not parts:
+def _of_target_alone(
+    snapshot: Snapshot, target: DataFrame, parts: Sequence[JavaObject], of_target: Sequence[Column]
+) -> Predicate:
+    """What the conditions say of the target alone."""
+    jvm, shape = Jvm.of(target.sparkSession), target
+    mine = target._jdf.queryExecution().analyzed().outputSet()
+    conditions = [*(jvm.column(part) for part in parts if part.references().subsetOf(mine)), *of_target]
+    if not conditions:
         return all_of([])
-    for part in parts:
-        shape = shape.where(part)
+    for condition in conditions:
+        shape = shape.where(condition)
     return all_of(condition_of_plan(snapshot, shape._jdf.queryExecution().optimizedPlan()).predicates)
 
 
-def _of_clauses(plan: Plan, mine: JavaObject, jvm: Jvm) -> list[Column]:
-    """Where all clauses are WHEN MATCHED: that the target's row fulfills the condition of one of them.
-
-    Args:
-        mine: the attributes of the target.
-    """
-    conditions = []
-    for step in plan.steps:
-        if step.kind != Kind.MATCHED or step.condition is None:
-            return []
-        parts = [part for part in conjuncts(jvm.expression(step.condition)) if part.references().subsetOf(mine)]
-        if not parts:
-            return []
-        conditions.append(reduce(and_, map(jvm.column, parts)))
-    return [reduce(or_, conditions)]
-
-
-def _keys(snapshot: Snapshot, plan: Plan) -> Iterator[_Key]:
-    mine = plan.sides.target._jdf.queryExecution().analyzed().outputSet()
-    theirs = plan.sides.source._jdf.queryExecution().analyzed().outputSet()
+def _keys(snapshot: Snapshot, target: DataFrame, source: DataFrame, parts: Sequence[JavaObject]) -> Iterator[_Key]:
+    mine = target._jdf.queryExecution().analyzed().outputSet()
+    theirs = source._jdf.queryExecution().analyzed().outputSet()
     # The names in the condition are the table's own.
     names = Names(without_mapping(snapshot.schema), opaque_columns(snapshot))
-    for part in plan.parts:
+    for part in parts:
         if part.getClass().getSimpleName() != "EqualTo":
             continue
         one, other = part.left(), part.right()
@@ -193,3 +177,12 @@ def _keys(snapshot: Snapshot, plan: Plan) -> Iterator[_Key]:
         column = to_column(one, names)
         if column is not None and (type_name in _READ or isinstance(column[1], DecimalType)):
             yield _Key(*column, other, type_name)
+
+
+def conjuncts(expression: JavaObject) -> Iterator[JavaObject]:
+    """The Catalyst expressions that this one is the conjunction of."""
+    if expression.getClass().getSimpleName() == "And":
+        yield from conjuncts(expression.left())
+        yield from conjuncts(expression.right())
+    else:
+        yield expression

@@ -1,1 +1,1 @@
-"""What keeps a table in order: check, purge, upgrade."""
+"""Maintenance of a table: check, purge, restore, upgrade, vacuum."""

@@ -1,11 +1,11 @@
-"""Says what is wrong with a table: the tests' oracle and a user's fsck.
+"""The consistency check of a table: the tests' oracle and a user's fsck.
 
     commits ──fold──► live files at v ──compare──► checkpoint at v, checksum at v          check_log, check_compactions
                                        └─at the end─► Snapshot                             here
     live files ──► storage, statistics, partition values, deletion vectors, row ids        check_files
                ──deep──► every row of every file                                           check_data, check_statistics
 
-It is total: whatever a table holds is a finding, never an error, and every part is looked at though another one is damaged.
+Corruption never raises: it becomes a finding, and the remaining parts are still checked.
 """
 
 from __future__ import annotations
@@ -30,17 +30,19 @@ __all__ = ["TableCheck", "Violation", "check_table", "iceberg_violations"]
 
 
 def check_table(store: LogStore, *, deep: bool = False, progress: Progress = silent) -> list[Violation]:
-    """All violations found. Raises only where there is no table, or where its storage cannot be listed.
+    """Return all violations in a table.
 
     Checked: commits are contiguous and parse; transaction ids are unique, in-commit timestamps increase; each complete checkpoint,
-    compaction and checksum equals the replay of the commits; the snapshot equals it too; each live file is there with its size; each
-    deletion vector decodes to its cardinality and marks rows that there are; statistics are JSON with a row count; partition values can
-    be read; the footers of data files (the newest `MOST_FOOTERS`) are whole and agree with the statistics; where rows are tracked, no row
-    id is given twice, or beyond the high-water mark.
+    compaction and checksum equals the replay of the commits; the snapshot equals it too; each live file exists and has its size; each
+    deletion vector decodes to its cardinality and marks existing rows; statistics are JSON with a row count; partition values can be
+    read; the footers of data files (the newest `MOST_FOOTERS`) are intact and agree with the statistics; where rows are tracked, no row
+    id is assigned twice or beyond the high-water mark.
 
     Args:
         deep: read every live file and every change-data file too: see `tahoe.ops.upkeep.check_data`.
-        progress: told of commits, vectors and files.
+        progress: receives the progress over commits, vectors and files.
+
+    Raises an error only if there is no table, or if its storage cannot be listed.
     """
     return TableCheck(store).violations(deep=deep, progress=progress)
 
@@ -48,17 +50,17 @@ def check_table(store: LogStore, *, deep: bool = False, progress: Progress = sil
 def iceberg_violations(
     snapshot_at: Callable[[], Snapshot], foreign_changes: Callable[[], Sequence[tuple[str, str]]]
 ) -> list[Violation]:
-    """What another writer has done to the Iceberg side of a table that asks for one.
+    """Return the changes that another writer made to the Iceberg metadata of a table with UniForm enabled.
 
     Args:
-        foreign_changes: a sentence and a place for each; asked of whoever wires both, for this layer does not know Iceberg.
+        foreign_changes: returns a message and a location for each change. A callback, because this layer does not import Iceberg code.
     """
     violations: list[Violation] = []
     with Reported(violations.append, "iceberg", "The Iceberg side"):
         try:
             wanted = uniform_is_enabled(snapshot_at().config.properties)
         except TahoeError:
-            return []  # told where the log is looked at
+            return []  # reported by the check of the log
         if wanted:
             changes = foreign_changes()
             violations += [
@@ -68,10 +70,10 @@ def iceberg_violations(
 
 
 class TableCheck:
-    """Checks one table again and again, and reads what was committed since the last time.
+    """A repeatable check of one table, which reads only the commits since its last run.
 
-    A log only grows at its end; where it did anything else (a checkpoint or checksum of an older version came or went, commits were
-    cleaned up, the table was made anew), all of it is checked afresh.
+    A log normally grows only at its end. After any other change (a checkpoint or checksum of an older version appeared or disappeared,
+    commits were cleaned up, the table was replaced) the whole log is checked again.
     """
 
     def __init__(self, store: LogStore) -> None:
@@ -82,7 +84,7 @@ class TableCheck:
         self._newest: LiveFiles | None = None
 
     def violations(self, *, deep: bool = False, progress: Progress = silent) -> list[Violation]:
-        """As `check_table`."""
+        """Return all violations, as `check_table` does."""
         store = self._store
         entries = store.list_from(LOG_FOLDER)
         parsed = [(entry, found) for entry in entries if (found := parse(entry.name)) is not None]
@@ -109,7 +111,7 @@ class TableCheck:
         return violations
 
     def _continues(self, changed: set[ParsedLogPath | None]) -> bool:
-        """Whether these files of the log can be looked at without going back: newer ones, and a checkpoint of the last version seen."""
+        """Whether the changed log files are all newer than the last version seen, or checkpoints of that version."""
         last = self._replay.version
         return all(
             found is not None and (found.version > last or (found.version == last and found.kind == "checkpoint"))
@@ -131,7 +133,7 @@ def _contiguous(parsed: list[tuple[Entry, ParsedLogPath]]) -> Iterator[Violation
 
 
 def _snapshot(files: LiveFiles, state: LogReplay) -> list[Violation]:
-    """How the columnar replay differs from the folded log."""
+    """Return the differences between the columnar replay and the folded log."""
     snapshot = files.snapshot
     version = snapshot.version
     if state.version != version:

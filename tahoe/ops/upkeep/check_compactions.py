@@ -1,7 +1,7 @@
-"""Compactions held against the commits that they stand for. Tahoe reads them only where those are missing; other readers take their word.
+"""The check of compactions against their commits. Tahoe reads a compaction only if commits are missing; other readers rely on it.
 
-compaction x to y ──newest word on each thing──┐
-commits x … y     ──newest word on each thing──┴──compare
+compaction x to y ──newest action per key──┐
+commits x … y     ──newest action per key──┴──compare
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ __all__ = ["check_compactions"]
 
 
 def check_compactions(store: LogStore, log: Sequence[tuple[Entry, ParsedLogPath]]) -> Iterator[Violation]:
-    """What compactions say otherwise than their commits, where all of these are in the log and can be read.
+    """Yield the differences between compactions and their commits, where all of these are in the log and can be read.
 
     Args:
-        log: the files of a listing of the log, with what their names say.
+        log: the files of a listing of the log, with their parsed names.
     """
     commits = {found.version: entry.name for entry, found in log if found.kind == "commit"}
     for entry, found in log:
@@ -51,7 +51,7 @@ def _compaction(store: LogStore, name: str, version: int, commits: Sequence[str]
     try:
         read = [parse_commit(commit, body, store.url) for commit, body in zip(commits, bodies, strict=True)]
     except CorruptTable:
-        return  # told where commits are looked at
+        return  # reported by the check of commits
     given = _newest((action for actions in read for action in actions), store.url)
     wrong = [thing for thing in said.keys() | given.keys() if not _agree(said.get(thing), given.get(thing))]
     if wrong:
@@ -79,7 +79,7 @@ def _newest(actions: Iterable[Action], url: str) -> dict[tuple[str, str], Action
 
 
 def _agree(said: Action | None, given: Action | None) -> bool:
-    if said is None:  # what is gone need not be remembered
+    if said is None:  # a compaction may leave out removed entries
         return isinstance(given, RemoveFile) or (isinstance(given, DomainMetadata) and given.removed)
     if given is None or type(said) is not type(given):
         return False
@@ -87,7 +87,7 @@ def _agree(said: Action | None, given: Action | None) -> bool:
 
 
 def _meaning(value: Mapping[str, Any]) -> dict[str, Any]:
-    """Members of an action but `dataChange`, which joining commits may change, and with JSON texts by what they say."""
+    """The members of an action except `dataChange`, which compaction may change; JSON texts are parsed."""
     return {name: _parsed(member) for name, member in value.items() if name != "dataChange"}
 
 

@@ -1,9 +1,9 @@
-"""Reads every row of every data file, and holds it against what the log says of it: the deep part of a check.
+"""The deep part of a check: read every row of every data file, and compare it with the log.
 
-    file ──size, footer──► rows, columns ──pages, their checksums verified──► batches of living rows ──► least, greatest, nulls
+    file ──size, footer──► rows, columns ──pages, their checksums verified──► batches of live rows ──► least, greatest, nulls
                               └──compare──► numRecords, vector                                             └──compare──► statistics
 
-Files are read side by side, a batch at a time, so memory is bounded by a few row groups whatever the table holds.
+Files are read in parallel, a batch at a time, so memory is bounded by a few row groups.
 """
 
 from __future__ import annotations
@@ -40,16 +40,16 @@ _CHANGE_TYPES = ("insert", "delete", "update_preimage", "update_postimage")
 
 
 def check_data(files: LiveFiles, progress: Progress) -> Iterator[Violation]:
-    """What is not so in the live files.
+    """Yield the violations in the data of the live files.
 
-    Each is opened and read whole, its pages' checksums verified where it has them. Compared are: its size; its rows with
-    ``numRecords``; its columns with those of which statistics tell values; least and greatest value and nulls of the living rows with
-    the statistics; partition columns that it holds with the partition values; its deletion vector with its rows; materialised row ids with
+    Each file is read completely, and its page checksums are verified if it has them. Compared are: its size; its row count with
+    ``numRecords``; its columns with those that have statistics; least and greatest value and nulls of the live rows with the
+    statistics; partition columns in the file with the partition values; its deletion vector with its rows; materialized row ids with
     the table's high-water mark.
     """
     check = _DataCheck(files)
     total = len(files.paths)
-    # Vectors of one file follow each other, so that it is read once.
+    # Files whose vectors share a vector file are checked in sequence, so that it is read once.
     order = sorted(range(total), key=lambda index: str(files.vectors[index] and files.vectors[index].path_or_inline_dv[:64]))  # type: ignore[union-attr]
     progress("data files read", 0, total)
     for done, found in enumerate(side_by_side(check.file, order), start=1):
@@ -60,7 +60,7 @@ def check_data(files: LiveFiles, progress: Progress) -> Iterator[Violation]:
 def check_change_files(
     files: LiveFiles, change_files: Sequence[tuple[int, AddCDCFile]], progress: Progress
 ) -> Iterator[Violation]:
-    """What is not so in the change-data files that are still there: VACUUM removes them before their commits go."""
+    """Yield the violations in the change-data files that still exist: VACUUM removes them before their commits expire."""
     check = _DataCheck(files)
     for done, found in enumerate(side_by_side(lambda item: check.change_file(*item), change_files), start=1):
         progress("change-data files read", done, len(change_files))
@@ -69,7 +69,7 @@ def check_change_files(
 
 @dataclass
 class _DataCheck:
-    """What the checks of all files share."""
+    """The state that the checks of all files share."""
 
     files: LiveFiles
     schema: StructType = field(init=False)
@@ -91,10 +91,10 @@ class _DataCheck:
         self.mark = high_water_mark(self.files.snapshot.state.domains) if self.tracking else None
 
     def file(self, index: int) -> list[Violation]:
-        """What is not so in one live file."""
+        """Return the violations in one live file."""
         name = self.files.names[index]
         if not isinstance(name, str):
-            return []  # told where paths are looked at
+            return []  # reported by the check of paths
         violations: list[Violation] = []
         with Reported(violations.append, "data", f"Data file {name}", file=name):
             violations += self._file(index, name)
@@ -105,10 +105,10 @@ class _DataCheck:
         try:
             source = store.open_input(name)
         except NotFound:
-            return  # told where storage is looked at
+            return  # reported by the check of storage
         with source:
             if source.size() != self.sizes[index]:
-                return  # told there too
+                return  # reported there too
             with _told_as_damage(name):
                 footer = pq.ParquetFile(source, arrow_extensions_enabled=False)
                 metadata, file_schema = footer.metadata, footer.schema_arrow
@@ -140,7 +140,7 @@ class _DataCheck:
                 yield Violation("statistics", f"the statistics of {name} are false: {wrong}.", file=name)
 
     def change_file(self, version: int, file: AddCDCFile) -> list[Violation]:
-        """What is not so in one change-data file."""
+        """Return the violations in one change-data file."""
         violations: list[Violation] = []
         with Reported(violations.append, "change-data", f"Change-data file {file.path}", version, file.path):
             name = decode_path(file.path, self.files.store.url)
@@ -182,7 +182,7 @@ class _DataCheck:
         try:
             return FileStatistics.from_json(text)
         except TahoeError:
-            return None  # told where statistics are looked at
+            return None  # reported by the check of statistics
 
     def _missing_columns(self, statistics: FileStatistics, schema: pa.Schema, name: str) -> Iterator[Violation]:
         for leaf in stated_leaves(statistics, self.data_leaves):
@@ -195,7 +195,7 @@ class _DataCheck:
                 )
 
     def _held_partitions(self, index: int, source: pa.NativeFile, schema: pa.Schema, name: str) -> Iterator[Violation]:
-        """Partition columns that the file holds as well: readers take the log's value, others may take the file's."""
+        """Compare partition columns in the file with the log's values: readers use the log's value, some the file's."""
         values = self.partition_values[index] or {}
         for column in self.config.partition_schema:
             position = self.find(pa.struct(schema), column)
@@ -218,7 +218,7 @@ class _DataCheck:
 
 
 class _told_as_damage:  # noqa: N801 - read as a phrase
-    """What Arrow says of a file, with the file's name."""
+    """A block in which errors of Arrow become corruption errors with the file's name."""
 
     def __init__(self, name: str) -> None:
         self._name = name
@@ -250,7 +250,7 @@ def _has(schema: pa.Schema, leaf: Leaf, find: Find) -> bool:
 
 
 def _plain(kind: pa.DataType) -> pa.DataType:
-    """A type whose values Python has: moments without their zone, in microseconds."""
+    """A type with Python values: timestamps without their zone, in microseconds."""
     return pa.timestamp("us", kind.tz) if pa.types.is_timestamp(kind) else kind
 
 

@@ -1,6 +1,6 @@
-"""What is wrong with the live files of a version, as far as the log, a listing and the deletion vectors tell.
+"""The checks of a version's live files that need only the log, a listing and the deletion vectors.
 
-Of data files the footers alone are read: `tahoe.ops.upkeep.check_data` reads their rows.
+Only the footers of data files are read: `tahoe.ops.upkeep.check_data` reads their rows.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ _NUM_RECORDS = pa.struct([("numRecords", pa.int64())])
 _MOST_ASKED = 1_000
 _TOLD_OF_STORAGE = ("DELTA_FILE_NOT_FOUND", "TAHOE_DATA_FILE_SIZE")
 MOST_FOOTERS = 2_000
-"""Each is a request: of larger tables the footers of the files that were added last are read, the others by a deep check alone."""
+"""Each footer costs a request: for larger tables only the footers of the newest files are read, all of them only by a deep check."""
 
 
 @dataclass(frozen=True)
@@ -58,12 +58,12 @@ class LiveFiles:
 
     @cached_property
     def paths(self) -> list[str]:
-        """As the log spells them."""
+        """The paths as in the log."""
         return self.column("path")
 
     @cached_property
     def names(self) -> list[str | CorruptTable]:
-        """The store's names, or why a path has none."""
+        """The store's names, or the error of an invalid path."""
         return [_name(path, self.store.url) for path in self.paths]
 
     @cached_property
@@ -73,13 +73,13 @@ class LiveFiles:
 
     @cached_property
     def num_records(self) -> list[int | None]:
-        """The row counts that the statistics tell; None where there are none, or none that can be read."""
+        """The row counts in the statistics; None where they are missing or unreadable."""
         counts = parse_statistics(self.table["stats"], _NUM_RECORDS)
         records = pc.struct_field(counts, "numRecords")
         if "stats_parsed" in self.table.column_names:
             parsed = self.table["stats_parsed"]
             if parsed.type.get_field_index("numRecords") >= 0:
-                # Statistics that only the checkpoint's struct holds.
+                # Statistics that only the checkpoint's struct column contains.
                 told = pc.struct_field(parsed, "numRecords")
                 records = pc.coalesce(records, pc.if_else(self.table["stats"].is_null(), told, pa.nulls(len(told), told.type)))
         values: list[int | None] = records.to_pylist()
@@ -97,10 +97,10 @@ class LiveFiles:
 
 
 def check_live_files(files: LiveFiles, progress: Progress, *, footers: bool = True) -> Iterator[Violation]:
-    """Storage, statistics, partition values, vectors and row ids of all live files, and the footers of the newest `MOST_FOOTERS`.
+    """Check storage, statistics, partition values, vectors and row ids of all live files, and the footers of the newest `MOST_FOOTERS`.
 
     Args:
-        footers: False where all data files are read anyhow.
+        footers: False if all data files are read anyway.
     """
     parts: list[tuple[str, Callable[[], Iterable[Violation]]]] = [
         ("file", lambda: _storage(files, progress)),
@@ -119,7 +119,7 @@ def check_live_files(files: LiveFiles, progress: Progress, *, footers: bool = Tr
 
 
 def side_by_side(work: Callable[[T], R], items: Iterable[T], workers: int | None = None) -> Iterator[R]:
-    """`work` of each item on a few threads, in the order in which they are done; no more is under way than there are threads."""
+    """Apply `work` to each item on a few threads, in completion order; at most as many items are in progress as there are threads."""
     count = workers or min(8, (os.cpu_count() or 1) + 2)
     with ThreadPoolExecutor(count, thread_name_prefix="tahoe-check") as pool:
         rest = iter(items)
@@ -132,7 +132,7 @@ def side_by_side(work: Callable[[T], R], items: Iterable[T], workers: int | None
 
 
 def _storage(files: LiveFiles, progress: Progress) -> Iterator[Violation]:
-    """Each file is there, and has the size that the log says."""
+    """Check that each file exists and has the size that the log records."""
     present: dict[str, int] = {}
     for entry in files.store.walk():
         present[entry.name] = entry.size
@@ -145,7 +145,7 @@ def _storage(files: LiveFiles, progress: Progress) -> Iterator[Violation]:
             continue
         found = present.get(name)
         if found is None and (asked < _MOST_ASKED or is_outside(name)):
-            # A listing may lag, and does not follow links: the name itself decides.
+            # A listing may be stale, and does not follow links: a request for the name decides.
             asked += 1
             held = files.store.head(name)
             found = None if held is None else held.size
@@ -156,7 +156,7 @@ def _storage(files: LiveFiles, progress: Progress) -> Iterator[Violation]:
 
 
 def _statistics(files: LiveFiles) -> Iterator[Violation]:
-    """Statistics are JSON with a row count."""
+    """Check that statistics are JSON with a row count."""
     texts = files.table["stats"]
     counts = array(files.num_records, pa.int64())
     doubtful = pc.and_(pc.is_valid(texts), pc.fill_null(pc.less(counts, scalar(0)), scalar(True)))
@@ -164,7 +164,7 @@ def _statistics(files: LiveFiles) -> Iterator[Violation]:
         name = files.shown(index)
         try:
             count = FileStatistics.from_json(texts[index].as_py()).num_records
-        except Exception as error:  # noqa: BLE001 - whatever a damaged text provokes is the finding
+        except Exception as error:  # noqa: BLE001 - any error of a corrupt text is the finding
             yield violation_of(error, "statistics", f"The statistics of {name}", file=name)
             continue
         if count < 0:
@@ -172,7 +172,7 @@ def _statistics(files: LiveFiles) -> Iterator[Violation]:
 
 
 def _footers(files: LiveFiles, progress: Progress) -> Iterator[Violation]:
-    """What reads refuse of a file before they read a row: a footer that is damaged, or that the log's statistics contradict."""
+    """Report footers that reads refuse before the first row: corrupt ones, and those that contradict the log's statistics."""
     config = files.snapshot.config
     wanted = [index for index, name in enumerate(files.names) if isinstance(name, str)][-MOST_FOOTERS:]
     schema, mode, store = config.data_schema, config.column_mapping_mode, files.store
@@ -181,7 +181,7 @@ def _footers(files: LiveFiles, progress: Progress) -> Iterator[Violation]:
     def look(index: int) -> list[Violation]:
         found: list[Violation] = []
         with Reported(found.append, "data", f"Data file {files.shown(index)}", file=files.shown(index)):
-            # A checkpoint may hold statistics as a struct alone.
+            # A checkpoint may contain statistics only as a struct column.
             stats = texts[index] or add_files(files.table.slice(index, 1))[0].stats
             task = ReadTask(files.shown(index), sizes[index], {}, files.vectors[index], stats=stats)
             try:
@@ -191,7 +191,7 @@ def _footers(files: LiveFiles, progress: Progress) -> Iterator[Violation]:
                     raise
         return found
 
-    # Where a file is at hand, threads cost more than it takes to read its footer.
+    # For local files, threads cost more than reading the footer.
     looked = map(look, wanted) if store.url.startswith(("file:", "memory:")) else side_by_side(look, wanted)
     for done, found in enumerate(looked, start=1):
         progress("footers checked", done, len(wanted))
@@ -199,7 +199,7 @@ def _footers(files: LiveFiles, progress: Progress) -> Iterator[Violation]:
 
 
 def _partition_values(files: LiveFiles) -> Iterator[Violation]:
-    """Each file has a value of each partition column, which can be read as the column's type."""
+    """Check that each file has a value for each partition column, and that it can be read as the column's type."""
     values = files.table["partitionValues"]
     columns = files.snapshot.config.partition_schema
     if columns:
@@ -223,7 +223,7 @@ def _partition_values(files: LiveFiles) -> Iterator[Violation]:
 
 
 def _vectors(files: LiveFiles, progress: Progress) -> Iterator[Violation]:
-    """Each vector decodes to its cardinality and marks rows that there are. A file of many vectors is read once."""
+    """Check that each vector decodes to its cardinality and marks existing rows. A file of many vectors is read once."""
     by_file: dict[str | None, list[int]] = {}
     for index, vector in enumerate(files.vectors):
         if vector is None:
@@ -273,7 +273,7 @@ def _vector(files: LiveFiles, index: int, content: bytes) -> Iterator[Violation]
 
 
 def _row_ids(files: LiveFiles) -> Iterator[Violation]:
-    """Where rows are tracked, each file has ids, none is given twice, and none is beyond the high-water mark."""
+    """Check, where rows are tracked, that each file has ids, that none is assigned twice, and that none exceeds the high-water mark."""
     if not has_row_tracking(files.snapshot.config):
         return
     bases, versions = files.column("baseRowId"), files.column("defaultRowCommitVersion")

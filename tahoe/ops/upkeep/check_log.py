@@ -1,11 +1,11 @@
-"""The log replayed a second time: one action after the other into a dictionary.
+"""An independent replay of the log: one action after the other into a dictionary.
 
-The columnar replay, the checkpoints and the checksums are measured against it, so it shares no code with them but the parser.
+The columnar replay, the checkpoints and the checksums are compared with it, so it shares only the parser with them.
 
     commits ──fold──► live files at v ──compare──► checkpoint at v, checksum at v
 
-Each commit is read once, costs what its own actions cost, and is forgotten: sums are carried along, not made anew for each checksum. A
-checkpoint is compared as a set of texts, one a file, of which the live ones are kept up to date.
+Each commit is read once, at a cost proportional to its own actions, and is not kept in memory: sums are updated, not recomputed for
+each checksum. A checkpoint is compared as a set of texts, one per file; those of the live files are kept up to date.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ _BETWEEN = "\0"  # in no path: `decode_path` refuses it
 
 @dataclass(frozen=True, slots=True)
 class LogFiles:
-    """What a listing of the log holds that the replay looks at, by version."""
+    """The log files that the replay reads, by version."""
 
     commits: dict[int, Entry]
     checksums: dict[int, Entry]
@@ -68,7 +68,7 @@ class LogFiles:
 
 @dataclass(slots=True)
 class _Sums:
-    """What the live files add up to."""
+    """The sums over the live files."""
 
     files: int = 0
     bytes: int = 0
@@ -88,7 +88,7 @@ class LogReplay:
     """The live files by plain folding, from version 0 or from the oldest checkpoint.
 
     Args:
-        live: the text of each live file (`file_texts`) by its decoded path and vector; None where the log has not told them yet.
+        live: the text of each live file (`file_texts`) by its decoded path and vector; None as long as the log does not determine them.
         change_files: the change-data files that commits name, with their versions.
     """
 
@@ -144,7 +144,7 @@ class LogReplay:
             actions = parse_commit(commit_name(version), data, self.store.url)
         self.version = version
         if actions is None or isinstance(data, TahoeError):
-            self.live = None  # until a checkpoint tells
+            self.live = None  # until the next checkpoint
             yield from violations
             yield from self._checkpoints(files.checkpoints.get(version, ()))
             return
@@ -172,7 +172,7 @@ class LogReplay:
             self._from_the_start = True
         self._fold_single(actions)
         self._configure(actions)
-        # Within one commit the order of lines says nothing: a vector's change is a remove and an add of one path.
+        # Within one commit the order of lines has no meaning: a change of a vector is a remove and an add of one path.
         for action in actions:
             if isinstance(action, RemoveFile) and self.live is not None:
                 self._drop(self._key(action))
@@ -190,9 +190,9 @@ class LogReplay:
                     self.metadata = action
 
     def _configure(self, actions: Sequence[Action]) -> None:
-        """Take the table's schema, its partition columns, and whether commits carry their times, from a commit or a checkpoint.
+        """Take the table's schema, its partition columns and whether commits record their timestamps from a commit or a checkpoint.
 
-        Protocol and metadata may each come alone; the other is that of the state.
+        Protocol and metadata may each come alone; the other is taken from the current state.
         """
         metadata, protocol = newest(actions, Metadata), newest(actions, Protocol)
         changes = metadata is not None or protocol is not None
@@ -250,7 +250,7 @@ class LogReplay:
         self._last_timestamp = timestamp if timestamp is not None else last
 
     def differences(self, what: str, protocol: Protocol | None, metadata: Metadata | None) -> Iterator[str]:
-        """How a protocol and metadata differ from those of the log so far, a sentence each."""
+        """Yield a sentence for each difference between a protocol and metadata and those of the log so far."""
         if None not in (protocol, self.protocol) and protocol != self.protocol:
             yield f"the protocol of {what} is {_shown_protocol(protocol)}, the commits give {_shown_protocol(self.protocol)}."
         if metadata is not None and self.metadata is not None:
@@ -277,7 +277,7 @@ class LogReplay:
         for differing in self.differences(f"the checkpoint of version {version}", *said):
             yield Violation("checkpoint", differing, version, name)
         files = reader.adds()
-        reader.removes()  # they are compared with nothing, but must be whole
+        reader.removes()  # read only to check that they are intact; nothing is compared with them
         files = self._without_removed(files, reader)
         texts = file_texts(files)
         if self.live is None:
@@ -295,7 +295,7 @@ class LogReplay:
             yield Violation("checkpoint", wrong, version, name)
 
     def _without_removed(self, files: pa.Table, reader: CheckpointReader) -> pa.Table:
-        """A checkpoint's files without those that it names as removed too, unless the commits say that they are live."""
+        """Return a checkpoint's files without those that it lists as removed too, unless the commits say that they are live."""
         removed = {key if _BETWEEN in key else f"{key}{_BETWEEN}" for key in removed_too(files, reader).to_pylist()}
         gone = removed - (self.live or {}).keys()
         if not gone:
@@ -310,7 +310,7 @@ class LogReplay:
             if isinstance(data, TahoeError):
                 raise data
             checksum = parse_checksum(name, data, self.store.url)
-        except Exception as error:  # noqa: BLE001 - whatever a damaged checksum provokes is the finding
+        except Exception as error:  # noqa: BLE001 - any error of a corrupt checksum is the finding
             if not isinstance(error, NotFound):  # cleaned up since it was listed
                 yield violation_of(error, "checksum", f"Checksum {name}", version, name)
             return
@@ -339,7 +339,7 @@ class LogReplay:
             yield Violation("checksum", wrong, version, name)
 
     def _other_state(self, checksum: VersionChecksum) -> Iterator[str]:
-        """Transactions and domains that the replay gives otherwise. (A checkpoint may have dropped old transactions.)"""
+        """Yield the transactions and domains that differ from the replay's. (A checkpoint may have dropped old transactions.)"""
         for transaction in checksum.transactions or ():
             mine = self._applications.get(transaction.app_id)
             if mine != transaction.version and (mine is not None or self._from_the_start):
@@ -351,7 +351,7 @@ class LogReplay:
                 yield f"{stated.get(name, 'nothing')} of the metadata domain '{name}', the log has {self._domains.get(name, 'nothing')}"
 
     def _counters(self, checksum: VersionChecksum) -> Iterator[tuple[str, Any, int]]:
-        """What is counted, what the checksum says, and what the replay gives."""
+        """Yield each counter's name, the checksum's value and the replay's."""
         sums = self._sums
         yield "files", checksum.num_files, sums.files
         yield "bytes", checksum.table_size_bytes, sums.bytes
@@ -366,14 +366,14 @@ def _begins_a_table(version: int, actions: Sequence[Action]) -> Iterator[Violati
 
 
 def newest(actions: Sequence[Action], kind: type[T]) -> T | None:
-    """The last action of a kind."""
+    """Return the last action of a kind, or None."""
     return next((action for action in reversed(actions) if isinstance(action, kind)), None)
 
 
 def file_texts(files: pa.Table) -> list[str]:
-    """What two replays must agree on, one text a file: path, vector, size, partition values that are not null.
+    """Return one text per file with the values on which two replays must agree: path, vector, size, partition values that are not null.
 
-    The path is as it is spelt: equal texts are equal files, and only where they are not, spellings are compared (`difference`).
+    The path is spelled as in the log: equal texts are equal files; `difference` compares decoded paths only if texts differ.
 
     Args:
         files: with columns of `tahoe.log.replay.FILES_SCHEMA`.
@@ -395,10 +395,10 @@ def file_texts(files: pa.Table) -> list[str]:
 
 
 def difference(what: str, texts: Sequence[str], live: dict[str, str], root: str) -> str | None:
-    """How the files of another replay differ from the live ones; None where they do not.
+    """Describe how the files of another replay differ from the live ones; None if they do not.
 
     Args:
-        texts: of `file_texts`.
+        texts: from `file_texts`.
     """
     if len(texts) == len(live) and set(texts) == set(live.values()):
         return None
@@ -415,13 +415,13 @@ def difference(what: str, texts: Sequence[str], live: dict[str, str], root: str)
 
 
 def _said(text: str) -> list[str]:
-    """Size and partition values of a text, in one order."""
+    """The size and partition values of a text, in a fixed order."""
     _, _, _, _, size, *values = text.split(_BETWEEN)
     return [size, *sorted(value for value in values if value)]
 
 
 def _text_of(add: AddFile) -> str:
-    """As `file_texts`, of one action."""
+    """The text of one action, as in `file_texts`."""
     vector = add.deletion_vector
     offset = "" if vector is None or vector.offset is None else str(vector.offset)
     described = ("", "", "") if vector is None else (vector.storage_type, vector.path_or_inline_dv, offset)
@@ -435,7 +435,7 @@ def _key_of_text(text: str, root: str) -> str:
 
 
 def _key(path: str, vector: str | None, root: str) -> str:
-    """What identifies a logical file: ``a%20b`` and ``a b`` are one."""
+    """The identity of a logical file: ``a%20b`` and ``a b`` are the same."""
     return f"{canonical_path(path, root)}{_BETWEEN}{vector or ''}"
 
 
@@ -453,7 +453,7 @@ def _equal(name: str, one: Metadata, other: Metadata) -> bool:
     if name != "schema_string":
         return False
     try:
-        return bool(json.loads(mine) == json.loads(theirs))  # a schema is what its JSON says, however it is spaced
+        return bool(json.loads(mine) == json.loads(theirs))  # schemas are compared as JSON values, regardless of whitespace
     except (ValueError, RecursionError):
         return False
 
@@ -463,7 +463,7 @@ def _shown_protocol(protocol: Protocol | None) -> str:
 
 
 def _blocks(versions: Sequence[int], files: LogFiles) -> Iterator[list[int]]:
-    """The versions in runs that are read at once, bounded in number and bytes."""
+    """Split the versions into runs that are read at once, bounded in number and bytes."""
     block: list[int] = []
     size = 0
     for version in versions:
@@ -478,7 +478,7 @@ def _blocks(versions: Sequence[int], files: LogFiles) -> Iterator[list[int]]:
 
 
 def _get_many(store: LogStore, names: list[str]) -> list[bytes | TahoeError]:
-    """Each object, or the error that it gives."""
+    """Return each object, or the error of reading it."""
     try:
         return list(store.get_many(names))
     except TahoeError:

@@ -1,8 +1,8 @@
-"""Whether the statistics of one file are true of its rows (PROTOCOL.md, "Per-file Statistics").
+"""The comparison of one file's statistics with its rows (PROTOCOL.md, "Per-file Statistics").
 
-What is false here hides rows: a filter skips a file whose least and greatest value, or whose null count, say that it holds none. So
-a bound must hold for every living row; where a file has no deletion vector and its bounds are called tight, whole numbers, dates and
-decimals must be met exactly, and null counts must be right.
+A false statistic hides rows: a filter skips a file whose bounds or null count exclude a match. So a bound must be true of every
+live row. If a file has no deletion vector and its bounds are called tight, whole numbers, dates and decimals must be met exactly,
+and null counts must be right.
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ _ABSENT = object()
 
 @dataclass(slots=True)
 class Found:
-    """What the living rows of one leaf column are, batch by batch.
+    """Least and greatest value, nulls and NaN of the live rows of one leaf column, accumulated over batches.
 
-    Values compare as Spark's do: NaN is greater than all, texts by code points; moments are microseconds, dates days.
+    Values compare as in Spark: NaN is the greatest, texts compare by code points; timestamps are microseconds, dates days.
     """
 
     leaf: Leaf
@@ -45,7 +45,7 @@ class Found:
     nan: bool = field(default=False)
 
     def add(self, batch: pa.RecordBatch) -> None:
-        """Count a batch of the table's logical columns."""
+        """Add a batch of the table's logical columns."""
         values = _values(batch, self.leaf)
         self.rows += len(values)
         self.nulls += values.null_count
@@ -65,11 +65,11 @@ class Found:
 
 
 def contradictions(statistics: FileStatistics, found: Sequence[Found], *, has_vector: bool, counts_nan: bool) -> Iterator[str]:
-    """One sentence for each statement that is not true of the rows.
+    """Yield one sentence for each statistic that is not true of the rows.
 
     Args:
-        has_vector: whether some rows of the file are dead: then nobody need have counted anew.
-        counts_nan: whether the writer counts NaN as the greatest float; of other files the greatest floats are not used.
+        has_vector: whether some rows of the file are deleted: then writers need not have updated the statistics.
+        counts_nan: whether the writer treats NaN as the greatest float; for other files the greatest floats are not used.
     """
     exact = statistics.tight_bounds and not has_vector
     trees = (("minValues", statistics.min_values), ("maxValues", statistics.max_values), ("nullCount", statistics.null_count))
@@ -83,7 +83,7 @@ def contradictions(statistics: FileStatistics, found: Sequence[Found], *, has_ve
 
 
 def stated_leaves(statistics: FileStatistics, leaves: Sequence[Leaf]) -> list[Leaf]:
-    """The leaves of which the statistics tell values: a bound, or fewer nulls than rows."""
+    """Return the leaves with values in the statistics: a bound, or fewer nulls than rows."""
 
     def tells(leaf: Leaf) -> bool:
         nulls = _stated(statistics.null_count, leaf)
@@ -111,7 +111,7 @@ def _about_bounds(name: str, statistics: FileStatistics, found: Found, exact: bo
     if found.least is not None:
         if least is not None and not _not_above(least, found.least):
             yield f"minValues of column {name} is {_shown(least)}, but {_shown(found.least)} is in the file"
-        # The specification cuts moments to milliseconds, and readers add one to the greatest.
+        # The specification truncates timestamps to milliseconds, and readers add one to the greatest.
         slack = 999 if _is_moment(data_type) else 0
         if greatest is not None and not _not_above(found.greatest, greatest + slack if slack else greatest):
             yield f"maxValues of column {name} is {_shown(greatest)}, but {_shown(found.greatest)} is in the file"
@@ -149,7 +149,7 @@ def _is_moment(data_type: DataType) -> bool:
 
 
 def _not_above(low: Any, high: Any) -> bool:
-    """Whether `low` ≤ `high`, NaN being the greatest."""
+    """Whether `low` ≤ `high`; NaN is the greatest value."""
     if isinstance(high, float) and math.isnan(high):
         return True
     if isinstance(low, float) and math.isnan(low):
@@ -158,7 +158,7 @@ def _not_above(low: Any, high: Any) -> bool:
 
 
 def _bound(value: Any, data_type: DataType) -> Any:
-    """A stated bound as something that compares with what was found; None where readers cannot use it either."""
+    """Convert a bound from the statistics to a comparable value; None if readers cannot use it either."""
     try:
         match data_type:
             case DecimalType():
@@ -188,7 +188,7 @@ def _single(value: Any) -> float | None:
     found = _double(value)
     if found is None or not math.isfinite(found):
         return found
-    single: float = struct.unpack("<f", struct.pack("<f", found))[0]  # as readers of a 32-bit column take it
+    single: float = struct.unpack("<f", struct.pack("<f", found))[0]  # rounded, as readers of a 32-bit column do
     return single
 
 
@@ -227,7 +227,7 @@ def _is_ordered(kind: pa.DataType) -> bool:
 def _values(batch: pa.RecordBatch, leaf: Leaf) -> pa.Array:
     values = batch.column(batch.schema.get_field_index(leaf[0].name))
     for column in leaf[1:]:
-        values = pc.struct_field(values, [column.name])  # null where what it is in is null
+        values = pc.struct_field(values, [column.name])  # null where the parent is null
     return values
 
 

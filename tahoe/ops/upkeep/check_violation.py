@@ -1,4 +1,4 @@
-"""`Violation`: one thing that is wrong with a table, and how whatever goes wrong while looking becomes one."""
+"""`Violation`, one finding of a check, and the conversion of errors into findings."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ _MOST_CHARACTERS = 600
 
 @dataclass(frozen=True, slots=True)
 class Violation:
-    """One thing that is wrong.
+    """One finding of a check.
 
     Args:
-        code: what kind of thing: ``log-gap``, ``commit``, ``checkpoint``, ``compaction``, ``checksum``, ``snapshot``, ``file``,
+        code: the kind of finding: ``log-gap``, ``commit``, ``checkpoint``, ``compaction``, ``checksum``, ``snapshot``, ``file``,
             ``vector``, ``statistics``, ``partition``, ``row-ids``, ``data``, ``change-data``, ``iceberg``.
-        message: one sentence with names, what was expected and what was found.
-        version: where in the log, if it is about one version.
-        file: the store's name of the file, if it is about one.
-        error: the error class that reading it raises (``DELTA_…``, ``TAHOE_…``), where it raises one.
-        section: the section of PROTOCOL.md whose rule is broken; told by the strict check alone (`tahoe.ops.strict`).
+        message: one sentence with names, the expected and the actual value.
+        version: the version, if the finding is about one.
+        file: the store's name of the file, if the finding is about one.
+        error: the error class that reading the table raises (``DELTA_…``, ``TAHOE_…``), if it raises one.
+        section: the section of PROTOCOL.md whose rule is broken; set only by the strict check (`tahoe.ops.strict`).
     """
 
     code: str
@@ -40,10 +40,10 @@ class Violation:
 
 
 def violation_of(error: Exception, code: str, what: str, version: int | None = None, file: str | None = None) -> Violation:
-    """What an error says, as a finding.
+    """Convert an error into a finding.
 
     Args:
-        what: what could not be looked at, for errors that are not Tahoe's own and name nothing.
+        what: the part that could not be read, for errors that are not Tahoe's own and contain no name.
     """
     if isinstance(error, TahoeError):
         named = error.facts.get("file")
@@ -54,11 +54,11 @@ def violation_of(error: Exception, code: str, what: str, version: int | None = N
 
 
 class Reported(AbstractContextManager[None]):
-    """A block in which every error is a finding: whatever a damaged table provokes, the check goes on behind it.
+    """A block in which every error becomes a finding, so that the check continues after it.
 
     Args:
         report: takes the finding.
-        code, what, version, file: as of `violation_of`.
+        code, what, version, file: as for `violation_of`.
     """
 
     def __init__(

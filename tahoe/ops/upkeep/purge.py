@@ -1,4 +1,4 @@
-"""REORG TABLE … APPLY (PURGE): files that hold rows or columns which are no more are written anew without them."""
+"""REORG TABLE … APPLY (PURGE): rewrite the files with deleted rows or dropped columns without them."""
 
 from __future__ import annotations
 
@@ -24,15 +24,15 @@ def stage_purge(
     *,
     shown_where: str | None = None,
 ) -> Operation | None:
-    """Stage that the files with dead rows or dropped columns are replaced.
+    """Stage the rewrite of the files with deleted rows or dropped columns.
 
     Args:
-        where: SQL text or a predicate, on partition columns; only these partitions.
-        progress: told of footers read, and of files rewritten.
+        where: SQL text or a predicate on partition columns; limits the rewrite to these partitions.
+        progress: receives the progress over footers and rewritten files.
         shown_where: the predicate as the history shows it, by default its text.
 
     Returns:
-        The operation; None where no file needs it.
+        The operation; None if no file needs a rewrite.
 
     Raises:
         NotFound: there is no table.
@@ -50,7 +50,7 @@ def stage_purge(
 
 
 def files_to_purge(snapshot: Snapshot, where: Condition | None = None, progress: Progress = silent) -> list[AddFile]:
-    """The files with a deletion vector, and those with columns that were dropped from the table."""
+    """Return the files with a deletion vector, and those with columns that were dropped from the table."""
     config = snapshot.config
     adds = partition_files(snapshot, where)
     marked = [add for add in adds if add.deletion_vector is not None]

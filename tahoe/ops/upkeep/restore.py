@@ -1,10 +1,10 @@
-"""RESTORE: the newest version becomes as an older one was. Files that went come back, and files that came since go, by one commit.
+"""RESTORE: make the newest version equal to an older one. One commit adds the removed files back and removes the files added since.
 
-    the older version's files, less the newest's ─► are they there? ─► add      schema, properties ─► metaData
+    the older version's files, less the newest's ─► do they exist? ─► add       schema, properties ─► metaData
     the newest's files, less the older version's ─► remove                      the protocol stays, or rises
 
-Nothing is written but the commit, and no feed of changes, for what is added and removed tells it. The commit moves past no other: whoever
-commits meanwhile makes it fail, as in the reference.
+Only the commit is written, without change data, because the added and removed files already describe the change. The commit is never
+rebased: a concurrent commit makes it fail, as in the reference.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ __all__ = ["RestoreRequest", "Restored", "restore"]
 _THREADS = 16
 _MOST_NAMED = 100
 _KEPT = (
-    # Were time stamps of commits switched off, times of versions would move.
+    # If in-commit timestamps were disabled, the timestamps of versions would change.
     "delta.enableInCommitTimestamps",
     "delta.inCommitTimestampEnablementVersion",
     "delta.inCommitTimestampEnablementTimestamp",
@@ -48,13 +48,13 @@ _COLUMN_ID = "delta.columnMapping.maxColumnId"
 
 @dataclass(frozen=True, slots=True)
 class RestoreRequest:
-    """What the user asks for: a version or a time.
+    """The user's request: a version or a timestamp.
 
     Args:
         timestamp: as `tahoe.Table.snapshot` takes it.
-        ignore_missing_files: do not look whether the files are there.
-        dry_run: tell what would be done, and do nothing.
-        shown_timestamp: how the history shows the time; None for the text itself.
+        ignore_missing_files: do not check that the files exist.
+        dry_run: report the effect and commit nothing.
+        shown_timestamp: the timestamp as the history shows it; None for the text itself.
     """
 
     version: int | None = None
@@ -73,14 +73,14 @@ class RestoreRequest:
 
 @dataclass(frozen=True, slots=True)
 class Restored:
-    """What a RESTORE did, or would do. `print` shows it.
+    """The result of a RESTORE or of its dry run. `print` shows it.
 
     Args:
         table: its URL.
-        target: the version that is restored.
-        version: the commit; None of a dry run.
-        metrics: by the reference's names, as the SQL statement answers them.
-        missing: of a dry run, files that the version needs and that are gone.
+        target: the restored version.
+        version: the commit; None for a dry run.
+        metrics: by the reference's names, as the SQL statement returns them.
+        missing: for a dry run, the missing files that the version needs.
     """
 
     table: str
@@ -114,13 +114,13 @@ def restore(
     Args:
         transaction: on the newest version.
         commit: commits it.
-        progress: told of the files that are looked for.
+        progress: receives the progress over the files whose existence is checked.
 
     Raises:
         NotFound: there is no table; ``DELTA_CANNOT_RESTORE_TABLE_VERSION``, ``DELTA_CANNOT_RESTORE_TIMESTAMP_EARLIER`` and ``…_GREATER``: the
-            log has no such version. ``TAHOE_MISSING_FILES``: files of it are gone; the message names the first ones.
-        InvalidRequest: the version is the newest one; the table is append-only and files would go.
-        ConcurrentWriteException: another writer committed meanwhile.
+            log has no such version. ``TAHOE_MISSING_FILES``: files of it are missing; the message names the first ones.
+        InvalidRequest: the version is the newest one; the table is append-only and files would be removed.
+        ConcurrentWriteException: another writer committed concurrently.
     """
     newest = snapshot_to_change(transaction)
     target = Snapshot.at(newest.store, _version(newest, request))
@@ -179,7 +179,7 @@ def _no_version(newest: Snapshot, version: int, error: NotFound | None) -> NotFo
 
 
 def _beyond(these: Snapshot, others: Snapshot) -> list[AddFile]:
-    """The logical files of one version that the other has not."""
+    """Return the logical files of the first version that the second lacks."""
     url = these.store.url
     known = pa.concat_arrays(list(_keys(others.files(), url)) or [pa.array([], pa.string())])
     files = these.files()
@@ -192,7 +192,7 @@ def _keys(files: pa.Table, url: str) -> Iterator[pa.Array]:
 
 
 def _missing(newest: Snapshot, adds: Sequence[AddFile], progress: Progress) -> list[str]:
-    """The files, and deletion vectors, that storage has not."""
+    """Return the files and deletion vectors that do not exist in storage."""
     store, names = newest.store, dict[str, None]()
     for add in adds:
         names[canonical_path(add.path, store.url)] = None
@@ -225,7 +225,7 @@ def _stage(
     transaction.read_whole_table()
     transaction.may_be_moved = False
     transaction.set_metadata(_metadata(newest.metadata, target.metadata))
-    # Never weaker: older versions must stay readable by whoever reads this one.
+    # Never lower the protocol: readers of this version must still be able to read older versions.
     transaction.set_protocol(upgraded(newest.protocol, features_of(target.protocol)))
     now_ms = transaction.clock.now_ms()
     transaction.stage(*(add.remove(now_ms) for add in removes), *(replace(add, data_change=True) for add in adds))
@@ -233,7 +233,7 @@ def _stage(
 
 
 def _metadata(newest: Metadata, target: Metadata) -> Metadata:
-    """The metadata that was, with what must not go back: no column's id is given twice, and times of versions stay as they are."""
+    """The target's metadata without regressions: no column id is assigned twice, and timestamps of versions stay unchanged."""
     found = {key: value for key, value in target.configuration.items() if key not in _KEPT}
     if newest.configuration.get(_KEPT[0], "").lower() == "true":
         found |= {key: newest.configuration[key] for key in _KEPT if key in newest.configuration}

@@ -1,11 +1,11 @@
-"""A table that is there becomes readable as Iceberg: REORG TABLE … APPLY (UPGRADE UNIFORM (ICEBERG_COMPAT_VERSION = n)).
+"""REORG TABLE … APPLY (UPGRADE UNIFORM (ICEBERG_COMPAT_VERSION = n)): make an existing table readable as Iceberg.
 
     1  properties: IcebergCompat, column mapping; deletion vectors off where Iceberg cannot have them      REORG TABLE UPGRADE UNIFORM
-    2  files that Iceberg's readers could not read right are written anew; the others are tagged           REORG
+    2  files that Iceberg's readers would misread are rewritten; the remaining ones are tagged             REORG
     3  delta.universalFormat.enabledFormats = iceberg, which has the table converted                       SET TBLPROPERTIES
 
-Each step is a commit of its own, as the reference has them: from the first on, other writers write files that need no second look, and they
-are not held up by the second. A run that ends in between is taken up by the next.
+Each step is a commit of its own, as in the reference: after the first, other writers write compatible files, which need no rewrite, and the
+second does not block them. A run that was interrupted is continued by the next.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _ENABLED_FORMATS = "delta.universalFormat.enabledFormats"
 _VECTORS = "delta.enableDeletionVectors"
 _MAPPING = "delta.columnMapping.mode"
 _TAG = "ICEBERG_COMPAT_VERSION"
-# Others may change the same files meanwhile.
+# Other writers may change the same files concurrently.
 _ATTEMPTS = 5
 
 
@@ -50,18 +50,18 @@ Commit = Callable[[Transaction, Operation], Committed]
 def upgrade_uniform(
     begin: Begin, commit: Commit, compat_version: int, *, dry_run: bool = False, progress: Progress = silent
 ) -> Upgrade:
-    """Make a table readable as Iceberg, whatever it was before; for one that is so already, nothing is committed.
+    """Make a table readable as Iceberg; commits nothing if it already is.
 
     Args:
         begin, commit: `Table.begin` and `Table.commit`.
         compat_version: of IcebergCompat: 1, 2, or 3 (Iceberg's format 3, with deletion vectors and row lineage).
-        dry_run: report what would be done, and commit nothing.
-        progress: told of footers read, and of files rewritten.
+        dry_run: report the effect and commit nothing.
+        progress: receives the progress over footers and rewritten files.
 
     Raises:
         NotFound: there is no table.
-        InvalidRequest: the table has what Iceberg cannot have (``DELTA_ICEBERG_COMPAT_VIOLATION.…``).
-        DeltaConcurrentModificationException: other writers changed the files again and again.
+        InvalidRequest: the table uses a feature that Iceberg does not support (``DELTA_ICEBERG_COMPAT_VIOLATION.…``).
+        DeltaConcurrentModificationException: other writers changed the files on every attempt.
     """
     snapshot = begin().existing()
     if compat_version not in (1, 2, 3):
@@ -92,7 +92,7 @@ _Steps = list[tuple[str, dict[str, str]]]
 
 
 def _steps(config: TableConfig, compat_version: int) -> _Steps:
-    """The properties to be set before files are rewritten, by commits."""
+    """Return the properties to set before files are rewritten, one entry per commit."""
     steps: _Steps = []
     key = f"delta.enableIcebergCompatV{compat_version}"
     wanted = {} if config.properties.get(key) else {key: "true"}
@@ -103,7 +103,7 @@ def _steps(config: TableConfig, compat_version: int) -> _Steps:
         wanted[_MAPPING] = "name"
     vectors_go = compat_version != 3 and deletes_form(config.properties) != "position"
     if vectors_go and config.properties.enable_deletion_vectors:
-        # A commit of its own: a writer that began before it would else bring vectors to a table that may not have any.
+        # A commit of its own: otherwise a writer that began before it could add vectors to a table that must not have any.
         steps.append(("SET TBLPROPERTIES", {_VECTORS: "false"}))
     if wanted:
         steps.append(("REORG TABLE UPGRADE UNIFORM", wanted))
@@ -137,7 +137,7 @@ def _planned(transaction: Transaction, snapshot: Snapshot, compat_version: int, 
 
 @dataclass(frozen=True, slots=True)
 class _Plan:
-    """What one file needs: to be written anew for `faults`, or else, for `notes`, the entry `noted` in the log."""
+    """The change that one file needs: a rewrite because of `faults`, or only the log entry `noted` because of `notes`."""
 
     add: AddFile
     faults: tuple[str, ...]
@@ -149,7 +149,7 @@ _Reasons = dict[str, tuple[str, ...]]
 
 
 def _bring_files(begin: Begin, commit: Commit, compat_version: int, progress: Progress) -> tuple[_Reasons, _Reasons]:
-    """Rewrite and tag until no file needs it; path → why of the rewritten ones, and of those noted."""
+    """Rewrite and tag files until none needs it; return path → reasons of the rewritten files, and of the tagged ones."""
     rewritten: _Reasons = {}
     noted: _Reasons = {}
     for attempt in range(_ATTEMPTS):
@@ -184,7 +184,7 @@ def _bring_files(begin: Begin, commit: Commit, compat_version: int, progress: Pr
 
 
 def _reasons(plans: list[_Plan]) -> tuple[_Reasons, _Reasons]:
-    """Path → why, of the files that are rewritten, and of those whose entry is noted anew."""
+    """Return path → reasons of the rewritten files, and of those with only a new log entry."""
     return (
         {plan.add.path: plan.faults for plan in plans if plan.faults},
         {plan.add.path: plan.notes for plan in plans if not plan.faults},
@@ -192,10 +192,10 @@ def _reasons(plans: list[_Plan]) -> tuple[_Reasons, _Reasons]:
 
 
 def _plans(snapshot: Snapshot, config: TableConfig, compat_version: int, progress: Progress) -> Iterator[_Plan]:
-    """The files that need something.
+    """Yield the plans of the files that need a change.
 
     Args:
-        config: the table as it will be when they are rewritten.
+        config: the table's configuration at the time of the rewrite.
     """
     vectors_go = deletes_form(config.properties) == "none"
     unsure: list[AddFile] = []
@@ -229,7 +229,7 @@ def _tag(add: AddFile) -> str | None:
 
 
 def _has_layout(add: AddFile) -> bool:
-    """Whether the writer of the file says that it is as IcebergCompatV2 and V3 demand of files; they demand the same."""
+    """Whether the file's tags state the layout that IcebergCompatV2 and V3 require of files; both require the same."""
     return _tag(add) in ("2", "3")
 
 

@@ -1,10 +1,10 @@
-"""VACUUM: deletes the files that no version needs which may still be read, while others read and write.
+"""VACUUM: delete the files that no readable version needs, while others read and write.
 
-    what time is it there ─► list, or look into the log ─► what is needed, read after the listing ─► what may go
-      ─► VACUUM START, and what was committed until then stays ─► delete ─► VACUUM END ─► note how far it came
+    storage's clock ─► list, or read the log ─► needed files, read after the listing ─► deletable files
+      ─► VACUUM START; files committed until then stay ─► delete ─► VACUUM END ─► record the last vacuumed version
 
-A writer that began before VACUUM START, and whose files are so old that they may be among those that go, finds that commit in its way and
-fails (`tahoe.txn.vanished`). Whoever dies in the middle leaves files to the next VACUUM, and a table as it was.
+A writer that began before VACUUM START, and whose files are so old that they may be among the deleted ones, conflicts with that commit and
+fails (`tahoe.txn.vanished`). A crash leaves the table unchanged; the next VACUUM deletes the leftover files.
 """
 
 from __future__ import annotations
@@ -52,20 +52,20 @@ __all__ = ["Begin", "Commit", "Held", "Vacuumed", "plan_vacuum", "vacuum"]
 Begin = Callable[[], Transaction]
 Commit = Callable[[Transaction, Operation], Committed]
 Held = Callable[[Snapshot, int], Sequence[int]]
-"""Which older versions readers hold who do not look into the log, of a snapshot and the time in its storage."""
+"""Maps a snapshot and the storage's current time to older versions that readers outside the log, such as Iceberg's, may still use."""
 
 _NOT_TOLD_OF = frozenset({"s3"})
-"""Where the reference commits no VACUUM START and END unless it is told to: its commits there are safe from one cluster only."""
+"""Storage where the reference commits VACUUM START and END only on request: its commits there are safe from one cluster only."""
 
 
 @dataclass(frozen=True, slots=True)
 class Vacuumed:
-    """What a VACUUM did. `print` shows it.
+    """The result of a VACUUM. `print` shows it.
 
     Args:
-        plan: what was to be deleted.
-        deleted: so many files were; 0 of a dry run.
-        version: of the commit ``VACUUM END``; None where nothing was committed.
+        plan: the files that were to be deleted.
+        deleted: the number of deleted files; 0 for a dry run.
+        version: of the commit ``VACUUM END``; None if nothing was committed.
     """
 
     plan: VacuumPlan
@@ -86,17 +86,17 @@ class Vacuumed:
 def vacuum(
     begin: Begin, commit: Commit, request: VacuumRequest, held: Held = lambda snapshot, now_ms: (), progress: Progress = silent
 ) -> Vacuumed:
-    """Delete the files that nobody may need, and tell what was done.
+    """Delete the files that no reader may need, and report the result.
 
     Args:
-        begin: a transaction on the newest version.
-        commit: commits one.
-        held: asked once of what else is to be kept.
-        progress: told of the files that are listed and deleted.
+        begin: returns a transaction on the newest version.
+        commit: commits a transaction.
+        held: returns the older versions that must stay readable; called once.
+        progress: receives the progress over listed and deleted files.
 
     Raises:
         NotFound: there is no table.
-        Unsupported: the table needs what this version of Tahoe does not write, and so may hold files that it does not know.
+        Unsupported: the table needs a feature that this version of Tahoe does not write, so it may have files that Tahoe does not know.
         InvalidRequest: see `tahoe.ops.upkeep.vacuum_plan.retention_of`, `tahoe.ops.upkeep.vacuum_lite.removed_files` and
             `tahoe.ops.upkeep.vacuum_files.entries_of_inventory`.
         StorageFailure: some files could not be deleted; the others were.
@@ -126,13 +126,13 @@ def vacuum(
 
 
 def plan_vacuum(transaction: Transaction, request: VacuumRequest, held: Held, progress: Progress = silent) -> VacuumPlan:
-    """What a VACUUM would delete. Errors are those of `vacuum`."""
+    """Return the plan of a VACUUM. Raises the errors of `vacuum`."""
     snapshot = transaction.existing()
     check_writable(snapshot.protocol, snapshot.store.url)
     retention_ms, store, prefixes = retention_of(request, snapshot.config), snapshot.store, partition_prefixes(snapshot.config)
     cut_off_ms = store_time_ms(store, snapshot.segment.last_modified_ms) - retention_ms
     entries, complete = _candidates(store, request, prefixes, cut_off_ms, progress)
-    # What was committed until now is known now: whoever has a file in that listing and commits it later meets VACUUM START.
+    # All commits up to now are read here: a writer that commits a listed file later conflicts with VACUUM START.
     newest = Snapshot.at(store)
     commits = commits_in(store)
     versions = tuple(held(newest, cut_off_ms + retention_ms))
@@ -171,7 +171,7 @@ def _tell_of_late_streams(plan: VacuumPlan) -> None:
 def _candidates(
     store: LogStore, request: VacuumRequest, prefixes: tuple[str, ...], cut_off_ms: int, progress: Progress
 ) -> tuple[dict[str, Entry], int | None]:
-    """The files to choose from by name; and, of LITE, the version that it comes to."""
+    """Return the candidate files by name and, for LITE, the version up to which they are complete."""
     if request.lite:
         commits = commits_in(store)
         return removed_files(store, commits, expired_version(commits, cut_off_ms), cut_off_ms, request.threads)
@@ -181,7 +181,7 @@ def _candidates(
 
 
 def _is_logged(request: VacuumRequest, plan: VacuumPlan, snapshot: Snapshot) -> bool:
-    """Whether VACUUM START and END are committed: as the reference does, and wherever files may go that writers still have in hand."""
+    """Whether to commit VACUUM START and END: as the reference does, and always if files of running writers may be deleted."""
     if request.logs is not None:
         return request.logs
     is_short = plan.retention_ms < snapshot.config.properties.deleted_file_retention_ms
@@ -190,14 +190,14 @@ def _is_logged(request: VacuumRequest, plan: VacuumPlan, snapshot: Snapshot) -> 
 
 @dataclass(frozen=True, slots=True)
 class _Logged:
-    """A VACUUM that the history tells of."""
+    """The commits of a VACUUM in the history."""
 
     begin: Begin
     commit: Commit
     plan: VacuumPlan
 
     def start(self) -> int:
-        """Commit ``VACUUM START``, and give its version."""
+        """Commit ``VACUUM START``, and return its version."""
         plan, request = self.plan, self.plan.request
         transaction = self.begin()
         own = transaction.existing().config.properties.deleted_file_retention_ms
@@ -208,17 +208,17 @@ class _Logged:
         return self.commit(transaction, Operation("VACUUM START", parameters, metrics)).version
 
     def end(self, deleted: int) -> int:
-        """Commit ``VACUUM END``, and give its version."""
+        """Commit ``VACUUM END``, and return its version."""
         metrics = {"numDeletedFiles": deleted, "numVacuumedDirectories": self.plan.folders}
         return self.commit(self.begin(), Operation("VACUUM END", {"status": "COMPLETED"}, metrics)).version
 
     def failed(self) -> None:
-        """Commit that it failed."""
+        """Commit the failure of the VACUUM."""
         self.commit(self.begin(), Operation("VACUUM END", {"status": "FAILED"}))
 
 
 def _unnamed(store: LogStore, plan: VacuumPlan, version: int) -> list[Entry]:
-    """The files of the plan without those of commits that came since, up to a version."""
+    """Return the plan's files without those named in commits since the plan, up to a version."""
     since = actions_of(store, range(plan.version + 1, version + 1), plan.request.threads)
     named = {name for _, actions in since for name in names_in(actions, store.url)}
     return [entry for entry in plan.files if entry.name not in named]
@@ -226,7 +226,7 @@ def _unnamed(store: LogStore, plan: VacuumPlan, version: int) -> list[Entry]:
 
 @contextmanager
 def _failing(logged: _Logged | None) -> Iterator[None]:
-    """Tells the history where what is inside fails."""
+    """A block whose failure is committed to the history."""
     try:
         yield
     except Exception:

@@ -1,7 +1,7 @@
-"""What VACUUM asks of storage: what time it is there, which files it has, and to delete some of them.
+"""Storage operations of VACUUM: the storage's time, the listing, and deletion.
 
-Names are taken as they are: no symbolic link is followed to a file that may go, none is deleted, and a file that the log reaches through
-one is known by the name that it really has.
+Names are not resolved: symbolic links are neither followed to deletable files nor deleted, and a file that the log reaches through a link
+is identified by its real name.
 """
 
 from __future__ import annotations
@@ -43,11 +43,11 @@ _CLOCK = f"{LOG_FOLDER}/.tahoe-clock"
 
 
 def store_time_ms(store: LogStore, newest_commit_ms: int) -> int:
-    """What time it is by the clock that gives files their times: it is the storage's, and may differ from this machine's.
+    """Return the current time by the storage's clock, which sets the times of files and may differ from this machine's.
 
     Args:
-        newest_commit_ms: the time of the newest commit's file, which is told where nothing may be written: no file younger than it is
-            taken for old then.
+        newest_commit_ms: the time of the newest commit's file. It is returned if storage is read-only: then no file younger than it counts
+            as old.
     """
     found = None
     with suppress(StorageFailure):
@@ -58,17 +58,17 @@ def store_time_ms(store: LogStore, newest_commit_ms: int) -> int:
 
 
 def listed(store: LogStore, prefixes: tuple[str, ...], threads: int, progress: Progress) -> Iterator[Entry]:
-    """The files of a table whose names are not hidden; the folders of its root are listed side by side.
+    """Yield the files of a table whose names are not hidden; the folders of its root are listed in parallel.
 
     Args:
         prefixes: see `tahoe.ops.upkeep.vacuum_plan.partition_prefixes`.
     """
     count = 0
-    folders = getattr(store, "folders", None)  # of `FolderStore`: others are walked in one go
+    folders = getattr(store, "folders", None)  # of `FolderStore`; other stores are walked sequentially
     if folders is None:
         walks: Iterable[Iterable[Entry]] = [store.walk()]
     else:
-        # Links among them lead to files that have another name.
+        # Linked folders are skipped: their files have another name.
         names = [name for name in folders() if not is_hidden(f"{name}/", prefixes) and not _is_link(store, name)]
         walks = _chain(store, names, threads)
     for walk in walks:
@@ -85,9 +85,9 @@ def _chain(store: LogStore, names: Sequence[str], threads: int) -> Iterator[Iter
 
 
 def entries_of_inventory(inventory: pa.Table, store: LogStore) -> list[Entry]:
-    """The files of an inventory that lie below the table's root. Paths are taken literally, as in the reference.
+    """Return the files of an inventory that are below the table's root. Paths are taken literally, as in the reference.
 
-    Raises `InvalidRequest` (``DELTA_INVALID_INVENTORY_SCHEMA``): it has not the columns ``path`` string, ``length`` long, ``isDir`` boolean
+    Raises `InvalidRequest` (``DELTA_INVALID_INVENTORY_SCHEMA``) if it lacks the columns ``path`` string, ``length`` long, ``isDir`` boolean
     and ``modificationTime`` long.
     """
     wanted = {"path": pa.types.is_string, "length": pa.types.is_int64, "isDir": pa.types.is_boolean}
@@ -112,7 +112,7 @@ def entries_of_inventory(inventory: pa.Table, store: LogStore) -> list[Entry]:
 
 
 def _below(path: str, url: str) -> str | None:
-    """The name of a path of an inventory; None for one that is not below the root."""
+    """The name of an inventory's path; None if it is not below the root."""
     scheme, _, rest = url.partition("://")
     spelt = {"s3": ("s3", "s3a", "s3n"), "file": ("file",)}.get(scheme, (scheme,))
     roots = [f"{one}://{rest}/" for one in spelt]
@@ -122,15 +122,15 @@ def _below(path: str, url: str) -> str | None:
 
 
 def confirmed(store: LogStore, entries: Sequence[Entry], cut_off_ms: int, threads: int) -> list[Entry]:
-    """Those that storage has and that are older than that, with the size and time that storage tells of them."""
+    """Return the entries that exist in storage and are older than the cut-off, with their size and time in storage."""
     found = _side_by_side(store.head, [entry.name for entry in entries], threads)
     return [entry for entry in found if entry is not None and entry.modified_ms < cut_off_ms]
 
 
 def delete_files(store: LogStore, entries: Sequence[Entry], threads: int, progress: Progress) -> int:
-    """Delete them, in no order, and tell how many were. Whatever interrupts it, what is left can be deleted by another VACUUM.
+    """Delete files, in no order, and return their number. After an interruption, another VACUUM can delete the remaining files.
 
-    Raises `StorageFailure` where storage does not delete one; the others are tried all the same.
+    Raises `StorageFailure` if storage fails to delete a file; the other files are tried nevertheless.
     """
     done, failures = 0, list[StorageFailure]()
     progress("files deleted", 0, len(entries))
@@ -148,7 +148,7 @@ def delete_files(store: LogStore, entries: Sequence[Entry], threads: int, progre
 
 
 def _deleted(store: LogStore, names: Sequence[str], threads: int) -> Iterator[StorageFailure | None]:
-    """For each name what went wrong, if anything did; in requests of many names where the store has such."""
+    """Yield the error of each name, or None; uses bulk requests if the store has them."""
     delete_many: Callable[[list[str]], None] | None = getattr(store, "delete_many", None)  # of `BulkStore`
     if delete_many is None:
         yield from _side_by_side(partial(_delete, store), names, threads)
@@ -157,16 +157,16 @@ def _deleted(store: LogStore, names: Sequence[str], threads: int) -> Iterator[St
         some = list(names[start : start + _NAMES_OF_A_REQUEST])
         try:
             delete_many(some)
-        except StorageFailure:  # which does not tell of which of them: those that are gone by now are no error
+        except StorageFailure:  # it does not say which file failed; deleted ones are no error
             yield from _side_by_side(partial(_delete, store), some, threads)
         else:
             yield from (None for _ in some)
 
 
 def delete_empty_folders(store: LogStore, prefixes: tuple[str, ...], cut_off_ms: int) -> None:
-    """Delete folders of a local disk that are empty, and have been since before that time; a writer may be about to use others.
+    """Delete folders of a local disk that are empty, and have been since before that time; a writer may be about to use newer ones.
 
-    What hinders it is no error: a folder that somebody fills meanwhile is not empty.
+    Failures are no error: a folder that another writer fills concurrently is not empty.
     """
     root = local_path(store.url)
     for path, _, _ in () if root is None else os.walk(root, topdown=False):
@@ -186,7 +186,7 @@ def _delete(store: LogStore, name: str) -> StorageFailure | None:
 
 
 def _side_by_side(work: Callable[[Item], Answer], items: Iterable[Item], threads: int) -> Iterator[Answer]:
-    """The answers in order. Who stops asking, or is interrupted, stops the work: what waits is not begun."""
+    """Yield the results in order. If the consumer stops or is interrupted, work that has not begun is cancelled."""
     todo = iter(items)
     with ThreadPoolExecutor(threads, thread_name_prefix="tahoe-vacuum") as pool:
         try:
@@ -201,13 +201,13 @@ def _side_by_side(work: Callable[[Item], Answer], items: Iterable[Item], threads
 
 
 def without_links(store: LogStore, entries: Sequence[Entry]) -> list[Entry]:
-    """The files that are no symbolic links."""
+    """Return the files that are no symbolic links."""
     root = local_path(store.url)
     return list(entries) if root is None else [entry for entry in entries if not os.path.islink(f"{root}/{entry.name}")]
 
 
 def real_names(store: LogStore, names: Iterable[str]) -> set[str]:
-    """Where these names lead, on a local disk, when symbolic links are followed to files below the root."""
+    """Return the names after following symbolic links, on a local disk, to files below the root."""
     root = local_path(store.url)
     if root is None:
         return set()

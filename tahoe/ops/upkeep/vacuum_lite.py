@@ -1,7 +1,7 @@
-"""VACUUM LITE: which files may go, from the log alone; and how far the last VACUUM came.
+"""VACUUM LITE: find the deletable files in the log alone, and record the last vacuumed version.
 
-A file that a commit removed is known by that commit. Those that no commit names (what dead writers left) stay, and so does what was removed
-before the log's first commit, unless a VACUUM came so far.
+A removed file is known by the commit that removed it. Files that no commit names (leftovers of crashed writers) stay, and so do files
+removed before the log's first commit, unless an earlier VACUUM covered these versions.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _VERSION = "latestCommitVersionOutsideOfRetentionWindow"
 
 
 def expired_version(commits: Sequence[tuple[int, Entry]], cut_off_ms: int) -> int | None:
-    """The newest commit that is older than the retention; None where there is none.
+    """Return the newest commit that is older than the retention, or None.
 
     Args:
         commits: in the log, oldest first.
@@ -34,15 +34,15 @@ def expired_version(commits: Sequence[tuple[int, Entry]], cut_off_ms: int) -> in
 def removed_files(
     store: LogStore, commits: Sequence[tuple[int, Entry]], expired: int | None, cut_off_ms: int, threads: int
 ) -> tuple[dict[str, Entry], int | None]:
-    """The files that commits removed since the last VACUUM and that are older than the retention, and the change data of these commits.
+    """Return the files older than the retention that commits removed since the last VACUUM, and the change data of these commits.
 
     Args:
         expired: see `expired_version`.
 
     Returns:
-        The files by name, with the sizes that the log tells; and the version up to which none is left out.
+        The files by name, with the sizes in the log; and the version up to which the files are complete.
 
-    Raises `InvalidRequest` (``DELTA_CANNOT_VACUUM_LITE``): commits since the last VACUUM are not in the log any more.
+    Raises `InvalidRequest` (``DELTA_CANNOT_VACUUM_LITE``): commits since the last VACUUM are no longer in the log.
     """
     last, first = read_last_vacuum(store), commits[0][0]
     if first > 0 and (last is None or last + 1 < first):
@@ -61,7 +61,7 @@ def removed_files(
     for version, actions in actions_of(store, range(max(begin, first), expired + 1), threads):
         for action in actions:
             if isinstance(action, RemoveFile) and (action.deletion_timestamp or 0) >= cut_off_ms:
-                complete = min(complete, version - 1)  # by its writer's clock it went only now: another VACUUM will come for it
+                complete = min(complete, version - 1)  # not expired by its writer's clock: left to a later VACUUM
             elif isinstance(action, RemoveFile | AddCDCFile):
                 path, *others = names_in([action], store.url)
                 found[path] = Entry(path, action.size or 0, 0)
@@ -70,14 +70,14 @@ def removed_files(
 
 
 def read_last_vacuum(store: LogStore) -> int | None:
-    """The version up to which the last VACUUM deleted what commits had removed; None where that is not known."""
+    """Return the version up to which the last VACUUM deleted removed files; None if it is not known."""
     try:
         found = json.loads(store.get(_NAME)).get(_VERSION)
-    except (NotFound, ValueError, AttributeError):  # a damaged note is none
+    except (NotFound, ValueError, AttributeError):  # a corrupt record counts as missing
         return None
     return found if isinstance(found, int) and not isinstance(found, bool) and found >= 0 else None
 
 
 def write_last_vacuum(store: LogStore, version: int | None) -> None:
-    """Note how far a VACUUM came, where LITE and the reference look for it."""
+    """Record the last vacuumed version in the file that LITE and the reference read."""
     store.put(_NAME, json.dumps({} if version is None else {_VERSION: version}).encode())

@@ -1,8 +1,8 @@
-"""Which files versions need that may still be read, and which versions a VACUUM takes away.
+"""The files that readable versions need, and the versions that a VACUUM makes unreadable.
 
-Needed are the files of the newest version, of each tombstone that is younger than the retention, and all that commits within the
-retention speak of: by the times of their files in storage, for a tombstone has the time of its writer's clock, which may be wrong. Change
-data is named by commits alone.
+Needed are the files of the newest version, of each tombstone that is younger than the retention, and all files named in commits within
+the retention. Ages are those of the commit files in storage, because a tombstone's timestamp comes from its writer's clock, which may be
+wrong. Change data is named by commits only.
 """
 
 from __future__ import annotations
@@ -30,13 +30,13 @@ __all__ = ["actions_of", "commits_in", "late_streams", "lost_versions", "names_i
 
 
 def commits_in(store: LogStore) -> list[tuple[int, Entry]]:
-    """The commits in the log with their versions, oldest first."""
+    """Return the commits in the log with their versions, oldest first."""
     found = [(parsed, entry) for entry in store.list_from(LOG_FOLDER) if (parsed := parse(entry.name)) is not None]
     return sorted((parsed.version, entry) for parsed, entry in found if parsed.kind == "commit")
 
 
 def actions_of(store: LogStore, versions: Iterable[int], threads: int) -> Iterator[tuple[int, tuple[Action, ...]]]:
-    """The actions of commits, in the order asked, read side by side; no more than some dozen are in memory at once."""
+    """Yield the actions of commits, in the requested order, read in parallel; only a few dozen commits are in memory at once."""
     with ThreadPoolExecutor(threads, thread_name_prefix="tahoe-vacuum") as pool:
         wanted = iter(versions)
         while some := list(islice(wanted, 4 * threads)):
@@ -44,7 +44,7 @@ def actions_of(store: LogStore, versions: Iterable[int], threads: int) -> Iterat
 
 
 def names_in(actions: Iterable[Action], root_url: str) -> Iterator[str]:
-    """The files that actions speak of, with their deletion vectors and change data."""
+    """Yield the files that actions name, with their deletion vectors and change data."""
     for action in actions:
         if isinstance(action, AddFile | RemoveFile | AddCDCFile):
             yield canonical_path(action.path, root_url)
@@ -57,13 +57,13 @@ def names_in(actions: Iterable[Action], root_url: str) -> Iterator[str]:
 def needed_names(
     snapshot: Snapshot, commits: Sequence[tuple[int, Entry]], cut_off_ms: int, held: Sequence[int], threads: int
 ) -> set[str]:
-    """The names of files that a VACUUM leaves where they are.
+    """Return the names of files that a VACUUM must not delete.
 
     Args:
         snapshot: the newest version.
         commits: in its log.
         cut_off_ms: by the clock of the storage.
-        held: older versions that readers hold who do not look into the log, as Iceberg's do.
+        held: older versions that readers outside the log, such as Iceberg's, may still be using.
     """
     store = snapshot.store
     tombstones = snapshot.tombstones()
@@ -73,7 +73,7 @@ def needed_names(
         try:
             needed.update(_names(Snapshot.at(store, version).files(), store.url))
         except NotFound:
-            if version == max(held):  # what is shown now
+            if version == max(held):  # the version that Iceberg shows now
                 raise
     recent = [version for version, entry in commits if entry.modified_ms >= cut_off_ms]
     for _, actions in actions_of(store, recent, threads):
@@ -82,12 +82,12 @@ def needed_names(
 
 
 def needed_by_clones(snapshot: Snapshot, cut_off_ms: int, now_ms: int, threads: int) -> set[str]:
-    """The names of files that shallow clones of the table need, as far as it knows them; each clone keeps what its own retention says.
+    """Return the names of files that known shallow clones of the table need; each clone applies its own retention.
 
-    A record without a table is one of a clone that is being made, as long as it is young, and then of one that is gone.
+    A record without a table is that of a clone in progress while it is young, later of a deleted clone.
 
     Args:
-        snapshot: the newest version of the table that they are clones of.
+        snapshot: the newest version of the clones' source table.
         cut_off_ms, now_ms: by the clock of the storage.
     """
     store, needed = snapshot.store, set[str]()
@@ -108,10 +108,10 @@ def needed_by_clones(snapshot: Snapshot, cut_off_ms: int, now_ms: int, threads: 
 
 
 def lost_versions(store: LogStore, commits: Sequence[tuple[int, Entry]], gone: set[str], threads: int) -> list[int]:
-    """The versions in the log that need one of these files, as far as commits tell which. Reads every commit in the log.
+    """Return the versions in the log that need one of the given files, according to the commits. Reads every commit in the log.
 
     Args:
-        gone: names of files; those that no commit names cost no version.
+        gone: names of files; those that no commit names affect no version.
     """
     if not gone or not commits:
         return []
@@ -124,7 +124,7 @@ def lost_versions(store: LogStore, commits: Sequence[tuple[int, Entry]], gone: s
             lost.update(range(since.pop(name, first), version))
         for name in set(names_in(adds, store.url)) & gone:
             since.setdefault(name, version)
-    for begun in since.values():  # no commit in the log removes it: it is lost to all that follow
+    for begun in since.values():  # no commit in the log removes it: all later versions lose it
         lost.update(range(begun, newest + 1))
     return sorted(lost)
 
@@ -143,10 +143,10 @@ def _names(files: pa.Table, root_url: str) -> Iterator[str]:
 
 
 def late_streams(store: LogStore, vacuumed_version: int | None) -> tuple[StreamRecord, ...]:
-    """The streams that may still have to read files which are not kept for anybody.
+    """Return the streams that may still need to read files that this VACUUM deletes.
 
     Args:
-        vacuumed_version: files that commits up to this one removed go; None for none.
+        vacuumed_version: files that commits up to this one removed are deleted; None for none.
     """
-    # A stream of changes that has yet to read the last of these commits reads what that one removed.
+    # A stream of changes that has not read the last of these commits still needs the files which that commit removed.
     return () if vacuumed_version is None else tuple(one for one in streams_of(store) if one.version <= vacuumed_version)

@@ -1,7 +1,7 @@
-"""What a VACUUM is asked for, and which files it may delete. Pure: what is listed and what is needed come as values.
+"""The request of a VACUUM and the choice of the files it may delete. Pure: the listing and the needed files are arguments.
 
-A file goes where all of this holds: its name is not hidden, no version that may still be read needs it, and storage has had it for longer
-than the retention. Everything else stays, and so does what is not understood.
+A file is deleted if its name is not hidden, no version that may still be read needs it, and it has been in storage for longer than the
+retention. All other files stay, including those with names that are not understood.
 """
 
 from __future__ import annotations
@@ -24,16 +24,16 @@ HOUR_MS = 3_600_000
 
 @dataclass(frozen=True, slots=True)
 class VacuumRequest:
-    """What the user asks for.
+    """The user's request.
 
     Args:
-        retention_hours: files that went so long ago stay; None for the table's ``delta.deletedFileRetentionDuration``.
+        retention_hours: files removed within this time stay; None for the table's ``delta.deletedFileRetentionDuration``.
         retention_check: refuse a retention that is shorter than the table's.
         lite: look for files in the log, not in storage; files that no commit names stay.
-        inventory: rows ``path``, ``length``, ``isDir`` and ``modificationTime`` in the place of a listing.
+        inventory: rows ``path``, ``length``, ``isDir`` and ``modificationTime`` instead of a listing.
         logs: whether ``VACUUM START`` and ``VACUUM END`` are committed; None for the reference's rule (`tahoe.ops.upkeep.vacuum`).
-        threads: so many folders are listed, and files deleted, side by side.
-        dry_run: tell what would be deleted, and delete nothing.
+        threads: the number of folders listed, and of files deleted, in parallel.
+        dry_run: report the files and delete nothing.
     """
 
     retention_hours: float | None = None
@@ -54,18 +54,18 @@ class VacuumRequest:
 
 @dataclass(frozen=True, slots=True)
 class VacuumPlan:
-    """What a VACUUM deletes.
+    """The files that a VACUUM deletes.
 
     Args:
         table: its URL.
-        version: that was looked at.
+        version: the version that was read.
         files: by their names below the table's root, sorted.
-        folders: how many were looked at, the table's own among them.
-        retention_ms: the one that holds.
-        cut_off_ms: by the clock of the storage; what is younger stays.
-        vacuumed_version: every file that a commit up to this one removed is gone afterwards; None where no commit is old enough.
-        lost_versions: that can be read now and cannot be read afterwards, where this was asked for.
-        late_streams: that may not have read yet what goes, of those that the table knows of.
+        folders: the number of listed folders, including the table's own.
+        retention_ms: the effective retention.
+        cut_off_ms: by the clock of the storage; younger files stay.
+        vacuumed_version: every file that a commit up to this one removed is deleted afterwards; None if no commit is old enough.
+        lost_versions: the versions that become unreadable, if requested.
+        late_streams: the known streams that may not have read the deleted files yet.
     """
 
     table: str
@@ -81,15 +81,15 @@ class VacuumPlan:
 
     @property
     def size(self) -> int:
-        """How many bytes the files have."""
+        """The total size of the files in bytes."""
         return sum(entry.size for entry in self.files)
 
 
 def retention_of(request: VacuumRequest, config: TableConfig) -> int:
-    """How long files stay after they went, in milliseconds.
+    """Return how long files stay after their removal, in milliseconds.
 
     Raises `InvalidRequest`: ``DELTA_VACUUM_RETENTION_PERIOD_NEGATIVE``; ``DELTA_VACUUM_RETENTION_PERIOD_TOO_SHORT`` for less than the
-    table's own, unless the request leaves that check out.
+    table's own, unless the request disables that check.
     """
     own = config.properties.deleted_file_retention_ms
     if request.retention_hours is None:
@@ -116,16 +116,16 @@ def retention_of(request: VacuumRequest, config: TableConfig) -> int:
 
 
 def partition_prefixes(config: TableConfig) -> tuple[str, ...]:
-    """How the names of folders of partitions begin: by the columns' logical names, and by their physical ones."""
+    """Return the prefixes of partition folders' names: by the columns' logical names, and by their physical ones."""
     columns = config.partition_schema
     return tuple({f"{name}=" for column in columns for name in (column.name, column.physical_name)})
 
 
 def is_hidden(name: str, prefixes: tuple[str, ...]) -> bool:
-    """Whether a file is none that VACUUM looks at: below a folder, or of a name, that begins with ``_`` or ``.``.
+    """Whether VACUUM ignores a file: its name, or a folder of it, begins with ``_`` or ``.``.
 
-    Change data, data skipping's indexes and partitions of columns like ``_day`` are no hidden folders; the folder ``metadata`` in the
-    table's root is one, for there Iceberg's side lies.
+    Change data, indexes of data skipping and partitions of columns like ``_day`` are not hidden; the folder ``metadata`` in the table's
+    root is, because it contains the Iceberg metadata.
 
     Args:
         name: a store name; of a folder, with a slash at the end.
@@ -142,12 +142,12 @@ _SEEN = ("_change_data", "_delta_index")
 def deletable(
     entries: Iterable[Entry], needed: Collection[str], cut_off_ms: int, prefixes: tuple[str, ...], root_url: str
 ) -> list[Entry]:
-    """The files that may go, sorted by name.
+    """Return the deletable files, sorted by name.
 
     Args:
-        entries: what storage holds.
+        entries: the files in storage.
         needed: names of files that stay.
-        cut_off_ms: files that storage has since then, or later, stay.
+        cut_off_ms: files stored at this time or later stay.
     """
     gone = [
         entry
@@ -161,7 +161,7 @@ def deletable(
 
 
 def _is_understood(name: str, root_url: str) -> bool:
-    """Whether a log could name the file at all. No log can need it where not, but nobody knows what it is."""
+    """Whether a log could name the file at all. If not, no version can need it, but its origin is unknown, so it stays."""
     try:
         return check_name(name, name, root_url) == name
     except CorruptTable:

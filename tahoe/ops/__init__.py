@@ -1,1 +1,1 @@
-"""What changes a table or tells of it, one operation a module, without Spark."""
+"""Operations that change or describe a table without Spark, one per module."""

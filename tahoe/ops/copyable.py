@@ -1,4 +1,4 @@
-"""What makes a table of files that are there, and copies of a table, without Spark: what `tahoe.table.Table` has of it."""
+"""`Copyable`, the methods of `tahoe.table.Table` that convert existing files and copy tables, without Spark."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ __all__ = ["Copyable"]
 
 @checked_arguments
 class Copyable(ABC):
-    """Tables that are made of others, or of files."""
+    """Tables that can be created from existing files or from other tables."""
 
     store: LogStore
     clock: Clock
@@ -43,11 +43,11 @@ class Copyable(ABC):
 
     @abstractmethod
     def begin(self) -> Transaction:
-        """A transaction on the newest version."""
+        """Return a transaction on the newest version."""
 
     @abstractmethod
     def commit(self, transaction: Transaction, operation: Operation, *, user_metadata: str | None = None) -> Committed:
-        """Commit it."""
+        """Commit a transaction."""
 
     def convert_to_delta(
         self,
@@ -60,20 +60,20 @@ class Copyable(ABC):
         dry_run: bool = False,
         user_metadata: str | None = None,
     ) -> Converted:
-        """Make a table of the Parquet files or the Iceberg table that is here, where it is; a Delta table stays as it is.
+        """Convert the Parquet files or the Iceberg table at this path to a Delta table in place; a Delta table stays unchanged.
 
         ``tahoe.Table("/data/events").convert_to_delta({"day": "date"})``
 
         Args:
-            partition_by: the columns that the folders tell (``day=2026-03-01/``), in their order, each with its type: ``date``,
+            partition_by: the partition columns in the folder names (``day=2026-03-01/``), in their order, each with its type: ``date``,
                 ``integer``, ``string``, ``decimal(10,2)``, …
-            statistics: let the log have statistics of each file, by its footer, so that queries skip files.
-            use_stream_log: of a folder that Structured Streaming wrote, take the files that its log has, and no others.
-            source: what is here; by default an Iceberg table where there is metadata of one, else Parquet. An Iceberg table tells its
-                partitions itself.
-            dry_run: tell what would be done, and do nothing.
+            statistics: add statistics of each file, from its footer, to the log, so that queries skip files.
+            use_stream_log: for the output of Structured Streaming, take exactly the files in its log.
+            source: the source format; by default Iceberg if there is Iceberg metadata, else Parquet. An Iceberg table defines its own
+                partitions.
+            dry_run: report the effect and commit nothing.
 
-        Returns: what was done; errors are those of `tahoe.ops.copies.convert.convert`, `tahoe.ops.copies.parquet_folder.parquet_table` and
+        Returns: the result; errors are those of `tahoe.ops.copies.convert.convert`, `tahoe.ops.copies.parquet_folder.parquet_table` and
             `tahoe.ops.copies.iceberg_table.iceberg_table`; ``DELTA_PARTITION_SCHEMA_IN_ICEBERG_TABLES``.
         """
         from tahoe.ops.copies.convert import ConvertRequest, convert
@@ -107,21 +107,21 @@ class Copyable(ABC):
         dry_run: bool = False,
         user_metadata: str | None = None,
     ) -> Cloned:
-        """Make a table of its own with the rows of this one, or of the Iceberg table that is here. Neither changes with the other.
+        """Create an independent table with the rows of this one, or of the Iceberg table at this path.
 
-        A deep clone that is made again, with `replace`, copies only what is new. A shallow clone names the files of this table, and a
-        record of it stays here, by which VACUUM keeps them.
+        Repeating a deep clone, with `replace`, copies only new files. A shallow clone refers to the files of this table; a record of the
+        clone here makes VACUUM keep them.
 
         Args:
-            target: where the clone shall be.
-            shallow: name this table's files; else copy them.
+            target: the location of the clone.
+            shallow: refer to this table's files; else copy them.
             version, timestamp: of this table; the newest by default.
-            replace: let the clone take the place of a table that is there: a deep one of any, a shallow one of one without files.
+            replace: replace an existing table: any table for a deep clone, one without files for a shallow clone.
             properties: of the clone, over those of this table.
-            storage_options: of the target, where it is a path.
-            dry_run: tell what would be done, and do nothing.
+            storage_options: of the target, if it is a path.
+            dry_run: report the effect and commit nothing.
 
-        Returns: what was done, with the metrics of the SQL statement; errors are those of `tahoe.ops.copies.clone.clone`.
+        Returns: the result, with the metrics of the SQL statement; errors are those of `tahoe.ops.copies.clone.clone`.
         """
         from tahoe.ops.copies.clone import CloneRequest, clone
         from tahoe.ops.copies.copy_files import copied_here
@@ -137,7 +137,7 @@ class Copyable(ABC):
             return clone(source, other.begin(), commit, copied_here, request, progress)
 
     def _clone_source(self, version: int | None, timestamp: str | date | datetime | None, progress: Progress) -> CloneSource:
-        """This table; an Iceberg table where there is none of Delta."""
+        """Return this table as the source; an Iceberg table if there is no Delta table."""
         from tahoe.ops.copies.clone_source import source_of_folder, source_of_snapshot
 
         try:
@@ -153,9 +153,9 @@ class Copyable(ABC):
         return source_of_snapshot(snapshot, newest.version)
 
     def generate(self, mode: str = "symlink_format_manifest", *, dry_run: bool = False) -> Generated:
-        """Write lists of the live files for readers that know no log; see `tahoe.ops.copies.symlink_manifests`.
+        """Write manifests of the live files for readers that do not read the log; see `tahoe.ops.copies.symlink_manifests`.
 
-        With ``delta.compatibility.symlinkFormatManifest.enabled`` each commit renews them.
+        With ``delta.compatibility.symlinkFormatManifest.enabled`` each commit updates them.
         """
         from tahoe.ops.copies.symlink_manifests import generate
 
@@ -163,7 +163,7 @@ class Copyable(ABC):
             return generate(self.snapshot(), mode, progress, dry_run=dry_run)
 
     def allow_shallow_clone(self, clone: str) -> None:
-        """Let a shallow clone that another writer made of this table read its files, and VACUUM keep them for it.
+        """Register a shallow clone of this table that another writer made, so that it can read its files and VACUUM keeps them.
 
         Args:
             clone: the path or URL of the clone.

@@ -1,4 +1,4 @@
-"""What keeps a table's files in order without Spark: what `tahoe.table.Table` has of it."""
+"""`Maintainable`, the maintenance methods of `tahoe.table.Table`, without Spark."""
 
 from __future__ import annotations
 
@@ -36,14 +36,14 @@ __all__ = ["Maintainable"]
 
 @checked_arguments
 class Maintainable(ABC):
-    """Files written anew, old ones deleted, old versions brought back. Others may read and write meanwhile."""
+    """Rewrites files, deletes unneeded ones and restores versions, safely beside concurrent readers and writers."""
 
     clock: Clock
     store: LogStore
 
     @abstractmethod
     def snapshot(self) -> Snapshot:
-        """The newest version."""
+        """Return the newest version's snapshot."""
 
     @abstractmethod
     def version(self) -> int:
@@ -51,15 +51,15 @@ class Maintainable(ABC):
 
     @abstractmethod
     def begin(self) -> Transaction:
-        """A transaction on the newest version."""
+        """Return a transaction on the newest version."""
 
     @abstractmethod
     def commit(self, transaction: Transaction, operation: Operation, *, user_metadata: str | None = None) -> Committed:
-        """Commit it."""
+        """Commit a transaction."""
 
     @abstractmethod
     def held_versions(self, snapshot: Snapshot, now_ms: int) -> Sequence[int]:
-        """Older versions that readers may hold who do not look into the log."""
+        """Return older versions that readers outside the log may still be using."""
 
     def checkpoint(self) -> int:
         """Write a checkpoint of the newest version, and return that version."""
@@ -71,7 +71,7 @@ class Maintainable(ABC):
         return snapshot.version
 
     def purge(self, where: Condition | None = None) -> int:
-        """Write files with dead rows or dropped columns anew without them; the version that has it, or the newest where none needs it.
+        """Rewrite files with deleted rows or dropped columns without them; return the new version, or the newest if no file needs it.
 
         Args:
             where: on partition columns; only these partitions.
@@ -98,18 +98,17 @@ class Maintainable(ABC):
         dry_run: bool = False,
         user_metadata: str | None = None,
     ) -> Optimized:
-        """Write small files, and files with many deleted rows, anew as few large ones; others may read and write meanwhile.
+        """Rewrite small files, and files with many deleted rows, as few large ones; others may read and write concurrently.
 
-        A table that says by which columns it is clustered (`cluster_by`) is clustered by them: new files, and what is clustered together
-        so far where it is not large yet.
+        A table with clustering columns (`cluster_by`) is clustered by them: new files, and existing clusters that are not large yet.
 
         Args:
             where: on partition columns; only these partitions.
-            zorder_by: columns by which rows are clustered, so that conditions on any of them skip files; every file is written anew then.
-            full: of a clustered table: cluster files anew too that are clustered by other columns than today's.
-            dry_run: tell what would be done, and do nothing. For the others see `tahoe.ops.layout.optimize_plan.OptimizeRequest`.
+            zorder_by: columns to cluster the rows by, so that conditions on any of them skip files; every file is rewritten then.
+            full: for a clustered table: also rewrite files that are clustered by other columns than the current ones.
+            dry_run: report the effect and commit nothing. For the other arguments see `tahoe.ops.layout.optimize_plan.OptimizeRequest`.
 
-        Returns: what was done, with the metrics of the SQL statement; see `tahoe.ops.layout.optimize_report.Optimized`.
+        Returns: the result, with the metrics of the SQL statement; see `tahoe.ops.layout.optimize_report.Optimized`.
         """
         from tahoe.ops.layout.cubes import LEAST_BYTES, TARGET_BYTES
         from tahoe.ops.layout.optimize import optimize, rewritten_here
@@ -133,12 +132,12 @@ class Maintainable(ABC):
             return optimize(self.begin, commit, request, rewrite, progress)
 
     def layout(self, by: Sequence[str] = (), *, axes: Sequence[str] = (), target_file_size: int | None = None) -> TableLayout:
-        """How well the table is clustered by each column, and what OPTIMIZE would gain; a notebook draws it. No data file is read.
+        """Return how well the table is clustered by each column, and the gain of OPTIMIZE; a notebook draws it. No data file is read.
 
         Args:
-            by: columns that OPTIMIZE would cluster by, where the table does not say so itself.
+            by: columns that OPTIMIZE would cluster by, for a table without clustering columns.
             axes: the two columns over which files are drawn; by default the first two.
-            target_file_size: that OPTIMIZE would be asked for.
+            target_file_size: the target size of OPTIMIZE.
         """
         from tahoe.ops.layout.table_layout import layout_of
 
@@ -154,19 +153,19 @@ class Maintainable(ABC):
         inventory: pa.Table | None = None,
         logs: bool | None = None,
     ) -> Vacuumed:
-        """Delete the files that no version needs which may still be read; others may read and write meanwhile.
+        """Delete the files that no readable version needs; others may read and write concurrently.
 
         Args:
-            retention_hours: files that went so long ago stay; None for the table's ``delta.deletedFileRetentionDuration``, 7 days unless
-                it says otherwise.
-            dry_run: tell which files would go, and which versions could not be read afterwards; delete nothing.
+            retention_hours: files removed within this time stay; None for the table's ``delta.deletedFileRetentionDuration``, 7 days by
+                default.
+            dry_run: report which files would be deleted, and which versions would become unreadable; delete nothing.
             retention_check: refuse less than the table's own retention.
-            lite: find the files in the log, without listing the table; what dead writers left stays.
-            inventory: rows ``path``, ``length``, ``isDir``, ``modificationTime`` in the place of a listing.
-            logs: whether to commit ``VACUUM START`` and ``VACUUM END``, by which the history tells of it and slow writers are warned;
-                None: but for long retentions on S3, yes.
+            lite: find the files in the log, without listing the table; leftovers of crashed writers stay.
+            inventory: rows ``path``, ``length``, ``isDir``, ``modificationTime`` instead of a listing.
+            logs: whether to commit ``VACUUM START`` and ``VACUUM END``, which record it in the history and warn slow writers;
+                None: yes, except for long retentions on S3.
 
-        Returns: what was done; errors are those of `tahoe.ops.upkeep.vacuum.vacuum`.
+        Returns: the result; errors are those of `tahoe.ops.upkeep.vacuum.vacuum`.
         """
         from tahoe.ops.upkeep.vacuum import vacuum
         from tahoe.ops.upkeep.vacuum_plan import VacuumRequest
@@ -176,10 +175,10 @@ class Maintainable(ABC):
             return vacuum(self.begin, self.commit, request, self.held_versions, progress)
 
     def fsck(self, *, dry_run: bool = False, user_metadata: str | None = None) -> Repaired:
-        """Remove from the log the files that are gone from storage, so that the rest can be read; see `tahoe.ops.repair.fsck`.
+        """Remove from the log the files that are missing from storage, so that the rest can be read; see `tahoe.ops.repair.fsck`.
 
         Args:
-            dry_run: tell what would be removed, and remove nothing.
+            dry_run: report the files and remove nothing.
         """
         from tahoe.ops.repair.fsck import fsck
 
@@ -190,11 +189,11 @@ class Maintainable(ABC):
     def compute_statistics(
         self, where: Condition | None = None, *, dry_run: bool = False, user_metadata: str | None = None
     ) -> Analyzed:
-        """Make the statistics of the files anew of their rows; see `tahoe.ops.repair.statistics`.
+        """Recompute the statistics of the files from their rows; see `tahoe.ops.repair.statistics`.
 
         Args:
             where: on partition columns; only these partitions.
-            dry_run: tell how many files need other ones, and change nothing.
+            dry_run: report how many files have wrong statistics, and change nothing.
         """
         from tahoe.ops.repair.statistics import collected_here, compute_statistics
 
@@ -211,13 +210,13 @@ class Maintainable(ABC):
         dry_run: bool = False,
         user_metadata: str | None = None,
     ) -> Restored:
-        """Make the newest version be as an older one was, by number or by time: rows, schema and properties.
+        """Restore an older version, by number or by timestamp: its rows, schema and properties.
 
         Args:
-            ignore_missing_files: restore although files of that version are gone; reads of their rows fail then.
-            dry_run: tell what would be done, and do nothing.
+            ignore_missing_files: restore although files of that version are missing; reads of their rows fail then.
+            dry_run: report the effect and commit nothing.
 
-        Returns: what was done, with the metrics of the SQL statement; errors are those of `tahoe.ops.upkeep.restore.restore`.
+        Returns: the result, with the metrics of the SQL statement; errors are those of `tahoe.ops.upkeep.restore.restore`.
         """
         from tahoe.ops.upkeep.restore import RestoreRequest, restore
 
@@ -226,13 +225,13 @@ class Maintainable(ABC):
             return restore(self.begin(), partial(self.commit, user_metadata=user_metadata), request, progress)
 
     def set_properties(self, properties: Mapping[str, str], *, files_per_commit: int | None = None) -> int:
-        """Set table properties; the version that has them.
+        """Set table properties; return the new version.
 
-        Row tracking gives ids to the files that are there, and ``delta.columnMapping.mode = none`` writes them anew: see
+        Row tracking assigns ids to the existing files, and ``delta.columnMapping.mode = none`` rewrites them: see
         `tahoe.ops.features.file_properties`.
 
         Args:
-            files_per_commit: so many files get row ids in one commit; by default as many as in the reference.
+            files_per_commit: the number of files that get row ids in one commit; by default as many as in the reference.
 
         Raises: see `tahoe.ops.tables.alter.stage_set_properties`.
         """
@@ -258,16 +257,16 @@ class Maintainable(ABC):
         is_fast: bool = True,
         user_metadata: str | None = None,
     ) -> FeatureDrop:
-        """Let the table lose a feature, so that readers and writers that do not know it can use it; others may read and write meanwhile.
+        """Drop a table feature, so that readers and writers without it can use the table; others may read and write concurrently.
 
         Args:
             name: of the feature, as `Table.detail` lists it.
-            truncate_history: have older versions that show the feature leave the log first (the first call ends with an error that says
-                when to call again); else they are hidden behind checkpoints, and the feature ``checkpointProtection`` keeps these.
-            dry_run: tell what would be written anew, what the protocol would be and who could read the table then; change nothing.
-            is_fast: False: hide nothing, and wait until the log has lost these versions by itself.
+            truncate_history: remove older versions that use the feature from the log first (the first call ends with an error that says
+                when to call again); else checkpoints hide them, and the feature ``checkpointProtection`` keeps these.
+            dry_run: report which files would be rewritten, the new protocol, and who could read the table then; change nothing.
+            is_fast: False: hide nothing, and wait until these versions expire from the log.
 
-        Returns: what was done; errors are those of `tahoe.ops.features.drop_feature.drop_feature`.
+        Returns: the result; errors are those of `tahoe.ops.features.drop_feature.drop_feature`.
         """
         from tahoe.ops.features.drop_feature import DropRequest, drop_feature
 
@@ -276,18 +275,18 @@ class Maintainable(ABC):
             return drop_feature(self.begin, partial(self.commit, user_metadata=user_metadata), request, progress)
 
     def compat(self) -> list[EngineCompat]:
-        """Which other engines can read and write the newest version, and what is in the way, as far as their makers say."""
+        """Return which other engines can read and write the newest version, and the obstacles, according to their documentation."""
         from tahoe.ops.features.compat import compat_of
 
         return compat_of(self.snapshot().config)
 
     def repair_log(self, *, dry_run: bool = False) -> LogRepair:
-        """Write the checkpoint, the checksum and ``_last_checkpoint`` of the newest version anew, where they are damaged or missing.
+        """Rewrite the checkpoint, the checksum and ``_last_checkpoint`` of the newest version if they are corrupt or missing.
 
         Args:
-            dry_run: tell what is wrong, and do nothing.
+            dry_run: report the findings and write nothing.
 
-        Returns: what was wrong and was done; errors are those of `tahoe.ops.repair_log.repair_log`.
+        Returns: the findings and the repairs; errors are those of `tahoe.ops.repair_log.repair_log`.
         """
         from tahoe.ops.repair_log import repair_log
 

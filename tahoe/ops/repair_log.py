@@ -1,6 +1,6 @@
-"""The log's second words said anew: checkpoint, checksum and hint of the newest version, made of its commits and what is whole beside them.
+"""Repair of the log's derived files: checkpoint, checksum and hint of the newest version, rebuilt from its commits and intact checkpoints.
 
-Nothing of this can change what a version holds. Where the log contradicts itself, so that nobody knows what it holds, the table cannot be
+A repair never changes the contents of a version. If the log contradicts itself, so that the contents are ambiguous, the table cannot be
 read, and nothing is repaired: the error says which file to restore.
 """
 
@@ -27,13 +27,13 @@ __all__ = ["LogRepair", "repair_log"]
 
 @dataclass(frozen=True, slots=True)
 class LogRepair:
-    """What a repair of a log found and did, or would do.
+    """The result of a repair of a log, or of its dry run.
 
     Args:
         table: its URL.
         version: the newest one.
-        findings: what was wrong, a sentence each; checkpoints of older versions are looked at too.
-        deleted: damaged checkpoint files of the newest version that went, or would go.
+        findings: a sentence for each fault; checkpoints of older versions are checked too.
+        deleted: corrupt checkpoint files of the newest version that were, or would be, deleted.
         dry_run: whether nothing was done.
     """
 
@@ -51,16 +51,16 @@ class LogRepair:
 
 
 def repair_log(store: LogStore, clock: Clock, *, dry_run: bool = False, progress: Progress = silent) -> LogRepair:
-    """Write the checkpoint, the checksum and the hint of the newest version anew, whatever they were; nothing older is built upon.
+    """Rewrite the checkpoint, the checksum and the hint of the newest version, without building on the existing ones.
 
-    Damaged checkpoints of older versions are told and stay: delete them once the versions that begin with them are not missed.
+    Corrupt checkpoints of older versions are reported and stay: delete them once the versions that begin with them are not needed.
 
     Args:
-        dry_run: tell what is wrong and what would be written, and do nothing.
+        dry_run: report the faults and the files that would be written, and do nothing.
 
     Raises:
         NotFound: no table.
-        CorruptTable: the log cannot give its newest version, or its checksum contradicts it.
+        CorruptTable: the newest version cannot be replayed from the log, or its checksum contradicts the log.
         Unsupported: the table needs features that this version of Tahoe lacks.
     """
     snapshot = Snapshot.at(store)
@@ -70,12 +70,12 @@ def repair_log(store: LogStore, clock: Clock, *, dry_run: bool = False, progress
     for checkpoint in [each for of_one in checkpoints_in(store.list_from(LOG_FOLDER)).values() for each in of_one]:
         fault = _fault_of(store, checkpoint)
         findings += fault
-        # A classic one is written over; beside a V2 one it would be found first.
+        # A classic checkpoint is overwritten; beside a V2 checkpoint readers would choose it first.
         if fault and checkpoint.version == version and (is_v2 or checkpoint.kind != "classic"):
             damaged += checkpoint.names
     if not dry_run:
         hint = checkpoint_snapshot(snapshot, clock, progress, from_scratch=True)
-        write_last_checkpoint(store, hint)  # it may have named a version that is not there
+        write_last_checkpoint(store, hint)  # the old hint may name a missing version
         rewrite_checksum(snapshot)
         for name in damaged:
             store.delete(name)

@@ -1,1 +1,1 @@
-"""Arrow data to data files of a table, and what each file keeps of its rows."""
+"""Writing Arrow data as data files of a table, with statistics, bloom filters and row ids."""

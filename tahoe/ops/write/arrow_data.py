@@ -1,4 +1,4 @@
-"""The rows that users give, in whatever form: Arrow's own, frames of pandas and Polars, relations of DuckDB, other tables."""
+"""The forms in which users pass rows: Arrow data, frames of pandas and Polars, relations of DuckDB, other tables."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ __all__ = ["ArrowData", "ArrowStream", "as_table", "in_hand", "tables_of"]
 
 
 class ArrowStream(Protocol):
-    """Whatever hands over Arrow data by the PyCapsule interface: frames of pandas, Polars, DuckDB relations, …"""
+    """Any object with the Arrow PyCapsule interface: frames of pandas, Polars, DuckDB relations, …"""
 
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object: ...
 
@@ -26,20 +26,20 @@ ArrowData: TypeAlias = pa.Table | pa.RecordBatch | pa.RecordBatchReader | ArrowS
 
 
 def as_table(data: ArrowData) -> pa.Table:
-    """The data in memory; a stream is read to its end."""
+    """Return the data in memory; a stream is read to its end."""
     tables, schema = tables_of(data)
     return pa.concat_tables([empty_table(schema), *tables])
 
 
 def in_hand(data: ArrowData, schema: StructType | None = None) -> pa.Table | pa.RecordBatch | pa.RecordBatchReader:
-    """The data as Arrow's own, without the index of a pandas frame: an index that has no name is no column of the user's.
+    """Return the data as an Arrow object, without a pandas frame's unnamed index, which is not a column of the user's.
 
-    One that has a name comes as a column of that name, as pandas itself hands it over.
+    A named index becomes a column of that name, as pandas itself converts it.
 
     Args:
-        schema: of the table, which keeps what it has a column for.
+        schema: of the table; columns that it has are kept.
 
-    Raises `InvalidRequest` for what is no Arrow data.
+    Raises `InvalidRequest` for objects that are no Arrow data.
     """
     if not isinstance(data, pa.Table | pa.RecordBatch | pa.RecordBatchReader):
         if not hasattr(data, "__arrow_c_stream__"):
@@ -61,14 +61,14 @@ def in_hand(data: ArrowData, schema: StructType | None = None) -> pa.Table | pa.
 
 
 def _unnamed_indexes(schema: pa.Schema) -> list[str]:
-    """Columns that pandas made of an index without a name; it says so beside the schema."""
+    """Return the columns that pandas made from an unnamed index, according to its metadata in the schema."""
     told = (schema.metadata or {}).get(b"pandas")
     if told is None:
         return []
     try:
         indexes = json.loads(told)["index_columns"]
     except (ValueError, TypeError, KeyError):
-        return []  # not pandas' own word
+        return []  # not written by pandas
     return [name for name in indexes if isinstance(name, str) and _UNNAMED_INDEX.fullmatch(name)]
 
 
@@ -76,7 +76,7 @@ _UNNAMED_INDEX = re.compile(r"__index_level_\d+__")
 
 
 def tables_of(data: ArrowData, schema: StructType | None = None) -> tuple[Iterable[pa.Table], pa.Schema]:
-    """The data in tables without an unnamed index, and their schema; all but a stream is one table."""
+    """Return the data as tables without an unnamed index, and their schema; everything but a stream is one table."""
     data = in_hand(data, schema)
     if isinstance(data, pa.Table):
         return [data], data.schema

@@ -1,7 +1,7 @@
-"""Which columns of new data files get bloom filters of Parquet's own: those that the table's property names.
+"""The columns of new data files that get Parquet bloom filters: those in the table's property.
 
-``tahoe.bloomFilterColumns = 'key, address.city'``: for look-ups of single values by columns that rows are not sorted by (docs/design/023).
-A tuning that no longer fits the schema fails no write; it is told once.
+``tahoe.bloomFilterColumns = 'key, address.city'``: for look-ups of single values in columns that rows are not sorted by (docs/design/023).
+A setting that no longer fits the schema never fails a write; it is logged once.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _WITHOUT = ("boolean", "void", "variant")
 
 
 def bloom_filter_columns(config: TableConfig) -> list[str]:
-    """The paths in Parquet of the columns that get a filter, with physical names; what else the property names is told once."""
+    """Return the Parquet paths of the columns that get a filter, with physical names; other entries of the property are logged once."""
     named = next(
         (value for key, value in config.metadata.configuration.items() if key.lower() == BLOOM_FILTER_COLUMNS.lower()), ""
     )
@@ -46,11 +46,11 @@ def bloom_filter_columns(config: TableConfig) -> list[str]:
 
 
 def bloom_filter_options(paths: Sequence[str], rows: int) -> Mapping[str, Any]:
-    """What Arrow's writer of Parquet is told.
+    """Return the bloom filter options of Arrow's Parquet writer.
 
     Args:
-        paths: of `bloom_filter_columns`.
-        rows: of a row group: as many values may be different.
+        paths: from `bloom_filter_columns`.
+        rows: of a row group, the maximum number of distinct values.
     """
     if not paths or not rows:
         return {}
@@ -69,7 +69,7 @@ def _can_have_one(leaf: Sequence[StructField]) -> bool:
     data_type = leaf[-1].data_type
     if isinstance(data_type, ArrayType | MapType) or (isinstance(data_type, PrimitiveType) and data_type.name in _WITHOUT):
         return False
-    return not any("." in field.physical_name for field in leaf)  # Parquet's settings take a point for a struct
+    return not any("." in field.physical_name for field in leaf)  # a dot separates struct fields in Parquet's settings
 
 
 def _tell(config: TableConfig, what: str) -> None:

@@ -1,8 +1,8 @@
-"""The columns that rows come without and that the table fills in, on their way into it: identity columns and columns with a default.
+"""Values for the columns that rows lack and that the table fills in during a write: identity columns and columns with a default.
 
-One value stands for one set of rows of one transaction. Without Spark, `values` fills the rows as they pass; Spark's tasks number theirs
-themselves, and what they have come to is read from the files (`tahoe.spark.write.numbered`). Tasks of the portable data source, which
-know of no other one, number theirs by `TaskCompletion`.
+One `Completion` serves one set of rows of one transaction. Without Spark, `values` fills in the rows as they pass. Spark's tasks number
+their rows themselves, and the last values are read from the files (`tahoe.spark.write.numbered`). Tasks of the Python data source, which
+do not communicate, number theirs by `TaskCompletion`.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ __all__ = ["Completion", "Defaults", "TaskCompletion", "refuse_incomplete"]
 
 @dataclass(frozen=True, slots=True)
 class Defaults:
-    """Fills in defaults alone: a plain value, for tasks that know nothing of each other.
+    """Fills in defaults only: a plain value, for independent tasks.
 
     Args:
         defaults: of the columns that rows lack.
@@ -36,7 +36,7 @@ class Defaults:
     defaults: tuple[Default, ...]
 
     def values(self, count: int) -> dict[str, pa.Array]:
-        """As `Completion.values`."""
+        """Return values as `Completion.values` does."""
         if not self.defaults:
             return {}
         one_row = pa.table({"row": pa.nulls(1)})
@@ -44,7 +44,7 @@ class Defaults:
 
 
 class TaskCompletion:
-    """Fills in what rows of one task lack; its numbers are those of no other task.
+    """Fills in missing columns for the rows of one task, with numbers that no other task uses.
 
     Args:
         defaults, identities: of the columns that rows lack.
@@ -52,7 +52,7 @@ class TaskCompletion:
         table: for errors.
 
     Attributes:
-        furthest: by physical name the last value that was handed out, which the commit has to note.
+        furthest: by physical name, the last value assigned, which the commit has to record.
     """
 
     def __init__(self, defaults: Defaults, identities: tuple[IdentityColumn, ...], task: int, table: str) -> None:
@@ -61,7 +61,7 @@ class TaskCompletion:
         self._task, self._table, self._rows = task, table, 0
 
     def values(self, count: int) -> dict[str, pa.Array]:
-        """As `Completion.values`."""
+        """Return values as `Completion.values` does."""
         numbers = numbers_of_task(self._task, self._rows, count)
         self._rows += count
         found = self._defaults.values(count)
@@ -73,11 +73,11 @@ class TaskCompletion:
 
 
 class Completion:
-    """Fills in what rows lack.
+    """Fills in the columns that rows lack.
 
     Args:
-        transaction: notes how far identity columns came; what it noted before is not handed out again.
-        given: the columns that the rows bring, without regard to case.
+        transaction: records the last values of identity columns; recorded values are not assigned again.
+        given: the columns that the rows have, without regard to case.
         time_zone: of the session, for defaults.
 
     Attributes:
@@ -96,7 +96,7 @@ class Completion:
         self.defaults: tuple[Default, ...] = tuple(absent)
 
     def values(self, count: int) -> dict[str, pa.Array]:
-        """For so many further rows the values of each column that is filled in, by its name.
+        """Return the values of each filled-in column for the next `count` rows, by column name.
 
         Raises:
             InvalidRequest: ``ARITHMETIC_OVERFLOW``: an identity column has no values left; a default that cannot be computed.
@@ -112,10 +112,10 @@ class Completion:
         return found
 
     def note(self, found: Iterable[Mapping[str, int]]) -> None:
-        """Note the values that identity columns were handed out elsewhere.
+        """Record the values of identity columns that were assigned elsewhere.
 
         Args:
-            found: of each set of rows, by physical name the value furthest in the direction of the step.
+            found: for each set of rows, by physical name, the value furthest in the direction of the step.
         """
         sets = list(found)
         for one in self.identities:
@@ -125,20 +125,20 @@ class Completion:
 
 
 def _values(one: IdentityColumn, numbers: range, table: str) -> pa.Array:
-    """The values of these numbers; raises as `IdentityColumn.value`."""
+    """Return the values for these numbers; raises as `IdentityColumn.value`."""
     if not numbers:
         return pa.nulls(0, pa.int64())
     first, _ = one.value(numbers[0], table), one.value(numbers[-1], table)
-    step = (one.step * numbers.step + 2**63) % 2**64 - 2**63  # as 64 bits have it: what goes round comes back
+    step = (one.step * numbers.step + 2**63) % 2**64 - 2**63  # wraps around as 64-bit integers do
     return pc.add(pc.multiply(pa.arange(0, len(numbers)), step), first)
 
 
 def refuse_incomplete(config: TableConfig, given: Iterable[str], who: str, remedy: str) -> None:
-    """Refuse rows without columns that a table fills in, where nobody can do it.
+    """Refuse rows without columns that the table fills in, where the writer cannot fill them in.
 
     Args:
-        given: the columns that the rows bring.
-        who: that cannot, for the message.
+        given: the columns that the rows have.
+        who: the writer that cannot, for the message.
 
     Raises:
         Unsupported: ``TAHOE_COLUMN_NOT_FILLED_IN``.

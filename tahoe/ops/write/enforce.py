@@ -1,4 +1,4 @@
-"""What rows lack is filled in, and what the table demands is held against them, on their way into data files."""
+"""Completion and constraint checks of rows before they are written to data files."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ __all__ = ["Enforcer"]
 
 @dataclass(frozen=True, slots=True)
 class Enforcer:
-    """Completes and checks rows, table by table.
+    """Completes and checks the rows of a table.
 
     Args:
-        limited: holds texts against ``char(n)`` and ``varchar(n)``.
-        absent: generated columns that the data does not have, by logical name.
-        completion: hands out values of the identity columns that it does not have.
+        limited: checks texts against ``char(n)`` and ``varchar(n)``.
+        absent: generated columns that the data lacks, by logical name.
+        completion: supplies values of the identity columns that the data lacks.
     """
 
     schema: StructType
@@ -43,10 +43,10 @@ class Enforcer:
         *,
         copied: bool = False,
     ) -> Enforcer:
-        """For data of a schema. Raises for constraints that cannot be enforced, before a row is looked at.
+        """Return the enforcer for data with a schema. Raises for unenforceable constraints before the first row is read.
 
         Args:
-            copied: the rows are the table's own, unchanged; what only Spark can check of them was checked when they came in.
+            copied: the rows are the table's own, unchanged; constraints that only Spark can check were checked when they were written.
         """
         constraints = constraints_of(config)
         if copied:
@@ -57,11 +57,11 @@ class Enforcer:
         return cls(config.schema, constraints, LimitedTexts(config.schema, config.table), absent, completion)
 
     def checked(self, table: pa.Table, conformed: Callable[[pa.Table], pa.Table]) -> pa.Table:
-        """The rows as they are written, generated columns computed.
+        """Return the rows as they are written, with generated columns computed.
 
         Args:
-            table: rows as they came, under logical names.
-            conformed: gives rows the table's types, and physical names.
+            table: rows from the user, under logical names.
+            conformed: converts rows to the table's types and physical names.
 
         Raises:
             InvariantViolation: a row breaks a constraint, or a text is too long.
@@ -80,7 +80,7 @@ class Enforcer:
         return rows
 
     def _logical(self, rows: pa.Table) -> pa.Table:
-        """The columns that constraints read, under logical names at every depth."""
+        """Return the columns that constraints read, under logical names at every depth."""
         arrays = {}
         for column in self.schema:
             if column.name not in self.constraints.columns:

@@ -1,4 +1,4 @@
-"""What a data file's footer says of its layout, against what the table asks of new files. Pure."""
+"""Comparison of a data file's footer with the layout that the table requires of new files. Pure."""
 
 from __future__ import annotations
 
@@ -17,25 +17,25 @@ _FIELD_ID = b"PARQUET:field_id"
 
 
 def expected_schema(config: TableConfig) -> pa.Schema:
-    """The schema of new data files, with the columns in which rows keep their ids."""
+    """Return the schema of new data files, including the columns of row ids."""
     return file_schema(config_with_row_ids(config))
 
 
 def has_dropped_columns(footer: pq.FileMetaData, expected: pa.Schema, partition_columns: Iterable[str]) -> bool:
-    """Whether the file has columns, or fields of structs, that the table has no more.
+    """Whether the file has columns, or fields of structs, that were dropped from the table.
 
     Args:
-        partition_columns: physical names; a file may have these whether the table asks for it or not.
+        partition_columns: physical names; a file may have these even if the table does not require it.
     """
     return _has_more(_fields(footer), list(expected), set(partition_columns))
 
 
 def iceberg_faults(footer: pq.FileMetaData, expected: pa.Schema, partition_columns: Iterable[str]) -> tuple[str, ...]:
-    """What keeps a file from being as IcebergCompatV2 and V3 demand; nothing for a good one.
+    """Return the violations of the layout that IcebergCompatV2 and V3 require; empty for a compatible file.
 
     Args:
         expected: with ids of elements, keys and values.
-        partition_columns: physical names of the partition columns, which the file must hold.
+        partition_columns: physical names of the partition columns, which the file must contain.
     """
     faults = []
     fields = _fields(footer)
@@ -54,7 +54,7 @@ def _fields(footer: pq.FileMetaData) -> list[pa.Field]:
 
 
 def _differ(actual: pa.Field, expected: pa.Field) -> bool:
-    """Whether a field of the file, or one inside it, lacks the id that it should have."""
+    """Whether a field of the file, or a nested field, lacks its expected id."""
     if _id(actual) != _id(expected):
         return True
     return any(_differ(one, other) for one, other in _pairs(actual.type, expected.type))
@@ -66,7 +66,7 @@ def _id(field: pa.Field) -> bytes | None:
 
 
 def _pairs(actual: pa.DataType, expected: pa.DataType) -> Iterator[tuple[pa.Field, pa.Field]]:
-    """The fields inside both; elements, keys and values by place, whatever their names."""
+    """Yield the nested fields of both types; elements, keys and values are matched by position, regardless of their names."""
     if pa.types.is_struct(actual) and pa.types.is_struct(expected):
         known = {column.name: column for column in actual.fields}
         yield from ((known[column.name], column) for column in expected.fields if column.name in known)

@@ -1,6 +1,6 @@
 """One data file written row group by row group, so that it may be larger than memory.
 
-rows of one partition, in batches ─► row groups of a bounded size ─► Parquet, into the store's own output ─► AddFile with statistics
+rows of one partition, in batches ─► row groups of a bounded size ─► Parquet, into the store's output stream ─► AddFile with statistics
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ __all__ = ["new_name", "write_stream"]
 
 ROWS_OF_A_GROUP = 1024 * 1024
 BYTES_OF_A_GROUP = 16 * 1024 * 1024
-"""A row group holds at most so many rows, and about so many bytes in memory."""
+"""The maximum rows of a row group, and its approximate maximum bytes in memory."""
 
 
 def new_name(config: TableConfig, clock: Clock, partition_values: Mapping[str, str | None], number: int = 0) -> str:
-    """A name for a new file of a partition, in the table's own codec, that nothing else has."""
+    """Return a unique name for a new file of a partition, with the suffix of the table's codec."""
     return file_name(config, clock, partition_values, f"part-{number:05d}", SUFFIXES[codec_of(None, config)])
 
 
@@ -46,18 +46,18 @@ def write_stream(
     partition_values: Mapping[str, str | None],
     stored: TableConfig | None = None,
 ) -> AddFile | None:
-    """Write the rows of one file, and return the action that adds it, with ``dataChange`` false; None where there are no rows.
+    """Write the rows of one file, and return the action that adds it, with ``dataChange`` false; None if there are no rows.
 
     Args:
-        config: that the file must obey; with the columns of row ids where rows have theirs with them (`config_with_row_ids`).
-        batches: rows that a `tahoe.snapshot.scan.Scan` has read from the table, all of one partition. That they fulfil the table's
-            constraints is for the caller to know.
-        name: of `new_name`.
-        partition_values: by physical name, as the log writes them.
-        stored: as `config`, with the types that rows have in the file where these are others.
+        config: the configuration of the file; with the columns of row ids if the rows carry theirs (`config_with_row_ids`).
+        batches: rows that a `tahoe.snapshot.scan.Scan` has read from the table, all of one partition. The caller ensures that they
+            satisfy the table's constraints.
+        name: from `new_name`.
+        partition_values: by physical name, as in the log.
+        stored: as `config`, with the types of the rows in the file if they differ.
 
     Raises:
-        StorageFailure: from the store; nothing is left under the name.
+        StorageFailure: from the store; no file remains under the name.
     """
     check_holds_data(config.schema)
     layout, configuration = Layout.of(stored or config), config.metadata.configuration
@@ -80,7 +80,7 @@ def write_stream(
                     writer.write_table(group, row_group_size=group.num_rows)
                     collected.add(group)
                     size = group.nbytes
-                    del group  # before the next one is made
+                    del group  # before the next group is built
                     give_back.passed(size)
                     following = next(groups, None)
                     if following is None:
@@ -93,7 +93,7 @@ def write_stream(
 
 
 def _row_groups(layout: Layout, batches: Iterable[pa.RecordBatch]) -> Generator[tuple[pa.Table, bool], None, None]:
-    """The rows as they are stored, in tables of the size of a row group, and of each whether it is the last."""
+    """Yield the rows in stored form, in tables of the size of a row group, each with whether it is the last."""
     waiting: list[pa.Table] = []
     rows = size = 0
     for batch in batches:

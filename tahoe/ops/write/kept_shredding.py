@@ -1,7 +1,7 @@
-"""Variants that files hold taken apart, carried to another file as they are (PROTOCOL.md, "Variant Shredding").
+"""Rewrites of shredded variants that preserve the shredding (PROTOCOL.md, "Variant Shredding").
 
-Where all files of a group take a variant apart into the same columns, it is read and written as the plain struct that it is in them, so
-that nobody puts it together and it stays as Spark chose it. Where they differ, it is put together: that is right too, and larger.
+If all files of a group shred a variant into the same columns, it is read and written as the plain struct that it is in the files, so
+that it is not reassembled and keeps the shredding that Spark chose. If the files differ, it is reassembled: correct too, but larger.
 """
 
 from __future__ import annotations
@@ -35,18 +35,18 @@ _EXACT = (
     ),
     *(pa.timestamp("us"), pa.timestamp("us", "UTC")),
 )
-"""Types that Tahoe reads and writes as they are."""
+"""Types that Tahoe reads and writes unchanged."""
 
 
 def with_variants_as_stored(version: ScannedVersion, footers: Sequence[pq.FileMetaData]) -> ScannedVersion:
-    """The version, its columns of shredded variants as the structs that these files hold; each one as it is where they do not agree.
+    """Return the version with its shredded variants as the structs in these files; a column stays a variant where the files differ.
 
     Args:
         footers: of all files that are read together.
     """
     config = version.config
     if config.column_mapping_mode == "id":
-        return version  # the parts of a variant have no ids to be found by
+        return version  # the parts of a variant have no ids to match by
     types = [footer.schema.to_arrow_schema() for footer in footers]
     columns = tuple(_as_stored(column, types) for column in version.schema)
     if columns == version.schema.fields:
@@ -59,7 +59,7 @@ def _as_stored(column: StructField, files: Sequence[pa.Schema]) -> StructField:
     if column.data_type != _VARIANT:
         return column
     found = [file.field(column.physical_name).type for file in files if column.physical_name in file.names]
-    # A file from before the column has nothing to tell NULL by where a part must not be missing.
+    # A file written before the column was added cannot mark NULL in a part that must not be missing.
     same = 0 < len(found) == len(files) and is_shredded(found[0]) and all(one.equals(found[0]) for one in found)
     return replace(column, data_type=_struct(found[0])) if same and _is_exact(found[0]) else column
 

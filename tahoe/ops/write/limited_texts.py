@@ -1,4 +1,4 @@
-"""Texts on their way into data files without Spark, held against ``char(n)`` and ``varchar(n)`` (`tahoe.schema.text_limits`)."""
+"""The check of ``char(n)`` and ``varchar(n)`` for texts that are written without Spark (`tahoe.schema.text_limits`)."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ __all__ = ["LimitedTexts"]
 
 
 class LimitedTexts:
-    """Holds rows of one table against the limits of its texts.
+    """Checks the texts of one table's rows against their length limits.
 
     Args:
         schema: logical.
         table: the table's URL, for messages.
-        refuses: False for rows that the table has had: what is too long in them stays.
+        refuses: False for rows that are already in the table: texts in them that are too long stay.
 
     Raises:
-        CorruptTable: a declared type that is not to be understood.
+        CorruptTable: a declared type that cannot be parsed.
     """
 
     def __init__(self, schema: StructType, table: str, *, refuses: bool = True) -> None:
@@ -30,7 +30,7 @@ class LimitedTexts:
         self._limits = {one.physical_name: (one, limits) for one in schema if (limits := limits_of(one)) is not None}
 
     def __call__(self, rows: pa.Table) -> pa.Table:
-        """The rows with blanks cut off and filled up.
+        """Return the rows with trailing blanks cut off, or padded with blanks.
 
         Args:
             rows: of the table's types, under physical names.
@@ -60,7 +60,7 @@ class LimitedTexts:
             parts = zip(values.flatten(), data_type, limits.parts, strict=True)
             children = [self._limited(child, one.data_type, limit, (*path, one.name)) for child, one, limit in parts]
             return pa.StructArray.from_arrays(children, fields=kind.fields, mask=values.is_null() if values.null_count else None)
-        # Taken, so that no value is left below that belongs to no row.
+        # `take` drops child values that belong to no row.
         values = values.take(pa.arange(0, len(values)))
         if isinstance(data_type, MapType):
             keys = self._limited(values.keys, data_type.key_type, limits.parts[0], (*path, "key"))

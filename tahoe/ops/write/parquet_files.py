@@ -1,4 +1,4 @@
-"""Rows, as they stand in a data file, to the bytes of a Parquet file: what is compressed how, and what the footer may say."""
+"""Encoding of stored rows as the bytes of a Parquet file: compression, dictionaries, and the contents of the footer."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ SUFFIXES = {
     "none": "",
     "uncompressed": "",
 }
-"""What the name of a file says of its codec."""
+"""The codec's part of a file name."""
 
 
 def codec_of(compression: str | None, config: TableConfig) -> str:
-    """The codec of new files: the one asked for, or else the table's, or else snappy. Raises `InvalidRequest` for an unknown one."""
+    """Return the codec of new files: the requested one, else the table's, else snappy. Raises `InvalidRequest` for an unknown one."""
     codec = (compression or config.properties.parquet_compression_codec or "snappy").lower()
     if codec not in SUFFIXES:
         raise InvalidRequest(
@@ -40,13 +40,13 @@ def codec_of(compression: str | None, config: TableConfig) -> str:
 
 
 _ROWS_LOOKED_AT = 4096
-"""At the middle of a column, and as many spread over all of it."""
+"""The sample size: so many rows from the middle of a column, and as many spread over all of it."""
 
 
 def _columns_worth_a_dictionary(table: pa.Table) -> list[str]:
-    """Every leaf column, as Parquet writes its path, but those that hold next to nothing twice.
+    """Return every leaf column, by its Parquet path, except those with hardly any repeated values.
 
-    For these Parquet would make a dictionary until it is too large and then write them plain: a third of the whole work, for nothing.
+    For these Parquet would build a dictionary until it is too large and then fall back to plain: a third of the encoding time, wasted.
     """
     leaves = [leaf for name, column in zip(table.column_names, table.columns, strict=True) for leaf in _leaves(name, column)]
     return [path for path, values in leaves if not _seldom_repeats(values)]
@@ -64,12 +64,12 @@ def _seldom_repeats(values: pa.ChunkedArray) -> bool:
 
 
 def parquet_bytes(table: pa.Table, codec: str, format_version: str, bloom_filters: Sequence[str] = ()) -> bytes:
-    """A Parquet file of these rows.
+    """Return the bytes of a Parquet file with these rows.
 
     Args:
-        codec: of `codec_of`.
+        codec: from `codec_of`.
         format_version: the table's ``delta.parquet.format.version``.
-        bloom_filters: of `tahoe.ops.write.bloom_filters.bloom_filter_columns`.
+        bloom_filters: from `tahoe.ops.write.bloom_filters.bloom_filter_columns`.
     """
     sink = pa.BufferOutputStream()
     with parquet_writer(sink, table, codec, format_version, bloom_filters) as writer:
@@ -89,12 +89,12 @@ def parquet_writer(
     are_all: bool = True,
     footers: list[pq.FileMetaData] | None = None,
 ) -> Iterator[pq.ParquetWriter]:
-    """What writes a Parquet file to a sink, row group by row group.
+    """A writer of a Parquet file to a sink, row group by row group.
 
     Args:
-        first: the rows of the first row group, by which it is decided which columns get a dictionary.
-        are_all: no row group follows. Of one that does it is not known whether it holds NaN, so floats get no bounds then.
-        footers: where the footer is put once the writer is closed.
+        first: the rows of the first row group, which decide which columns get a dictionary.
+        are_all: no row group follows. Otherwise later ones may contain NaN, so floats get no bounds.
+        footers: the footer is appended here after the writer is closed.
     """
     writer = pq.ParquetWriter(
         sink,
@@ -102,7 +102,7 @@ def parquet_writer(
         use_dictionary=_columns_worth_a_dictionary(first),
         compression="none" if codec == "uncompressed" else codec,
         data_page_version="2.0" if format_version.startswith("2.") else "1.0",
-        # Readers take types from the Delta schema; Arrow's copy of its own would only make the file larger.
+        # Readers take types from the Delta schema; an embedded Arrow schema would only make the file larger.
         store_schema=False,
         store_decimal_as_integer=True,
         metadata_collector=footers,
@@ -113,14 +113,14 @@ def parquet_writer(
         yield writer
         writer.close()
     finally:
-        # After an error nothing is closed: a sink that failed would raise another error, about the footer, in the place of its own.
+        # After an error the writer is not closed: closing it on a failed sink would raise an error about the footer and mask the first.
         writer.is_open = False
 
 
 def _columns_with_honest_bounds(table: pa.Table, are_all: bool) -> bool | list[str]:
-    """Every leaf column, as Parquet writes its path, but those that hold NaN, or may; True for all.
+    """Return every leaf column, by its Parquet path, except those that contain NaN, or may; True for all.
 
-    Arrow leaves NaN out of Parquet's bounds, and Spark, for which NaN is the greatest number, would skip rows by them.
+    Arrow leaves NaN out of Parquet's bounds, and Spark, for which NaN is the greatest number, would skip rows because of them.
     """
     leaves = [leaf for name, column in zip(table.column_names, table.columns, strict=True) for leaf in _leaves(name, column)]
     honest = [path for path, values in leaves if not (_has_nan(values) if are_all else pa.types.is_floating(values.type))]

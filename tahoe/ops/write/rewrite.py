@@ -1,8 +1,8 @@
-"""Data files written anew with the same rows: what REORG and OPTIMIZE do. Nothing is committed here.
+"""Rewriting data files with the same rows, as REORG and OPTIMIZE do. Nothing is committed here.
 
-    files ─ their living rows, with their ids ─► a new file of the table's layout as it is now ─► remove + add, dataChange = false
+    files ─ their live rows, with their ids ─► a new file of the table's current layout ─► remove + add, dataChange = false
 
-Rows go through memory in batches. Readers of changes and streams see nothing of it.
+Rows are processed in batches. Change data feeds and streams are not affected.
 """
 
 from __future__ import annotations
@@ -45,19 +45,19 @@ _FOOTERS_AT_ONCE = 16
 
 
 def rewritten(version: ScannedVersion, adds: Sequence[AddFile], clock: Clock, name: str, *, ahead: bool = True) -> AddFile | None:
-    """Write the living rows of files as one new file, in the order of the files, with their ids where the table tracks rows.
+    """Write the live rows of files as one new file, in the order of the files, with their ids if the table tracks rows.
 
     Args:
         adds: live files of one partition.
-        name: of `tahoe.ops.write.file_stream.new_name`.
-        ahead: whether files are read ahead side by side, which is of no use where others are rewritten beside these.
+        name: from `tahoe.ops.write.file_stream.new_name`.
+        ahead: whether files are prefetched in parallel, which is useless if several rewrites run in parallel.
 
     Returns:
-        The action that adds it; None where the files have no living row. Nothing is committed, and the rows were in the table before, so
-        that nothing is demanded of them.
+        The action that adds it; None if the files have no live row. Nothing is committed, and constraints are not checked, because the
+        rows were in the table before.
 
     Raises:
-        StorageFailure: from the store; what was written is deleted as far as storage lets us.
+        StorageFailure: from the store; written data is deleted as far as storage allows.
     """
     try:
         stored = as_stored(version, adds)
@@ -77,10 +77,10 @@ def written_anew(
     partition_values: Mapping[str, str | None],
     stored: ScannedVersion | None = None,
 ) -> AddFile | None:
-    """As `rewritten`, of rows that `Scan.read_to_move` gave, in whatever order; what is left of a file that failed is the caller's.
+    """Write rows from `Scan.read_to_move`, in any order, as `rewritten` does; after an error the caller deletes the partial file.
 
     Args:
-        stored: of `as_stored`, where rows were read so.
+        stored: from `as_stored`, if the rows were read with it.
     """
     config = version.config
     layout = None if stored is None else config_with_row_ids(stored.config)
@@ -89,7 +89,7 @@ def written_anew(
 
 
 def as_stored(version: ScannedVersion, adds: Sequence[AddFile]) -> ScannedVersion:
-    """The version to read these files by so that variants which all of them take apart alike stay so in the file that they become."""
+    """Return the version for reading these files such that variants with the same shredding in all of them keep it in the new file."""
     shreds = version.config.is_active("variantShredding")
     return with_variants_as_stored(version, list(footers(version, adds))) if shreds else version
 
@@ -97,12 +97,12 @@ def as_stored(version: ScannedVersion, adds: Sequence[AddFile]) -> ScannedVersio
 def stage_rewrite(
     transaction: Transaction, snapshot: Snapshot, adds: Iterable[AddFile], progress: Progress = silent
 ) -> Operation:
-    """Stage that these files are replaced by new ones with the same living rows, which keep their ids.
+    """Stage the replacement of these files by new ones with the same live rows, which keep their ids.
 
     Args:
         snapshot: of the transaction.
         adds: live files.
-        progress: told of files rewritten.
+        progress: receives the progress over rewritten files.
 
     Returns:
         The operation, with the metrics that the history shows.
@@ -113,14 +113,14 @@ def stage_rewrite(
     for add in tracked(adds, progress, "files rewritten"):
         new = rewritten(snapshot, [add], clock, new_name(snapshot.config, clock, add.partition_values))
         removed.append(add)
-        # The same rows in the same order: clustered as they were.
+        # The same rows in the same order, so their clustering is unchanged.
         added += [] if new is None else [as_clustered_as(new, add)]
     stage_replacement(transaction, removed, added)
     return reorg_operation(removed, added)
 
 
 def stage_replacement(transaction: Transaction, removed: Sequence[AddFile], added: Sequence[AddFile]) -> None:
-    """Stage that files are replaced by others that hold the same rows, with the same ids."""
+    """Stage the replacement of files by others with the same rows and the same ids."""
     now = transaction.clock.now_ms()
     transaction.enforces = ENFORCED  # the rows were in the table before
     transaction.stage(*(add.remove(now, data_change=False) for add in removed), *added)
@@ -129,12 +129,12 @@ def stage_replacement(transaction: Transaction, removed: Sequence[AddFile], adde
 
 
 def reorg_operation(removed: Sequence[AddFile], added: Sequence[AddFile]) -> Operation:
-    """What the history says of a REORG, in the reference's words."""
+    """Return the operation of a REORG for the history, with the reference's names."""
     return Operation("REORG", {"predicate": "[]", "applyPurge": True}, rewrite_metrics(removed, added))
 
 
 def rewrite_metrics(removed: Sequence[AddFile], added: Sequence[AddFile]) -> dict[str, int]:
-    """The metrics of REORG and OPTIMIZE, in the reference's words."""
+    """Return the metrics of REORG and OPTIMIZE, with the reference's names."""
     sizes = sorted(add.size for add in added)
     quartiles = {
         f"p{percent}FileSize": sizes[min(len(sizes) * percent // 100, len(sizes) - 1)] for percent in (25, 50, 75) if sizes
@@ -152,7 +152,7 @@ def rewrite_metrics(removed: Sequence[AddFile], added: Sequence[AddFile]) -> dic
 
 
 def footers(snapshot: ScannedVersion, adds: Sequence[AddFile]) -> Iterator[pq.FileMetaData]:
-    """The footers of these files, in their order, a few read side by side."""
+    """Yield the footers of these files, in their order, a few read in parallel."""
     read: Callable[[AddFile], pq.FileMetaData] = partial(_footer, snapshot)
     if len(adds) < 2:
         yield from map(read, adds)

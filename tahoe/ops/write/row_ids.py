@@ -1,10 +1,10 @@
-"""Rows keep their ids when they move to other files (PROTOCOL.md, "Writer Requirements for Row Tracking").
+"""Preservation of row ids when rows move to other files (PROTOCOL.md, "Writer Requirements for Row Tracking").
 
-    file ──RowIds.of──► ids and versions of its living rows ──onto──► rows to be written, with two columns more
-    config ──with_row_ids──► the table as data files see it, these two columns included
+    file ──RowIds.of──► ids and versions of its live rows ──onto──► rows to be written, with two more columns
+    config ──with_row_ids──► the table as data files see it, including these two columns
 
-A row that is copied keeps its id and its version; a row that is changed keeps its id and gets the version of the commit, which is
-what null in the column stands for.
+A copied row keeps its id and its version. A changed row keeps its id and gets the version of the commit, which a null in the
+column means.
 """
 
 from __future__ import annotations
@@ -28,26 +28,26 @@ __all__ = ["RowIds", "config_with_row_ids", "with_id_columns", "without_id_stati
 
 @dataclass(frozen=True, slots=True)
 class RowIds:
-    """The ids and the row commit versions of the living rows of one file, in file order; None where the table tracks no rows."""
+    """The ids and the row commit versions of the live rows of one file, in file order; None if the table does not track rows."""
 
     ids: pa.Table | None
 
     @classmethod
     def of(cls, snapshot: Snapshot, add: AddFile) -> RowIds:
-        """Read those of a file of the snapshot: where they are not stored with the rows, they follow from the rows' positions."""
+        """Read the ids of a file of the snapshot: those that are not stored with the rows are computed from the rows' positions."""
         return cls(None if materialized_columns(snapshot.config) is None else Scan(snapshot).read_row_ids(add))
 
     def part(self, start: int, count: int) -> RowIds:
-        """Those of `count` living rows from the one numbered `start`."""
+        """Return the ids of `count` live rows, beginning with number `start`."""
         return RowIds(None if self.ids is None else self.ids.slice(start, count))
 
     def onto(self, rows: pa.Table, chosen: pa.Array | pa.ChunkedArray, *, changed: bool) -> pa.Table:
-        """The rows, with the columns in which data files keep ids and versions.
+        """Return the rows with the columns of ids and versions.
 
         Args:
             rows: as they will be written.
-            chosen: which living rows of the file they were: booleans for all living rows, or numbers, in the order of `rows`.
-            changed: whether they have other values than before.
+            chosen: their live rows in the file: booleans for all live rows, or numbers, in the order of `rows`.
+            changed: whether their values differ from before.
         """
         if self.ids is None:
             return rows
@@ -58,7 +58,7 @@ class RowIds:
 
 
 def config_with_row_ids(config: TableConfig) -> TableConfig:
-    """The table with the columns of ids and versions at the end of its schema; as it is where it tracks no rows."""
+    """Return the configuration with the columns of ids and versions at the end of its schema; unchanged if it tracks no rows."""
     fields = _fields(config)
     if not fields:
         return config
@@ -67,7 +67,7 @@ def config_with_row_ids(config: TableConfig) -> TableConfig:
 
 
 def with_id_columns(config: TableConfig, rows: pa.Table) -> pa.Table:
-    """The rows with the columns of ids and versions; null, which is what new rows have, where they lack them."""
+    """Add missing columns of ids and versions to rows, as null, the value for new rows."""
     for column in _fields(config):
         if column.name not in rows.column_names:
             rows = rows.append_column(column.name, pa.nulls(rows.num_rows, pa.int64()))
@@ -75,11 +75,11 @@ def with_id_columns(config: TableConfig, rows: pa.Table) -> pa.Table:
 
 
 def without_id_statistics(config: TableConfig, add: AddFile) -> AddFile:
-    """The file without statistics of ids and versions, which are no columns of the table."""
+    """Return the file without statistics of ids and versions, which are not columns of the table."""
     names = {column.name for column in _fields(config)}
     if not names or add.stats is None:
         return add
-    statistics = FileStatistics.from_json(add.stats)  # which keeps every digit of decimals
+    statistics = FileStatistics.from_json(add.stats)  # keeps every digit of decimals
     kept = replace(
         statistics,
         min_values=_without(statistics.min_values, names),

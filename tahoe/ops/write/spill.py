@@ -1,4 +1,4 @@
-"""Rows sorted into groups that together may be larger than memory: what is too much goes to this machine's disk.
+"""Rows sorted into groups that together may be larger than memory: the excess is spilled to the local disk.
 
 rows with the number of their group ─► batches in memory, group by group ─ too many bytes ─► a file of each group in a folder
 """
@@ -20,17 +20,17 @@ __all__ = ["Spill", "sorted_by_group"]
 
 
 def sorted_by_group(rows: pa.RecordBatch, groups: pa.Array) -> tuple[pa.RecordBatch, pa.Array]:
-    """The rows, group by group, with the group of each; rows of a group keep their order."""
+    """Return the rows and their group numbers, sorted by group; rows of a group keep their order."""
     order = pc.sort_indices(groups)  # stable
-    # The places are those of the rows by how they were found: to look again costs a quarter of the whole.
+    # The indices come from the rows themselves: a bounds check would take a quarter of the time.
     return pc.take(rows, order, boundscheck=False), pc.take(groups, order, boundscheck=False)
 
 
 class Spill:
-    """Rows in groups; a context, at whose end what is on disk is deleted.
+    """Rows in groups; a context manager that deletes its files at exit.
 
     Args:
-        most_bytes: of rows that are kept in memory.
+        most_bytes: the maximum bytes of rows in memory.
     """
 
     def __init__(self, most_bytes: int) -> None:
@@ -54,10 +54,10 @@ class Spill:
         return sorted({*self._waiting, *self._files})
 
     def add(self, rows: pa.RecordBatch, groups: pa.Array) -> None:
-        """Keep rows.
+        """Add rows.
 
         Args:
-            rows: best as `sorted_by_group` gives them, which other threads may have done: each run of a group costs.
+            rows: best sorted by `sorted_by_group`, perhaps on other threads: each run of a group has a cost.
             groups: the number of each row's group, int64 without nulls.
         """
         runs = pc.run_end_encode(groups)
@@ -68,12 +68,12 @@ class Spill:
         self._has_more(rows)
 
     def add_to(self, group: int, rows: pa.RecordBatch) -> None:
-        """Keep rows that are all of one group."""
+        """Add rows that are all of one group."""
         self._waiting[group].append(rows)
         self._has_more(rows)
 
     def take(self, group: int) -> Iterator[pa.RecordBatch]:
-        """The rows of a group, in the order in which they came; they can be taken once. The handfuls that each batch had are joined."""
+        """Return and remove the rows of a group, in the order of arrival. Small batches are joined."""
         return joined([partial(self._taken, group)])
 
     def _taken(self, group: int) -> Iterator[pa.RecordBatch]:
@@ -93,7 +93,7 @@ class Spill:
             batches = self._waiting.pop(group)
             path = f"{self._folder.name}/{group}-{self._times}"
             with pa.OSFile(path, "wb") as sink, pa.ipc.new_stream(sink, batches[0].schema) as writer:
-                # A batch costs some calls of the system for each of its columns.
+                # Each batch costs a few system calls per column.
                 for batch in joined([partial(iter, batches)]):
                     writer.write_batch(batch)
             self._files[group].append(path)

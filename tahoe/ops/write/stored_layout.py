@@ -1,4 +1,4 @@
-"""How a table's rows stand in its data files: columns under physical names, in the types of Parquet. Nothing is written here."""
+"""The layout of a table's rows in data files: columns under physical names, in the types of Parquet. Nothing is written here."""
 
 from __future__ import annotations
 
@@ -25,22 +25,22 @@ from tahoe.schema.well_known_binary import first_fault
 __all__ = ["Layout", "Partition", "file_schema"]
 
 Partition = tuple[str | None, ...]
-"""The values of a file's partition columns, as the log writes them."""
+"""The values of a file's partition columns, as in the log."""
 
 
 def file_schema(config: TableConfig) -> pa.Schema:
-    """The Arrow schema of new data files: physical names, field ids where columns are mapped, no void columns; partition columns
-    at the end or, unless the table materialises them, left out."""
+    """Return the Arrow schema of new data files: physical names, field ids if columns are mapped, no void columns; partition columns
+    at the end if the table materializes them, else absent."""
     layout = Layout.of(config)
     return pa.schema([layout.schema.field(name) for name in layout.file_columns])
 
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """What a table's new files look like.
+    """The layout of a table's new files.
 
     Args:
-        columns: logical fields that are stored, data columns first, void left out at every depth.
+        columns: logical fields that are stored, data columns first, without void columns at every depth.
         schema: their Arrow schema under physical names.
         partition: those of `columns` that partition the table.
         file_columns: physical names of the columns that go into data files.
@@ -55,7 +55,7 @@ class Layout:
 
     @classmethod
     def of(cls, config: TableConfig) -> Layout:
-        """That of new files of a table."""
+        """Return the layout of a table's new files."""
         data_columns = without_void(config.data_schema).fields
         partition = config.partition_schema.fields
         with_ids = config.column_mapping_mode != "none"
@@ -70,10 +70,10 @@ class Layout:
         )
 
     def conformed(self, table: pa.Table, *, are_valid: bool = False) -> pa.Table:
-        """The rows in this layout; raises for values that do not fit or must not be null.
+        """Convert rows to this layout; raises for values that do not fit or must not be null.
 
         Args:
-            are_valid: they were found valid when they were read from the table, so that texts are not looked through again.
+            are_valid: the rows were validated when they were read from the table, so their texts are not checked again.
         """
         source = pa.struct(table.schema)
         arrays = []
@@ -111,7 +111,7 @@ class Layout:
         return stored
 
     def partitions_of(self, table: pa.Table) -> Iterator[tuple[Partition, pa.Table]]:
-        """The rows of each partition, with its values as the log writes them; rows keep their order."""
+        """Yield the rows of each partition, with its values as in the log; rows keep their order."""
         if not self.partition:
             yield (), table
             return
@@ -128,12 +128,12 @@ class Layout:
 
 
 def _codes(columns: list[pa.Array]) -> pa.Array:
-    """One number a row, equal where all partition values are."""
+    """Return one number per row; rows with equal partition values have equal numbers."""
     codes: pa.Array | None = None
     for column in columns:
         encoded = pc.dictionary_encode(column, null_encoding="encode")
         indices = encoded.indices.cast(pa.int64())
-        # Numbers are made small again after each column, so that the product of the columns' sizes cannot overflow.
+        # Numbers are compacted after each column, so that the product of the columns' sizes cannot overflow.
         codes = (
             indices
             if codes is None
@@ -144,7 +144,7 @@ def _codes(columns: list[pa.Array]) -> pa.Array:
 
 
 def _empty_as_null(values: pa.Array) -> pa.Array:
-    """The log cannot tell an empty partition value from null, so it becomes null before NOT NULL is checked."""
+    """Replace empty texts by null before NOT NULL is checked, because the log does not distinguish them in partition values."""
     if not (pa.types.is_string(values.type) or pa.types.is_binary(values.type)):
         return values
     return pc.if_else(pc.equal(pc.binary_length(values), scalar(0)), scalar(None, values.type), values)

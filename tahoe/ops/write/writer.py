@@ -1,11 +1,11 @@
-"""Arrow data → Parquet files of a table, and the `AddFile` values that bring them in. Nothing is committed here.
+"""Arrow data → Parquet files of a table, and the `AddFile` actions that add them. Nothing is committed here.
 
     data ─ cast to the table's schema, generated columns, constraints ─► split by partition ─► one Parquet file in memory each
         ─► put under an unused name ─► AddFile with statistics
 
-Large files are encoded and put on threads of their own, while the rows that follow are made.
-A table in memory is checked whole before the first file is written; of a stream, the files already written are deleted
-again when a later batch does not fit.
+Large files are encoded and stored on their own threads while the next rows are computed.
+A table in memory is checked completely before the first file is written; for a stream, the files already written are deleted
+if a later batch is invalid.
 """
 
 from __future__ import annotations
@@ -44,10 +44,10 @@ CHANGE_DATA_FOLDER = "_change_data"
 
 
 MOST_BYTES_IN_MEMORY = 512 * 1024 * 1024
-"""Of Arrow data that waits to be written; beyond it the largest partition is written, however few its rows."""
+"""The maximum bytes of buffered Arrow data; beyond it the largest partition is written, however few its rows."""
 _BYTES_WORTH_A_THREAD = 4 * 1024 * 1024
 _FILES_AT_ONCE = 1
-"""So many files are on their way to storage while the next is made: more would need more memory."""
+"""The number of files written to storage while the next is encoded: more would need more memory."""
 _LETTERS = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 
 
@@ -68,24 +68,23 @@ def write_arrow(
     """Write rows as data files of the table and return the actions that add them, in the order of writing.
 
     Args:
-        config: protocol, schema and properties that the files must obey: those of the commit to come.
+        config: protocol, schema and properties that apply to the files: those of the coming commit.
         data: rows; columns are matched by name without regard to case, missing ones become null or are generated.
-        max_rows_per_file: more rows go to further files; None for one file a partition, as far as memory allows.
+        max_rows_per_file: more rows go to further files; None for one file per partition, as far as memory allows.
         compression: ``snappy``, ``zstd``, ``gzip``, ``lz4_raw`` or ``none``; None for the table's
             ``delta.parquet.compression.codec``, or snappy.
-        change_data: the files are change data files: named and placed as these.
-        bytes_per_file: of a stream, when so many bytes in memory wait for a partition, they become a file; the file is a good
-            deal smaller.
-        progress: told of the rows written.
-        completion: hands out the values of identity columns; without it the data has them all.
+        change_data: the files are change data files, with their names and folder.
+        bytes_per_file: for a stream, the buffered bytes of a partition that become a file; the file is considerably smaller.
+        progress: receives the number of rows written.
+        completion: supplies the values of identity columns; without it the data has them all.
         copied: the rows are the table's own, unchanged.
 
     Raises:
         SchemaMismatch: columns or types that do not fit, or values that do not fit their column's type.
         InvariantViolation: rows break NOT NULL, CHECK, an invariant or a generated column's expression; the message names them.
         Unsupported: a constraint that this version of Tahoe cannot enforce, naming the part of its expression.
-        InvalidRequest: text that is no UTF-8; a constraint that cannot be computed for a row.
-        StorageFailure: from the store; the files written before are deleted as far as storage lets us.
+        InvalidRequest: text that is not UTF-8; a constraint that cannot be computed for a row.
+        StorageFailure: from the store; the files already written are deleted as far as storage allows.
     """
     if max_rows_per_file is not None and max_rows_per_file < 1:
         raise InvalidRequest(f"max_rows_per_file must be 1 or more, found {max_rows_per_file}.", code="DELTA_ILLEGAL_OPTION")
@@ -96,7 +95,7 @@ def write_arrow(
     layout = Layout.of(config)
     if completion is None:
         refuse_incomplete(config, data_schema.names, "This write", "Give the rows that column.")
-    # Here, so that what cannot be enforced is an error before anything is written.
+    # Early, so that an unenforceable constraint raises before anything is written.
     fitted = _change_data_of(config, layout) if change_data else _checked(config, data_schema, completion, layout, copied)
     writer = _Writer(config, layout, store, clock, codec_of(compression, config), change_data)
     try:
@@ -104,7 +103,7 @@ def write_arrow(
         for partition, rows in _files_of(layout, (fitted(table) for table in tables), max_rows_per_file, bytes_per_file):
             writer.write(partition, rows)
             told.more(rows.num_rows)
-            del rows  # once it is in storage, nothing shall keep it while the next file's rows come
+            del rows  # frees the rows once they are in storage, before the next file's rows come
         return writer.added()
     except BaseException:
         writer.delete_written()
@@ -112,7 +111,7 @@ def write_arrow(
 
 
 def tagged(config: TableConfig, add: AddFile) -> AddFile:
-    """The file with the tag by which later upgrades of IcebergCompat know that it fulfils that version."""
+    """Return the file with the tag that marks it as compatible for later upgrades of IcebergCompat."""
     version = config.iceberg_compat_version
     if version is None or version < 2:
         return add
@@ -120,12 +119,12 @@ def tagged(config: TableConfig, add: AddFile) -> AddFile:
 
 
 def random_prefix(clock: Clock, length: int) -> str:
-    """The name of a folder for tables with random file prefixes."""
+    """Return a random folder name for tables with random file prefixes."""
     return "".join(_LETTERS[int(clock.random() * len(_LETTERS))] for _ in range(length))
 
 
 class _RowsTold:
-    """Tells how many rows went into files, beginning with none."""
+    """Reports the number of rows written to files, beginning with none."""
 
     def __init__(self, progress: Progress, total: int | None) -> None:
         self._progress, self._total, self._done = progress, total, 0
@@ -148,13 +147,13 @@ def _checked(
 
 
 def _change_data_of(config: TableConfig, layout: Layout) -> Callable[[pa.Table], pa.Table]:
-    """Change data repeats rows of the table: what was demanded of them was checked where they came in."""
+    """Return a conversion without checks: change data repeats rows that were checked when they were written to the table."""
     limited = LimitedTexts(config.schema, config.table, refuses=False)
     return lambda table: limited(layout.conformed(table))
 
 
 class _Writer:
-    """Puts files into the store and remembers them."""
+    """Writes files to the store and records them."""
 
     def __init__(self, config: TableConfig, layout: Layout, store: LogStore, clock: Clock, codec: str, change_data: bool) -> None:
         self._files: list[Future[AddFile]] = []
@@ -172,10 +171,10 @@ class _Writer:
         self._prefix_length = string_prefix_length(configuration)
 
     def write(self, partition: Partition, rows: pa.Table) -> None:
-        """Put a file, or have it put soon; an error may then be raised by a later call."""
+        """Write a file, perhaps in the background; then an error may be raised by a later call."""
         values = {c.physical_name: value for c, value in zip(self._layout.partition, partition, strict=True)}
         name = self._new_name(values)
-        # Remembered before the bytes go out: an answer that is lost may have left a file.
+        # Recorded before the upload: a lost response may have left a file.
         self._names.append(name)
         if rows.nbytes < _BYTES_WORTH_A_THREAD:
             done: Future[AddFile] = Future()
@@ -188,13 +187,13 @@ class _Writer:
         self._files.append(self._threads.submit(self._put, name, values, rows, self._clock.now_ms()))
 
     def added(self) -> list[AddFile]:
-        """The files, in the order of writing, when all of them are in storage."""
+        """Return the files, in the order of writing, once all of them are in storage."""
         adds = [file.result() for file in self._files]
         self._stop()
         return adds
 
     def delete_written(self) -> None:
-        """Take back what was written, after an error that will be raised; files that storage keeps are left for VACUUM."""
+        """Delete the written files, after an error that will be raised; files that cannot be deleted are left for VACUUM."""
         self._stop()
         for name in self._names:
             with suppress(StorageFailure):
@@ -211,7 +210,7 @@ class _Writer:
         self._store.put(name, content)
         size = len(content)
         del content
-        # Arrow keeps what it no longer uses for later: beside the next file that would be the memory of another one.
+        # Arrow's allocator retains freed memory: beside the next file that would amount to the memory of another one.
         pa.default_memory_pool().release_unused()
         statistics = statistics_of_table(stored, self._config.schema, self._indexed, prefix_length=self._prefix_length)
         add = AddFile(encode_path(name), values, size, modification_time=now_ms, data_change=True)
@@ -223,7 +222,7 @@ class _Writer:
 
 
 def file_name(config: TableConfig, clock: Clock, values: Mapping[str, str | None], begin: str, suffix: str) -> str:
-    """As the reference names files, ``part-00000-<uuid>-c000.snappy.parquet``, with ``.c000`` in partitioned tables."""
+    """Return a file name like the reference's, ``part-00000-<uuid>-c000.snappy.parquet``, with ``.c000`` in partitioned tables."""
     name = f"{begin}-{clock.uuid()}{'.' if values else '-'}c000{suffix}.parquet"
     if config.random_prefixes:
         return f"{random_prefix(clock, int(config.properties.get('delta.randomPrefixLength')))}/{name}"
@@ -233,7 +232,7 @@ def file_name(config: TableConfig, clock: Clock, values: Mapping[str, str | None
 def _files_of(
     layout: Layout, tables: Iterable[pa.Table], max_rows: int | None, most_bytes: int
 ) -> Iterator[tuple[Partition, pa.Table]]:
-    """The rows of each file to be written, partition by partition, within bounded memory."""
+    """Yield the rows of each file to be written, partition by partition, within bounded memory."""
     waiting: dict[Partition, list[pa.Table]] = {}
     bytes_of: dict[Partition, int] = {}
     for number, table in enumerate(tables):
@@ -257,6 +256,6 @@ def _files_of(
 
 
 def _cut(table: pa.Table, max_rows: int) -> tuple[list[pa.Table], pa.Table]:
-    """Slices of exactly `max_rows`, and what is left."""
+    """Split a table into slices of exactly `max_rows`, and the remainder."""
     whole = table.num_rows // max_rows
     return [table.slice(i * max_rows, max_rows) for i in range(whole)], table.slice(whole * max_rows)

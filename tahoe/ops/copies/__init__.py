@@ -1,1 +1,1 @@
-"""Tables made of files that are there: CONVERT TO DELTA, CLONE, and lists of files for readers that know no log."""
+"""Tables from existing files: CONVERT TO DELTA and CLONE; and manifests of files for readers that do not read the Delta log."""

@@ -1,11 +1,10 @@
-"""CLONE: a table of its own with the rows of another, as they are at a version. A shallow clone names the source's files, a deep one has
-copies of them.
+"""CLONE: a new table with the rows of a version of another table. A shallow clone references the source's files, a deep clone copies them.
 
     shallow   source's files ─► absolute paths ─► a record in the source (`tahoe.store.outside`) ─► commit
-    deep      source's files ─► less those that the clone has ─► copied, side by side ─► commit; what the source has no more goes
+    deep      source's files ─► less those of the clone ─► copied concurrently ─► commit, which removes files that left the source
 
-Only the commit makes the clone show anything. A deep clone that was interrupted goes on where it was: a file that is there with its size is
-not copied again, and so a clone that is run again copies only what is new.
+The clone is visible only after the commit. An interrupted deep clone can be resumed: a file that exists in the target with the expected size
+is not copied again. Running a finished clone again therefore copies only new files.
 """
 
 from __future__ import annotations
@@ -39,20 +38,20 @@ from tahoe.wording import counted
 __all__ = ["CloneRequest", "Cloned", "Copier", "clone"]
 
 Copier = Callable[[LogStore, LogStore, Sequence[FileCopy], Progress], int]
-"""From one store to another these files; how many were there already, with their size."""
+"""Copies files from the first store to the second; returns how many of them existed there already with the expected size."""
 
 _OF_THE_SOURCE_ALONE = ("delta.inCommitTimestampEnablementVersion", "delta.inCommitTimestampEnablementTimestamp")
 
 
 @dataclass(frozen=True, slots=True)
 class CloneRequest:
-    """What the user asks for.
+    """The options of a CLONE.
 
     Args:
-        shallow: name the source's files; else copy them.
+        shallow: reference the source's files; else copy them.
         how: ``create``, ``createIfNotExists``, ``replace`` or ``createOrReplace``.
-        properties: of the clone, over those of the source.
-        dry_run: tell what would be done, and do nothing.
+        properties: table properties of the clone; they override those of the source.
+        dry_run: report the result without writing anything.
     """
 
     shallow: bool
@@ -63,13 +62,13 @@ class CloneRequest:
 
 @dataclass(frozen=True, slots=True)
 class Cloned:
-    """What a CLONE did, or would do. `print` shows it.
+    """The result of a CLONE or of its dry run; `str` gives a readable summary.
 
     Args:
         table: the clone's URL.
-        source: as the history tells it, with its version.
-        version: the commit; None of a dry run, and where the clone was as the source is.
-        metrics: by the reference's names, as the SQL statement answers them.
+        source: the source's name in the table history.
+        version: the version of the commit; None for a dry run, and when the clone already equals the source.
+        metrics: the metrics under delta-spark's names, as the SQL statement returns them.
     """
 
     table: str
@@ -102,19 +101,19 @@ def clone(
     request: CloneRequest,
     progress: Progress = silent,
 ) -> Cloned:
-    """Make a table of another one's files.
+    """Clone a table.
 
     Args:
-        transaction: on the clone, which may be there.
-        commit: commits it.
-        copy: copies files.
-        progress: told of files copied.
+        transaction: a transaction on the clone, which may exist already.
+        commit: commits the transaction.
+        copy: copies the files of a deep clone.
+        progress: called after each copied file.
 
     Raises:
         InvalidRequest: ``DELTA_TABLE_ALREADY_EXISTS``; ``DELTA_UNSUPPORTED_NON_EMPTY_CLONE``: a shallow clone over a table with files;
-            ``DELTA_UNSUPPORTED_CLONE_REPLACE_SAME_TABLE``; properties that the files cannot have.
-        NotFound: ``DELTA_FILE_NOT_FOUND``: the source has lost a file; ``DELTA_TABLE_NOT_FOUND``: nothing is there to be replaced.
-        ConcurrentWriteException: another writer committed to the clone meanwhile. Run it again: what was copied is not copied again.
+            ``DELTA_UNSUPPORTED_CLONE_REPLACE_SAME_TABLE``; properties that the files do not support.
+        NotFound: ``DELTA_FILE_NOT_FOUND``: a file of the source is missing; ``DELTA_TABLE_NOT_FOUND``: there is no table to replace.
+        ConcurrentWriteException: another writer committed to the clone meanwhile. Run it again: copied files are not copied again.
     """
     target = transaction.snapshot
     url = transaction.store.url
@@ -173,7 +172,7 @@ def _check_target(source: CloneSource, transaction: Transaction, request: CloneR
 
 
 def _metadata(source: CloneSource, target: Snapshot | None, request: CloneRequest, transaction: Transaction) -> Metadata:
-    """The source's, under an id of the clone's own."""
+    """Return the source's metadata with the clone's own id."""
     there = None if target is None else target.metadata
     given = validate_properties(request.properties)
     check_statistics_columns(schema_from_json(source.metadata.schema_string), source.metadata.partition_columns, given)
@@ -195,16 +194,16 @@ def _metadata(source: CloneSource, target: Snapshot | None, request: CloneReques
 
 
 def _generated(column: StructField) -> tuple[str, str] | None:
-    """The physical name of a generated column, and its expression."""
+    """Return the physical name and the expression of a generated column; None for any other column."""
     expression = column.metadata.get("delta.generationExpression")
     return None if expression is None else (column.physical_name, str(expression))
 
 
 def _check_names(url: str, before: Metadata, after: Metadata) -> None:
-    """Files that stay have their partition values and statistics under the names that they were cloned with."""
+    """Refuse changed column names: files that stay have partition values and statistics under the names of the earlier clone."""
     names = {column.field_id: column.physical_name for _, column in explode(after.schema) if column.field_id is not None}
     mapped = [(column, column.field_id) for _, column in explode(before.schema) if column.field_id is not None]
-    generated = {column for column in map(_generated, after.schema) if column is not None}  # no file has them, so any id will do
+    generated = {column for column in map(_generated, after.schema) if column is not None}  # not in the files, so their ids may differ
     renamed = [
         column.name
         for column, number in mapped
@@ -241,12 +240,12 @@ def _stage(
     target, now_ms = transaction.snapshot, transaction.clock.now_ms()
     transaction.read_whole_table()
     transaction.may_be_moved = False
-    transaction.enforces = ENFORCED  # the rows were in a table with the same demands
+    transaction.enforces = ENFORCED  # the source enforced the same constraints
     transaction.row_ids_kept = True
     transaction.row_id_mark = source.row_id_mark
     transaction.set_metadata(metadata)
     if source.protocol is not None:
-        # Who ratifies the source's commits knows nothing of the copy.
+        # The commit coordinator of the source does not know the clone.
         own = normalise(features_of(source.protocol) - COORDINATED, Protocol(1, 1))
         protocol = own if target is None else upgraded(target.protocol, features_of(own))
         transaction.set_protocol(protocol)
@@ -266,7 +265,7 @@ def _fetch(
     request: CloneRequest,
     progress: Progress,
 ) -> None:
-    """Have the files within reach of the clone before they are committed."""
+    """Make the files accessible to the clone before the commit: copy them, or record a shallow clone in their tables."""
     copies = [one for _, some in new for one in some]
     if request.shallow:
         version = None if source.version < 0 else source.version
@@ -279,7 +278,7 @@ def _fetch(
             record_clone(store, CloneRecord(transaction.store.url, version if root == source.store.url else None))
         transaction.looks_for = "none" if source.is_newest else "all"
         return
-    # Vectors of many files lie in one.
+    # The deletion vectors of many files may share one file.
     resumed = copy(source.store, transaction.store, list(dict.fromkeys(copies)), progress)
     transaction.looks_for = "all" if resumed else "old"
 

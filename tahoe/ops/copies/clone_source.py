@@ -1,4 +1,4 @@
-"""What a CLONE is made of: a version of a Delta table, or the files of a folder that would be one. Its files as the clone is to name them."""
+"""The source of a CLONE: a version of a Delta table, or a folder of files; and the clone's `add` actions for the source's files."""
 
 from __future__ import annotations
 
@@ -23,17 +23,17 @@ __all__ = ["CloneSource", "FileCopy", "clustering_of", "copied", "referenced", "
 
 @dataclass(frozen=True, slots=True)
 class CloneSource:
-    """What is cloned.
+    """The source of a clone.
 
     Args:
-        name: as the history of the clone tells it.
-        store: where its files are.
-        metadata: of that version; of a folder, what CONVERT TO DELTA would give it.
+        name: its name in the history of the clone.
+        store: the store of its files.
+        metadata: the metadata of that version; for a folder, the metadata that CONVERT TO DELTA would write.
         protocol: None for a folder.
-        files: with paths as the source's log has them.
+        files: the live files, with the paths of the source's log.
         version: -1 for a folder.
         row_id_mark: the highest row id of the source.
-        domains: metadata domains that the clone gets.
+        domains: the metadata domains that the clone gets.
     """
 
     name: str
@@ -48,18 +48,18 @@ class CloneSource:
 
     @property
     def size(self) -> int:
-        """Its bytes."""
+        """The total size of its files in bytes."""
         return sum(file.size for file in self.files)
 
 
 @dataclass(frozen=True, slots=True)
 class FileCopy:
-    """A file that a deep clone has from its source.
+    """A file that a deep clone copies.
 
     Args:
         source: its name in the source's store.
-        target: the store name that the copy gets.
-        size: in bytes; None for a deletion vector's file, of which the log says nothing.
+        target: the name of the copy in the clone's store.
+        size: in bytes; None for the file of a deletion vector, whose size the log does not record.
     """
 
     source: str
@@ -68,11 +68,11 @@ class FileCopy:
 
 
 def source_of_snapshot(snapshot: Snapshot, newest: int, name: str | None = None) -> CloneSource:
-    """A version of a Delta table.
+    """Return a version of a Delta table as a clone source.
 
     Args:
         newest: the newest version of the table.
-        name: by default ``delta.`` and its URL.
+        name: by default ``delta.`` and the URL.
     """
     mark = high_water_mark(snapshot.state.domains)
     return CloneSource(
@@ -89,21 +89,21 @@ def source_of_snapshot(snapshot: Snapshot, newest: int, name: str | None = None)
 
 
 def source_of_folder(found: FoundTable, store: LogStore, clock: Clock, name: str | None = None) -> CloneSource:
-    """A folder of files. Raises as `tahoe.ops.tables.create.new_metadata`."""
+    """Return a folder of files as a clone source. Raises the errors of `tahoe.ops.tables.create.new_metadata`."""
     metadata = new_metadata(found.schema, clock, partition_by=found.partition_by, properties=found.properties)
     return CloneSource(name or f"{found.source_format}.`{found.url}`", store, metadata, None, found.files, -1)
 
 
 def clustering_of(snapshot: Snapshot) -> tuple[DomainMetadata, ...]:
-    """The domain that says how a table is clustered, the only one that goes with its files."""
+    """Return the clustering domain, the only metadata domain that a clone takes over."""
     return tuple(domain for name, domain in snapshot.state.domains.items() if name == "delta.clustering" and not domain.removed)
 
 
-# -- shallow: the files where they are ---------------------------------------------------------------------------------------
+# -- shallow: absolute paths of the source's files ---------------------------------------------------------------------------------------
 
 
 def referenced(source: CloneSource, add: AddFile) -> tuple[AddFile, str]:
-    """The file as a shallow clone names it, by an absolute path, and its name in the source's store."""
+    """Return the `add` action of a shallow clone, with an absolute path, and the file's name in the source's store."""
     url = source.store.url
     name = decode_path(add.path, url, outside=True)
     vector = add.deletion_vector
@@ -115,7 +115,7 @@ def referenced(source: CloneSource, add: AddFile) -> tuple[AddFile, str]:
 
 
 def _absolute(url: str, name: str) -> str:
-    """As Hadoop prints a path, one slash after ``file:``: delta-spark compares such texts."""
+    """Return the absolute URL as Hadoop prints it, with one slash after ``file:``: delta-spark compares these strings."""
     text = absolute_url(url, name)
     return f"file:{text[7:]}" if text.startswith("file:///") else text
 
@@ -124,7 +124,7 @@ def _absolute(url: str, name: str) -> str:
 
 
 def copied(source: CloneSource, add: AddFile) -> tuple[AddFile, list[FileCopy]]:
-    """The file as a deep clone names it, and what is to be copied for that: it, and the file of its deletion vector."""
+    """Return the `add` action of a deep clone, and the files to copy for it: the data file, and the file of its deletion vector."""
     url = source.store.url
     name = decode_path(add.path, url, outside=True)
     place = _inside(source, name)
@@ -137,7 +137,7 @@ def copied(source: CloneSource, add: AddFile) -> tuple[AddFile, list[FileCopy]]:
 
 
 def _inside(source: CloneSource, name: str) -> str:
-    """The name that a copy gets: the one that the file has below its own folder."""
+    """Return the name of the copy: the file's path relative to the root of its own table."""
     return source.store.outside.at(name)[1] if is_outside(name) else name
 
 
@@ -145,11 +145,11 @@ _OF_VECTOR = re.compile(r"(?:(?P<prefix>[A-Za-z0-9]+)/)?deletion_vector_(?P<uuid
 
 
 def _described(vector: DeletionVectorDescriptor, name: str) -> DeletionVectorDescriptor:
-    """The vector by a path relative to the clone's root."""
+    """Return the descriptor with a path relative to the clone's root."""
     if vector.storage_type == "u":
         return vector
     match = _OF_VECTOR.fullmatch(name)
-    if match is None:  # as another writer named it: still below the root
+    if match is None:  # an external writer's name pattern; the path is still below the root
         return replace(vector, path_or_inline_dv=encode_path(name))
     prefix, uuid = match["prefix"] or "", match["uuid"]
     assert new_file_name(uuid, prefix) == name

@@ -1,8 +1,9 @@
-"""CONVERT TO DELTA: files that are there become a table where they are. Nothing is written but the log's first commit.
+"""CONVERT TO DELTA: existing files become a table in place. Only the first commit of the log is written.
 
-    what the files are (`parquet_folder`) ─► metaData, an add for each ─► version 0
+    files and their schema (`parquet_folder`) ─► metaData, one add per file ─► version 0
 
-A place that is a Delta table already stays as it is. Of two that convert one folder side by side one commits, and the other finds a table.
+A folder that is a Delta table already is left unchanged. If two conversions of a folder run concurrently, one of them commits, and the other
+reports the existing table.
 """
 
 from __future__ import annotations
@@ -34,14 +35,14 @@ _MAPPED = {
 
 @dataclass(frozen=True, slots=True)
 class ConvertRequest:
-    """What the user asks for.
+    """The options of a CONVERT TO DELTA.
 
     Args:
-        statistics: whether the log gets statistics of each file.
-        properties: of the new table.
-        shown_partitions: the partition columns that were named, as the history shows them; None for the table's own.
+        statistics: whether to collect statistics of each file.
+        properties: table properties of the new table.
+        shown_partitions: the partition columns for the history, as the user named them; None for the table's own.
         catalog_table: the name of the table in a catalog, for the history.
-        dry_run: tell what would be done, and do nothing.
+        dry_run: report the result without writing anything.
     """
 
     statistics: bool = True
@@ -53,14 +54,15 @@ class ConvertRequest:
 
 @dataclass(frozen=True, slots=True)
 class Converted:
-    """What a CONVERT TO DELTA did, or would do. `print` shows it.
+    """The result of a CONVERT TO DELTA or of its dry run; `str` gives a readable summary.
 
     Args:
-        table: its URL.
-        version: the commit; None of a dry run, and where nothing was to be done.
-        was_delta: there was a Delta table already.
-        files: how many the table has got.
-        size: their bytes.
+        table: the URL of the table.
+        version: the version of the commit; None for a dry run, and when the table was a Delta table already.
+        was_delta: whether there was a Delta table already.
+        files: the number of files in the table.
+        size: their total size in bytes.
+        found: the converted files and their schema; None when the table was a Delta table already.
     """
 
     table: str
@@ -90,16 +92,16 @@ def convert(
     request: ConvertRequest,
     progress: Progress = silent,
 ) -> Converted:
-    """Make a table of the files that are there.
+    """Convert existing files to a Delta table.
 
     Args:
-        begin: gives a transaction on what is there.
-        commit: commits it.
-        look: finds the files.
+        begin: starts a transaction on the current state of the folder.
+        commit: commits the transaction.
+        look: lists the files and reads their schema.
 
     Raises:
         InvalidRequest: ``DELTA_CONVERSION_UNSUPPORTED_COLUMN_MAPPING``, ``DELTA_CONVERT_TO_DELTA_ROW_TRACKING_WITHOUT_STATS``: properties
-            that the files cannot have; ``DELTA_INVALID_CHARACTERS_IN_COLUMN_NAMES``; and what `look` raises.
+            that the files do not support; ``DELTA_INVALID_CHARACTERS_IN_COLUMN_NAMES``; and the errors of `look`.
     """
     transaction = begin()
     url = transaction.store.url
@@ -143,14 +145,14 @@ def _stage(transaction: Transaction, found: FoundTable, request: ConvertRequest)
             code="DELTA_CONVERT_TO_DELTA_ROW_TRACKING_WITHOUT_STATS",
             table=url,
         )
-    transaction.enforces = ENFORCED  # as they are; what the table is to demand of rows can be told afterwards
+    transaction.enforces = ENFORCED  # rows are not checked; constraints can be added later
     transaction.read_whole_table()
     transaction.may_be_moved = False
     transaction.stage(*(found.files if request.dry_run else with_vector_files(transaction, config, found.files)))
 
 
 def _facts(found: FoundTable) -> dict[str, str]:
-    """What no property of the user's may say otherwise: the highest id that a file may have."""
+    """Return the properties that the user cannot override: the highest column id of the files."""
     return {MAX_ID_KEY: found.properties[MAX_ID_KEY]} if MAX_ID_KEY in found.properties else {}
 
 

@@ -1,4 +1,4 @@
-"""Files copied from one store to another, whole or not at all; one that is there with its size is left."""
+"""Copy files from one store to another, each atomically. A file that exists in the target with the expected size is skipped."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _MOST_BYTES_AT_ONCE = 16 << 20
 
 
 def copied_here(source: LogStore, target: LogStore, copies: Sequence[FileCopy], progress: Progress) -> int:
-    """A `tahoe.ops.copies.clone.Copier` by threads of this process. Raises `NotFound`, `StorageFailure`."""
+    """A `tahoe.ops.copies.clone.Copier` that uses threads of this process. Raises `NotFound`, `StorageFailure`."""
     there = 0
     for done, was_there in enumerate(_side_by_side(source, target, copies), start=1):
         there += was_there
@@ -36,11 +36,13 @@ def _side_by_side(source: LogStore, target: LogStore, copies: Sequence[FileCopy]
 
 
 def copy_file(source: LogStore, target: LogStore, one: FileCopy) -> bool:
-    """Copy a file; whether it was there already, with its size. A store shows a file whole or not at all, so the size tells.
+    """Copy a file; return whether it existed in the target already with the expected size.
+
+    Stores write files atomically, so a file of the expected size is complete.
 
     Raises:
         NotFound: the source has no such file.
-        StorageFailure: ``TAHOE_COPY_INCOMPLETE``: it has not the size that the log says.
+        StorageFailure: ``TAHOE_COPY_INCOMPLETE``: the file's size differs from the size in the log.
     """
     there = target.head(one.target)
     size = one.size

@@ -1,4 +1,4 @@
-"""What the columns of a table are, by the footers of its Parquet files: each file's own schema, and one that holds them all. Pure."""
+"""The schema of a table from the footers of its Parquet files: the schema of each file, and the merged schema. Pure."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ if TYPE_CHECKING:
 __all__ = ["footer_schema", "merged"]
 
 _SPARK_SCHEMA = b"org.apache.spark.sql.parquet.row.metadata"
-_WHOLE = ("byte", "short", "integer")  # one physical type: a wider one reads what a narrower one wrote
+_WHOLE = ("byte", "short", "integer")  # one physical type: files of a narrower type can be read as a wider one
 
 
 def footer_schema(footer: pyarrow.parquet.FileMetaData, place: str) -> StructType:
-    """The columns of a Parquet file, all of them nullable: those that Spark noted in it, else those that it has.
+    """Return the columns of a Parquet file, all nullable: from the Spark schema in its metadata if there is one, else from its own schema.
 
     Args:
-        place: of the file, for messages.
+        place: the file's URL, for error messages.
 
-    Raises `Unsupported`: a type that Delta has not.
+    Raises `Unsupported`: Delta has no such type.
     """
     noted = (footer.metadata or {}).get(_SPARK_SCHEMA)
     if noted is not None:
@@ -35,10 +35,10 @@ def footer_schema(footer: pyarrow.parquet.FileMetaData, place: str) -> StructTyp
             schema = schema_from_json(noted.decode())
             _refuse_geospatial(geospatial_paths(schema), place)
             return as_nullable(transform_fields(schema, _with_comment))
-        except Unsupported as error:  # an interval: its values are not what their columns look like
+        except Unsupported as error:  # an interval: its physical columns look like another type
             raise Unsupported(f"{place}: {error.message}", code=error.code, file=place) from error
         except (TahoeError, UnicodeDecodeError):
-            pass  # a type of a program's own: the columns themselves tell
+            pass  # a user-defined type: use the physical columns
     try:
         found = from_arrow_schema(footer.schema.to_arrow_schema())
     except Unsupported as error:
@@ -57,12 +57,12 @@ def footer_schema(footer: pyarrow.parquet.FileMetaData, place: str) -> StructTyp
 
 
 def merged(schema: StructType, other: StructType, place: str) -> StructType:
-    """The columns of both, the first one's first. Whole numbers of up to 32 bits become the wider of two.
+    """Merge two schemas, the columns of the first one first. Of two integer types of up to 32 bits the wider one is used.
 
     Args:
-        other: of the file at `place`.
+        other: the schema of the file at `place`.
 
-    Raises `InvalidRequest` (``DELTA_FAILED_TO_MERGE_FIELDS``): one column has types that no one reading serves.
+    Raises `InvalidRequest` (``DELTA_FAILED_TO_MERGE_FIELDS``): the types of a column cannot be read as one type.
     """
     try:
         return _struct(schema, other, ())
@@ -78,7 +78,7 @@ def merged(schema: StructType, other: StructType, place: str) -> StructType:
 
 
 class _Differs(Exception):
-    """Carries the path and the two types."""
+    """Two types cannot be merged; the arguments are the column path and the two types."""
 
 
 def _struct(one: StructType, two: StructType, path: tuple[str, ...]) -> StructType:
@@ -114,12 +114,12 @@ def _type(one: DataType, two: DataType, path: tuple[str, ...]) -> DataType:
 
 
 def _with_comment(column: StructField) -> StructField:
-    """Without what else programs note of a column."""
+    """Return the column with its comment as the only metadata."""
     return replace(column, metadata={key: value for key, value in column.metadata.items() if key == "comment"})
 
 
 def _by_physical_type(footer: pyarrow.parquet.FileMetaData) -> tuple[set[tuple[str, ...]], list[str], list[str]]:
-    """Columns of INT96, which hold instants whatever Arrow makes of them; those of nanoseconds; and those of geometries."""
+    """Return the INT96 columns (instants, although Arrow reads them without a zone), nanosecond columns and geospatial columns."""
     zoned, refused, geospatial = set(), [], []
     for index in range(len(footer.schema)):
         column = footer.schema.column(index)
@@ -134,7 +134,7 @@ def _by_physical_type(footer: pyarrow.parquet.FileMetaData) -> tuple[set[tuple[s
 
 
 def _refuse_geospatial(columns: list[str], place: str) -> None:
-    """As the reference does: nobody has looked at the values, and the table would be one that few clients read."""
+    """Raise `Unsupported` for geospatial columns, as delta-spark does: their values are unchecked, and few clients can read them."""
     if columns:
         raise Unsupported(
             f"CONVERT TO DELTA is not supported for data types: geometries or geographies, which column '{columns[0]}' of {place} holds. "
@@ -155,7 +155,7 @@ def _instant(column: StructField, zoned: set[tuple[str, ...]], path: tuple[str, 
 
 
 def _instants(kind: DataType) -> DataType:
-    """With instants for all timestamps: a file that has INT96 has no other kind."""
+    """Replace every TIMESTAMP_NTZ by TIMESTAMP: a file with INT96 columns has no other timestamps."""
     match kind:
         case StructType(fields):
             return StructType(tuple(replace(column, data_type=_instants(column.data_type)) for column in fields))

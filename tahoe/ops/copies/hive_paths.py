@@ -1,4 +1,4 @@
-"""Partition values out of the names of folders, ``day=2026-03-01/region=a%2Fb``, as Spark and Hive write them. Pure text."""
+"""Parse partition values from folder names, ``day=2026-03-01/region=a%2Fb``, as Spark and Hive write them. Pure text."""
 
 from __future__ import annotations
 
@@ -18,10 +18,9 @@ _ESCAPED = re.compile(r"%([0-9A-Fa-f]{2})")
 
 
 def folder_values(name: str) -> list[tuple[str, str | None]]:
-    """The columns and values that the folders of a file's name tell, outermost first; None for Hive's name of NULL.
+    """Return the partition columns and values in a file's name, outermost first; None for Hive's name of NULL.
 
-    Of a name such as ``x/a=1/b=2/y/f.parquet`` the folders ``a=1/b=2`` count: those with an equals sign that lie together, the innermost
-    ones.
+    Only the innermost sequence of adjacent folders with an equals sign counts: ``a=1/b=2`` in ``x/a=1/b=2/y/f.parquet``.
     """
     found: list[tuple[str, str | None]] = []
     for folder in reversed(name.split("/")[:-1]):
@@ -35,13 +34,13 @@ def folder_values(name: str) -> list[tuple[str, str | None]]:
 
 
 class PartitionReader:
-    """Reads the partition values of files.
+    """Reads the partition values of files from their names.
 
     Args:
-        columns: the partition columns, in their order.
-        url: of the folder, for messages.
-        time_zone: in which a timestamp is that names no zone; the log has instants.
-        bad_values_are_null: a value that is none of its column's type is NULL; else it is refused.
+        columns: the partition columns, in order.
+        url: the folder's URL, for error messages.
+        time_zone: the zone of timestamps without one; the log stores instants.
+        bad_values_are_null: read a value that cannot be cast to its column's type as NULL; else refuse it.
     """
 
     def __init__(self, columns: StructType, url: str, time_zone: str = "UTC", *, bad_values_are_null: bool = False) -> None:
@@ -51,11 +50,11 @@ class PartitionReader:
         self._bad_values_are_null = bad_values_are_null
 
     def values(self, name: str) -> dict[str, str | None]:
-        """The partition values of a file, as the log has them.
+        """Return the partition values of a file, as the log stores them.
 
         Raises:
             InvalidRequest: ``DELTA_UNEXPECTED_NUM_PARTITION_COLUMNS_FROM_FILE_NAME``, ``DELTA_UNEXPECTED_PARTITION_COLUMN_FROM_FILE_NAME``:
-                the folders tell other columns; ``DELTA_FAILED_CAST_PARTITION_VALUE``: a value is not of its column's type.
+                the folders name other columns; ``DELTA_FAILED_CAST_PARTITION_VALUE``: a value is not of its column's type.
         """
         found = folder_values(name)
         told, wanted = [column for column, _ in found], self._columns.names
@@ -101,7 +100,7 @@ class PartitionReader:
 
     def _typed(self, text: str, data_type: DataType) -> Any:
         if data_type == PrimitiveType("timestamp"):
-            for kind in ("timestamp_ntz", "date"):  # names no zone: it is one of the zone that was given
+            for kind in ("timestamp_ntz", "date"):  # no zone in the text: use the configured zone
                 local = _or_none(lambda kind=kind: deserialize(text, PrimitiveType(kind)))  # type: ignore[misc]
                 if local is not None:
                     moment = local if isinstance(local, datetime) else datetime(local.year, local.month, local.day)

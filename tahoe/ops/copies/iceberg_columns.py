@@ -1,4 +1,4 @@
-"""An Iceberg schema as a Delta schema: the same ids, so that files are read by id; and whether a file is fit for that. Pure.
+"""Convert an Iceberg schema to a Delta schema with the same column ids, and check that files can be read by these ids. Pure.
 
 Sources: Iceberg's format/spec.md, "Schemas and Data Types" and appendix C; PROTOCOL.md, "Column Mapping".
 """
@@ -37,20 +37,20 @@ _ID = b"PARQUET:field_id"
 
 
 def delta_schema(schema: Mapping[str, Any], table: str, names: Mapping[int, str] | None = None) -> StructType:
-    """The columns of Iceberg's JSON value of a schema, each with its id.
+    """Convert the JSON value of an Iceberg schema; each column keeps its id.
 
     Args:
-        table: for messages.
-        names: what files call the columns, by id; these become physical names, for readers that go by names though the mode is ``id``.
-            Other columns have the name that they have now.
+        table: the table's URL, for error messages.
+        names: the column names in the files, by id. They become the physical names, for readers that resolve columns by name although the
+            mode is ``id``. The physical name of any other column is its current name.
 
-    Raises `Unsupported`: a type that Delta has not, or a column with an initial default, which old files do not hold.
+    Raises `Unsupported`: Delta has no such type, or a column has an initial default, which older files do not contain.
     """
     return _Columns(table, names or {}).struct(schema, ())
 
 
 def names_in_file(file: Iterable[pa.Field]) -> Iterator[tuple[int, str]]:
-    """The id and the name of each column of a file, also of those in structs, lists and maps."""
+    """Yield the id and the name of each column of a file, including those inside structs, lists and maps."""
     for column in file:
         if _ID in (column.metadata or {}):
             yield int(column.metadata[_ID]), column.name
@@ -68,7 +68,7 @@ def _names_inside(kind: pa.DataType) -> Iterator[tuple[int, str]]:
 
 
 def places_in_file(file: Iterable[pa.Field], above: str = "") -> Iterator[tuple[int, str]]:
-    """The id of each column of a file that no list or map holds, and its path as Parquet's footer spells it."""
+    """Yield the id of each column of a file outside lists and maps, and its path as in the Parquet footer."""
     for column in file:
         if _ID in (column.metadata or {}):
             yield int(column.metadata[_ID]), above + column.name
@@ -80,11 +80,11 @@ def check_file(schema: StructType, file: pa.Schema, place: str) -> None:
     """Refuse a Parquet file that cannot be read by column ids, or whose columns had other types when it was written.
 
     Args:
-        schema: of `delta_schema`.
-        file: the file's own.
-        place: its URL, for messages.
+        schema: the result of `delta_schema`.
+        file: the schema of the file.
+        place: the file's URL, for error messages.
 
-    Raises `Unsupported`, by file and column.
+    Raises `Unsupported`, with the file and the column.
     """
     for path in _without_id(file, ()):
         raise Unsupported(
@@ -113,7 +113,7 @@ class _Columns:
         physical: dict[str, int] = {}
         for field in sorted(value["fields"], key=lambda field: int(field["id"])):
             name = self.names.get(field["id"], field["name"])
-            # A name that a dropped or renamed column has left may be another's by now.
+            # The old name of a dropped or renamed column may be the name of another column now.
             physical[name if name not in physical else f"{name}-{field['id']}"] = field["id"]
         by_id = {number: name for name, number in physical.items()}
         return StructType(tuple(self.field(field, by_id[field["id"]], (*path, field["name"])) for field in value["fields"]))
@@ -137,7 +137,7 @@ class _Columns:
         return StructField(value["name"], kind, not value["required"], metadata)
 
     def type(self, value: Any, path: tuple[str, ...], key: str, nested: dict[str, int]) -> DataType:
-        """`key` is that of the ids of what is inside (`tahoe.schema.mapping.nested_ids_of`), which `nested` gets."""
+        """Convert a type; add the ids of list elements, map keys and map values to `nested`, with the prefix `key` (see `nested_ids_of`)."""
         kind = value["type"] if isinstance(value, Mapping) else value
         if kind == "struct":
             return self.struct(value, path)

@@ -1,7 +1,7 @@
-"""Iceberg's position deletes as deletion vectors: which rows of which files are dead, and where large vectors go.
+"""Convert Iceberg's position deletes to deletion vectors.
 
-Source: Iceberg's format/spec.md, "Position Delete Files" and "Scan Planning": a delete file holds for data files that it names and that are
-not younger than it.
+Source: Iceberg's format/spec.md, "Position Delete Files" and "Scan Planning": a delete file applies to the data files that it names and that
+are not newer than it.
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ _PATH, _POSITION = "file_path", "pos"
 
 
 def dead_rows(store: LogStore, data: Sequence[IcebergFile], deletes: Sequence[IcebergFile]) -> dict[str, BitMap64]:
-    """The positions of dead rows, by the name of their data file. Each delete file is read once.
+    """Return the positions of deleted rows, by the name of their data file. Each delete file is read once.
 
-    Raises `CorruptTable` where one cannot be read.
+    Raises `CorruptTable`: a delete file cannot be read.
     """
     from pyroaring import BitMap64
 
@@ -68,10 +68,10 @@ def _positions(store: LogStore, delete: IcebergFile) -> list[tuple[str, list[int
 
 
 def with_vector_files(transaction: Transaction, config: TableConfig, files: Sequence[AddFile]) -> list[AddFile]:
-    """The files, with their inline vectors in a vector file of the table that is made; nothing is staged.
+    """Write the inline deletion vectors of the files to a vector file of the new table and return the updated files; stage nothing.
 
     Args:
-        config: of that table.
+        config: the configuration of the new table.
     """
     marked = [add for add in files if add.deletion_vector is not None and add.deletion_vector.storage_type == "i"]
     dead = [decode(add.deletion_vector, transaction.store.get, "") for add in marked if add.deletion_vector is not None]

@@ -28,10 +28,10 @@ class IcebergFile:
     """A live data file or delete file.
 
     Args:
-        location: as the metadata spells it.
-        name: in the table's store.
-        sequence: the number by which delete files know which data files are older.
-        partition: the values of its partition, by the id of the column and what is made of it, as PyIceberg reads them; none of buckets.
+        location: the path in the Iceberg metadata.
+        name: the name in the table's store.
+        sequence: the sequence number; a delete file applies to data files with a lower or equal one.
+        partition: the partition values as PyIceberg reads them, by source column id and transform, without buckets.
     """
 
     location: str
@@ -44,14 +44,14 @@ class IcebergFile:
 
 @dataclass(frozen=True, slots=True)
 class IcebergSnapshot:
-    """What is live.
+    """The live files and the metadata of a snapshot.
 
     Args:
-        schema: Iceberg's JSON value.
-        specs: of each partitioning, by its id, its fields: transform, id of the column, name.
-        spec_id: the partitioning of new files.
-        timestamp_ms: of the snapshot; 0 of a table without one.
-        deletes: files of position deletes.
+        schema: the JSON value of the Iceberg schema.
+        specs: the fields of each partition spec, by spec id: transform, source column id, name.
+        spec_id: the partition spec of new files.
+        timestamp_ms: the timestamp of the snapshot; 0 if the table has none.
+        deletes: the files of position deletes.
     """
 
     schema: Mapping[str, Any]
@@ -65,18 +65,18 @@ class IcebergSnapshot:
 
 
 def open_snapshot(store: LogStore, name: str) -> IcebergSnapshot:
-    """The newest snapshot of the branch ``main``.
+    """Read the newest snapshot of the branch ``main``.
 
     Args:
-        name: of the metadata file.
+        name: the name of the metadata file.
 
     Raises:
-        Unsupported: delete files other than positions in Parquet, data files other than Parquet, encryption.
-        CorruptTable: metadata cannot be read, or a file lies outside of the table's folder.
+        Unsupported: the table has equality deletes, files other than Parquet, or encrypted files.
+        CorruptTable: metadata cannot be read, or a file is outside the table's folder.
     """
     try:
         return _opened(store, name)
-    except (ValidationError, ValueError, KeyError, TypeError, IndexError, EOFError) as error:  # whatever PyIceberg stumbles over
+    except (ValidationError, ValueError, KeyError, TypeError, IndexError, EOFError) as error:  # PyIceberg raises these for corrupt metadata
         raise CorruptTable(
             f"The Iceberg metadata of table {store.url} cannot be read from {name}: {error}. Check it with an Iceberg engine.",
             code="TAHOE_CORRUPT_ICEBERG_METADATA",

@@ -1,10 +1,10 @@
-"""An Iceberg table as a Delta table would have it: its columns by id, its live files, their partitions, statistics and dead rows.
+"""Read an Iceberg table as the content of a Delta table: columns by id, live files, partition values, statistics and deleted rows.
 
     newest metadata file ─► snapshot ─► manifests ─┬─► data files ─► names, partition values       footers ─► fit? statistics
                                                    └─► position deletes ─► dead rows of each file ─► vectors
 
 Source: Iceberg's format/spec.md. Metadata and manifests are read by PyIceberg (the extra ``iceberg``), through the table's own store; no
-data is read. What a Delta table cannot have is refused by name, before anything is written.
+data is read. Types, partitions and files that Delta does not support are refused before anything is written.
 """
 
 from __future__ import annotations
@@ -57,12 +57,12 @@ _VECTORS = {"delta.enableDeletionVectors": "true", "delta.feature.deletionVector
 
 @dataclass(frozen=True, slots=True)
 class IcebergRequest:
-    """How an Iceberg table is read.
+    """The options for reading an Iceberg table.
 
     Args:
-        statistics: whether the log gets statistics of each file.
-        configuration: of the table to be; says which columns have statistics.
-        time_zone: of the session.
+        statistics: whether to collect statistics of each file.
+        configuration: the properties of the new table, which select the columns with statistics.
+        time_zone: the time zone of the session.
     """
 
     statistics: bool = True
@@ -71,22 +71,22 @@ class IcebergRequest:
 
 
 def is_iceberg(store: LogStore) -> bool:
-    """Whether the folder has metadata of an Iceberg table."""
+    """Whether the folder contains Iceberg metadata."""
     return any(_METADATA.fullmatch(name.rpartition("/")[2]) for name in store.names_from(_FOLDER))
 
 
 def iceberg_table(store: LogStore, request: IcebergRequest, progress: Progress = silent) -> FoundTable:
-    """The Delta table that the newest snapshot of an Iceberg table is.
+    """Read the newest snapshot of an Iceberg table as the content of a Delta table.
 
     Args:
-        store: of the table's folder.
-        progress: told of the footers read.
+        store: the store of the table's folder.
+        progress: called after each footer.
 
     Raises:
-        NotFound: ``DELTA_TABLE_NOT_FOUND``: there is no metadata of Iceberg.
-        InvalidRequest: ``TAHOE_ICEBERG_METADATA_AMBIGUOUS``; ``DELTA_CLONE_INCOMPATIBLE_SOURCE``: files of another partitioning.
-        Unsupported: ``TAHOE_LIBRARY_MISSING``; types, partitionings, files and deletes that a Delta table cannot have.
-        CorruptTable: metadata or a file cannot be read, or lies outside of the table's folder.
+        NotFound: ``DELTA_TABLE_NOT_FOUND``: there is no Iceberg metadata.
+        InvalidRequest: ``TAHOE_ICEBERG_METADATA_AMBIGUOUS``; ``DELTA_CLONE_INCOMPATIBLE_SOURCE``: files have another partition spec.
+        Unsupported: ``TAHOE_LIBRARY_MISSING``; types, partitions, files or deletes that Delta does not support.
+        CorruptTable: metadata or a file cannot be read, or is outside the table's folder.
     """
     newest = _newest_metadata(store)
     try:
@@ -120,14 +120,14 @@ def iceberg_table(store: LogStore, request: IcebergRequest, progress: Progress =
     properties = {
         **{key: value for key, value in snapshot.properties.items() if not key.lower().startswith(_NOT_COPIED)},
         "delta.columnMapping.mode": "id",
-        MAX_ID_KEY: str(last_id),  # ids of dropped columns are in files still
+        MAX_ID_KEY: str(last_id),  # files may still contain dropped columns with these ids
         **(_VECTORS if dead else {}),
     }
     return FoundTable(schema, tuple(one.name for one in partitions), files, store.url, "iceberg", properties)
 
 
 def refuse_partition_columns(table: str, columns: StructType | None) -> None:
-    """Raise `InvalidRequest` where partition columns were named: the table tells them itself."""
+    """Raise `InvalidRequest` if the caller names partition columns: they are in the Iceberg metadata."""
     if columns is not None and columns.fields:
         raise InvalidRequest(
             f"Partition schema cannot be specified when converting Iceberg tables: {table} tells its partitions itself. Leave it out.",
@@ -137,7 +137,7 @@ def refuse_partition_columns(table: str, columns: StructType | None) -> None:
 
 
 def _newest_metadata(store: LogStore) -> str:
-    """The name of the metadata file with the highest number; where a table without a catalog has its hint, it must lead there."""
+    """Return the metadata file with the highest number. If there is a version hint (table without a catalog), check it against that file."""
     numbers: dict[int, list[str]] = {}
     names = [listed.rpartition("/")[2] for listed in store.names_from(_FOLDER)]
     for name in names:
@@ -164,15 +164,17 @@ def _newest_metadata(store: LogStore) -> str:
 
 
 def _check_hint(store: LogStore, numbers: Mapping[int, Sequence[str]]) -> None:
-    """Raise `InvalidRequest` where the hint does not lead to the highest number. It may be behind: a writer that died between the two files
-    leaves it so, and readers go on from it as long as the next number is there."""
+    """Raise `InvalidRequest` if the highest number cannot be reached from the version hint.
+
+    The hint may be outdated: a writer may have crashed between writing the two files. Readers advance from it while the next number exists.
+    """
     text = store.get(f"{_FOLDER}/{_HINT}").decode("utf-8", "replace").strip()
     number = int(text) if text.isascii() and text.isdecimal() and len(text) < 19 else -1
     found = number
     while f"{_FOLDER}/v{found + 1}.metadata.json" in numbers.get(found + 1, ()):
         found += 1
     newest = max(numbers)
-    # Files that a catalog has named lie beside those of a table without one where two engines keep two tables in one folder.
+    # If two engines have two tables in one folder, files named by a catalog are beside those of a table without a catalog.
     if number not in numbers or found != newest or any(not name.startswith(f"{_FOLDER}/v") for name in chain(*numbers.values())):
         raise InvalidRequest(
             f"The Iceberg table at {store.url} says in {_FOLDER}/{_HINT} that its version is {text[:20]!r}, from which its metadata files do "
@@ -183,7 +185,7 @@ def _check_hint(store: LogStore, numbers: Mapping[int, Sequence[str]]) -> None:
         )
 
 
-# -- footers and dead rows -----------------------------------------------------------------------------------------------------
+# -- footers and deleted rows -----------------------------------------------------------------------------------------------------
 
 
 def _statistics(
@@ -195,8 +197,10 @@ def _statistics(
     request: IcebergRequest,
     progress: Progress,
 ) -> tuple[list[FileStatistics], dict[int, str]]:
-    """Those of each file, by its footer, which also tells whether it is fit to be read by ids; of rows alone where none are wanted. And what
-    the oldest file that has a column calls it, by the column's id."""
+    """Read the footers: return the statistics of each file (only the row count if statistics are off), and the physical name of each column.
+
+    The name, by column id, is that in the oldest file with the column. Refuses files that cannot be read by column ids.
+    """
     prefix = string_prefix_length(request.configuration)
 
     def look(footer: FileMetaData, place: str) -> tuple[FileStatistics, dict[int, str], Bounds]:
@@ -231,7 +235,7 @@ def _check_rows(store: LogStore, file: IcebergFile, rows: int) -> None:
 
 
 def _finished(add: AddFile, stats: FileStatistics | None, indexed: Sequence[Leaf], rows: int, dead: BitMap64 | None) -> AddFile:
-    """With statistics; with a vector where rows are deleted, and then with the number of rows, which a file with a vector must state."""
+    """Add the statistics and the deletion vector of a file. With a deletion vector, the protocol requires the row count."""
     if not dead:
         return add if stats is None else with_statistics(add, stats, indexed)
     stated = FileStatistics(rows) if stats is None else stats

@@ -1,8 +1,8 @@
-"""The Parquet files of a folder as a table would have them: which they are, their columns, their partitions, their statistics.
+"""Read the Parquet files of a folder as the content of a Delta table: files, columns, partition values and statistics.
 
-    listing, or the log of a stream ─► names ─► partition values       footers, side by side ─► columns of all, statistics of each
+    listing, or the log of a stream ─► names ─► partition values       footers, concurrently ─► merged schema, statistics of each file
 
-Only footers are read. What is hidden (``_…``, ``.…``) is left alone, but for folders of partitions (``_column=value``).
+Only footers are read. Hidden files and folders (``_…``, ``.…``) are ignored, except partition folders (``_column=value``).
 """
 
 from __future__ import annotations
@@ -43,15 +43,15 @@ _STREAM_LOG = "_spark_metadata"
 
 @dataclass(frozen=True, slots=True)
 class FoundTable:
-    """Files that may become a table, as they are.
+    """Existing files that can become a table.
 
     Args:
-        schema: logical, with the partition columns, all nullable.
+        schema: the logical schema with the partition columns, all nullable.
         partition_by: the partition columns, in the order of the folders.
-        files: with paths below `url`; dead rows as inline vectors.
-        url: of the folder.
+        files: the files, with paths relative to `url`; deleted rows as inline deletion vectors.
+        url: the URL of the folder.
         source_format: ``parquet`` or ``iceberg``.
-        properties: that the table must have.
+        properties: properties that the table must have.
     """
 
     schema: StructType
@@ -64,17 +64,17 @@ class FoundTable:
 
 @dataclass(frozen=True, slots=True)
 class FolderRequest:
-    """How a folder is read.
+    """The options for reading a folder.
 
     Args:
-        partition_schema: the columns that the folders tell, in their order.
-        statistics: whether the log gets statistics of each file.
-        schema: what a catalog says of the columns; the footers' own are not looked at then.
-        folders: the only ones that count, of a catalog that knows the partitions; None for all.
-        time_zone: of timestamps in the names of folders.
+        partition_schema: the partition columns in the folder names, in order.
+        statistics: whether to collect statistics of each file.
+        schema: the schema in a catalog, used instead of those in the footers.
+        folders: the partition folders in a catalog; others are ignored. None for all folders.
+        time_zone: the zone of timestamps in folder names.
         bad_values_are_null: see `tahoe.ops.copies.hive_paths.PartitionReader`.
-        use_stream_log: where Structured Streaming wrote the folder, the files that its log has, and no others.
-        configuration: of the table to be; says which columns have statistics.
+        use_stream_log: if Structured Streaming wrote the folder, use only the files in its log.
+        configuration: the properties of the new table, which select the columns with statistics.
     """
 
     partition_schema: StructType = field(default_factory=lambda: StructType(()))
@@ -88,16 +88,16 @@ class FolderRequest:
 
 
 def parquet_table(store: LogStore, request: FolderRequest, progress: Progress = silent) -> FoundTable:
-    """The table that the Parquet files of a folder are.
+    """Read the Parquet files of a folder as the content of a Delta table.
 
     Args:
-        store: of the folder.
-        progress: told of the footers read.
+        store: the store of the folder.
+        progress: called after each footer.
 
     Raises:
         NotFound: ``DELTA_EMPTY_DIRECTORY``: there is no file.
         InvalidRequest: see `PartitionReader.values` and `tahoe.ops.copies.footer_schema.merged`; ``DELTA_FAILED_INFER_SCHEMA``.
-        CorruptTable: ``DELTA_FAILED_READ_FILE_FOOTER``: one is none.
+        CorruptTable: ``DELTA_FAILED_READ_FILE_FOOTER``: a file is not a Parquet file.
     """
     entries = _entries(store, request)
     if not entries:
@@ -124,16 +124,16 @@ def parquet_table(store: LogStore, request: FolderRequest, progress: Progress = 
 
 
 def _properties(schema: StructType) -> dict[str, str]:
-    """Some files may hold variants taken apart, as PySpark writes them by itself, which only a table with the feature may have."""
+    """Return the feature property for shredded variants, which PySpark writes by default and only tables with the feature may have."""
     has_variants = any(part.name == "variant" for column in all_fields(schema) for part in primitives(column.data_type))
     return {f"{FEATURE_PREFIX}variantShredding": "supported"} if has_variants else {}
 
 
-# -- which files -------------------------------------------------------------------------------------------------------------
+# -- the files -------------------------------------------------------------------------------------------------------------
 
 
 def _entries(store: LogStore, request: FolderRequest) -> list[Entry]:
-    """The files, by name."""
+    """Return the files, sorted by name."""
     entries = _of_stream(store) if request.use_stream_log else None
     if entries is None:
         entries = [entry for entry in store.walk() if not _is_hidden(entry.name)]
@@ -148,8 +148,7 @@ def _is_hidden(name: str) -> bool:
 
 
 def _of_stream(store: LogStore) -> list[Entry] | None:
-    """The files of a folder that Structured Streaming wrote, by its log; None where there is none. What a batch that failed has left is not
-    in it."""
+    """Return the files in the log of Structured Streaming; None if the folder has no such log. Files of failed batches are not in the log."""
     batches: dict[int, str] = {}
     compacted = -1
     for listed in store.list_from(_STREAM_LOG):
@@ -176,7 +175,7 @@ def _of_batch(store: LogStore, name: str) -> Iterator[tuple[Entry, bool]]:
             value = json.loads(line)
             path = str(value["path"])
             root = store.url.partition("://")[2].lstrip("/")
-            # As Hadoop writes it, with a scheme and not encoded; the folder may have been moved since, then its name counts alone.
+            # Hadoop writes the path with a scheme and unencoded. The scheme may differ from the store's, so only the path is compared.
             _, inside, relative = path.partition(f"{root}/")
             if not inside:
                 raise ValueError(f"the path {path}, which is not below {store.url}")
@@ -197,7 +196,7 @@ def _of_batch(store: LogStore, name: str) -> Iterator[tuple[Entry, bool]]:
 def each_footer(
     store: LogStore, names: Sequence[str], look: Callable[[FileMetaData, str], _Seen], progress: Progress
 ) -> Iterator[_Seen]:
-    """What `look` makes of the footer of each Parquet file and the file's URL, in their order; read side by side.
+    """Read the footers concurrently and yield the results of `look(footer, url)` in the order of the names.
 
     Raises `CorruptTable` (``DELTA_FAILED_READ_FILE_FOOTER``).
     """
@@ -229,7 +228,7 @@ def _footer(store: LogStore, name: str) -> FileMetaData:
 def _footers(
     store: LogStore, entries: Sequence[Entry], request: FolderRequest, progress: Progress
 ) -> tuple[StructType, list[tuple[str, bool]]]:
-    """The columns of all files together, and of each the statistics and whether they count NaN, if these are wanted."""
+    """Return the merged schema, and for each file its statistics and whether they count NaN (empty if statistics are off)."""
     schema, told = StructType(()), list[tuple[str, bool]]()
     names = [entry.name for entry in entries]
     seen = each_footer(store, names, lambda footer, place: _seen(footer, place, request), progress)
@@ -258,7 +257,7 @@ def _seen(footer: FileMetaData, place: str, request: FolderRequest) -> tuple[Str
 
 
 def _with_partition_columns(schema: StructType, partitions: StructType) -> StructType:
-    """A column that the files have too keeps its place and gets the partition's type; the others come last."""
+    """Append the partition columns. A partition column that is in the files too keeps its position and gets the partition's type."""
     own = {column.name.lower(): column for column in as_nullable(partitions)}
     kept = [own.pop(column.name.lower(), column) for column in schema]
     return StructType((*kept, *own.values()))

@@ -1,4 +1,4 @@
-"""Partition columns as a caller names them: a mapping of names to types becomes a schema."""
+"""Convert a caller's mapping from partition column names to types into a schema."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ __all__ = ["partition_schema"]
 
 
 def partition_schema(columns: Mapping[str, str] | StructType | None) -> StructType:
-    """The columns.
+    """Return the partition columns as a schema.
 
     Args:
-        columns: name → type, by the specification's name or SQL's: ``date``, ``integer``, ``bigint``, ``decimal(10,2)``.
+        columns: name → type, by its name in the Delta protocol or in SQL: ``date``, ``integer``, ``bigint``, ``decimal(10,2)``.
 
     Raises `Unsupported` (``DELTA_UNSUPPORTED_DATA_TYPES``): there is no such type.
     """

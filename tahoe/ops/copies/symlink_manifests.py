@@ -1,7 +1,7 @@
-"""GENERATE symlink_format_manifest: lists of the live files, folder by folder, for readers that know no log (Presto, Athena, Hive).
+"""GENERATE symlink_format_manifest: lists of the live files of each partition for readers without Delta support (Presto, Athena, Hive).
 
-``_symlink_format_manifest/p=1/manifest`` has one absolute path a line. Each list is put whole, so whoever is interrupted leaves old lists
-and new ones, and none that is half; the next run makes all of them new. Such readers know neither deletion vectors nor column mapping.
+``_symlink_format_manifest/p=1/manifest`` has one absolute path per line. Each manifest is written atomically. An interrupted run may leave
+old manifests beside new ones, but no partial one; the next run rewrites all. These readers support no deletion vectors or column mapping.
 """
 
 from __future__ import annotations
@@ -33,14 +33,14 @@ _THREADS = 16
 
 @dataclass(frozen=True, slots=True)
 class Generated:
-    """What a GENERATE did, or would do. `print` shows it.
+    """The result of a GENERATE or of its dry run; `str` gives a readable summary.
 
     Args:
-        table: its URL.
-        version: whose files are listed.
-        written: names of manifests.
-        deleted: names of those of folders that have no files any more.
-        files: how many files are listed.
+        table: the URL of the table.
+        version: the table version whose files are listed.
+        written: the names of the written manifests.
+        deleted: the names of the deleted manifests, of partitions without files.
+        files: the number of listed files.
     """
 
     table: str
@@ -58,15 +58,15 @@ class Generated:
 
 
 def generate(snapshot: Snapshot, mode: str = MANIFEST_MODE, progress: Progress = silent, *, dry_run: bool = False) -> Generated:
-    """Write the manifests of a version, and delete those of folders that it has no more.
+    """Write the manifests of a version, and delete those of partitions without files.
 
     Args:
-        mode: only `MANIFEST_MODE` is known.
-        progress: told of manifests written.
+        mode: only `MANIFEST_MODE` is supported.
+        progress: called after each manifest.
 
     Raises:
         InvalidRequest: ``DELTA_MODE_NOT_SUPPORTED``.
-        Unsupported: ``DELTA_UNSUPPORTED_GENERATE_WITH_DELETION_VECTORS``: files have dead rows, which readers of manifests would show;
+        Unsupported: ``DELTA_UNSUPPORTED_GENERATE_WITH_DELETION_VECTORS``: readers of manifests would return the deleted rows;
             ``DELTA_UNSUPPORTED_MANIFEST_GENERATION_WITH_COLUMN_MAPPING``.
     """
     if mode.lower() != MANIFEST_MODE:
@@ -84,11 +84,11 @@ def generate(snapshot: Snapshot, mode: str = MANIFEST_MODE, progress: Progress =
 
 
 def generate_after_commit(snapshot: Snapshot, actions: Iterable[Action]) -> None:
-    """Write the manifests of the partitions that a commit changed, all of them where there are none yet. Raises as `generate`.
+    """Write the manifests of the partitions that a commit changed, or all if there are none yet. Raises the errors of `generate`.
 
     Args:
-        snapshot: the newest version: what others committed meanwhile is listed too.
-        actions: of the commit.
+        snapshot: the newest version, which may include later commits of other writers.
+        actions: the actions of the commit.
     """
     store, changed = snapshot.store, [action for action in actions if isinstance(action, AddFile | RemoveFile)]
     known = all(action.partition_values is not None for action in changed)
@@ -120,7 +120,7 @@ def _refuse_what_readers_miss(snapshot: Snapshot) -> None:
 
 
 def _manifests(config: TableConfig, files: pa.Table, url: str, wanted: Collection[str] | None = None) -> dict[str, list[str]]:
-    """The files of each manifest, by its name; of a table without partitions one, though it has no file."""
+    """Return the files of each manifest, by its name. A table without partitions has a manifest even if it has no files."""
     found: dict[str, list[str]] = {} if config.partition_columns else {f"{_FOLDER}/manifest": []}
     names: dict[tuple[tuple[str, str | None], ...], str] = {}
     for path, values in zip(files["path"].to_pylist(), files["partitionValues"].to_pylist(), strict=True):
@@ -140,13 +140,13 @@ def _name(config: TableConfig, values: Mapping[str, str | None]) -> str:
 
 
 def _as_spark(text: str) -> str:
-    """An instant as Spark casts it to a string, in UTC."""
+    """Format an instant as Spark casts it to a string, in UTC."""
     moment = deserialize(text, PrimitiveType("timestamp"))
     return re.sub(r"\.?0*$", "", f"{moment:%Y-%m-%d %H:%M:%S.%f}") if moment.microsecond else f"{moment:%Y-%m-%d %H:%M:%S}"
 
 
 def _shown(url: str) -> str:
-    """As Hadoop writes a path: one slash after ``file:``."""
+    """Return the URL as Hadoop writes it, with one slash after ``file:``."""
     return f"file:{url[7:]}" if url.startswith("file:///") else url
 
 

@@ -203,7 +203,7 @@ def _check_names(url: str, before: Metadata, after: Metadata) -> None:
     """Refuse changed column names: files that stay have partition values and statistics under the names of the earlier clone."""
     names = {column.field_id: column.physical_name for _, column in explode(after.schema) if column.field_id is not None}
     mapped = [(column, column.field_id) for _, column in explode(before.schema) if column.field_id is not None]
-    generated = {column for column in map(_generated, after.schema) if column is not None}  # not in the files, so their ids may differ
+    generated = {column for column in map(_generated, after.schema) if column is not None}  # not in the files: ids may differ
     renamed = [
         column.name
         for column, number in mapped

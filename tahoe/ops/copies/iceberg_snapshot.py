@@ -76,7 +76,7 @@ def open_snapshot(store: LogStore, name: str) -> IcebergSnapshot:
     """
     try:
         return _opened(store, name)
-    except (ValidationError, ValueError, KeyError, TypeError, IndexError, EOFError) as error:  # PyIceberg raises these for corrupt metadata
+    except (ValidationError, ValueError, KeyError, TypeError, IndexError, EOFError) as error:  # corrupt metadata
         raise CorruptTable(
             f"The Iceberg metadata of table {store.url} cannot be read from {name}: {error}. Check it with an Iceberg engine.",
             code="TAHOE_CORRUPT_ICEBERG_METADATA",

@@ -1,1 +1,1 @@
-"""Where rows stand: which files are written anew together, and in which order their rows go into new ones."""
+"""The layout of a table: the files that are rewritten together, and the order of the rows in the new files."""

@@ -1,9 +1,9 @@
 """Auto compaction: a commit that leaves many small files in a partition is followed by an OPTIMIZE of that partition.
 
-    commit ─ new files in partitions ─► those with at least so many small files ─► OPTIMIZE of these, to files of a moderate size
+    commit ─ new files in partitions ─► partitions with at least `min_files` small files ─► OPTIMIZE of these, to files of a moderate size
 
-It runs as a hook, after the commit was acknowledged, so whatever it meets is told and fails nobody. Its own commit brings no new rows and so
-is followed by none. Other writers neither wait for it nor lose to it: it asks nobody to wait, and is rebased as any OPTIMIZE.
+It runs as a hook after the commit was acknowledged, so an error becomes a warning and fails no write. Its own commit adds no rows, so it
+triggers no further compaction. It does not delay other writers: it never requests priority, and is rebased like any OPTIMIZE.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ from tahoe.txn.commit import Committed, RetryPolicy
 __all__ = ["GENTLE", "AutoCompaction", "Partition", "Reserved", "compaction_after"]
 
 Partition: TypeAlias = tuple[tuple[str, str | None], ...]
-"""The values of a partition as the log writes them, by physical name, sorted."""
+"""The serialized values of a partition with their columns' physical names, sorted by name."""
 
 GENTLE = RetryPolicy(deadline_seconds=60.0, losses_before_asking=1_000_000)
-"""How its commit tries: it never asks other writers to wait, and gives up soon."""
+"""The retry policy of its commit: it never asks other writers to wait, and gives up early."""
 
 _MEGABYTE = 1024 * 1024
 _OF_FILES_THAT_WERE_THERE = ("RESTORE", "CLONE", "CONVERT")
@@ -38,16 +38,16 @@ _OF_FILES_THAT_WERE_THERE = ("RESTORE", "CLONE", "CONVERT")
 
 @dataclass(frozen=True, slots=True)
 class AutoCompaction:
-    """When small files are compacted after a commit. The defaults are the reference's; a session may say otherwise.
+    """The settings of auto compaction. The defaults are delta-spark's; a session may override them.
 
     Args:
-        enabled: None for what the table's properties say.
-        target: bytes that a new file is to have.
-        least: files of fewer bytes are small; None for half of the target.
-        min_files: so many small files in a partition are enough.
+        enabled: whether it is on; None to use the table's properties.
+        target: the size of a new file in bytes.
+        least: files with fewer bytes are small; None for half of the target.
+        min_files: the number of small files from which a partition is compacted.
         modified_only: compact only partitions to which the commit added files.
-        most_partitions: at most so many of them at once, those with most small files first.
-        not_after_appends: leave commits alone that only append without looking.
+        most_partitions: the greatest number of partitions in one run; those with the most small files come first.
+        not_after_appends: do not compact after blind appends.
     """
 
     enabled: bool | None = None
@@ -60,24 +60,24 @@ class AutoCompaction:
 
     @property
     def small(self) -> int:
-        """Files of fewer bytes are small."""
+        """The size in bytes below which a file is small."""
         return self.target // 2 if self.least is None else self.least
 
     def is_on(self, config: TableConfig) -> bool:
-        """Whether commits to the table are followed by compaction: by the session, else by the table's properties."""
+        """Whether commits to the table trigger compaction: the session's setting, else the table's properties."""
         return config.properties.auto_compacts if self.enabled is None else self.enabled
 
 
 @dataclass
 class Reserved:
-    """Partitions that are being compacted in this process, so that two writers do not both do it."""
+    """The partitions that this process is compacting, so that two writers do not compact the same partition."""
 
     taken: set[tuple[str, Partition]] = field(default_factory=set)
     lock: Lock = field(default_factory=Lock)
 
     @contextmanager
     def of(self, table: str, wanted: Iterable[Partition]) -> Iterator[list[Partition]]:
-        """Inside, those of the partitions that nobody else has, and nobody else will get."""
+        """Reserve those of the partitions that are free, and release them at the end of the `with` block."""
         with self.lock:
             free = [one for one in wanted if (table, one) not in self.taken]
             mine = {(table, one) for one in free}
@@ -92,13 +92,13 @@ class Reserved:
 def compaction_after(
     committed: Committed, settings: AutoCompaction, reserved: Reserved, run: Callable[[OptimizeRequest], object]
 ) -> None:
-    """Compact what a commit has left, where that is asked for and worth it.
+    """Compact small files after a commit if auto compaction is on and there are enough of them.
 
     Args:
-        reserved: of this process.
-        run: an OPTIMIZE of the table, by `GENTLE`.
+        reserved: the reservations of this process.
+        run: runs an OPTIMIZE of the table with the retry policy `GENTLE`.
 
-    Raises: what `run` raises.
+    Raises: the errors of `run`.
     """
     if not settings.is_on(committed.snapshot.config) or not _is_followed(committed, settings):
         return
@@ -108,21 +108,21 @@ def compaction_after(
 
 
 def _is_followed(committed: Committed, settings: AutoCompaction) -> bool:
-    """Whether a commit brought rows in files that it wrote itself."""
+    """Whether a commit added rows in new files, so that compaction may follow."""
     if settings.not_after_appends and committed.prepared.is_blind_append:
         return False
     return committed.prepared.commit_info.get("operation") not in _OF_FILES_THAT_WERE_THERE and bool(_touched(committed))
 
 
 def _touched(committed: Committed) -> set[Partition]:
-    """The partitions to which the commit added rows. (A file with another deletion vector is none that it added.)"""
+    """Return the partitions to which the commit added rows. An existing file with a new deletion vector does not count."""
     there = {action.path for action in committed.actions if isinstance(action, RemoveFile)}
     adds = (action for action in committed.actions if isinstance(action, AddFile) and action.data_change)
     return {_partition(add.partition_values) for add in adds if add.path not in there}
 
 
 def _worth_it(committed: Committed, settings: AutoCompaction) -> list[Partition]:
-    """The partitions with enough small files, those with most of them first."""
+    """Return the partitions with enough small files, those with the most small files first."""
     files = committed.snapshot.files()
     small = files.filter(pc.less(files["size"], settings.small))
     if small.num_rows < settings.min_files:
@@ -145,7 +145,7 @@ def _request(config: TableConfig, partitions: list[Partition], settings: AutoCom
 
 
 def _condition(config: TableConfig, partitions: list[Partition]) -> Predicate | None:
-    """True in these partitions; None for all of them."""
+    """Return a predicate that selects these partitions; None for the whole table."""
     columns = config.partition_schema.fields
     if not partitions or not columns:
         return None

@@ -1,9 +1,9 @@
-"""Which files OPTIMIZE writes anew, and which of them together: pure.
+"""Group the files that OPTIMIZE rewrites into bins. Pure.
 
-    live files of the partitions meant ─ small, or with many dead rows ─► bins of one partition, of at most the target size each
+    live files of the selected partitions ─ small, or with many deleted rows ─► bins of one partition, each at most of the target size
 
-As the reference has it: files smaller than the least size, or with more dead rows than the ratio allows, are packed by size, smallest first;
-a bin of a single file is left alone unless the file has a deletion vector. For clustering, each partition is one bin of all its files.
+As in delta-spark, files below the minimum size, or with a larger ratio of deleted rows than allowed, are packed by size, smallest first. A
+bin of a single file is left unchanged unless the file has a deletion vector. For clustering, each partition is one bin of all its files.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ GIGABYTE = 1024**3
 
 @dataclass(frozen=True, slots=True)
 class Rules:
-    """What makes a file one to be written anew.
+    """The rules that select files for rewriting.
 
     Args:
-        target: bytes of files that are to become one file; a bin holds no more, unless one file alone does.
-        least: files of fewer bytes are written anew.
-        dead_rows: so are files of whose rows a larger part than this is dead.
+        target: the greatest size of a bin in bytes; a single larger file still forms a bin.
+        least: files with fewer bytes are rewritten.
+        dead_rows: files with a larger ratio of deleted rows are rewritten too.
     """
 
     target: int = GIGABYTE
@@ -35,22 +35,22 @@ class Rules:
 
 @dataclass(frozen=True, slots=True)
 class Bin:
-    """Files of one partition that are written anew together, in the order in which their rows will stand."""
+    """Files of one partition that are rewritten together, in the order of their rows in the new file."""
 
     adds: tuple[AddFile, ...]
 
     @property
     def size(self) -> int:
-        """Bytes of its files."""
+        """The total size of its files in bytes."""
         return sum(add.size for add in self.adds)
 
 
 def target_for_rewrites(table_size: int) -> int:
-    """Bytes of a file of a table that is rewritten often: 256 MB in tables of up to 2.56 TB, from there on growing with the table, up to
-    1 GB in one of 10 TB.
+    """Return the target file size in bytes for a table that is rewritten often: 256 MB up to a table size of 2.56 TB, then growing linearly
+    to 1 GB at 10 TB.
 
     Args:
-        table_size: bytes of all its live files.
+        table_size: the total size of the live files in bytes.
     """
     share = (table_size - _SMALL_TABLE) / (_LARGE_TABLE - _SMALL_TABLE)
     return _SMALLEST_TARGET + round((GIGABYTE - _SMALLEST_TARGET) * min(max(share, 0.0), 1.0))
@@ -61,24 +61,24 @@ _SMALL_TABLE, _LARGE_TABLE = 2_560 * 1024**3, 10_000 * 1024**3
 
 
 def bins_of(adds: Iterable[AddFile], rules: Rules) -> list[Bin]:
-    """The bins of these live files, partition by partition."""
+    """Return the bins of these live files, partition by partition."""
     wanted = [add for add in adds if add.size < rules.least or has_many_dead_rows(add, rules.dead_rows)]
     packed = [files for partition in _by_partition(wanted) for files in _packed(partition, rules.target)]
     return [_bin(files) for files in packed if len(files) > 1 or files[0].deletion_vector is not None]
 
 
 def one_bin_a_partition(adds: Iterable[AddFile]) -> list[Bin]:
-    """A bin for each partition, of all its files: what is clustered is clustered together."""
+    """Return one bin for each partition with all its files, for clustering."""
     return [_bin(files) for files in _by_partition(adds)]
 
 
 def _bin(files: Iterable[AddFile]) -> Bin:
-    # Rows that came together stay together.
+    # Rows that were written together stay together.
     return Bin(tuple(sorted(files, key=lambda add: (add.modification_time, add.path))))
 
 
 def has_many_dead_rows(add: AddFile, most: float) -> bool:
-    """Whether a larger part than `most` of a file's rows is dead, or nobody knows how large a part."""
+    """Whether the ratio of a file's deleted rows is greater than `most`, or unknown."""
     vector = add.deletion_vector
     if vector is None:
         return False

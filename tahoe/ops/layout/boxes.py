@@ -1,7 +1,7 @@
-"""How well files are clustered by a column: where the values of each file lie on a line, and how many files a predicate meets there. Pure.
+"""Measure how well files are clustered by a column, from the value range of each file: how many files does a predicate read? Pure.
 
-Values of all types become places on a line, by their order alone: the n-th of all bounds lies at n. A file is an interval on the line of each
-column, and so a box over all of them.
+Values of all types are mapped to positions on a line, by their order alone: the n-th of all bounds is at n. A file is an interval on the line
+of each column, and so a box over all columns.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ from typing import TypeAlias
 __all__ = ["Box", "ColumnLayout", "Interval", "Measured", "measured", "spread"]
 
 Interval: TypeAlias = tuple[float, float] | None
-"""Where a file's least and greatest value lie; None where every value is NULL. A file that nobody knows bounds of reaches everywhere."""
+"""The positions of a file's minimum and maximum; None if all values are NULL. A file without bounds covers the whole line."""
 
 _POINTS = 2_000
-"""At about so many values predicates are tried."""
+"""The approximate number of values at which predicates are evaluated."""
 _RANGE = 0.1
-"""A typical range predicate wants so much of the line."""
+"""The part of the line that a typical range predicate selects."""
 _PRIMES = (2, 3, 5, 7, 11, 13, 17, 19)
 
 
@@ -30,11 +30,11 @@ class Box:
 
     Args:
         size: in bytes.
-        rows: living ones, as far as the log tells.
-        intervals: one for each column.
-        modified_ms: since the epoch.
-        name: of the file; empty for one that is only thought of.
-        bounds: least and greatest value of each column, as they are shown.
+        rows: the number of live rows according to the log.
+        intervals: one interval for each column.
+        modified_ms: the modification time in milliseconds since the epoch.
+        name: the name of the file; empty for a predicted file.
+        bounds: the minimum and the maximum of each column, as strings for display.
     """
 
     size: int
@@ -47,12 +47,12 @@ class Box:
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """What predicates on one column read, in the mean over values as they are in the rows.
+    """The files and bytes that predicates on one column read, averaged over the values in the rows.
 
     Args:
-        point_files, point_bytes: of ``column = value``; the files that hold a value between their bounds are the depth of the overlap there.
-        range_files, range_bytes: of ``column BETWEEN …``, a tenth of the values.
-        deepest: of all values tried, the most files that one point predicate reads.
+        point_files, point_bytes: for ``column = value``; the number of files whose bounds include a value is the overlap depth there.
+        range_files, range_bytes: for ``column BETWEEN …``, a tenth of the values.
+        deepest: the greatest number of files that a point predicate reads, of all evaluated values.
     """
 
     point_files: float
@@ -64,12 +64,12 @@ class Measured:
 
 @dataclass(frozen=True, slots=True)
 class ColumnLayout:
-    """How well files are clustered by one column.
+    """The clustering quality of one column.
 
     Args:
-        name: nested ones as ``a.b``.
+        name: the column; a nested one as ``a.b``.
         is_key: whether OPTIMIZE would cluster by it.
-        now, then: what typical predicates read, and what they would read after OPTIMIZE; None where no file has a value.
+        now, then: the reads of typical predicates now and after OPTIMIZE; None if no file has a value.
     """
 
     name: str
@@ -79,7 +79,7 @@ class ColumnLayout:
 
 
 class _Line:
-    """Intervals, sorted so that those that meet a stretch are counted by halving: all but those that begin after it or end before it."""
+    """Sorted intervals. Those that intersect a range are counted by binary search: all but those that begin after it or end before it."""
 
     def __init__(self, intervals: Sequence[tuple[float, float, int]]) -> None:
         begins, ends = sorted((low, size) for low, _, size in intervals), sorted((high, size) for _, high, size in intervals)
@@ -87,16 +87,16 @@ class _Line:
         self.begun, self.ended = ([0, *accumulate(size for _, size in one)] for one in (begins, ends))
 
     def met(self, low: float, high: float) -> tuple[int, int]:
-        """Number and bytes of the intervals that have a place from `low` to `high`."""
+        """Return the number and the bytes of the intervals that intersect `low` … `high`."""
         begun, ended = bisect_right(self.begins, high), bisect_left(self.ends, low)
         return begun - ended, self.begun[begun] - self.ended[ended]
 
 
 def measured(boxes: Sequence[Box], column: int, length: float) -> Measured | None:
-    """What predicates on a column read; None where no file has a value of it.
+    """Return the files and bytes that predicates on a column read; None if no file has a value of it.
 
     Args:
-        length: of the line.
+        length: the length of the column's line.
     """
     held = [(*interval, box.size) for box in boxes if (interval := box.intervals[column]) is not None]
     points = list(_typical(boxes, column, length))
@@ -113,7 +113,7 @@ def measured(boxes: Sequence[Box], column: int, length: float) -> Measured | Non
 
 
 def _typical(boxes: Sequence[Box], column: int, length: float) -> Iterable[tuple[float, int]]:
-    """Places of values as they are in rows, and how many rows each stands for: evenly in each file, of files with bounds."""
+    """Yield sample positions, evenly spread within each file with bounds, and a weight for each: the file's row count."""
     known = [box for box in boxes if (interval := box.intervals[column]) is not None and interval != (0.0, length)] or [
         box for box in boxes if box.intervals[column] is not None
     ]
@@ -128,10 +128,10 @@ def _typical(boxes: Sequence[Box], column: int, length: float) -> Iterable[tuple
 
 
 def spread(box: Box, count: int, first: int) -> list[tuple[float | None, ...]]:
-    """Rows that a file might have: so many, evenly in its box, each column for itself.
+    """Return `count` hypothetical rows of a file, evenly spread in its box, each column independently.
 
     Args:
-        first: the number of the first of all rows of all files, so that no two files have rows in step.
+        first: the index of the first row among the rows of all files, so that the sequences of two files differ.
     """
     found = []
     for number in range(first, first + count):
@@ -144,7 +144,7 @@ def spread(box: Box, count: int, first: int) -> list[tuple[float | None, ...]]:
 
 
 def _halton(number: int, base: int) -> float:
-    """The number's digits to this base, mirrored behind the point: evenly in 0 … 1, in each base for itself."""
+    """Return the number's digits in this base mirrored at the decimal point (Halton sequence): evenly spread in 0 … 1."""
     share, digit = 0.0, 1.0
     while number:
         digit /= base

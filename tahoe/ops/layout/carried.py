@@ -1,9 +1,9 @@
-"""Rows that others deleted while OPTIMIZE wrote their files anew: where they are in the new files, so that nothing is written again.
+"""Find rows that other writers deleted while OPTIMIZE rewrote their files, so that the new files need not be written again.
 
-    old files ─ living rows in the order of the files, without those that were dead ─► the new file of a bin
-                                            └── each row's cell, as it was placed ────► the new files of a clustered one
+    old files ─ live rows in the order of the files ─► the new file of a bin
+                              └── cell of each row ──► the new files of a clustered bin
 
-So a row that died meanwhile has a known place in a new file, which is committed with a deletion vector.
+A row that was deleted meanwhile has a known position in a new file, which is committed with a deletion vector.
 """
 
 from __future__ import annotations
@@ -30,21 +30,21 @@ __all__ = ["Written", "carried"]
 
 
 _MOST_DEAD = 0.5
-"""Of the rows of a bin; where more are dead, it is better done anew."""
+"""The greatest ratio of deleted rows in a bin; beyond it, rewriting the bin again is cheaper for readers."""
 _MOST_BYTES_PLACED_AGAIN = 4 * 1024**3
-"""Of a clustered bin: this process places its rows again by itself, while Spark's executors would do it anew."""
+"""The greatest size of a clustered bin: this process computes the cells of its rows alone, while Spark's executors share a rewrite."""
 
 
 @dataclass(frozen=True, slots=True)
 class Written:
-    """A bin, and the files that were written in its place; none where it had no living row.
+    """A bin, and the files that replace it; none if it had no live row.
 
     Args:
-        bin: as it was written: with the deletion vectors that its files had then.
-        has_known_places: whether rows stand in the new file in the order of the files of the bin; or, of a clustered bin, in the files of
-            their cells (`tahoe.ops.layout.clustered.placement_of`), in order, and in each in that order. Only then they are found again.
-        removed: its files as they are in the version that is changed; None for those of `bin`.
-        dead: by position among `added`, the rows of new files that others have deleted in the old ones meanwhile.
+        bin: the bin as it was rewritten, with the deletion vectors that its files had then.
+        has_known_places: whether the rows of the new file have the order of the bin's files; for a clustered bin, whether they are in the
+            files of their cells (`tahoe.ops.layout.clustered.placement_of`), each in that order. Only then deleted rows can be located.
+        removed: its files as they are in the version to change; None if they equal those of `bin`.
+        dead: the rows of new files that other writers deleted from the old ones meanwhile, by position in `added`.
     """
 
     bin: Bin
@@ -55,23 +55,23 @@ class Written:
 
     @property
     def replaced(self) -> tuple[AddFile, ...]:
-        """The files of the version that is changed in whose place the new ones come."""
+        """The files of the version to change that the new files replace."""
         return self.bin.adds if self.removed is None else self.removed
 
 
 def carried(one: Written, snapshot: Snapshot, plan: OptimizePlan, live: Mapping[str, AddFile], fresh: Snapshot) -> Written | None:
-    """What was written for a bin, for a newer version.
+    """Adapt a rewritten bin to a newer version.
 
     Args:
-        one: written from files of `snapshot`.
-        live: by path, the files that the newer version has. Rows of a file that is gone are dead or in other files, which is the same here.
+        one: the bin, rewritten from files of `snapshot`.
+        live: the files of the newer version, by path. The rows of a missing file count as deleted: they are deleted or in other files.
 
     Returns:
-        None where that cannot be said (rows came back or have no known places, or the table uses no deletion vectors), or is not worth
-        it: most of what was written is dead, or a clustered bin is large.
+        The bin with the rows deleted meanwhile. None if these cannot be located (rows were restored or have no known positions, or the table
+        uses no deletion vectors), or if it is not worthwhile: most of the new rows are deleted, or a clustered bin is large.
 
     Raises:
-        StorageFailure: from the store; vectors are read, and the columns of a clustered bin.
+        StorageFailure: the deletion vectors, or the columns of a clustered bin, cannot be read.
     """
     now = tuple(live[add.path] for add in one.bin.adds if add.path in live)
     if [add.key for add in now] == [add.key for add in one.bin.adds]:
@@ -88,7 +88,7 @@ def carried(one: Written, snapshot: Snapshot, plan: OptimizePlan, live: Mapping[
 
 
 def _numbers_of_dead_rows(fresh: Snapshot, one: Written, live: Mapping[str, AddFile]) -> BitMap64 | None:
-    """Of the rows that were written anew, counted in the order in which they were read, those that are dead now."""
+    """Return the rewritten rows that are deleted now, numbered in the order in which they were read."""
     from pyroaring import BitMap64
 
     vectors, found, first = VectorReader(fresh.store), BitMap64(), 0
@@ -102,7 +102,7 @@ def _numbers_of_dead_rows(fresh: Snapshot, one: Written, live: Mapping[str, AddF
                 return None
             found.update(first + position - (old.rank(position) if old else 0) for position in new - old)
         first += rows - len(old)
-    # Every row that was read is in a new file, else places are not what they seem.
+    # Every row that was read must be in a new file, else the positions are not known.
     written = sum(physical_rows(fresh.store, add) for add in one.added)
     return found if first == written and len(found) <= _MOST_DEAD * written else None
 
@@ -114,9 +114,9 @@ def _dead(vectors: VectorReader, descriptor: DeletionVectorDescriptor | None) ->
 
 
 def _by_cell(snapshot: Snapshot, one: Written, plan: OptimizePlan, numbers: BitMap64) -> dict[int, BitMap64] | None:
-    """Where rows of these numbers are in the new files of a clustered bin: its rows are placed again, by their columns alone.
+    """Locate rows with these numbers in the new files of a clustered bin, by computing the cells of its rows again from their key columns.
 
-    None where the files are not what this placement gives.
+    Returns None if the files do not match the computed cells.
     """
     from pyroaring import BitMap64
 
@@ -137,7 +137,7 @@ def _by_cell(snapshot: Snapshot, one: Written, plan: OptimizePlan, numbers: BitM
 
 
 def _cells(snapshot: Snapshot, one: Written, plan: OptimizePlan) -> Iterator[tuple[list[int], int]]:
-    """The cells of the rows, batch by batch, and the number of the first row of each batch."""
+    """Yield the cells of the rows of each batch, and the number of its first row."""
     adds, first = one.bin.adds, 0
     where = placement_of(snapshot, adds, plan.paths, plan.files_of(one.bin), plan.request.curve)
     columns = tuple(dict.fromkeys(snapshot.schema.field(path[0]).name for path in plan.paths))

@@ -1,4 +1,4 @@
-"""The columns that rows are to be clustered by: what their names mean, and which the reference refuses. Pure."""
+"""Resolve the names of clustering columns, and refuse the columns that delta-spark refuses. Pure."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ __all__ = ["cluster_columns", "refuse_for_clustered", "with_statistics"]
 
 
 def cluster_columns(snapshot: Snapshot, names: Sequence[str], *, need_statistics: bool) -> tuple[Path, ...]:
-    """The columns of these names, nested ones as ``a.b``, checked in the reference's order.
+    """Resolve column names, nested ones as ``a.b``, with the checks of delta-spark in its order.
 
     Args:
-        need_statistics: refuse columns without statistics, for which no file can be skipped.
+        need_statistics: refuse columns without statistics, by which no file can be skipped.
 
     Raises:
         InvalidRequest: `DELTA_ZORDERING_ON_PARTITION_COLUMN`, `DELTA_ZORDERING_COLUMN_DOES_NOT_EXIST`,
@@ -39,23 +39,23 @@ def cluster_columns(snapshot: Snapshot, names: Sequence[str], *, need_statistics
 
 
 def _paths_with_statistics(snapshot: Snapshot) -> set[Path]:
-    """The columns of which the table collects statistics, as paths of names."""
+    """Return the paths of the columns with statistics."""
     config = snapshot.config
     indexed = indexed_columns(snapshot.schema, config.partition_columns, config.metadata.configuration)
     return {tuple(column.name for column in leaf) for leaf in indexed}
 
 
 def with_statistics(snapshot: Snapshot, names: Sequence[str]) -> list[str]:
-    """Those of the columns at the top of the schema of which the table collects statistics."""
+    """Return those of the top-level columns that have statistics."""
     return [name for name in names if (name,) in _paths_with_statistics(snapshot)]
 
 
 def refuse_for_clustered(snapshot: Snapshot, *, where: bool, zorder_by: Sequence[str], is_full: bool) -> None:
-    """Refuse what only tables have that say themselves by which columns they are clustered, or only the others.
+    """Refuse OPTIMIZE options that need a clustered table on any other table, and options that a clustered table does not support.
 
     Args:
-        where: whether only some partitions are meant.
-        is_full: whether files clustered by other columns are meant too.
+        where: whether there is a condition on partitions.
+        is_full: whether files clustered by other columns are to be rewritten too.
 
     Raises:
         InvalidRequest: `DELTA_CLUSTERING_WITH_PARTITION_PREDICATE`, `DELTA_CLUSTERING_WITH_ZORDER_BY`, `DELTA_OPTIMIZE_FULL_NOT_SUPPORTED`.

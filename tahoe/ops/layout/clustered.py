@@ -1,6 +1,6 @@
-"""The rows of files, laid out anew by several columns: a sample of these columns is read, and then the rows once.
+"""Cluster the rows of files by several columns: read a sample of these columns, and then all rows once.
 
-the columns, every n-th row ─► `Placement` ─► each row's cell ─► rows in cells, on disk beyond a bound of bytes ─► a file a cell
+key columns of every n-th row ─► `Placement` ─► cell of each row ─► rows by cell, spilled to disk beyond a limit ─► one file per cell
 """
 
 from __future__ import annotations
@@ -27,16 +27,16 @@ from tahoe.snapshot.scan import Scan, ScannedVersion
 __all__ = ["ROWS_OF_A_SAMPLE", "clustered", "key_columns", "part_by_cells", "placement_of"]
 
 ROWS_OF_A_SAMPLE = 50_000
-"""About so many rows are looked at, or `ROWS_OF_A_CELL` a cell if that is more."""
+"""The approximate number of rows in the sample, or `ROWS_OF_A_CELL` per cell if that is more."""
 ROWS_OF_A_CELL = 500
 _BYTES_OF_A_GROUP = 4 * 1024 * 1024
 _LEAST_GROUPS = 32
 _GROUPS_OF_A_PART = 8
-"""So many row groups are looked at for each part that a column is cut into; at least `_LEAST_GROUPS`."""
+"""The number of row groups to sample for each part into which a column is split; at least `_LEAST_GROUPS` in total."""
 MOST_BYTES_IN_MEMORY = 128 * 1024 * 1024
-"""Of rows that wait for their cell to be written."""
+"""The memory limit for rows that wait until their cell is written."""
 _CELL = "cell"
-"""Behind the columns of a batch, by its place: a column of the table may have the same name."""
+"""The last column of a batch, accessed by position: a column of the table may have the same name."""
 
 
 def clustered(
@@ -48,18 +48,19 @@ def clustered(
     clock: Clock,
     threads: int = 1,
 ) -> list[AddFile]:
-    """Write the living rows of files of one partition as so many new files, or a few less, laid out by these columns.
+    """Write the live rows of files of one partition to new files, clustered by the columns.
 
     Args:
-        paths: names of columns, from the top down.
-        curve: one of `tahoe.ops.layout.curves.CURVES`.
-        threads: so many files are written side by side.
+        paths: the paths of the key columns.
+        cells: the number of new files; a few less if values are in many rows.
+        curve: a key of `tahoe.ops.layout.curves.CURVES`.
+        threads: the number of files that are written concurrently.
 
     Returns:
         The actions that add the files; nothing is committed.
 
     Raises:
-        StorageFailure: from the store; what was written is deleted as far as storage lets us.
+        StorageFailure: a file cannot be read or written; new files are deleted, as far as the store allows it.
     """
     where = placement_of(version, adds, paths, cells, curve)
     names: list[str] = []
@@ -82,7 +83,7 @@ def clustered(
 def part_by_cells(
     version: ScannedVersion, adds: Sequence[AddFile], paths: Sequence[Path], where: Placement, spill: Spill
 ) -> None:
-    """Put the living rows of files into the groups of their cells. They are placed by the threads that read them."""
+    """Put the live rows of files into the groups of their cells. The threads that read the rows compute the cells."""
 
     def placed(rows: pa.RecordBatch) -> pa.RecordBatch:
         rows, cells = sorted_by_group(rows, where.cells(key_columns(rows, paths)))
@@ -95,9 +96,9 @@ def part_by_cells(
 
 
 def placement_of(version: ScannedVersion, adds: Sequence[AddFile], paths: Sequence[Path], cells: int, curve: str) -> Placement:
-    """How the rows of these files are laid out: from a sample of them, reading only the columns named, and of many files only some.
+    """Compute the placement of the rows of these files from a sample, reading only the key columns, and only some of many files.
 
-    What is read is row groups of files, evenly from first to last: so many that the bounds of a column lie as close as its parts need.
+    The sample consists of row groups, evenly spread over the files: enough to determine the bounds of the parts of each column.
     """
     parts = math.ceil(cells ** (1 / max(1, len(paths))))
     wanted = max(_LEAST_GROUPS, _GROUPS_OF_A_PART * parts)
@@ -113,23 +114,23 @@ def placement_of(version: ScannedVersion, adds: Sequence[AddFile], paths: Sequen
 
 
 def key_columns(rows: pa.RecordBatch, paths: Sequence[Path]) -> list[pa.Array]:
-    """The columns that rows are laid out by, as they are compared."""
+    """Return the key columns in a form that Arrow can compare."""
     return [comparable(_leaf(rows, path)) for path in paths]
 
 
 def _rows_of(add: AddFile, groups: int) -> int:
-    """About so many rows so many row groups of a file have, or fewer."""
+    """Estimate the number of rows in this many row groups of a file."""
     rows = add.num_records or 0
     return min(rows, rows * groups * _BYTES_OF_A_GROUP // max(1, add.size))
 
 
 def _sampled(batches: Iterable[list[pa.Array]], wanted: int, step: int) -> list[pa.Array] | None:
-    """Every n-th row, about as many as are wanted or twice as many: n doubles while there are more. None where there is no row.
+    """Return every n-th row, between one and two times the wanted number of rows; None if there is no row.
 
     Args:
-        step: where n begins.
+        step: the initial n, which doubles whenever there are too many rows.
     """
-    ahead = held = 0  # so many rows of the next batch are passed over
+    ahead = held = 0  # rows of the next batch to skip
     kept: list[list[pa.Array]] = []
     for columns in batches:
         rows = len(columns[0])

@@ -1,10 +1,10 @@
-"""Which files of a clustered table are clustered anew, and which of them together, as the reference has it: pure.
+"""Select the files of a clustered table that OPTIMIZE clusters, and group them into bins, as delta-spark does. Pure.
 
-    live files ─ clustered by other columns, or by another implementation: left alone ─► the rest ─ of large cubes: left alone ─► bins
+    live files ─ clustered by other columns, or by another implementation: unchanged ─► the rest ─ of large cubes: unchanged ─► bins
 
-A *cube* is what was clustered at one time (`tahoe.protocol.clustering.Cube`). New files, and cubes that are not large yet, are clustered
-together; a large cube stays as it is, so that the work of each OPTIMIZE goes with what is new. A file of whose rows many are dead counts as
-a new one. Where one cube alone is left, there is nothing to do.
+A *cube* is the set of files that were clustered together (`tahoe.protocol.clustering.Cube`). New files and cubes below the minimum size are
+clustered together; a large cube stays unchanged, so that the work of each OPTIMIZE is proportional to the new data. A file with many deleted
+rows counts as new. If only one cube is left, there is nothing to do.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ TARGET_BYTES = LEAST_BYTES * 3 // 2
 
 @dataclass(frozen=True, slots=True)
 class CubeRules:
-    """What makes a cube large.
+    """The rules that select files and limit the size of cubes.
 
     Args:
-        columns: by which the table is clustered, as they are shown.
-        least: a cube of so many bytes of living rows stays as it is.
-        target: a new cube holds no more bytes, unless one file alone does.
-        dead_rows: a file of whose rows a larger part than this is dead counts as new.
-        is_full: files that were clustered by other columns, or by others, are clustered anew too.
+        columns: the clustering columns of the table, in display form.
+        least: a cube with this many bytes of live rows, or more, stays unchanged.
+        target: the greatest size of a new cube in bytes; a single larger file still forms a cube.
+        dead_rows: a file with a larger ratio of deleted rows counts as new.
+        is_full: files that were clustered by other columns, or by another implementation, are clustered again too.
     """
 
     columns: tuple[str, ...]
@@ -44,13 +44,13 @@ class CubeRules:
 
 @dataclass(frozen=True, slots=True)
 class CubePlan:
-    """The cubes to come, and what there was.
+    """The new cubes, and counts of the existing files and cubes.
 
     Args:
-        bins: each becomes a cube.
-        cube_files: live files of cubes of these columns (with ``FULL``, of any), as number and bytes.
-        other_files: the others, likewise.
-        cubes: so many cubes there were.
+        bins: the bins, each of which becomes a cube.
+        cube_files: the number and the bytes of live files in cubes of these columns (with ``FULL``, of any columns).
+        other_files: the number and the bytes of all other live files.
+        cubes: the number of existing cubes.
     """
 
     bins: tuple[Bin, ...]
@@ -60,7 +60,7 @@ class CubePlan:
 
 
 def plan_cubes(adds: Iterable[AddFile], rules: CubeRules) -> CubePlan:
-    """What OPTIMIZE makes of the live files of a clustered table."""
+    """Plan the OPTIMIZE of a clustered table from its live files."""
     live = list(adds)
     ours = [add for add in live if _is_ours(add, rules)]
     small = _without_large_cubes(ours, rules)
@@ -76,13 +76,13 @@ def plan_cubes(adds: Iterable[AddFile], rules: CubeRules) -> CubePlan:
 
 
 def _is_ours(add: AddFile, rules: CubeRules) -> bool:
-    """Whether a file is new, or clustered by today's columns and by an implementation whose files may be clustered anew."""
+    """Whether a file is new, or clustered by the current columns and by an implementation whose files may be clustered again."""
     cube = cube_of(add)
     return add.clustering_provider in (None, PROVIDER) and (cube is None or cube.columns == rules.columns)
 
 
 def _id(add: AddFile, rules: CubeRules) -> str | None:
-    """The cube that a file is still part of."""
+    """Return the id of the cube to which a file belongs; None for a new file, or if many of its rows are deleted."""
     cube = cube_of(add)
     return None if cube is None or has_many_dead_rows(add, rules.dead_rows) else cube.id
 
@@ -105,7 +105,7 @@ def _living_bytes(add: AddFile) -> int:
 
 
 def _packed(adds: Sequence[AddFile], rules: CubeRules) -> list[Bin]:
-    """New files first, then cube by cube; a bin is as large as a cube may be."""
+    """Pack the files into bins, new files first, then cube by cube; the size of a bin is limited by that of a cube."""
     most = max(rules.least, rules.target)
     packed: list[list[AddFile]] = []
     size = 0

@@ -1,12 +1,12 @@
-"""Ways of laying rows out by several columns, so that a condition on any of them skips files. Pure.
+"""Cluster rows by several columns, so that a predicate on any of them skips files. Pure.
 
     a sample of the columns ─► `placement` ─► `Placement`: boundaries ─► the cell of each row of any batch, 0 … cells - 1; a cell is a file
 
-* ``kd``: a k-d grid. The sample is cut by one column into parts of equally many rows, each part by the next column, and so on. Each cell is a
-  box with as many rows as any other, so no file reaches over more of a column than it must; this skips most.
-* ``hilbert`` and ``z``: the ranks of a row's values become its place on a curve, and the curve is cut into pieces of equally many rows.
+* ``kd``: a k-d grid. The sample is split by one column into parts with the same number of rows, each part by the next column, and so on. All
+  cells are boxes with the same number of rows, so no file has a wider value range than necessary; this skips the most files.
+* ``hilbert`` and ``z``: the ranks of a row's values give its position on a curve, which is split into pieces with the same number of rows.
 
-NULL is less than all values and NaN greater, as Spark sorts. Rows of equal values are never parted, so cells may differ in size where one
+NULL sorts before all values and NaN after them, as in Spark. Rows with equal values are never separated, so cells may differ in size if a
 value is in many rows.
 """
 
@@ -29,28 +29,29 @@ _NODE = pa.int32()
 
 
 class Placement(Protocol):
-    """Says to which cell rows belong."""
+    """Assigns rows to cells."""
 
     def cells(self, columns: Sequence[pa.Array]) -> pa.Array:
-        """The cell of each row, int64 without nulls.
+        """Return the cell of each row, as int64 without nulls.
 
         Args:
-            columns: those that were sampled, in their order, as `comparable` gives them.
+            columns: the key columns in the order of the sample, converted by `comparable`.
         """
 
 
 def placement(sample: Sequence[pa.Array], count: int, curve: str) -> Placement:
-    """How rows like these are laid out in so many cells, or a few less where values are in many rows.
+    """Compute the placement of rows from a sample.
 
     Args:
-        sample: the columns, as `comparable` gives them, of rows drawn evenly; some hundred rows a cell are enough.
-        curve: one of `CURVES`.
+        sample: the key columns of evenly drawn rows, converted by `comparable`; some hundred rows per cell are enough.
+        count: the number of cells; there are a few less if values are in many rows.
+        curve: a key of `CURVES`.
     """
     return CURVES[curve](sample, count)
 
 
 def comparable(values: pa.Array) -> pa.Array:
-    """A column in a form that Arrow compares: truth values as numbers."""
+    """Return a column in a form that Arrow can compare: Booleans become integers."""
     return values.cast(pa.int8()) if pa.types.is_boolean(values.type) else values
 
 
@@ -59,14 +60,14 @@ def comparable(values: pa.Array) -> pa.Array:
 
 @dataclass(frozen=True, slots=True)
 class _Leaf:
-    """One cell."""
+    """A cell."""
 
     cell: int
 
 
 @dataclass(frozen=True, slots=True)
 class _Cut:
-    """Rows are parted by the bounds of a column: those whose value is greater than so many of them go to that part."""
+    """A split by the bounds of a column: a row whose value is greater than n bounds belongs to the n-th part."""
 
     column: int
     bounds: pa.Array
@@ -75,12 +76,14 @@ class _Cut:
 
 @dataclass(frozen=True, slots=True)
 class _Level:
-    """One column of the grid, for all nodes of the tree at one depth at once. A node has a run of places: its first is the node's own, and
-    the one so many behind it stands for rows whose value is greater than so many of its bounds.
+    """One column of the grid, for all nodes of the tree at one depth.
+
+    Each node has a range of positions. The first is the position of the node itself; the n-th after it is for rows whose value is greater
+    than n of the node's bounds.
 
     Args:
-        bounds: the n-th bound of each node, for each n, at the node's place. A node with fewer has its last one again.
-        next: for each place the node of the next depth, by its place there.
+        bounds: for each n, an array with the n-th bound of each node at the node's position. A node with fewer bounds repeats its last one.
+        next: for each position, the position of the node at the next depth.
     """
 
     column: int
@@ -88,10 +91,10 @@ class _Level:
     next: pa.Array
 
     def descend(self, values: pa.Array, nodes: pa.Array) -> pa.Array:
-        """Which nodes of the next depth rows belong to that belong to these."""
+        """Return the node at the next depth for each row, from its value and its node at this depth."""
         places = nodes
         for bounds in self.bounds:
-            # Nodes are places among these by how the grid is made: to look again would cost a twentieth.
+            # By construction, nodes are valid positions in `bounds`: checking them again would take 5 % longer.
             greater = _is_greater(values, pc.take(bounds, nodes, boundscheck=False))
             places = pc.add(places, greater.cast(_NODE))
         return pc.take(self.next, places, boundscheck=False)
@@ -99,7 +102,7 @@ class _Level:
 
 @dataclass(frozen=True, slots=True)
 class _Grid:
-    """What the last level leads to is the cells."""
+    """The levels of the grid; the nodes after the last level are the cells."""
 
     levels: tuple[_Level, ...]
 
@@ -111,7 +114,7 @@ class _Grid:
 
 
 def _levels(root: _Cut | _Leaf, order: Sequence[int]) -> _Grid:
-    """The tree, depth by depth. A leaf above the last depth is its own only part at the next."""
+    """Convert the tree to levels. A leaf above the last depth has itself as its only part at the next depth."""
     nodes: list[_Cut | _Leaf] = [root]
     levels = []
     for depth, column in enumerate(order, 1):
@@ -128,7 +131,12 @@ def _levels(root: _Cut | _Leaf, order: Sequence[int]) -> _Grid:
 
 
 def _level(column: int, nodes: Sequence[_Cut | _Leaf], parts: Sequence[int], numbers: pa.Array) -> _Level:
-    """The level of these nodes, of which each has so many parts; their numbers are those of all parts, node by node."""
+    """Return the level of these nodes.
+
+    Args:
+        parts: the number of parts of each node.
+        numbers: the positions of all parts at the next depth, node by node.
+    """
     most = _most_bounds(nodes)
     firsts = accumulate(parts, initial=0)
     following = [first + min(n, some - 1) for first, some in zip(firsts, parts, strict=False) for n in range(most + 1)]
@@ -143,19 +151,19 @@ def _most_bounds(nodes: Sequence[_Cut | _Leaf]) -> int:
 
 
 def _filled(node: _Cut | _Leaf, most: int, others: pa.Array) -> pa.Array:
-    """So many bounds: the node's last one again and again, or where it has none those of others, since all its rows go one way."""
+    """Pad the bounds of a node to `most` by repeating the last; a node without bounds takes those of others, as it has a single part."""
     own = node.bounds if isinstance(node, _Cut) and len(node.bounds) else others
     return pa.concat_arrays([own, *[own.slice(len(own) - 1, 1)] * (most - len(own))])
 
 
 def _grid(sample: Sequence[pa.Array], count: int) -> Placement:
-    # Columns of few values go first: what they cannot be cut into, the others are.
+    # Columns with few values go first: the other columns make up for the parts that these lack.
     order = sorted(range(len(sample)), key=lambda i: min(pc.count_distinct(sample[i]).as_py(), count))
     return _levels(_cut(sample, order, count, 0)[0], order)
 
 
 def _cut(sample: Sequence[pa.Array], order: Sequence[int], count: int, first: int) -> tuple[_Cut | _Leaf, int]:
-    """The tree that cuts rows into `count` cells, numbered from `first`; and the number after its last cell."""
+    """Return the tree that splits rows into `count` cells, numbered from `first`; and the number after its last cell."""
     if count <= 1 or not order or len(sample[0]) < 2:
         return _Leaf(first), first + 1
     column, rest = order[0], order[1:]
@@ -172,7 +180,7 @@ def _cut(sample: Sequence[pa.Array], order: Sequence[int], count: int, first: in
 
 
 def _groups(sample: Sequence[pa.Array], column: int, bounds: pa.Array) -> list[list[pa.Array]]:
-    """The rows, sorted by a column, of each part of it."""
+    """Split rows that are sorted by a column at its bounds."""
     ends = [len(sample[0]) - (pc.sum(_is_greater(sample[column], bound)).as_py() or 0) for bound in bounds]
     starts = [0, *ends]
     return [
@@ -182,7 +190,7 @@ def _groups(sample: Sequence[pa.Array], column: int, bounds: pa.Array) -> list[l
 
 
 def _shares(count: int, rows: Sequence[int]) -> list[int]:
-    """So many cells for each part, by its rows: at least one, and `count` in all where there are not more parts."""
+    """Distribute `count` cells over the parts in proportion to their rows, at least one to each part."""
     total = sum(rows)
     exact = [count * some / total for some in rows]
     shares = [max(1, int(one)) for one in exact]
@@ -197,18 +205,18 @@ def _shares(count: int, rows: Sequence[int]) -> list[int]:
 
 @dataclass(frozen=True, slots=True)
 class _Ranks:
-    """The boundaries of parts of a column with equally many rows: a row's rank is how many of them its value is greater than."""
+    """The boundaries of parts of a column with the same number of rows: a row's rank is the number of bounds below its value."""
 
     bounds: pa.Array
 
     @classmethod
     def of(cls, values: pa.Array, bits: int) -> _Ranks:
-        """Those of 2 ** bits parts."""
+        """Return the boundaries of 2 ** bits parts."""
         ordered = values.take(_order(values))
         return cls(_bounds(ordered, 1 << bits, 1 << bits))
 
     def ranks(self, values: pa.Array) -> pa.Array:
-        """From 0 to the number of bounds, by halving."""
+        """Return the rank of each value, from 0 to the number of bounds, by binary search."""
         found = pa.repeat(scalar(0, _LONG), len(values))
         if not len(self.bounds):
             return found
@@ -225,7 +233,7 @@ class _Ranks:
 
 @dataclass(frozen=True, slots=True)
 class _OnCurve:
-    """Ranks of each column, their place on a curve, and where the curve is cut."""
+    """The boundaries of each column, the function that maps ranks to a position on the curve, and the boundaries of its pieces."""
 
     columns: Sequence[_Ranks]
     place: Callable[[list[pa.Array], int], pa.Array]
@@ -236,8 +244,8 @@ class _OnCurve:
         return self.pieces.ranks(self.key(columns))
 
     def key(self, columns: Sequence[pa.Array]) -> pa.Array:
-        """Each row's place on the curve."""
-        # A column of few values has few ranks: they are spread, or their bits would all be low ones and count for nothing.
+        """Return the position of each row on the curve."""
+        # A column with few values has few ranks. They are shifted to the high bits, because low bits have little effect on the position.
         spread = [scalar(self.bits - len(ranks.bounds).bit_length(), _LONG) for ranks in self.columns]
         ranks = [ranks.ranks(values) for ranks, values in zip(self.columns, columns, strict=True)]
         return self.place([pc.shift_left(one, more) for one, more in zip(ranks, spread, strict=True)], self.bits)
@@ -256,7 +264,7 @@ def _on_curve(place: Callable[[list[pa.Array], int], pa.Array]) -> Callable[[Seq
 
 
 def _z(ranks: list[pa.Array], bits: int) -> pa.Array:
-    """The bits of all ranks in turn, highest first."""
+    """Interleave the bits of all ranks, highest first."""
     key = pa.repeat(scalar(0, _LONG), len(ranks[0]))
     for bit in reversed(range(bits)):
         for values in ranks:
@@ -266,7 +274,7 @@ def _z(ranks: list[pa.Array], bits: int) -> pa.Array:
 
 
 def _hilbert(ranks: list[pa.Array], bits: int) -> pa.Array:
-    """The place on Hilbert's curve, by J. Skilling's transform ("Programming the Hilbert curve", 2004), and then as `_z`."""
+    """Return the position on the Hilbert curve: J. Skilling's transform ("Programming the Hilbert curve", 2004), followed by `_z`."""
     axes, zero = list(ranks), scalar(0, _LONG)
     for bit in reversed(range(1, bits)):
         low = scalar((1 << bit) - 1, _LONG)
@@ -288,7 +296,7 @@ def _hilbert(ranks: list[pa.Array], bits: int) -> pa.Array:
     return _z([pc.bit_wise_xor(values, turn) for values in axes], bits)
 
 
-# The reference cuts a column into 1,000 parts.
+# delta-spark splits a column into 1,000 parts.
 _MOST_BITS = 10
 _BITS_OF_A_KEY = 63
 
@@ -297,16 +305,16 @@ _BITS_OF_A_KEY = 63
 
 
 def _order(values: pa.Array) -> pa.Array:
-    """The places of values in Spark's order: NULL, values, NaN."""
+    """Return the indices of values in Spark's order: NULL, values, NaN."""
     order, nulls = pc.sort_indices(values), values.null_count
     return pa.concat_arrays([order.slice(len(order) - nulls), order.slice(0, len(order) - nulls)]) if nulls else order
 
 
 def _bounds(ordered: pa.Array, cells: int, parts: int) -> pa.Array:
-    """The greatest values of all parts but the last, each once. NULL, NaN and the greatest value of all bound nothing.
+    """Return the distinct maximums of all parts but the last, without NULL, NaN and the maximum of all values.
 
     Args:
-        cells: that the rows are for, all of as many rows; a part is for as many of them as another, or for one more.
+        cells: the number of cells for these rows, each with the same number of rows; the numbers of cells of two parts differ by at most 1.
     """
     if not len(ordered):
         return ordered
@@ -320,7 +328,7 @@ def _bounds(ordered: pa.Array, cells: int, parts: int) -> pa.Array:
 
 
 def _is_greater(values: pa.Array | pa.Scalar, bound: pa.Scalar | pa.Array) -> pa.Array:
-    """Whether values are greater than a bound, which is neither NULL nor NaN. NULL is not; NaN is."""
+    """Whether values are greater than a bound, which is neither NULL nor NaN. NULL is not greater; NaN is."""
     if pa.types.is_floating(values.type):
         greater = pc.invert(pc.less_equal(values, bound))  # NaN is neither less nor equal
     else:
@@ -333,7 +341,7 @@ CURVES: Mapping[str, Callable[[Sequence[pa.Array], int], Placement]] = {
     "hilbert": _on_curve(_hilbert),
     "z": _on_curve(_z),
 }
-"""What rows can be laid out by."""
+"""The clustering methods, by name."""
 
 NAMES_OF_CURVES: Mapping[str, str] = {"kd": "kd", "hilbert": "hilbert", "z": "zorder"}
-"""As tags of files say by which rows were laid out; the last two are the reference's names."""
+"""The names of the clustering methods in the tags of files; the last two are delta-spark's names."""

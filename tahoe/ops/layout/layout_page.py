@@ -1,6 +1,6 @@
-"""A table's layout as a page: files as rectangles over two columns, now and after OPTIMIZE, and what typical predicates read. Pure.
+"""An HTML page of a table's layout: files as rectangles over two columns, now and after OPTIMIZE, and the reads of typical predicates. Pure.
 
-One page that needs nothing else: no script, no font, no image from elsewhere. Whatever a table says is escaped.
+The page is self-contained, without scripts, external fonts or images. All text from the table is escaped.
 """
 
 from __future__ import annotations
@@ -40,50 +40,50 @@ _STYLE = """
 
 
 class Drawn(Protocol):
-    """What is drawn: a `tahoe.ops.layout.table_layout.TableLayout`, which says what its members are."""
+    """The layout to draw: the members of `tahoe.ops.layout.table_layout.TableLayout` that the page uses."""
 
     @property
     def table(self) -> str:
-        """Its URL."""
+        """The URL of the table."""
 
     @property
     def version(self) -> int:
-        """That is drawn."""
+        """The version to draw."""
 
     @property
     def size(self) -> int:
-        """Bytes of its files."""
+        """The total size of its files in bytes."""
 
     @property
     def columns(self) -> tuple[ColumnLayout, ...]:
-        """With what predicates read."""
+        """The columns, with the reads of typical predicates."""
 
     @property
     def before(self) -> tuple[Box, ...]:
-        """The files that are."""
+        """The existing files."""
 
     @property
     def after(self) -> tuple[Box, ...]:
-        """Those that would be."""
+        """The files after OPTIMIZE."""
 
     @property
     def lengths(self) -> tuple[float, ...]:
-        """Of the columns' lines."""
+        """The lengths of the columns' lines."""
 
     @property
     def marks(self) -> tuple[tuple[tuple[float, str], ...], ...]:
-        """Values at places on them."""
+        """For each column, positions on its line and the values there."""
 
     @property
     def axes(self) -> tuple[int, int]:
-        """The columns over which it is drawn."""
+        """The indices of the two columns of the axes."""
 
     def gain(self) -> str:
-        """What OPTIMIZE would do, in a sentence."""
+        """Describe the effect of OPTIMIZE in a sentence."""
 
 
 def page_of(layout: Drawn) -> str:
-    """The whole page."""
+    """Return the page as HTML."""
     return (
         '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n<meta name="viewport" content="width=device-width">\n'
         f'<title>Layout of {escape(layout.table)}</title>\n</head>\n<body style="margin:0">\n{part_of(layout)}\n</body>\n</html>\n'
@@ -91,7 +91,7 @@ def page_of(layout: Drawn) -> str:
 
 
 def part_of(layout: Drawn) -> str:
-    """What stands in the page, and in a notebook."""
+    """Return the HTML content of the page, which a notebook shows too."""
     x, y = layout.axes
     facts = f"Version {layout.version}, {counted(len(layout.before), 'file')}, {_size(layout.size)}. {layout.gain()}"
     note = "What would be is an estimate from the log's statistics: values are taken as spread evenly between the bounds of each file."

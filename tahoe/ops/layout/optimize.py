@@ -1,12 +1,12 @@
-"""OPTIMIZE: small files and files with many dead rows become few large ones, with the same rows. Nothing that others write is in its way.
+"""OPTIMIZE: rewrite small files and files with many deleted rows as few large files. Concurrent writes do not make it fail.
 
-    plan ─► bins ─► batches: each bin rewritten, side by side ─► one commit a batch, dataChange = false
-                      ▲                                            │ another writer won
-                      ├── files of a bin are gone: it is done anew ◄─┤
-                      └── files lost rows: these are marked dead in what was written for it, and all others keep what they have
+    plan ─► bins ─► batches: bins rewritten concurrently ─► one commit per batch, dataChange = false
+                      ▲                                       │ another writer committed first
+                      ├── files of a bin are removed: rewrite it again ◄─┤
+                      └── rows were deleted: mark these in the new files, which are kept, as are those of all other bins
 
-Who rewrites is an argument: `rewritten_here` in this process, or Spark's executors. Each batch is a transaction of its own, so what was
-committed stays whatever becomes of the rest.
+The rewriting function is an argument: `rewritten_here` in this process, or Spark's executors. Each batch has its own transaction, so a
+committed batch stays even if a later one fails.
 """
 
 from __future__ import annotations
@@ -48,12 +48,12 @@ from tahoe.txn.transaction import Operation, Transaction
 __all__ = ["Rewrite", "Written", "optimize", "rewritten_here", "written_as_cube"]
 
 _ROUNDS = 10
-"""So often a batch is tried again when others won; after the third time bins whose files others changed are left as they are."""
+"""The number of attempts to commit a batch; after the third one, bins whose files other writers changed are left out."""
 _ROUNDS_OF_REDOING = 3
 
 
 Rewrite: TypeAlias = Callable[[Snapshot, Sequence[Bin], OptimizePlan], Iterator[Written]]
-"""Writes bins anew, and hands them over in their order. When it fails, it takes back what it has not handed over, at the least."""
+"""Rewrites bins and yields the results in the order of the bins. If it fails, it deletes at least the files that it has not yielded."""
 
 
 def optimize(
@@ -63,18 +63,18 @@ def optimize(
     rewrite: Rewrite,
     progress: Progress = silent,
 ) -> Optimized:
-    """Write files anew as the request says, and tell what was done.
+    """Rewrite files according to the request, and return the result.
 
     Args:
-        begin: a transaction on the newest version.
-        commit: commits one.
-        progress: told of the files that are rewritten.
+        begin: starts a transaction on the newest version.
+        commit: commits a transaction.
+        progress: called with the number of rewritten files.
 
     Raises:
         NotFound: there is no table.
-        InvalidRequest: a condition on other than partition columns; columns to cluster by that are not there, partition the table, or
-            have no statistics.
-        DeltaConcurrentModificationException: others won ten times in a row; what was committed before stays.
+        InvalidRequest: the condition uses other columns than partition columns; a clustering column does not exist, is a partition column,
+            or has no statistics.
+        DeltaConcurrentModificationException: other writers committed first ten times in a row; earlier batches stay committed.
     """
     transaction = begin()
     clock, started = transaction.clock, transaction.clock.now_ms()
@@ -87,7 +87,7 @@ def optimize(
 
 
 def rewritten_here(clock: Clock, version: ScannedVersion, bins: Sequence[Bin], plan: OptimizePlan) -> Iterator[Written]:
-    """Bins written anew in this process, a few files side by side: as many as there are processors, since each holds some row groups."""
+    """Rewrite bins in this process, at most one per processor at a time, because each needs memory for some row groups."""
     threads = max(1, min(plan.request.threads, os.cpu_count() or 1))
     if plan.clusters:
         return (_clustered(clock, version, one, plan, threads) for one in bins)
@@ -106,7 +106,7 @@ def _clustered(clock: Clock, version: ScannedVersion, one: Bin, plan: OptimizePl
 
 
 def written_as_cube(one: Bin, added: Sequence[AddFile], plan: OptimizePlan, clock: Clock) -> Written:
-    """What a bin was clustered into; of a clustered table the files are one cube from now on."""
+    """Return the result of clustering a bin; in a clustered table, the new files form a cube."""
     if plan.cluster_by:
         added = with_cube(added, Cube(clock.uuid(), plan.cluster_by, NAMES_OF_CURVES[plan.request.curve]))
     return Written(one, tuple(added))
@@ -133,7 +133,7 @@ def _compacted(version: ScannedVersion, one: Bin, clock: Clock, name: str, alone
 
 @dataclass
 class _Run:
-    """What has been done so far."""
+    """A run of OPTIMIZE, with the results so far."""
 
     begin: Callable[[], Transaction]
     commit: Callable[[Transaction, Operation], Committed]
@@ -147,7 +147,7 @@ class _Run:
     added: list[AddFile] = field(default_factory=list)
 
     def batch(self, bins: Sequence[Bin]) -> None:
-        """Rewrite bins and commit them together, anew where others changed their files meanwhile."""
+        """Rewrite bins and commit them together; rewrite a bin again if another writer changed its files meanwhile."""
         transaction = self.begin()
         snapshot = transaction.existing()
         waiting, done = self._still_there(bins, snapshot), list[Written]()
@@ -160,7 +160,7 @@ class _Run:
                 self._commit(transaction, done, vectors)
                 return
             except CommitStateUnknown:
-                raise  # the commit may be there, and need its files
+                raise  # the commit may exist and need its files
             except TahoeError as error:
                 _delete(snapshot, vectors)
                 if attempt == _ROUNDS or not isinstance(error, DeltaConcurrentModificationException):
@@ -169,7 +169,7 @@ class _Run:
             transaction, done, lost = self._after_losing(snapshot, done)
             fresh = transaction.existing()
             waiting = self._still_there(lost, fresh) if attempt <= _ROUNDS_OF_REDOING else []
-            transaction.looks_for, snapshot = "all", fresh  # what is kept was written before it
+            transaction.looks_for, snapshot = "all", fresh  # the reused files are older than the transaction
 
     def _rewritten(self, snapshot: Snapshot, bins: Sequence[Bin], before: Sequence[Written]) -> list[Written]:
         written: list[Written] = []
@@ -183,7 +183,7 @@ class _Run:
         return written
 
     def _after_losing(self, snapshot: Snapshot, done: Sequence[Written]) -> tuple[Transaction, list[Written], list[Bin]]:
-        """A transaction on the newest version, what was written that stands for it, and the bins of the rest."""
+        """Start a transaction on the newest version; return it, the rewritten bins that can be used for it, and the other bins."""
         try:
             transaction = self.begin()
             return transaction, *_kept(done, snapshot, self.plan, transaction.existing())
@@ -192,7 +192,7 @@ class _Run:
             raise
 
     def _commit(self, transaction: Transaction, done: Sequence[Written], vectors: list[str]) -> None:
-        """Commit what was written; the names of files of deletion vectors that are written for it are put into `vectors`."""
+        """Commit the rewritten bins; append the names of the new deletion vector files to `vectors`."""
         removed = [add for one in done for add in one.replaced]
         added = _with_dead_rows(transaction, done, vectors)
         stage_replacement(transaction, removed, added)
@@ -208,7 +208,7 @@ class _Run:
         self.added += added
 
     def _still_there(self, bins: Sequence[Bin], snapshot: Snapshot) -> list[Bin]:
-        """The bins as they are at a version: without files that are gone, and with the vectors that files have now."""
+        """Return the bins as of a version: without removed files, and with the current deletion vectors."""
         if snapshot.version == self.plan.version:
             return list(bins)
         live = _live(snapshot, bins)
@@ -218,7 +218,7 @@ class _Run:
 
 @dataclass
 class _Told:
-    """Tells how many files are rewritten."""
+    """Reports the number of rewritten files."""
 
     progress: Progress
     total: int
@@ -230,9 +230,9 @@ class _Told:
 
 
 def _kept(done: Sequence[Written], snapshot: Snapshot, plan: OptimizePlan, fresh: Snapshot) -> tuple[list[Written], list[Bin]]:
-    """What was written that stands for files of a newer version, and the bins of the rest, whose new files are deleted."""
+    """Return the rewritten bins that can be used for a newer version, and the other bins, whose new files are deleted."""
     live = _live(fresh, [one.bin for one in done])
-    # Files are written by the table's metadata: by its schema, its names of columns, its codec.
+    # The content of the files depends on the table's metadata: schema, column names, codec.
     same = (snapshot.metadata, snapshot.protocol) == (fresh.metadata, fresh.protocol)
     found = [(one, carried(one, snapshot, plan, live, fresh) if same else None) for one in done]
     lost = [one for one, now in found if now is None]
@@ -241,7 +241,7 @@ def _kept(done: Sequence[Written], snapshot: Snapshot, plan: OptimizePlan, fresh
 
 
 def _with_dead_rows(transaction: Transaction, done: Sequence[Written], vectors: list[str]) -> list[AddFile]:
-    """The new files, with deletion vectors for rows that died meanwhile; files of which no row lives are left out."""
+    """Return the new files, with deletion vectors for rows deleted meanwhile; files without live rows are left out."""
     config, url = transaction.existing().config, transaction.store.url
     new = [(add, one.dead.get(place)) for one in done for place, add in enumerate(one.added)]
     marked = [(add, dead) for add, dead in new if dead is not None and len(dead) < physical_rows(transaction.store, add)]
@@ -252,7 +252,7 @@ def _with_dead_rows(transaction: Transaction, done: Sequence[Written], vectors: 
 
 
 def _live(snapshot: Snapshot, bins: Sequence[Bin]) -> dict[str, AddFile]:
-    """By path, those of the bins' files that the version has."""
+    """Return those of the bins' files that are live in the version, by path."""
     paths = array([add.path for one in bins for add in one.adds], pa.string())
     files = snapshot.files()
     return {add.path: add for add in add_files(files.filter(pc.is_in(files["path"], value_set=paths)))}
@@ -267,7 +267,7 @@ def _names(snapshot: ScannedVersion, adds: Iterable[AddFile]) -> Iterator[str]:
 
 
 def _delete(snapshot: ScannedVersion, names: Iterable[str]) -> None:
-    """Take back files that no version has; those that storage keeps are left for VACUUM."""
+    """Delete files that no version references; if a deletion fails, VACUUM deletes the file later."""
     for name in names:
         with suppress(StorageFailure):
             snapshot.store.delete(name)

@@ -1,4 +1,4 @@
-"""What an OPTIMIZE is asked for, and what it will do to a version: pure but for the reading of that version."""
+"""The options of an OPTIMIZE, and its plan for a version. Pure except for reading that version."""
 
 from __future__ import annotations
 
@@ -23,26 +23,26 @@ __all__ = ["OptimizePlan", "OptimizeRequest", "plan_optimize"]
 
 @dataclass(frozen=True, slots=True)
 class OptimizeRequest:
-    """What the user asks for.
+    """The options of an OPTIMIZE.
 
     Args:
-        where: SQL text or a predicate on partition columns; only these partitions.
-        shown_where: how the history shows the condition; None for the text itself.
-        zorder_by: columns, nested ones as ``a.b``, by which rows are clustered; none for bin-packing.
-        curve: how they are clustered: one of `tahoe.ops.layout.curves.CURVES`.
-        target_file_size: bytes that a new file is to have; None for the table's ``delta.targetFileSize``, or 1 GB, or less of a table
-            that says ``delta.tuneFileSizesForRewrites`` (`tahoe.ops.layout.bins.target_for_rewrites`).
-        min_file_size: files of fewer bytes are rewritten; None for the target.
-        max_deleted_rows_ratio: files of whose rows a larger part is deleted are rewritten.
-        batch_size: bytes of files after which what is done so far is committed; None for one commit of all.
-        threads: bins are rewritten side by side by at most so many threads.
-        need_statistics: refuse to cluster by columns without statistics, for which files cannot be skipped.
-        time_zone: of the session, for texts that become timestamps.
-        dry_run: tell what would be done, and do nothing.
-        is_full: of a clustered table: files that are clustered by other columns than today's are clustered anew too.
-        min_cube_size: of a clustered table: so many bytes that are clustered together stay as they are.
-        target_cube_size: of a clustered table: at most so many bytes are clustered together.
-        is_auto: it follows a write, which nobody asked to be followed by it.
+        where: SQL text or a predicate on partition columns that selects partitions.
+        shown_where: the condition for the history; None for the text itself.
+        zorder_by: the columns to cluster by, nested ones as ``a.b``; none for bin-packing.
+        curve: the clustering method, a key of `tahoe.ops.layout.curves.CURVES`.
+        target_file_size: the size of a new file in bytes; None for the table's ``delta.targetFileSize``, or 1 GB, or less if the table has
+            ``delta.tuneFileSizesForRewrites`` (`tahoe.ops.layout.bins.target_for_rewrites`).
+        min_file_size: files with fewer bytes are rewritten; None for the target.
+        max_deleted_rows_ratio: files with a larger ratio of deleted rows are rewritten.
+        batch_size: bytes of rewritten files after which a commit follows; None for a single commit.
+        threads: the greatest number of bins that are rewritten concurrently.
+        need_statistics: refuse to cluster by columns without statistics, by which files cannot be skipped.
+        time_zone: the time zone of the session, for strings that become timestamps.
+        dry_run: report the plan without writing anything.
+        is_full: in a clustered table, files clustered by other columns than the current ones are clustered again too.
+        min_cube_size: in a clustered table, cubes with this many bytes or more stay unchanged.
+        target_cube_size: in a clustered table, the greatest number of bytes that are clustered together.
+        is_auto: whether it is an auto compaction after a write.
     """
 
     where: Condition | None = None
@@ -87,17 +87,17 @@ class OptimizeRequest:
 
 @dataclass(frozen=True, slots=True)
 class OptimizePlan:
-    """What an OPTIMIZE will do.
+    """The plan of an OPTIMIZE.
 
     Args:
-        table: its URL.
-        version: that was looked at.
-        considered: so many live files are in the partitions that are meant.
-        bins: what is written anew together.
-        rules: by which the files were chosen.
-        columns, columns_with_statistics: how many the table has.
-        paths: of the columns that rows are clustered by.
-        cubes: of a clustered table, what there was and what will be; None for any other.
+        table: the URL of the table.
+        version: the planned version.
+        considered: the number of live files in the selected partitions.
+        bins: the files that are rewritten together.
+        rules: the rules that selected the files.
+        columns, columns_with_statistics: the numbers of columns in the table.
+        paths: the paths of the clustering columns.
+        cubes: the existing and the new cubes of a clustered table; None for any other table.
     """
 
     table: str
@@ -113,41 +113,41 @@ class OptimizePlan:
 
     @property
     def clusters(self) -> bool:
-        """Whether rows are clustered, not only packed."""
+        """Whether rows are clustered, not only bin-packed."""
         return bool(self.paths)
 
     @property
     def cluster_by(self) -> tuple[str, ...]:
-        """The columns of a clustered table, as they are shown; none where it is not one, or ``ZORDER BY`` says them."""
+        """The clustering columns of a clustered table in display form; empty for any other table, even with ``ZORDER BY``."""
         return () if self.cubes is None else tuple(map(shown_path, self.paths))
 
     @property
     def files(self) -> int:
-        """How many files would be written anew."""
+        """The number of files to rewrite."""
         return sum(len(one.adds) for one in self.bins)
 
     @property
     def size(self) -> int:
-        """How many bytes they have."""
+        """The total size of the files to rewrite in bytes."""
         return sum(one.size for one in self.bins)
 
     @property
     def new_files(self) -> int:
-        """About how many files would take their place."""
+        """The approximate number of new files."""
         return sum(self.files_of(one) for one in self.bins)
 
     def files_of(self, one: Bin) -> int:
-        """How many files a bin becomes."""
+        """Return the number of new files of a bin."""
         return max(1, one.size // self.rules.target) if self.clusters else 1
 
     def is_worth_it(self, adds: Sequence[AddFile]) -> bool:
-        """Whether these files, of one bin, are to be rewritten."""
+        """Whether these files of a bin should be rewritten."""
         if self.clusters:
             return bool(adds)
         return len(adds) > 1 or any(add.deletion_vector is not None for add in adds)
 
     def batches(self) -> Iterator[list[Bin]]:
-        """The bins that are committed together."""
+        """Yield the bins of each commit."""
         most = self.request.batch_size
         batch: list[Bin] = []
         for one in self.bins:
@@ -166,7 +166,7 @@ def _usual_target(snapshot: Snapshot) -> int:
 
 
 def plan_optimize(snapshot: Snapshot, request: OptimizeRequest) -> OptimizePlan:
-    """What an OPTIMIZE of a version will do. Raises `InvalidRequest` as `tahoe.ops.layout.optimize.optimize` says."""
+    """Plan an OPTIMIZE of a version. Raises `InvalidRequest` in the cases of `tahoe.ops.layout.optimize.optimize`."""
     properties = snapshot.config.properties
     request = replace(request, where=stated(request.where, snapshot.schema))
     target = request.target_file_size or properties.target_file_size or _usual_target(snapshot)

@@ -1,4 +1,4 @@
-"""What OPTIMIZE and REORG tell of what they did: to the history, and to whoever ran them, in the reference's words."""
+"""The results of OPTIMIZE and REORG: the metrics for the history and for the caller, under delta-spark's names."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ __all__ = ["Optimized", "metrics_row", "operation_of"]
 
 @dataclass(frozen=True, slots=True)
 class Optimized:
-    """What an OPTIMIZE did. `print` shows it.
+    """The result of an OPTIMIZE; `str` gives a readable summary.
 
     Args:
-        plan: what was to be done to the version that it began with.
-        version: the newest commit of it; None where there was nothing to do, or nothing was to be done.
-        removed, added: the files that went and that came.
-        bins: so many were rewritten; those whose files other writers kept on changing are not among them.
-        batches: so many commits were made.
-        started_ms, ended_ms: since the epoch.
+        plan: the plan for the version at the start.
+        version: the version of its last commit; None if there was nothing to do, and for a dry run.
+        removed, added: the removed and the new files.
+        bins: the number of rewritten bins, without those whose files other writers changed repeatedly.
+        batches: the number of commits.
+        started_ms, ended_ms: the start and the end in milliseconds since the epoch.
     """
 
     plan: OptimizePlan
@@ -40,7 +40,7 @@ class Optimized:
 
     @property
     def metrics(self) -> dict[str, Any]:
-        """The metrics that `OPTIMIZE` answers with, by the reference's names; what it leaves out is None."""
+        """The metrics that `OPTIMIZE` returns, under delta-spark's names; metrics that delta-spark omits are None."""
         found = metrics_row(
             self.removed,
             self.added,
@@ -90,7 +90,7 @@ class Optimized:
 
 
 def operation_of(plan: OptimizePlan, removed: Sequence[AddFile], added: Sequence[AddFile]) -> Operation:
-    """What the history says of a commit of OPTIMIZE."""
+    """Return the history entry for a commit of OPTIMIZE."""
     request, cluster_by = plan.request, plan.cluster_by
     shown = request.shown_where
     if shown is None:
@@ -115,10 +115,10 @@ def metrics_row(
     columns: int,
     columns_with_statistics: int,
 ) -> dict[str, Any]:
-    """The metrics that OPTIMIZE and REORG answer with; a bin is a file unless the caller knows better.
+    """Return the metrics of OPTIMIZE and REORG. Each removed file counts as a bin; the caller may overwrite ``numBins``.
 
     Args:
-        considered: so many files were looked at.
+        considered: the number of files in the selected partitions.
     """
     vectors = [add.deletion_vector for add in removed if add.deletion_vector is not None]
     return {

@@ -1,9 +1,9 @@
-"""How well a table is clustered by each column, and what OPTIMIZE would make of it: from the log's statistics alone, no data file is read.
+"""The clustering quality of a table by column, now and after OPTIMIZE, from the statistics in the log; no data file is read.
 
-    live files ─ bounds ─► boxes (`tahoe.ops.layout.boxes`) ─► what typical predicates read now
-         └─ the plan of OPTIMIZE ─► rows spread evenly in the boxes of each bin ─► laid out by the curve ─► boxes that would be ─► read then
+    live files ─ bounds ─► boxes (`tahoe.ops.layout.boxes`) ─► reads of typical predicates now
+         └─ the plan of OPTIMIZE ─► rows spread evenly in the boxes of each bin ─► clustered by the curve ─► new boxes ─► reads then
 
-What would be is an estimate: it takes the values of a file as spread evenly between its bounds, each column for itself.
+The prediction is an estimate: it assumes that the values of a file are spread evenly between its bounds, each column independently.
 """
 
 from __future__ import annotations
@@ -39,16 +39,16 @@ _MOST_COLUMNS = 32
 
 @dataclass(frozen=True, slots=True)
 class TableLayout:
-    """The layout of a version. `print` shows it, and a notebook draws it.
+    """The layout of a version; `str` gives a readable summary, and a notebook draws it.
 
     Args:
-        table: its URL.
-        size: bytes of the live files.
-        plan: what OPTIMIZE would do.
-        columns: those that have statistics, those that are clustered by first.
-        before, after: the live files, and those that would be.
-        lengths, marks: of each column the length of its line, and values at places on it, for axes.
-        axes: the columns over which it is drawn.
+        table: the URL of the table.
+        size: the total size of the live files in bytes.
+        plan: the plan of an OPTIMIZE.
+        columns: the columns with statistics, clustering columns first.
+        before, after: the live files, and the predicted files after OPTIMIZE.
+        lengths, marks: for each column, the length of its line, and positions with values for the axes.
+        axes: the indices of the two columns of the drawing.
     """
 
     table: str
@@ -63,7 +63,7 @@ class TableLayout:
     axes: tuple[int, int] = (0, 0)
 
     def to_json_value(self) -> dict[str, Any]:
-        """All but the single files, for programs."""
+        """Return the layout without the individual files as a JSON value, for programs."""
         plan = self.plan
         return {
             "table": self.table,
@@ -99,7 +99,7 @@ class TableLayout:
         return "\n".join(lines)
 
     def gain(self) -> str:
-        """What OPTIMIZE would do, in a sentence."""
+        """Describe the effect of OPTIMIZE in a sentence."""
         plan = self.plan
         if not plan.bins:
             return "OPTIMIZE would leave all as it is."
@@ -110,7 +110,7 @@ class TableLayout:
         )
 
     def to_html(self) -> str:
-        """One page that needs nothing else: `tahoe.ops.layout.layout_page`."""
+        """Return the layout as a self-contained HTML page (`tahoe.ops.layout.layout_page`)."""
         from tahoe.ops.layout.layout_page import page_of
 
         return page_of(self)
@@ -124,14 +124,14 @@ class TableLayout:
 def layout_of(
     snapshot: Snapshot, by: Sequence[str] = (), axes: Sequence[str] = (), target_file_size: int | None = None
 ) -> TableLayout:
-    """The layout of a version.
+    """Compute the layout of a version.
 
     Args:
-        by: columns that OPTIMIZE would cluster by, where the table does not say so itself; none for bin-packing.
-        axes: the two columns over which it is drawn; by default the first two.
-        target_file_size: that OPTIMIZE would be asked for.
+        by: the columns for OPTIMIZE to cluster by, if the table is not a clustered table; none for bin-packing.
+        axes: the two columns of the drawing; by default the first two.
+        target_file_size: the target file size of the OPTIMIZE in bytes.
 
-    Raises `InvalidRequest`: a column that is not there, or has no statistics (`TAHOE_COLUMN_WITHOUT_STATISTICS`).
+    Raises `InvalidRequest`: a column does not exist, or has no statistics (`TAHOE_COLUMN_WITHOUT_STATISTICS`).
     """
     plan = plan_optimize(snapshot, OptimizeRequest(zorder_by=tuple(by), target_file_size=target_file_size))
     leaves = _leaves(snapshot, plan.paths)
@@ -161,7 +161,7 @@ def layout_of(
 
 
 def _leaves(snapshot: Snapshot, first: Sequence[Path]) -> list[tuple[StructField, ...]]:
-    """The columns with statistics, those that are clustered by first."""
+    """Return the columns with statistics, clustering columns first."""
     config = snapshot.config
     indexed = indexed_columns(snapshot.schema, config.partition_columns, config.metadata.configuration)
     found = [leaf for leaf in indexed if has_bounds(leaf[-1].data_type)]
@@ -190,12 +190,12 @@ def _axis(snapshot: Snapshot, names: Sequence[str], name: str) -> int:
     return names.index(found)
 
 
-# -- the files that are ------------------------------------------------------------------------------------------------------
+# -- the existing files ------------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
 class _Line:
-    """One column of all files: where the values of each lie, and how they are shown."""
+    """A column of all files: the interval of each file, and its bounds for display."""
 
     length: float
     intervals: Sequence[Interval]
@@ -204,7 +204,7 @@ class _Line:
 
     @classmethod
     def of(cls, snapshot: Snapshot, files: pa.Table, leaf: tuple[StructField, ...]) -> _Line:
-        # Each bound is a place by its rank among all; equal ones share theirs.
+        # The position of a bound is its rank among all bounds; equal bounds have the same position.
         statistics = statistics_of(files, stats_arrow_type(snapshot.schema, [leaf]))
         path = [column.physical_name for column in leaf]
         least, greatest = (pc.struct_field(statistics, [name, *path]) for name in ("minValues", "maxValues"))
@@ -245,7 +245,7 @@ def _boxes(adds: Sequence[AddFile], lines: Sequence[_Line]) -> Iterator[Box]:
         )
 
 
-# -- the files that would be -------------------------------------------------------------------------------------------------
+# -- the files after OPTIMIZE -------------------------------------------------------------------------------------------------
 
 
 def _after(plan: OptimizePlan, before: Sequence[Box]) -> Iterator[Box]:
@@ -258,7 +258,7 @@ def _after(plan: OptimizePlan, before: Sequence[Box]) -> Iterator[Box]:
 
 
 def _around(boxes: Sequence[Box]) -> Box:
-    """One file of all rows."""
+    """Return the box of one file with the rows of all boxes."""
     columns = [
         [interval for interval in column if interval is not None]
         for column in zip(*(box.intervals for box in boxes), strict=True)
@@ -268,7 +268,7 @@ def _around(boxes: Sequence[Box]) -> Box:
 
 
 def _clustered(plan: OptimizePlan, one: Bin, boxes: Sequence[Box]) -> Iterator[Box]:
-    """The files that a bin becomes: rows that its files might have, laid out as `tahoe.ops.layout.clustered` does."""
+    """Predict the new files of a bin: spread hypothetical rows over its boxes, and place them as `tahoe.ops.layout.clustered` does."""
     cells = plan.files_of(one)
     wanted = min(_ROWS_OF_A_BIN, _ROWS_OF_A_CELL * cells)
     points: list[tuple[float | None, ...]] = []
@@ -277,7 +277,7 @@ def _clustered(plan: OptimizePlan, one: Bin, boxes: Sequence[Box]) -> Iterator[B
         count = max(1, wanted // len(boxes))
         points += spread(box, count, len(points))
         weights += [(box.size / count, box.rows / count, box.modified_ms)] * count
-    # The columns that are clustered by come first.
+    # The clustering columns come first.
     keys = [pa.array([point[i] for point in points], pa.float64()) for i in range(len(plan.paths))]
     found = placement(keys, cells, plan.request.curve).cells(keys).to_pylist()
     groups: dict[int, list[int]] = {}

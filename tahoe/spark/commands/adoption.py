@@ -1,4 +1,4 @@
-"""A table that is there already gets a name: what the statement says of it must be what it is. Nothing is committed."""
+"""Adopts an existing table under a new name: checks that the definition in the statement matches the table. Nothing is committed."""
 
 from __future__ import annotations
 
@@ -20,11 +20,13 @@ _OF_MAPPING = frozenset({"delta.columnMapping.maxColumnId", "delta.columnMapping
 
 
 def check_agrees(snapshot: Snapshot, given: TableDefinition, properties: Mapping[str, str]) -> None:
-    """Refuse a schema, partitioning or properties that differ from the table's. What was not given is not compared; where columns were
-    given, so was the partitioning, if only by its absence. Without columns no partitioning may be given.
+    """Reject a schema, partitioning or properties that differ from the table's.
+
+    Omitted parts are not compared. A definition with columns always defines the partitioning: without a PARTITIONED BY clause, there is
+    none. A definition without columns may not have a partitioning.
 
     Args:
-        properties: those that were said.
+        properties: the properties in the statement.
 
     Raises `InvalidRequest`: ``DELTA_CREATE_TABLE_SCHEME_MISMATCH``, ``DELTA_CREATE_TABLE_WITH_DIFFERENT_PARTITIONING``,
     ``DELTA_CREATE_TABLE_WITH_DIFFERENT_CLUSTERING``, ``DELTA_CREATE_TABLE_WITH_DIFFERENT_PROPERTY``.
@@ -71,7 +73,7 @@ def _refused(snapshot: Snapshot, reason: str, code: str) -> InvalidRequest:
 
 
 def _comparable(properties: Mapping[str, str]) -> dict[str, str]:
-    """Without what the protocol and column mapping keep there."""
+    """Return the properties without those of the protocol and of column mapping."""
     return {
         key: value
         for key, value in properties.items()
@@ -122,12 +124,12 @@ def _of_types(there: DataType, given: DataType, name: str) -> Iterator[str]:
 
 
 def _metadata(column: StructField) -> dict[str, object]:
-    """What a user says of a column; ids and physical names are the table's own."""
+    """Return the metadata that users define; ids and physical names are internal."""
     kept = {key: value for key, value in column.metadata.items() if key == _GENERATED}
     return {**shown_metadata(column), **kept}
 
 
 def _spelled(schema: StructType, name: str) -> tuple[str, ...]:
-    """The path of a column in the schema's spelling; as it was written where there is none."""
+    """Return the path of a column in the schema's spelling; if there is no such column, in the given spelling."""
     parts = named_path(name)
     return tuple(field.name for field in field_chain(schema, parts)) or parts

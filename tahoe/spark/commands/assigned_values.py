@@ -1,6 +1,6 @@
-"""The values that a MERGE gives to rows, as expressions of Spark's own, bound to the frames of its two sides.
+"""The values that MERGE and UPDATE assign, as Spark expressions bound to the frames of the statement.
 
-A value is cast to its column as a write casts it: one that does not fit makes the query fail.
+A value is cast to its column's type as in a write: the query fails if it does not fit.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ class Value:
 
 @dataclass(frozen=True, slots=True)
 class Assignment:
-    """A column, or a field of a struct, and its new value.
+    """The new value of a column or of a struct field.
 
     Args:
-        path: the names that lead to it, as the table's schema spells them.
-        keeps_fields: the fields that structs of the value lack keep what they have.
+        path: the names from the column to the field, in the spelling of the table's schema.
+        keeps_fields: whether fields that the value's structs lack keep their old values.
     """
 
     path: tuple[str, ...]
@@ -41,19 +41,19 @@ class Assignment:
     keeps_fields: bool = False
 
     def inside(self) -> Assignment:
-        """The assignment as the column that it is inside of sees it: without that column's name."""
+        """Return the assignment relative to its outermost column: without that column's name."""
         return replace(self, path=self.path[1:])
 
 
 def assigned(jvm: Jvm, place: Place, target: DataType, old: Value | None, given: Sequence[Assignment]) -> Column:
-    """A column's value, in its type, after the assignments.
+    """Return a column's value after the assignments, in the column's type.
 
     Args:
         place: the column.
         target: the column's type, without void.
-        old: the value before, of the type before; None where there is none, which is as NULL.
-        given: the assignments to the column or inside of it, their paths without its own name. A NULL struct around a field that is
-            assigned to becomes one of NULLs.
+        old: the value and type before; None, which is treated as NULL, if there is none.
+        given: the assignments to the column or inside it, with paths that omit the column's name. Assigning to a field of a NULL struct
+            makes the other fields NULL.
     """
     for one in given:
         if not one.path and one.keeps_fields:
@@ -73,7 +73,7 @@ def assigned(jvm: Jvm, place: Place, target: DataType, old: Value | None, given:
 
 
 def _keeping(jvm: Jvm, place: Place, target: DataType, old: Value | None, new: Value) -> Column:
-    """The new value, with the old fields of structs where it lacks them; NULL where both are."""
+    """Return the new value, with the old values of struct fields that it lacks; NULL if both are NULL."""
     source = new.data_type
     if (
         old is None

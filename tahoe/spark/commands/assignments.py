@@ -1,7 +1,7 @@
-"""Assignments of an UPDATE on Spark: `column = expression`, and what they make of rows.
+"""The assignments of an UPDATE on Spark, `column = expression`, and the resulting columns.
 
-A value is cast to its column by the session's policy of store assignment, whatever its ANSI setting; structs go by the names of their
-fields, unless the session asks for their order. Nothing is run here.
+A value is cast to its column by the session's store assignment policy, independent of its ANSI setting. Struct fields are matched by name,
+or by position if the session requires it. Nothing is executed here.
 """
 
 from __future__ import annotations
@@ -29,19 +29,19 @@ _IN_VALUES = ("ScalarSubquery",)
 def parse_assignments(
     rows: DataFrame, texts: Sequence[tuple[str, str | Column]], columns: Columns, operation: str
 ) -> tuple[Assignment, ...]:
-    """The assignments of a SET or VALUES clause.
+    """Return the assignments of a SET or VALUES clause.
 
     Args:
-        rows: what the values see.
+        rows: the rows that the values refer to.
         texts: pairs of a column, or nested field as ``a.b``, and its value: SQL text, or a column expression.
-        columns: those that can be assigned to.
-        operation: for errors.
+        columns: the assignable columns.
+        operation: the name of the operation, for errors.
 
     Raises:
-        InvalidRequest: as of `assigned_places`; a value with aggregates.
-        SchemaMismatch: ``DELTA_UPDATE_SCHEMA_MISMATCH_EXPRESSION`` where a struct has other fields than the column's.
-        Unsupported: a value with another subquery than one of a single value.
-        AnalysisException: PySpark's own, for what is no expression on the rows.
+        InvalidRequest: raised by `assigned_places`; a value with aggregates.
+        SchemaMismatch: ``DELTA_UPDATE_SCHEMA_MISMATCH_EXPRESSION`` if the fields of a struct differ from the column's.
+        Unsupported: a value with a subquery other than a scalar one.
+        AnalysisException: PySpark's own, for an invalid expression.
     """
     jvm = Jvm.of(rows.sparkSession)
     assignments = []
@@ -61,12 +61,13 @@ def parse_assignments(
 def with_assigned(
     spark: SparkSession, table: str, schema: StructType, assignments: Sequence[Assignment], where: Column
 ) -> list[Column]:
-    """The columns of the table with the new values, in the table's order; a null struct around a field becomes one of nulls.
+    """Return the table's columns with the new values, in the table's order; assigning to a field of a NULL struct makes its other fields
+    NULL.
 
     Args:
-        spark: whose settings say how values are cast.
+        spark: its settings define how values are cast.
         table: the table's URL.
-        where: the rows that get them, never NULL; the others keep what they have.
+        where: the rows to change, never NULL; other rows keep their values.
     """
     columns, jvm, casts = [], Jvm.of(spark), casts_of_assignments(spark)
     for column in schema:

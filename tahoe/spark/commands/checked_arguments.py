@@ -1,4 +1,4 @@
-"""Arguments checked in the words of delta-spark, which programs written for it may look for."""
+"""Argument checks with delta-spark's messages, which existing programs may match."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ _KINDS = {int: "an int", str: "a string", bool: "a boolean", dict: "a dict"}
 
 
 def wrong_argument(message: str, parameter: str) -> WrongArgument:
-    """The error, which names the parameter where delta-spark's words do not."""
+    """Return the error; append the parameter's name if the message lacks it."""
     named = message if parameter in message else f"{message} (parameter '{parameter}')"
     return WrongArgument(named, parameter=parameter)
 
 
 def check_kind(value: object, name: str, kind: type, called: str | None = None, parameter: str | None = None) -> None:
-    """Raises `WrongArgument` for what is not of a type; a bool is no int.
+    """Raise `WrongArgument` for a value of another type; a bool is no int.
 
     Args:
-        name: as the message calls the argument.
-        called: the type's name in the message, where it is not that of `_KINDS`.
-        parameter: its name, where it is not the last word of `name`.
+        name: the argument, as in the message.
+        called: the type's name in the message, if it differs from `_KINDS`.
+        parameter: the parameter's name, if it is not the last word of `name`.
     """
     if not isinstance(value, kind) or (kind is int and isinstance(value, bool)):
         expected = called or _KINDS.get(kind) or f"a {kind.__name__}"
@@ -31,7 +31,7 @@ def check_kind(value: object, name: str, kind: type, called: str | None = None, 
 
 
 def check_clone(target: object, is_shallow: object, replace: object, properties: object) -> None:
-    """Raises `WrongArgument` for what CLONE cannot take."""
+    """Raise `WrongArgument` for invalid arguments of CLONE."""
     check_kind(target, "target", str)
     check_kind(is_shallow, "isShallow", bool)
     check_kind(replace, "replace", bool)
@@ -45,7 +45,7 @@ def check_clone(target: object, is_shallow: object, replace: object, properties:
 
 
 def checked_expression(expression: object, name: str = "condition") -> str | Column | None:
-    """SQL text, a column expression, or None. Raises `WrongArgument` for anything else."""
+    """Return SQL text, a column expression, or None. Raises `WrongArgument` for anything else."""
     if expression is None or isinstance(expression, str | Column):
         return expression
     raise wrong_argument(
@@ -55,7 +55,7 @@ def checked_expression(expression: object, name: str = "condition") -> str | Col
 
 
 def checked_expressions(expressions: object, name: str, method: str | None = None) -> tuple[tuple[str, str | Column], ...]:
-    """Pairs of a column and an expression. Raises `WrongArgument` for anything but a dict of texts and column expressions."""
+    """Return pairs of a column and an expression. Raises `WrongArgument` unless `expressions` is a dict of text or column expressions."""
     where = f"'{name}'" if method is None else f"'{name}' in {method}"
     if expressions is None:
         raise wrong_argument(f"{where} cannot be None", name)

@@ -1,4 +1,4 @@
-"""The condition of a DELETE or UPDATE on Spark: what may stand in it, which files it may be true for, which rows it is true for."""
+"""The condition of a DELETE or UPDATE on Spark: checks it, finds the files that it may be true for, and the rows that fulfill it."""
 
 from __future__ import annotations
 
@@ -44,12 +44,12 @@ _SUBQUERY = "org.apache.spark.sql.catalyst.expressions.SubqueryExpression"
 
 @dataclass(frozen=True, slots=True)
 class Meant:
-    """Which rows of a table an operation means, as its user said it.
+    """The rows that an operation changes, selected by the user's condition.
 
     Args:
         condition: SQL text, or a column expression; None for every row.
-        asked: what the condition asks of files.
-        alias: a name that may stand for the table.
+        asked: the condition as a predicate on files.
+        alias: a name for the table in the condition.
         hadoop: options for the table's storage.
     """
 
@@ -74,19 +74,19 @@ def check_condition(
     *,
     subqueries: Subqueries = (),
 ) -> str:
-    """Refuse what no condition of a change of rows may hold, before a row is read.
+    """Reject an invalid condition before reading rows.
 
     Args:
-        subqueries: the kinds of subqueries that it may have.
+        subqueries: the allowed kinds of subqueries.
 
     Returns:
         The condition as the history shows it (`shown_in_history`).
 
     Raises:
         Unsupported: a subquery (``DELTA_UNSUPPORTED_SUBQUERY``).
-        InvalidRequest: aggregates (``UNSUPPORTED_EXPR_FOR_OPERATOR``) and what may answer otherwise when asked again
+        InvalidRequest: aggregates (``UNSUPPORTED_EXPR_FOR_OPERATOR``) and non-deterministic functions
             (``INVALID_NON_DETERMINISTIC_EXPRESSIONS``).
-        AnalysisException: PySpark's own, for what is no expression on the table's columns.
+        AnalysisException: PySpark's own, for an invalid expression.
     """
     column = sf.expr(condition) if isinstance(condition, str) else condition
     selected = named(shape_of(spark, snapshot), alias).select(column.alias("condition"))
@@ -94,16 +94,16 @@ def check_condition(
 
 
 BEYOND_A_ROW = "UNSUPPORTED_EXPR_FOR_OPERATOR"
-"""The error class of a function that needs more rows than one."""
+"""The error class of a function that needs several rows."""
 
 
 @dataclass(frozen=True, slots=True)
 class Refusals:
-    """The error classes of what may not stand in an expression.
+    """The error classes of functions that an expression may not contain.
 
     Args:
         aggregates: of aggregate functions.
-        chance: of functions that are not deterministic.
+        chance: of non-deterministic functions.
     """
 
     aggregates: str = BEYOND_A_ROW
@@ -124,14 +124,14 @@ def check_expression(
     subqueries: Subqueries = (),
     refusals: Refusals = _USUAL,
 ) -> str:
-    """Refuse subqueries, aggregates and, unless they may be, functions that are not deterministic.
+    """Reject subqueries, aggregates and, unless `may_be_chance`, non-deterministic functions.
 
     Args:
-        selected: the expression alone, selected from the rows that it sees.
+        selected: a selection of only this expression from the rows that it refers to.
         given: the expression, for the error.
-        where: what it is part of, for the error.
-        subqueries: the kinds of subqueries that are allowed.
-        refusals: the error classes; those of UPDATE and DELETE by default.
+        where: the part of the statement that contains it, for the error.
+        subqueries: the allowed kinds of subqueries.
+        refusals: the error classes; by default those of UPDATE and DELETE.
 
     Returns:
         The expression as the history shows it (`shown_in_history`).
@@ -171,13 +171,13 @@ def understood(
 
 
 def has_subquery(jvm: Jvm, expression: str | Column) -> bool:
-    """Whether an expression reads rows of a query, perhaps of the very table that is changed."""
+    """Return whether an expression contains a subquery, possibly on the changed table itself."""
     column = sf.expr(expression) if isinstance(expression, str) else expression
     return bool(jvm.expression(column).containsPattern(jvm.catalyst("trees.TreePattern").PLAN_EXPRESSION()))
 
 
 def _subqueries(jvm: Jvm, expression: JavaObject) -> Iterator[str]:
-    """The kinds of the subqueries in an expression."""
+    """Yield the kinds of the subqueries in an expression."""
     if not expression.containsPattern(jvm.catalyst("trees.TreePattern").PLAN_EXPRESSION()):
         return
     if is_instance_of(jvm.gateway, expression, _SUBQUERY):
@@ -187,9 +187,9 @@ def _subqueries(jvm: Jvm, expression: JavaObject) -> Iterator[str]:
 
 
 def shown_in_history(jvm: Jvm, expression: JavaObject) -> str:
-    """A condition as the reference writes it into the log: Catalyst's text, with the numbers of attributes and with constants computed.
+    """Return a condition as delta-spark logs it: Catalyst's text, with attribute numbers and with constants folded.
 
-    The time of a query is no constant before the query runs, and Spark 4.0 fails to compute it: such a condition is told as it is.
+    The current time is no constant before the query runs, and Spark 4.0 fails to fold it: such a condition is returned unfolded.
     """
     if expression.containsPattern(jvm.catalyst("trees.TreePattern").CURRENT_LIKE()):
         return str(expression.simpleString(_MOST_FIELDS))
@@ -199,8 +199,9 @@ def shown_in_history(jvm: Jvm, expression: JavaObject) -> str:
 
 
 def _beyond_a_row(plan: JavaObject, refusals: Refusals) -> str | None:
-    """The error class of a selection that is not a plain one; None for one that is. The analyzer makes others of aggregates, of generators
-    (over a `Generate`), and of window functions (over another selection of a `Window`)."""
+    """Return the error class of a selection that is no plain projection, otherwise None. The analyzer changes the plan for aggregates, for
+    generators (adds a `Generate`) and for window functions (adds a `Window` with a projection above it).
+    """
     kinds = []
     for _ in range(3):
         kinds.append(str(plan.getClass().getSimpleName()))
@@ -215,14 +216,14 @@ def _beyond_a_row(plan: JavaObject, refusals: Refusals) -> str | None:
 
 
 def text_of(condition: str | Column) -> str:
-    """An expression as the user wrote it, for errors; of a column expression, what PySpark made of it."""
+    """Return an expression as the user wrote it, for errors; for a column expression, PySpark's SQL text."""
     if isinstance(condition, str):
         return condition
     return str(condition._jc.node().sql())  # type: ignore[operator]
 
 
 def whole_files(snapshot: Snapshot, meaning: Condition) -> list[AddFile] | None:
-    """The files all of whose rows are meant, where the partition values decide that; None where they do not."""
+    """Return the files whose rows are all selected, if the partition values decide that, otherwise None."""
     if not meaning.exact:
         return None
     predicate = all_of(meaning.predicates)
@@ -232,7 +233,7 @@ def whole_files(snapshot: Snapshot, meaning: Condition) -> list[AddFile] | None:
 
 
 def find_changes(transaction: Transaction, meant: Meant) -> list[FileChange]:
-    """The rows that are meant, file by file: one scan of the columns that the condition names. Notes what was looked for."""
+    """Return the selected rows of each file: scans the columns in the condition once, and registers the read predicate."""
     snapshot, predicate = meant.snapshot, all_of(meant.asked.predicates)
     transaction.read(predicate)
     whole = whole_files(snapshot, meant.asked)

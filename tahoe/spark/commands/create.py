@@ -1,6 +1,6 @@
-"""A table made, or made anew, with or without rows: one commit in its log. What its name needs beside that is `tahoe.spark.commands.named`'.
+"""CREATE and REPLACE TABLE, with or without rows: one commit in the table's log. `tahoe.spark.commands.named` adds the catalog entry.
 
-nothing there ─► CREATE TABLE [AS SELECT]        there ─► [CREATE OR] REPLACE TABLE [AS SELECT]: same table and history, other rows
+no table ─► CREATE TABLE [AS SELECT]        table ─► [CREATE OR] REPLACE TABLE [AS SELECT]: same table and history, other rows
 """
 
 from __future__ import annotations
@@ -39,12 +39,12 @@ _OPERATIONS = {
 
 @dataclass(frozen=True, slots=True)
 class TableDefinition:
-    """What a new table shall be.
+    """The definition of a new table.
 
     Args:
-        cluster_by: columns, nested ones as ``a.b``; None where none are said.
-        by_statement: a statement of Spark defines it.
-        is_managed: its files go when its entry in a catalog goes; for the history.
+        cluster_by: columns, nested ones as ``a.b``; None if not specified.
+        by_statement: whether a Spark statement defines it.
+        is_managed: whether dropping its catalog entry deletes its files; for the history.
     """
 
     schema: StructType
@@ -58,11 +58,11 @@ class TableDefinition:
 
 @dataclass(frozen=True, slots=True)
 class Rows:
-    """What a new table begins with.
+    """The first rows of a new table.
 
     Args:
-        data: their names and types are the table's.
-        parameters: further ones for the history.
+        data: its column names and types define the table's.
+        parameters: additional operation parameters for the history.
         app: application id and version of an idempotent write.
     """
 
@@ -81,15 +81,15 @@ def create_table(
     *,
     user_metadata: str | None = None,
 ) -> None:
-    """Make the table.
+    """Create the table.
 
     Args:
-        how: ``create`` (it must not be there), ``createIfNotExists``, ``replace`` (it must be there), ``createOrReplace``. Replacing
-            keeps the table's identity and history; its rows go.
+        how: ``create`` (the table must not exist), ``createIfNotExists``, ``replace`` (it must exist), ``createOrReplace``. Replacing keeps
+            the table's identity and history, and removes its rows.
         rows: written in the same commit; `definition` has their schema.
 
     Raises:
-        InvalidRequest: ``DELTA_TABLE_ALREADY_EXISTS``; a schema, partitioning or property that no table can have; a generated column or
+        InvalidRequest: ``DELTA_TABLE_ALREADY_EXISTS``; an invalid schema, partitioning or property; a generated column or
             constraint that could not be enforced (`tahoe.spark.write.stored_expressions.check_new_on_spark`).
         NotFound: ``DELTA_CANNOT_REPLACE_MISSING_TABLE``.
     """
@@ -115,7 +115,7 @@ def create_table(
     clustered_by = stage_clustering(transaction, definition.cluster_by)
     check_new_on_spark(spark, future_config(transaction), by_statement=definition.by_statement)
     metrics = _stage(transaction, rows)
-    # What asks for features is the protocol's, and no property of the table that will be.
+    # Properties that request features change the protocol and are not stored in the table.
     operation = create_operation(
         future_config(transaction).metadata, _OPERATIONS[how], is_managed=definition.is_managed, cluster_by=clustered_by
     )
@@ -125,7 +125,7 @@ def create_table(
     try:
         table.commit(transaction, operation, user_metadata=user_metadata)
     except DeltaConcurrentModificationException:
-        # Another writer created it in between, which is all that was asked for.
+        # A concurrent commit created the table, which is all that was requested.
         if how != "createIfNotExists" or not table.exists():
             raise
 
@@ -146,7 +146,7 @@ def _check_there(table: Table, is_there: bool, how: str) -> None:
 
 
 def _stage(transaction: Transaction, rows: Rows | None) -> Mapping[str, int | str]:
-    """The files of the rows in, those that were there out; the metrics."""
+    """Stage the rows' files and the removal of existing files; return the metrics."""
     adds = [] if rows is None else _written(transaction, rows)
     removed: list[RemoveFile] = []
     snapshot = transaction.snapshot

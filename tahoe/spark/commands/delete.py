@@ -1,4 +1,4 @@
-"""DELETE on Spark: the condition is the user's own, and Spark finds the rows; `tahoe.ops.rows.delete` decides what becomes of the files."""
+"""DELETE on Spark: Spark evaluates the user's condition and finds the rows; `tahoe.ops.rows.delete` computes the file changes."""
 
 from __future__ import annotations
 
@@ -41,18 +41,18 @@ def delete(
     alias: Alias | None = None,
     options: Mapping[str, str] | None = None,
 ) -> RowsChanged:
-    """Delete the rows for which the condition is true, all rows without one; rows for which it is NULL stay.
+    """Delete the rows for which the condition is true, or all rows without a condition; rows for which it is NULL stay.
 
     Args:
         spark: a classic session.
-        alias: a name that may stand for the table in the condition.
-        options: Hadoop's, for the table's storage.
+        alias: a name for the table in the condition.
+        options: Hadoop options for the table's storage.
 
     Raises:
-        InvalidRequest: a condition with aggregates, or one that may answer otherwise when asked again; an append-only table.
-        Unsupported: a condition with a subquery, but EXISTS where the session allows it; a Spark Connect session; what the table demands of
-            writers.
-        DeltaConcurrentModificationException: another writer changed the same rows, and was first.
+        InvalidRequest: a condition with aggregates or non-deterministic functions; an append-only table.
+        Unsupported: a condition with a subquery, except EXISTS if the session allows it; a Spark Connect session; a writer feature
+            that Tahoe lacks.
+        DeltaConcurrentModificationException: a concurrent commit changed the same rows.
     """
     refuse_connect(spark, "DELETE")
 
@@ -71,8 +71,8 @@ def stage_delete(
     alias: Alias | None = None,
     options: Mapping[str, str] | None = None,
 ) -> Staged:
-    """Stage what `delete` commits."""
-    # The rows that stay were in the table before.
+    """Stage the changes that `delete` commits."""
+    # The remaining rows were in the table before.
     snapshot = snapshot_to_change(transaction)
     config, hadoop = snapshot.config, dict(options or {})
     config.refuse_if_append_only()

@@ -1,4 +1,4 @@
-"""What a table tells of itself, as DataFrames and their rows: its history, its details."""
+"""The history and the details of a table, as DataFrames and as rows."""
 
 from __future__ import annotations
 
@@ -38,41 +38,41 @@ __all__ = [
 
 
 def history_frame(spark: SparkSession, table: Table, limit: int | None = None) -> DataFrame:
-    """The commits in the table's log, newest first (`HISTORY`).
+    """Return the commits in the table's log, newest first (`HISTORY`).
 
     Args:
-        limit: only so many.
+        limit: the maximum number of commits.
     """
     return local_frame(spark, history_rows(table, limit), HISTORY)
 
 
 def detail_frame(spark: SparkSession, table: Table, name: str | None = None) -> DataFrame:
-    """One row about the newest version (`DETAIL`).
+    """Return one row about the newest version (`DETAIL`).
 
     Args:
-        name: that the table has in the session's catalog.
+        name: the table's name in the session's catalog.
     """
     return local_frame(spark, detail_rows(table, name), DETAIL)
 
 
 def history_rows(table: Table, limit: int | None = None) -> list[tuple[Any, ...]]:
-    """The rows of `history_frame`."""
+    """Return the rows of `history_frame`."""
     return [tuple(_plain(commit[column.name], column.dataType) for column in HISTORY) for commit in table.history(limit)]
 
 
 def detail_rows(table: Table, name: str | None = None) -> list[tuple[Any, ...]]:
-    """The row of `detail_frame`; the location as Hadoop writes a path."""
+    """Return the row of `detail_frame`; the location is formatted as a Hadoop path."""
     told = table.detail()
     told |= {"location": hadoop_path(told["location"]), "name": name or told["name"]}
     return [tuple(_plain(told[column.name], column.dataType) for column in DETAIL)]
 
 
 def detail_rows_of_entry(jvm: Jvm, entry: JavaObject, name: str) -> list[tuple[Any, ...]]:
-    """The row of `detail_frame` for a table of another format: all that the catalog's entry has.
+    """Return the row of `detail_frame` for a table of another format, from the fields of its catalog entry.
 
     Args:
         entry: the ``CatalogTable``.
-        name: with its catalog.
+        name: the table's name with its catalog.
     """
     uri = entry.storage().locationUri()
     known: dict[str, Any] = {
@@ -88,7 +88,7 @@ def detail_rows_of_entry(jvm: Jvm, entry: JavaObject, name: str) -> list[tuple[A
 
 
 def text_columns(*names: str) -> StructType:
-    """A schema of texts alone."""
+    """Return a schema of string columns."""
     return StructType([StructField(name, StringType()) for name in names])
 
 
@@ -136,7 +136,7 @@ DETAIL = StructType(
 
 
 def _plain(value: Any, data_type: DataType) -> Any:
-    """A value of commitInfo, which is free-form JSON, as its column can hold it."""
+    """Return a value of commitInfo, which is free-form JSON, converted to the column's type."""
     if value is None:
         return None
     match data_type:

@@ -1,4 +1,4 @@
-"""Rows of a DataFrame into a table: what `df.write.format("delta").save(path)` does.
+"""Writes the rows of a DataFrame into a table, as `df.write.format("delta").save(path)` does.
 
     request ─► transaction ─► schema (`tahoe.ops.rows.insert.prepare_schema`) ─► rows, fitted and checked ─► data files ─► removals ─► commit
 
@@ -107,10 +107,10 @@ def _inserted(table: Table, data: DataFrame, request: Insert, told_as: ToldAs | 
     try:
         return table.commit(transaction, operation, user_metadata=request.user_metadata).version
     except DeltaConcurrentModificationException:
-        # The same idempotent write, sent twice side by side: the winner has done what was asked here.
+        # Two concurrent runs of the same idempotent write: the other one has already written the rows.
         if request.options.app is not None and already_written(table.begin(), request.options.app):
             return None
-        # Two writers that find no table both create it; the loser goes by the mode on the winner's.
+        # Two writers that find no table both try to create it; the second one applies its mode to the table of the first.
         if transaction.snapshot is None and request.mode != "overwrite":
             return _inserted(table, data, request, told_as, arrange)
         raise

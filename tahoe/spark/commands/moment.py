@@ -1,4 +1,4 @@
-"""The moment of a statement that runs several queries: `current_timestamp()` and its like have one value in all of them."""
+"""The timestamp of a statement that runs several queries: `current_timestamp()` and similar functions have one value in all of them."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ __all__ = ["StatementMoment"]
 
 _FUNCTIONS = ("current_timestamp()", "now()", "current_date()", "localtimestamp()", "current_timezone()")
 _PRECISIONS = range(7)
-"""Of `current_time(n)`, which Spark has since 4.1."""
+"""The precisions of `current_time(n)`, which Spark has since 4.1."""
 
 
 class StatementMoment:
-    """The values of Spark's functions of the current time in one statement.
+    """The values of Spark's current-time functions in one statement.
 
-    Spark gives such a function one value in each query. A statement that runs more than one needs the same value in all.
+    Spark computes such a function once per query. A statement with several queries needs the same value in all.
 
     Args:
         spark: a classic session.
@@ -29,13 +29,13 @@ class StatementMoment:
         self._spark, self._jvm = spark, Jvm.of(spark)
 
     def frame(self, rows: DataFrame) -> DataFrame:
-        """The same query with the values of this moment."""
+        """Return the same query with this statement's values."""
         plan = rows._jdf.queryExecution().analyzed()
         fixed = self.plan(plan)
         return rows if fixed is plan else self._jvm.frame(rows._jdf.sparkSession(), fixed, rows.sparkSession)
 
     def plan(self, plan: JavaObject) -> JavaObject:
-        """An analyzed plan with the values of this moment, in its subqueries too; the same object where it has no such function."""
+        """Return an analyzed plan, including its subqueries, with this statement's values; the same object if it has no such function."""
         current = self._jvm.catalyst("trees.TreePattern").CURRENT_LIKE()
         if not plan.containsPattern(current):
             return plan
@@ -57,7 +57,7 @@ class StatementMoment:
 
     @cached_property
     def _values(self) -> dict[tuple[str, str], JavaObject]:
-        """The literal of each function, by name and type. One run of Spark's own rule makes them, so that all are of one moment."""
+        """The literal of each function, by name and type. One run of Spark's own rule computes them, so that all have the same timestamp."""
         functions = list(_FUNCTIONS)
         if self._spark.catalog.functionExists("current_time"):
             functions += [f"current_time({precision})" for precision in _PRECISIONS]

@@ -1,10 +1,11 @@
-"""A table made by its name: where it is, its commit, and then its entry in the session's catalog. A creation that fails leaves no entry.
+"""Creates a table by name: finds its location, commits, and then adds its entry to the session's catalog. A failed creation leaves no
+entry.
 
 name ─┬─ delta.`/path` ─────────────────────────────► commit
       ├─ no entry ──► managed: an empty folder ─────► commit ─► entry
-      │               external: ─┬─ a table ──► agrees with what was said? ─► entry
+      │               external: ─┬─ a table ──► matches the definition? ─► entry
       │                          └─ empty ──────────► commit ─► entry
-      └─ an entry ──► create: refused   replace: its table ─► commit
+      └─ an entry ──► create: rejected  replace: its table ─► commit
 """
 
 from __future__ import annotations
@@ -45,16 +46,16 @@ __all__ = ["Creation", "make_table", "refuse_other_location"]
 
 @dataclass(frozen=True, slots=True)
 class Creation:
-    """What was asked for.
+    """A request to create a table.
 
     Args:
         name: the identifiers of the table's name, or of ``delta.`/path` ``.
-        how: as of `tahoe.spark.commands.create.create_table`.
-        definition: its schema is empty where none was given; that of rows is their own.
+        how: a mode of `tahoe.spark.commands.create.create_table`.
+        definition: its schema is empty if no columns are given; `query` defines its own schema.
         location: of an external table; None for a managed one.
-        options: of a writer, or of OPTIONS; those that begin with ``delta.`` are properties too.
-        query: makes the rows.
-        parameters: further ones for the history of rows.
+        options: writer options or OPTIONS; those that begin with ``delta.`` are also properties.
+        query: returns the rows.
+        parameters: additional operation parameters for the history of the rows.
     """
 
     name: tuple[str, ...]
@@ -67,12 +68,12 @@ class Creation:
 
 
 def make_table(spark: SparkSession, asked: Creation) -> Table | None:
-    """Make the table, and its entry; the table, or None where one is there that is to stay.
+    """Create the table and its catalog entry; return the table, or None if an existing one stays.
 
     Raises:
-        InvalidRequest: see `tahoe.spark.commands.create.create_table`; what was said of a table that is there and differs
-            (``DELTA_CREATE_TABLE_…``); a folder that holds something else (``DELTA_CREATE_TABLE_WITH_NON_EMPTY_LOCATION``).
-        AnalysisException: PySpark's, of a table that is there, of one to replace that is not, of a database that is not.
+        InvalidRequest: see `tahoe.spark.commands.create.create_table`; a definition that differs from the existing table
+            (``DELTA_CREATE_TABLE_…``); a non-empty folder (``DELTA_CREATE_TABLE_WITH_NON_EMPTY_LOCATION``).
+        AnalysisException: PySpark's, for an existing table, a missing table to replace, or a missing database.
     """
     with with_classes(CREATIONS_BY_NAME):
         path = path_of(asked.name)
@@ -132,7 +133,7 @@ def _by_path(spark: SparkSession, asked: Creation, path: str) -> Table:
 
 
 def _new(spark: SparkSession, asked: Creation, table: Table, name: str, managed: bool) -> None:
-    """The commit of a table whose name is new."""
+    """Commit a table whose name is new."""
     is_there, has_query, is_replacing = table.exists(), asked.query is not None, asked.how == "createOrReplace"
     if not has_query and is_replacing:
         _require_schema(asked, name)
@@ -146,7 +147,7 @@ def _new(spark: SparkSession, asked: Creation, table: Table, name: str, managed:
 
 
 def _over(spark: SparkSession, asked: Creation, identifier: JavaObject, entry: JavaObject) -> Table | None:
-    """What the name has already: refused, left or replaced."""
+    """Handle an existing entry: reject it, leave it or replace its table."""
     name = str(identifier.unquotedString())
     if asked.how == "create":
         raise_exists(spark, identifier)
@@ -198,7 +199,7 @@ def _rows(asked: Creation, request: Insert, definition: TableDefinition) -> tupl
 
 
 def _own_properties(asked: Creation) -> Mapping[str, str]:
-    """Those that were said, without the session's defaults."""
+    """Return the properties in the request, without the session's defaults."""
     given = {key: value for key, value in asked.options.items() if key.lower().startswith("delta.")}
     return {**given, **asked.definition.properties}
 
@@ -213,11 +214,11 @@ def _require_schema(asked: Creation, name: str) -> None:
 
 
 def _require_empty(table: Table, name: str, *, after_failures: bool, needs_log: bool = False) -> None:
-    """Refuse a folder with something in it, which nobody would expect to become part of the table, or to go when it is dropped.
+    """Reject a folder with files that do not belong to the table: dropping the table would delete them.
 
     Args:
-        after_failures: a folder with a log but no commit is what a creation that failed has left, and may hold what it wrote.
-        needs_log: only a table that is there could give the columns.
+        after_failures: accept a folder with a log but no commit, which a failed creation leaves, perhaps with data files.
+        needs_log: the definition has no columns, so only an existing table could supply them.
     """
     if after_failures and not table.exists() and next(table.store.walk("_delta_log"), None) is not None:
         return
@@ -231,5 +232,5 @@ def _require_empty(table: Table, name: str, *, after_failures: bool, needs_log: 
 
 
 def _path_part(spark: SparkSession, location: str) -> str:
-    """As the reference compares locations: without scheme and host."""
+    """Return the part of a location that delta-spark compares: without scheme and host."""
     return str(uri_of_text(spark, location).getPath())

@@ -1,11 +1,11 @@
-"""Rows that go and rows that come, found and written by Spark. What DELETE, UPDATE, MERGE and `replaceWhere` share.
+"""Finds and writes changed rows with Spark, for DELETE, UPDATE, MERGE and `replaceWhere`.
 
-    files ─with_positions─► rows with their places ─the user's condition─► rows that are meant ─changes_of─► bitmaps, file by file
-    bitmaps ─rows_of─► the same files again: every living row, and whether it is meant ─► write_rows, write_change_data
+    files ─with_positions─► rows with positions ─the user's condition─► selected rows ─changes_of─► bitmaps, file by file
+    bitmaps ─rows_of─► the same files again: every live row, and whether it is selected ─► write_rows, write_change_data
 
-Only bitmaps reach the driver, made by Spark's own aggregate; no Python worker runs. The second scan goes by the bitmaps, not by the
-condition, so what was found is what is changed, however often an expression gives another answer. `tahoe.ops.rows.row_changes` makes actions
-of the bitmaps, as it does without Spark.
+Only bitmaps reach the driver, computed by Spark's own aggregate; no Python worker runs. The second scan uses the bitmaps instead of the
+condition, so that exactly the selected rows change, even with a non-deterministic expression. `tahoe.ops.rows.row_changes` turns the
+bitmaps into actions, as without Spark.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ __all__ = [
 
 _NONE: Mapping[str, str] = {}
 _FILES = FileOptions()
-# `bitmap_construct_agg` makes bitmaps of 4 KB: the upper bits of a row's position say which bitmap (`part`), the lower 15 which bit of it.
+# `bitmap_construct_agg` makes 4 KB bitmaps: the upper bits of a row's position select the bitmap (`part`), the lower 15 the bit in it.
 _BITS_OF_A_PLACE = 15
 _ROWS_OF_A_BITMAP = 2**_BITS_OF_A_PLACE
 
@@ -80,8 +80,8 @@ class Found:
     """The rows of a table that an operation changes.
 
     Args:
-        changes: of the files that have such rows, in the order of the files.
-        ambiguous: whether a row was found more than once.
+        changes: of the files with such rows, in the order of the files.
+        ambiguous: whether a row was selected more than once.
     """
 
     changes: list[FileChange]
@@ -89,7 +89,7 @@ class Found:
 
 
 def refuse_connect(spark: SparkSession, operation: str) -> None:
-    """Raises `Unsupported` for a session of Spark Connect, which has no JVM of ours to plan with."""
+    """Raise `Unsupported` for a Spark Connect session, which gives no access to its JVM."""
     if not is_classic(spark):
         raise Unsupported(
             f"{operation} on a Spark Connect session is not supported by this version of Tahoe. "
@@ -100,9 +100,9 @@ def refuse_connect(spark: SparkSession, operation: str) -> None:
 
 
 def committed(spark: SparkSession, table: Table, stage: Callable[[Transaction], Staged]) -> RowsChanged:
-    """Stage a change of rows and commit it, as `Table.commit_rows`, with the user metadata that the session has set.
+    """Stage a change of rows and commit it with `Table.commit_rows` and the session's user metadata.
 
-    Once for each number that the session gives (`once`), and again where another commit only rearranged the rows meanwhile.
+    Runs once for each transaction number that the session sets (`once`), and repeats if a concurrent commit only rearranged the rows.
     """
     look_at_settings(spark)
 
@@ -119,29 +119,29 @@ def committed(spark: SparkSession, table: Table, stage: Callable[[Transaction], 
 
 
 def user_metadata_of(spark: SparkSession) -> str | None:
-    """The user metadata that the session has set for its commits; None for none."""
+    """Return the user metadata that the session sets for its commits, or None."""
     return spark.conf.get("spark.databricks.delta.commitInfo.userMetadata", None)
 
 
 def with_positions(
     spark: SparkSession, snapshot: Snapshot, files: pa.Table, hadoop: Mapping[str, str] = _NONE, *, metadata: bool = True
 ) -> DataFrame:
-    """The living rows of these files: the table's columns, then `FILE`, the file's number in `files`, and `ROW`, the physical position.
+    """Return the live rows of these files: the table's columns, `FILE` (the file's number in `files`), and `ROW` (the physical position).
 
     Args:
         files: of the snapshot (`tahoe.log.replay.FILES_SCHEMA`).
         hadoop: options for the file system.
-        metadata: whether the user's expressions may name `_metadata`.
+        metadata: whether the user's expressions may use `_metadata`.
     """
     return read_rows(spark, snapshot, _numbered(files), options=hadoop, metadata=metadata)
 
 
 def changes_of(snapshot: Snapshot, files: pa.Table, rows: DataFrame) -> Found:
-    """Which rows these are, file by file, however many. One Spark job.
+    """Collect the positions of the rows of each file, however many. One Spark job.
 
     Args:
-        files: those that `with_positions` was given.
-        rows: anything with its columns `FILE` and `ROW`; a row whose `FILE` is null is passed over.
+        files: the files passed to `with_positions`.
+        rows: any rows with its columns `FILE` and `ROW`; a row whose `FILE` is null is ignored.
     """
     place = rows.select(sf.col(FILE).alias("file"), sf.col(ROW).alias("row")).where("file is not null")
     bitmaps = (
@@ -159,10 +159,10 @@ def changes_of(snapshot: Snapshot, files: pa.Table, rows: DataFrame) -> Found:
 
 
 def changes_in(snapshot: Snapshot, files: pa.Table, places: pa.Table) -> Found:
-    """Which rows these are, file by file, where they are few enough to be here.
+    """Collect the positions of the rows of each file, for rows few enough for the driver.
 
     Args:
-        files: those that `with_positions` was given.
+        files: the files passed to `with_positions`.
         places: `FILE` and `ROW` of each row.
     """
     places = places.select([FILE, ROW]).sort_by(FILE).combine_chunks()
@@ -189,11 +189,12 @@ def rows_of(
     *,
     changed: bool = False,
 ) -> DataFrame:
-    """The living rows of the changed files: the table's columns, `FILE`, the change's number, `ROW`, and `CHOSEN`: whether the row is
-    one of the change's. Where the table tracks rows, also their ids, as `write_rows` takes them.
+    """Return the live rows of the changed files: the table's columns, `FILE` (the change's number), `ROW`, and `CHOSEN`.
+
+    `CHOSEN` is true for the rows of the change. If the table tracks rows, their ids are included, as `write_rows` expects them.
 
     Args:
-        changed: the rows of the changes get other values, so their version will be that of the commit.
+        changed: whether the rows of the changes get new values, so that their version becomes that of the commit.
     """
     files = _numbered(files_table([change.add for change in changes]))
     if all(change.is_whole for change in changes):
@@ -207,32 +208,32 @@ def rows_of(
 def rows_that_go(
     spark: SparkSession, snapshot: Snapshot, changes: Sequence[FileChange], hadoop: Mapping[str, str] = _NONE
 ) -> DataFrame:
-    """The rows of the changes, of the columns of `rows_of`."""
+    """Return the rows of the changes, with the columns of `rows_of`."""
     return rows_of(spark, snapshot, changes, hadoop).where(sf.col(CHOSEN))
 
 
 def rows_that_stay(
     spark: SparkSession, snapshot: Snapshot, changes: Sequence[FileChange], hadoop: Mapping[str, str] = _NONE
 ) -> DataFrame:
-    """The other living rows of the changed files, of the columns of `rows_of`."""
+    """Return the other live rows of the changed files, with the columns of `rows_of`."""
     return rows_of(spark, snapshot, changes, hadoop).where(~sf.col(CHOSEN))
 
 
 def rows_of_new(
     spark: SparkSession, snapshot: Snapshot, config: TableConfig, adds: Sequence[AddFile], hadoop: Mapping[str, str] = _NONE
 ) -> DataFrame:
-    """The rows of files that a transaction has just written: what was stored, whatever the expressions would give a second time.
+    """Return the rows of files that a transaction has just written: the stored values, even of non-deterministic expressions.
 
     Args:
-        snapshot: that the transaction started from.
-        config: the table as it will be.
+        snapshot: the snapshot that the transaction started from.
+        config: the table after the commit.
     """
     after = replace(snapshot, state=replace(snapshot.state, protocol=config.protocol, metadata=config.metadata))
     return read_snapshot(spark, after, files=files_table(adds), options=hadoop)
 
 
 def of_kind(rows: DataFrame, kind: str | Column) -> DataFrame:
-    """The rows as the change data feed has them.
+    """Return the rows with `_change_type`, as in the change data feed.
 
     Args:
         kind: ``insert``, ``update_preimage``, ``update_postimage`` or ``delete``.
@@ -248,13 +249,13 @@ def write_rows(
     *,
     copied: bool = False,
 ) -> list[AddFile]:
-    """Write rows to new files, and stage these.
+    """Write rows to new files, and stage the files.
 
     Args:
-        config: the table as it will be.
-        rows: columns by name; others than the table's and those of `rows_of` for row ids are left out, and those that are lacking are
-            null, or generated, or numbered.
-        copied: the rows are as they were in the table, so they need not be held against its constraints.
+        config: the table after the commit.
+        rows: columns are matched by name. Columns other than the table's and the row id columns of `rows_of` are dropped; missing ones are
+            null, generated, or numbered.
+        copied: the rows come unchanged from the table, so its constraints need no check.
     """
     stored = config_with_row_ids(config)
     given = _of_table(rows, stored.schema)
@@ -277,11 +278,11 @@ def copy_rows(
     changes: Sequence[FileChange],
     files: FileOptions = _FILES,
 ) -> list[AddFile]:
-    """Write the rows that stay of the changed files to new ones, and stage these.
+    """Write the remaining rows of the changed files to new files, and stage these.
 
     Args:
-        config: the table as it will be.
-        changes: of files of which rows stay.
+        config: the table after the commit.
+        changes: of files with remaining rows.
     """
     transaction.row_ids_kept = True
     if not changes:
@@ -294,8 +295,9 @@ def copy_rows(
 def write_change_data(
     transaction: Transaction, config: TableConfig, rows: DataFrame, files: FileOptions = _FILES
 ) -> list[AddCDCFile]:
-    """Write rows with their ``_change_type`` (`of_kind`) to change data files, and stage these (PROTOCOL.md, "Writer Requirements for
-    AddCDCFile")."""
+    """Write rows with their ``_change_type`` (`of_kind`) to change data files and stage these (PROTOCOL.md, "Writer Requirements for
+    AddCDCFile").
+    """
     schema = StructType((*config.schema.fields, CHANGE_TYPE))
     widened = replace(config, metadata=replace(config.metadata, schema_string=schema.to_json()))
     data = fitted(Jvm.of(rows.sparkSession), _of_table(rows, schema), config.table, schema)
@@ -312,7 +314,7 @@ def _numbered(files: pa.Table) -> pa.Table:
 
 
 def _positions(bitmaps: pa.Table) -> BitMap64:
-    """The rows of one file.
+    """Return the row positions of one file.
 
     Args:
         bitmaps: ``part``, and ``bits`` of 4,096 bytes each, the lowest bit of a byte first.
@@ -325,12 +327,12 @@ def _positions(bitmaps: pa.Table) -> BitMap64:
 
 
 def _set_of(rows: pa.Array) -> BitMap64:
-    """A set of numbers of type uint64."""
+    """Return a set of uint64 numbers."""
     return BitMap64(memoryview(rows.buffers()[1]).cast("Q")[rows.offset : rows.offset + len(rows)])
 
 
 def _of_table(rows: DataFrame, schema: StructType) -> DataFrame:
-    """The rows with the table's columns alone."""
+    """Return the rows with only the table's columns."""
     names: Iterable[str] = (column.name for column in schema)
     wanted = {name.lower() for name in names}
     return rows.select(*(sf.col(quote_identifier(name)) for name in rows.columns if name.lower() in wanted))

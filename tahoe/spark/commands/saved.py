@@ -1,6 +1,7 @@
-"""``df.write.saveAsTable(name)``: into the table of that name, or into a new one. An overwrite keeps the table's schema, partitioning and
-properties, unless ``overwriteSchema`` is asked for; that is what sets it apart from CREATE OR REPLACE TABLE AS SELECT, as which the history
-tells it nevertheless, as the reference does.
+"""``df.write.saveAsTable(name)``: writes into an existing table or a new one.
+
+An overwrite keeps the table's schema, partitioning and properties, unless ``overwriteSchema`` is set, unlike CREATE OR REPLACE TABLE AS
+SELECT. The history nevertheless records it as that operation, as delta-spark's does.
 """
 
 from __future__ import annotations
@@ -40,13 +41,13 @@ _KEPT = ("predicate", "isDynamicPartitionOverwrite", "canOverwriteSchema", "canM
 
 @dataclass(frozen=True, slots=True)
 class Save:
-    """What was asked for.
+    """The arguments of the writer.
 
     Args:
         name: the identifiers of the table's name, or of ``delta.`/path` ``.
         mode: the name of Spark's ``SaveMode``.
-        evolves: as asked by ``withSchemaEvolution()``.
-        cluster_by: columns; None where none are said.
+        evolves: whether ``withSchemaEvolution()`` was called.
+        cluster_by: columns; None if not specified.
     """
 
     name: tuple[str, ...]
@@ -59,7 +60,7 @@ class Save:
 
 
 def save_as_table(spark: SparkSession, asked: Save) -> None:
-    """Write the rows. Raises as `tahoe.spark.commands.insert.insert` and `tahoe.spark.commands.named.make_table` do."""
+    """Write the rows. Raises the errors of `tahoe.spark.commands.insert.insert` and `tahoe.spark.commands.named.make_table`."""
     if asked.mode in ("Append", "Overwrite") and save_into(spark, asked, replacing=asked.mode == "Overwrite"):
         return
     location = path_option(asked.options)
@@ -78,10 +79,10 @@ def save_as_table(spark: SparkSession, asked: Save) -> None:
 
 
 def save_into(spark: SparkSession, asked: Save, *, replacing: bool = False) -> bool:
-    """Write the rows into the table that is there; whether one is.
+    """Write the rows into the existing table; return whether there is one.
 
     Args:
-        replacing: the history tells it as a replacement.
+        replacing: whether the history records a replacement.
     """
     entry = delta_entry(spark, asked.name)
     table = _table(spark, asked, entry)
@@ -124,7 +125,7 @@ def _shown_name(asked: Save, entry: JavaObject | None) -> str:
 
 
 def _table(spark: SparkSession, asked: Save, entry: JavaObject | None) -> Table | None:
-    """The table that is there."""
+    """Return the existing table, or None."""
     path = path_of(asked.name) if entry is None else location_of(entry)
     if path is None:
         return None

@@ -26,17 +26,17 @@ from tahoe.spark.scan.relation import condition_of_plan
 __all__ = ["Candidates", "candidates", "conjuncts"]
 
 _MOST_VALUES_NAMED = 200
-# Naming values takes one more job; it pays where there are files to be spared.
+# Collecting the values takes one more job; it pays only if files may be skipped.
 _FEWEST_FILES = 8
 
 
 @dataclass(frozen=True)
 class Candidates:
-    """What was learned of the source, and what follows for the target.
+    """The size of the source, and the condition that it implies for target rows.
 
     Args:
         source_rows: how many rows the source has.
-        predicate: true for every row of the target that a row of the source may match.
+        predicate: true for every target row that a source row may match.
     """
 
     source_rows: int
@@ -73,7 +73,7 @@ def candidates(
     condition = all_of(known)
     few = [key for number, key in enumerate(keys) if 1 < row[f"values{number}"] <= _MOST_VALUES_NAMED]
     if few and len(snapshot.files_matching(condition)) >= _FEWEST_FILES:
-        # The count was an estimate, but a good one: what reaches the driver is small.
+        # The count is an estimate, but a good one: few values reach the driver.
         named = source.agg(*(sf.collect_set(key.told(jvm.column(key.theirs))) for key in few)).first()
         assert named is not None
         condition = all_of([condition, *(key.one_of(values) for key, values in zip(few, named, strict=True))])
@@ -86,7 +86,7 @@ class _Key:
 
     Args:
         data_type: of the column.
-        theirs: the Catalyst expression, of type `type_name`, which is the column's or a wider one.
+        theirs: the Catalyst expression, of type `type_name`: the column's type or a wider one.
     """
 
     column: PredicateColumn
@@ -95,7 +95,7 @@ class _Key:
     type_name: str
 
     def told(self, values: Column) -> Column:
-        """The values in a form that is the same here, whatever the time zone of this process."""
+        """Return the values in a form that does not depend on this process's time zone."""
         return sf.unix_micros(values) if self.type_name == "timestamp" else values.cast("string")
 
     def between(self, low: Any, high: Any) -> Predicate:
@@ -105,7 +105,7 @@ class _Key:
         try:
             least, most = self._meant(low), self._meant(high)
         except (ValueError, OverflowError):
-            # A date beyond the year 9999, say: Python has no value for it.
+            # Python has no value for a date beyond the year 9999, for example.
             return all_of([])
         if str(self.data_type) in _LARGEST:
             largest = _LARGEST[str(self.data_type)]

@@ -1,4 +1,4 @@
-"""UPDATE on Spark: changed rows go to new files; `tahoe.ops.rows.update` decides what becomes of the old ones."""
+"""UPDATE on Spark: changed rows go to new files; `tahoe.ops.rows.update` handles the old files."""
 
 from __future__ import annotations
 
@@ -54,20 +54,20 @@ def update(
     alias: Alias | None = None,
     options: Mapping[str, str] | None = None,
 ) -> RowsChanged:
-    """Give columns new values in the rows for which the condition is true, in all rows without one.
+    """Assign new values to columns in the rows for which the condition is true, or in all rows without a condition.
 
     Args:
         spark: a classic session.
-        values: pairs of a column, or nested field as ``a.b``, and its value: SQL text or a column expression over the row as it was.
-        alias: a name that may stand for the table.
-        options: Hadoop's, for the table's storage.
+        values: pairs of a column, or nested field as ``a.b``, and its value: SQL text or a column expression over the old row.
+        alias: a name for the table.
+        options: Hadoop options for the table's storage.
 
     Raises:
-        InvalidRequest: a condition or a value with aggregates, a condition that may answer otherwise when asked again, an append-only table.
-        InvariantViolation: a changed row breaks a constraint of the table.
-        SchemaMismatch: a value of another structure than its column.
-        Unsupported: subqueries; a Spark Connect session; what the table demands of writers.
-        DeltaConcurrentModificationException: another writer changed the same rows, and was first.
+        InvalidRequest: a condition or a value with aggregates, a non-deterministic condition, an append-only table.
+        InvariantViolation: a changed row violates a constraint of the table.
+        SchemaMismatch: the structure of a value differs from its column's.
+        Unsupported: subqueries; a Spark Connect session; a writer feature that Tahoe lacks.
+        DeltaConcurrentModificationException: a concurrent commit changed the same rows.
     """
     refuse_connect(spark, "UPDATE")
 
@@ -87,7 +87,7 @@ def stage_update(
     alias: Alias | None = None,
     options: Mapping[str, str] | None = None,
 ) -> Staged:
-    """Stage what `update` commits."""
+    """Stage the changes that `update` commits."""
     snapshot = snapshot_to_change(transaction)
     snapshot.config.refuse_if_append_only()
     if not values:
@@ -121,7 +121,7 @@ def stage_update(
 
 
 class _Writer:
-    """Writes the new files of an UPDATE, and what the change data feed tells of it."""
+    """Writes the new files of an UPDATE, and its change data files."""
 
     def __init__(self, transaction: Transaction, meant: Meant, assignments: Sequence[Assignment]) -> None:
         self._transaction = transaction
@@ -135,18 +135,18 @@ class _Writer:
         self._changed: list[AddFile] = []
 
     def write(self, changes: Sequence[FileChange]) -> list[AddFile]:
-        """The changed rows, and without vectors those beside them in their files."""
+        """Write the changed rows and, without deletion vectors, the other rows of their files."""
         rows = rows_of(self._spark, self._snapshot, changes, self._hadoop, changed=True)
         marked, feed = uses_vectors(self._config), self._config.properties.enable_change_data_feed
         if not marked and not feed:
             return write_rows(self._transaction, self._config, self._updated(rows), self._files)
-        # In files of their own, so that the feed can tell what was written: an expression may give another value when it is asked again.
+        # In separate files, so that the feed can read the written values: a non-deterministic expression must not be evaluated again.
         self._changed = write_rows(self._transaction, self._config, self._updated(rows.where(sf.col(CHOSEN))), self._files)
         stay = [] if marked else [change for change in changes if not change.is_whole]
         return [*self._changed, *copy_rows(self._transaction, self._spark, self._config, stay, self._files)]
 
     def tell(self, changes: Sequence[FileChange]) -> list[AddCDCFile]:
-        """The changed rows as they were and as they are now."""
+        """Write the changed rows, before and after the update, to change data files."""
         before = rows_that_go(self._spark, self._snapshot, changes, self._hadoop)
         after = rows_of_new(self._spark, self._snapshot, self._config, self._changed, self._hadoop)
         rows = of_kind(before, "update_preimage").unionByName(of_kind(after, "update_postimage"), allowMissingColumns=True)

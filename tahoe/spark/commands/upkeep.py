@@ -1,9 +1,9 @@
-"""OPTIMIZE, REORG, VACUUM and RESTORE on Spark, with what they answer (`delta-features`, 2.4).
+"""OPTIMIZE, REORG, VACUUM and RESTORE on Spark, with their result rows (`delta-features`, 2.4).
 
-    the core plans the bins ─► an executor writes each anew, as the core does ─► the core commits, and redoes what others changed
+    the core plans the bins ─► an executor rewrites each, as the core does ─► the core commits, and resolves conflicts
 
-Data files go from storage to an executor and back; only actions reach the driver. An executor holds some row groups of a bin at a time, and
-lets rows that are clustered wait on its disk. VACUUM and RESTORE are the core's own: they list, delete and commit, and read no data.
+Data files go from storage to an executor and back; only actions reach the driver. An executor loads some row groups of a bin at a time, and
+spills rows to be clustered to its disk. VACUUM and RESTORE run in the core: they list, delete and commit, and read no data.
 """
 
 # ruff: noqa: N802, N803 - the names of the builder are delta-spark's
@@ -83,19 +83,19 @@ OPTIMIZE_ROW = f"""path string, metrics struct<
         maxSessionActiveParallelism: bigint, minSessionActiveParallelism: bigint>,
     deletionVectorStats: struct<numDeletionVectorsRemoved: bigint, numDeletionVectorRowsRemoved: bigint>,
     numTableColumns: bigint, numTableColumnsWithStats: bigint>"""
-"""The columns that OPTIMIZE and REORG answer with."""
+"""The result columns of OPTIMIZE and REORG."""
 
 VACUUM_ROW = "path string"
-"""The column that VACUUM answers with: the table's place, or, with DRY RUN, those of the files that would go."""
+"""The result column of VACUUM: the table's path, or, with DRY RUN, the paths of the files to delete."""
 
 RESTORE_ROW = (
     "table_size_after_restore bigint, num_of_files_after_restore bigint, num_removed_files bigint, num_restored_files bigint, "
     "removed_files_size bigint, restored_files_size bigint"
 )
-"""The columns that RESTORE answers with."""
+"""The result columns of RESTORE."""
 
 FSCK_ROW = "dataFilePath string, dataFileMissing boolean, deletionVectorPath string, deletionVectorFileMissing boolean"
-"""The columns that FSCK REPAIR TABLE answers with, a row a file."""
+"""The result columns of FSCK REPAIR TABLE, one row per file."""
 
 Row = tuple[str, dict[str, Any]]
 Value = TypeVar("Value")
@@ -112,15 +112,15 @@ def optimize_table(
     *,
     is_full: bool = False,
 ) -> list[Row]:
-    """Write files anew as OPTIMIZE says, and tell what was done: a row of `OPTIMIZE_ROW`.
+    """Run OPTIMIZE; return a row of `OPTIMIZE_ROW`.
 
     Args:
-        spark: a classic session; its settings ``spark.databricks.delta.optimize.…`` count.
-        conditions: SQL texts on partition columns, all of which hold for the partitions that are meant.
-        zorder_by: columns by which rows are clustered.
-        is_full: of a clustered table: files that are clustered by other columns than today's are clustered anew too.
+        spark: a classic session; its settings ``spark.databricks.delta.optimize.…`` apply.
+        conditions: SQL conditions on partition columns; only partitions that fulfill all of them are optimized.
+        zorder_by: the columns to cluster rows by.
+        is_full: for a clustered table: also rewrite files that are clustered by other columns than the current ones.
 
-    Raises: as `tahoe.ops.layout.optimize.optimize`; `Unsupported` for Spark Connect, and for a table in the memory of this process.
+    Raises: the errors of `tahoe.ops.layout.optimize.optimize`; `Unsupported` for Spark Connect and for a table in this process's memory.
     """
     refuse_connect(spark, "OPTIMIZE")
     look_at_settings(spark)
@@ -141,7 +141,7 @@ def _optimized(spark: SparkSession, table: Table, request: OptimizeRequest) -> O
 
 
 class DeltaOptimizeBuilder:
-    """Says which partitions are meant, and executes OPTIMIZE. Made by `DeltaTable.optimize`."""
+    """Selects partitions and executes OPTIMIZE. Created by `DeltaTable.optimize`."""
 
     def __init__(self, spark: SparkSession, table: Table, conditions: tuple[str, ...] = ()) -> None:
         self._spark = spark
@@ -149,7 +149,7 @@ class DeltaOptimizeBuilder:
         self._conditions = conditions
 
     def where(self, partitionFilter: str) -> DeltaOptimizeBuilder:
-        """Only the partitions for which this is true, and what `where` said before.
+        """Restrict to the partitions for which this is true, in addition to earlier filters.
 
         Args:
             partitionFilter: SQL text on partition columns.
@@ -159,28 +159,28 @@ class DeltaOptimizeBuilder:
         return self
 
     def executeCompaction(self) -> DataFrame:
-        """Write files anew as few large ones.
+        """Combine small files into few large ones.
 
         Returns:
-            One row: ``path``, and ``metrics`` of what was done.
+            One row: ``path``, and ``metrics``.
 
         Raises: see `tahoe.ops.layout.optimize.optimize`.
         """
         return self._execute(())
 
     def executeZOrderBy(self, *cols: str | list[str] | tuple[str, ...]) -> DataFrame:
-        """Write all files of these partitions anew, their rows clustered by columns, so that conditions on any of them skip files.
+        """Rewrite all files of these partitions with rows clustered by columns, so that conditions on any of them skip files.
 
         Args:
             cols: names of columns, or a list of them.
 
         Returns:
-            As `executeCompaction`.
+            The row of `executeCompaction`.
         """
         return self._execute(_names(cols))
 
     def explain(self, *cols: str | list[str] | tuple[str, ...]) -> Optimized:
-        """What `executeCompaction` would do now, or with columns `executeZOrderBy`; ``print`` shows it, and nothing is done."""
+        """Return the plan of `executeCompaction` or, with columns, of `executeZOrderBy`; ``print`` shows it. Nothing is changed."""
         refuse_connect(self._spark, "OPTIMIZE")
         request = _request(self._spark, self._conditions, _names(cols))
         return _optimized(self._spark, self._table, replace(request, dry_run=True))
@@ -199,10 +199,10 @@ def _names(cols: Sequence[str | list[str] | tuple[str, ...]]) -> list[str]:
 
 
 def purge(spark: SparkSession, table: Table, where: str | None = None) -> list[Row]:
-    """Purge the table (`tahoe.table.Table.purge`), and tell what was done as the reference does: a row of `OPTIMIZE_ROW`.
+    """Purge the table (`tahoe.table.Table.purge`); return a row of `OPTIMIZE_ROW` as delta-spark does.
 
     Args:
-        where: on partition columns; only these partitions.
+        where: a condition on partition columns; only these partitions are purged.
     """
     row, transaction = _RowOf(spark, table), table.begin()
     started = table.clock.now_ms()
@@ -215,7 +215,7 @@ def purge(spark: SparkSession, table: Table, where: str | None = None) -> list[R
 
 
 class _RowOf:
-    """The row of `OPTIMIZE_ROW` of a table; Spark is asked before anything is committed."""
+    """The row of `OPTIMIZE_ROW` of a table; Spark is queried before anything is committed."""
 
     def __init__(self, spark: SparkSession, table: Table) -> None:
         self._path, self._parallelism = hadoop_path(table.url), spark.sparkContext.defaultParallelism
@@ -246,15 +246,15 @@ def vacuum_table(
     inventory: str | None = None,
     dry_run: bool = False,
 ) -> list[tuple[str]]:
-    """Delete files that nobody may need, and answer as VACUUM does: rows of `VACUUM_ROW`.
+    """Delete unreferenced files; return rows of `VACUUM_ROW`.
 
     Args:
-        spark: its settings ``spark.databricks.delta.vacuum.…`` and ``…retentionDurationCheck.enabled`` count.
+        spark: its settings ``spark.databricks.delta.vacuum.…`` and ``…retentionDurationCheck.enabled`` apply.
         retain_hours: None for the table's own retention.
-        is_lite: None for what the session says.
-        inventory: a query that gives ``path``, ``length``, ``isDir`` and ``modificationTime``.
+        is_lite: None for the session's setting.
+        inventory: a query with the columns ``path``, ``length``, ``isDir`` and ``modificationTime``.
 
-    Raises: as `tahoe.ops.upkeep.vacuum.vacuum`.
+    Raises: the errors of `tahoe.ops.upkeep.vacuum.vacuum`.
     """
     if is_classic(spark):
         look_at_settings(spark)
@@ -275,7 +275,7 @@ def vacuum_table(
 
 
 def _inventory(spark: SparkSession, query: str) -> pa.Table:
-    """The rows of an inventory, folders left out; what is wrong with its columns the core says."""
+    """Return the rows of an inventory without folders; the core checks its columns."""
     frame = spark.sql(query)
     wanted = [name for name in ("path", "length", "isDir", "modificationTime") if name in frame.columns]
     if dict(frame.dtypes).get("isDir") == "boolean":
@@ -284,7 +284,7 @@ def _inventory(spark: SparkSession, query: str) -> pa.Table:
 
 
 def compute_statistics_of(spark: SparkSession, table: Table) -> None:
-    """Make the statistics of all files anew, each by a task of its own. Raises as `tahoe.ops.repair.statistics.compute_statistics`."""
+    """Recompute the statistics of all files, each in its own task. Raises the errors of `tahoe.ops.repair.statistics.compute_statistics`."""
     refuse_connect(spark, "ANALYZE TABLE … COMPUTE DELTA STATISTICS")
 
     def collect(snapshot: Snapshot, adds: Sequence[AddFile]) -> Iterator[str]:
@@ -299,12 +299,12 @@ def compute_statistics_of(spark: SparkSession, table: Table) -> None:
 
 
 def drop_feature_of(spark: SparkSession, table: Table, feature: str, *, truncates_history: bool = False) -> None:
-    """Let a table lose a feature; files that must be written anew are written in this process.
+    """Drop a table feature; files that must be rewritten are rewritten in this process.
 
     Args:
-        spark: its setting ``spark.databricks.delta.tableFeatures.fastDropFeature.enabled`` counts.
+        spark: its setting ``spark.databricks.delta.tableFeatures.fastDropFeature.enabled`` applies.
 
-    Raises: as `tahoe.ops.features.drop_feature.drop_feature`.
+    Raises: the errors of `tahoe.ops.features.drop_feature.drop_feature`.
     """
     refuse_connect(spark, "DROP FEATURE")
     look_at_settings(spark)
@@ -314,7 +314,7 @@ def drop_feature_of(spark: SparkSession, table: Table, feature: str, *, truncate
 
 
 def fsck_table(table: Table, *, dry_run: bool = False) -> list[tuple[str, bool, str | None, bool]]:
-    """Remove what is gone from storage from the log, and answer with rows of `FSCK_ROW`. Raises as `tahoe.ops.repair.fsck.fsck`."""
+    """Remove files missing in storage from the log; return rows of `FSCK_ROW`. Raises the errors of `tahoe.ops.repair.fsck.fsck`."""
     found = table.fsck(dry_run=dry_run).lost
     return [(one.path, one.is_missing, one.vector, one.vector_is_missing) for one in found]
 
@@ -322,13 +322,13 @@ def fsck_table(table: Table, *, dry_run: bool = False) -> list[tuple[str, bool, 
 def restore_table(
     spark: SparkSession, table: Table, version: int | None = None, timestamp: str | None = None
 ) -> list[tuple[int, ...]]:
-    """Make the newest version be as an older one was, and answer as RESTORE does: a row of `RESTORE_ROW`.
+    """Restore the table to an older version; return a row of `RESTORE_ROW`.
 
     Args:
-        spark: a classic session; ``spark.sql.files.ignoreMissingFiles`` counts.
-        timestamp: as Spark reads it, in the session's time zone.
+        spark: a classic session; ``spark.sql.files.ignoreMissingFiles`` applies.
+        timestamp: in Spark's format, in the session's time zone.
 
-    Raises: as `tahoe.ops.upkeep.restore.restore`.
+    Raises: the errors of `tahoe.ops.upkeep.restore.restore`.
     """
     refuse_connect(spark, "RESTORE")
     look_at_settings(spark)
@@ -351,7 +351,7 @@ def _is_on(spark: SparkSession, name: str, default: bool) -> bool:
 
 
 def _shown(spark: SparkSession, condition: str) -> str:
-    """As the reference tells a condition that is not resolved."""
+    """Return a condition as delta-spark logs an unresolved one."""
     try:
         return str(spark._jsparkSession.sessionState().sqlParser().parseExpression(condition).toString())
     except ParseException as error:
@@ -392,7 +392,9 @@ def _request(spark: SparkSession, conditions: Sequence[str], zorder_by: Sequence
 
 
 def on_executors(spark: SparkSession, snapshot: Snapshot, bins: Sequence[Bin], plan: OptimizePlan) -> Iterator[Written]:
-    """As `rewritten_here`, each bin by a task of its own; a large one that is clustered, and one of very many files, by many."""
+    """Rewrite bins like `rewritten_here`, each in its own task; a large clustered bin and a bin of very many files are spread over many
+    tasks.
+    """
     version = BareVersion(snapshot.store, snapshot.version, snapshot.config)
     by_many = {place for place, one in enumerate(bins) if _is_for_many(spark, one, plan, len(bins))}
     alone = [one for place, one in enumerate(bins) if place not in by_many]
@@ -413,7 +415,7 @@ def _is_for_many(spark: SparkSession, one: Bin, plan: OptimizePlan, bins: int) -
 
 
 def _by_many(spark: SparkSession, snapshot: Snapshot, version: BareVersion, one: Bin, plan: OptimizePlan) -> Written:
-    """A bin written anew by many tasks: clustered, or joined."""
+    """Rewrite a bin in many tasks: clustered, or joined."""
     answers = clustered_by_tasks(spark, version, one, plan) if plan.clusters else joined_by_tasks(spark, version, one)
     parts = _all(snapshot, [Written(one, (new,)) if isinstance(new, AddFile) else new for new in answers])
     files = tuple(add for part in parts for add in part.added)
@@ -421,7 +423,7 @@ def _by_many(spark: SparkSession, snapshot: Snapshot, version: BareVersion, one:
 
 
 def _all(snapshot: Snapshot, answers: Sequence[Written | TahoeError]) -> list[Written]:
-    """What tasks have written; where one failed, what the others have is taken back."""
+    """Return the results of tasks; if one failed, delete the files of the others."""
     written = [answer for answer in answers if isinstance(answer, Written)]
     failed = next((answer for answer in answers if isinstance(answer, TahoeError)), None)
     if failed is not None:

@@ -1,6 +1,6 @@
-"""Options of writers, as their users spell them → requests that say what is meant. Pure: nothing is looked up.
+"""Converts writer options, as users spell them, to requests. Pure: nothing is looked up.
 
-Names are matched without regard to case. What belongs to neither Delta nor Tahoe goes on to Hadoop and to the Parquet writer.
+Names are case-insensitive. Options of neither Delta nor Tahoe are passed to Hadoop and to the Parquet writer.
 """
 
 from __future__ import annotations
@@ -54,12 +54,12 @@ class Matching:
 
 @dataclass(frozen=True, slots=True)
 class Insert:
-    """What is asked of a write.
+    """The arguments of a write.
 
     Args:
-        mode: ``append``, ``overwrite``, ``error`` (the table must not be there) or ``ignore`` (if it is there, nothing is done).
-        options: of the rows' way into the table; their mode is ``overwrite`` for ``overwrite`` and ``append`` for the others.
-        files: of the data files.
+        mode: ``append``, ``overwrite``, ``error`` (the table must not exist) or ``ignore`` (if it exists, nothing is done).
+        options: options for the table; their mode is ``overwrite`` for ``overwrite`` and ``append`` for the others.
+        files: options for the data files.
         user_metadata: for commitInfo.
         predicate: the text of ``replaceWhere``, for the history, also where the mode does not replace.
         matching: which rows are replaced; None for those that `options` say.
@@ -87,7 +87,7 @@ def insert_request(
     stores: Storing = can_store,
     replaces_table: bool = False,
 ) -> Insert:
-    """The request of ``df.write.format("delta")``.
+    """Return the request of ``df.write.format("delta")``.
 
     Args:
         mode: the name of Spark's ``SaveMode``.
@@ -100,8 +100,8 @@ def insert_request(
             overwrites are dynamic.
 
     Raises:
-        InvalidRequest: options that exclude each other or have no such value.
-        Unsupported: options that this version of Tahoe does not know how to follow.
+        InvalidRequest: options that exclude each other, or invalid values.
+        Unsupported: options that this version of Tahoe does not support.
     """
     given = {key.lower(): value for key, value in options.items()}
     check_writer_options(options, overwrites=mode == "Overwrite")
@@ -255,7 +255,7 @@ def _count(given: Mapping[str, str], name: str) -> int | None:
         count = int(text)
     except ValueError:
         raise illegal_option(name, text, "must be an integer") from None
-    # Spark's own meaning: zero or less is no limit.
+    # As in Spark, zero or less means no limit.
     return count if count > 0 else None
 
 
@@ -269,5 +269,5 @@ def _is_off(settings: Mapping[str, str], name: str) -> bool:
 
 
 def _property_defaults(settings: Mapping[str, str]) -> dict[str, str]:
-    """Table properties that the session gives to new tables (``spark.databricks.delta.properties.defaults.…``)."""
+    """Return the properties that the session sets for new tables (``spark.databricks.delta.properties.defaults.…``)."""
     return {f"delta.{key.removeprefix(_DEFAULTS)}": str(value) for key, value in settings.items() if key.startswith(_DEFAULTS)}

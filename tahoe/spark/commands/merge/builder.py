@@ -1,4 +1,4 @@
-"""`DeltaMergeBuilder`: a MERGE on Spark, written clause by clause, with the names that programs written for delta-spark use."""
+"""`DeltaMergeBuilder`: builds a MERGE on Spark clause by clause, with delta-spark's method names."""
 
 # ruff: noqa: N802 - the names are delta-spark's
 
@@ -31,16 +31,16 @@ RESULT = StructType(
         StructField("num_inserted_rows", LongType()),
     ]
 )
-"""The columns of what `DeltaMergeBuilder.execute` returns."""
+"""The columns of the result of `DeltaMergeBuilder.execute`."""
 
 
 def merge_builder(
     spark: SparkSession, table: Table, source: Any, condition: Any, alias: str | None, options: Mapping[str, str]
 ) -> DeltaMergeBuilder:
-    """What `DeltaTable.merge` returns.
+    """Return the builder for `DeltaTable.merge`.
 
     Raises:
-        WrongArgument: arguments of other types, in delta-spark's words.
+        WrongArgument: an argument has the wrong type; the message is delta-spark's.
     """
     if source is None:
         raise wrong_argument("'source' in merge cannot be None", "source")
@@ -53,11 +53,11 @@ def merge_builder(
 
 
 class DeltaMergeBuilder:
-    """Clauses are added in the order in which they are tried; `execute` runs them, `explain` only looks. Each method gives a new builder.
+    """Builds a MERGE. `execute` runs it, `explain` only evaluates it. Each other method returns a new builder with one more clause.
 
-    For every row the first clause of its kind counts whose condition is true; only the last of a kind may go without. A condition or a
-    value is SQL text or a column expression. Those of ``whenMatched…`` see both sides, those of ``whenNotMatched…`` the source alone,
-    those of ``whenNotMatchedBySource…`` the target alone.
+    Clauses are tried in the order in which they are added. For each row the first clause of its kind whose condition is true applies; only
+    the last clause of a kind may have no condition. A condition or a value is SQL text or a column expression. In ``whenMatched…`` they see
+    both sides, in ``whenNotMatched…`` only the source, in ``whenNotMatchedBySource…`` only the target.
     """
 
     def __init__(self, spark: SparkSession, table: Table, request: MergeRequest) -> None:
@@ -71,15 +71,15 @@ class DeltaMergeBuilder:
     def whenMatchedUpdate(
         self, condition: str | Column | None = None, set: Mapping[str, str | Column] | None = None
     ) -> DeltaMergeBuilder:
-        """Give matched rows new values.
+        """Update matched rows.
 
         Args:
-            set: column, or nested field as ``a.b`` → value over both sides. It must be given.
+            set: column, or nested field as ``a.b`` → value over both sides. Required.
         """
         return self._with(Kind.MATCHED, Action.UPDATE, condition, checked_expressions(set, "set", "whenMatchedUpdate"))
 
     def whenMatchedUpdateAll(self, condition: str | Column | None = None) -> DeltaMergeBuilder:
-        """Give matched rows the source's values, column by column of the same name."""
+        """Update matched rows with the source's values, column by column of the same name."""
         return self._with(Kind.MATCHED, Action.UPDATE, condition, None)
 
     def whenMatchedDelete(self, condition: str | Column | None = None) -> DeltaMergeBuilder:
@@ -89,32 +89,32 @@ class DeltaMergeBuilder:
     def whenNotMatchedInsert(
         self, condition: str | Column | None = None, values: Mapping[str, str | Column] | None = None
     ) -> DeltaMergeBuilder:
-        """Insert a row for each row of the source that matches none.
+        """Insert a row for each source row without a match.
 
         Args:
-            values: column → value over the source; other columns are null, or generated. It must be given.
+            values: column → value over the source; other columns are null or generated. Required.
         """
         return self._with(
             Kind.NOT_MATCHED, Action.INSERT, condition, checked_expressions(values, "values", "whenNotMatchedInsert")
         )
 
     def whenNotMatchedInsertAll(self, condition: str | Column | None = None) -> DeltaMergeBuilder:
-        """Insert each row of the source that matches none, column by column of the same name."""
+        """Insert each source row without a match, column by column of the same name."""
         return self._with(Kind.NOT_MATCHED, Action.INSERT, condition, None)
 
     def whenNotMatchedBySourceUpdate(
         self, condition: str | Column | None = None, set: Mapping[str, str | Column] | None = None
     ) -> DeltaMergeBuilder:
-        """Give rows of the target that no row of the source matches new values.
+        """Update target rows that no source row matches.
 
         Args:
-            set: column, or nested field as ``a.b`` → value over the target. It must be given.
+            set: column, or nested field as ``a.b`` → value over the target. Required.
         """
         values = checked_expressions(set, "set", "whenNotMatchedBySourceUpdate")
         return self._with(Kind.NOT_MATCHED_BY_SOURCE, Action.UPDATE, condition, values)
 
     def whenNotMatchedBySourceDelete(self, condition: str | Column | None = None) -> DeltaMergeBuilder:
-        """Delete rows of the target that no row of the source matches."""
+        """Delete target rows that no source row matches."""
         return self._with(Kind.NOT_MATCHED_BY_SOURCE, Action.DELETE, condition, ())
 
     def withSchemaEvolution(self) -> DeltaMergeBuilder:
@@ -122,21 +122,23 @@ class DeltaMergeBuilder:
         return DeltaMergeBuilder(self._spark, self._table, replace(self._request, schema_evolution=True))
 
     def execute(self) -> DataFrame:
-        """Run it; one row that counts the rows. See `tahoe.spark.commands.merge.merge.merge` for what it raises."""
+        """Run the MERGE; return one row with the row counts. See `tahoe.spark.commands.merge.merge.merge` for the errors."""
         result = Result(self._spark, RESULT)
         return result.of([self.counted()])
 
     def counted(self) -> tuple[int | None, ...]:
-        """Run it; the values of `RESULT`."""
+        """Run the MERGE; return the values of `RESULT`."""
         done = merge(self._spark, self._table, self._evolving())
         return done.num_affected_rows, done.num_updated_rows, done.num_deleted_rows, done.num_inserted_rows
 
     def explain(self) -> MergeExplained:
-        """What `execute` would do now, clause by clause. Nothing is written; raises what `execute` raises before it writes."""
+        """Return the effects of `execute` on the current table, clause by clause, without writing. Raises the errors that `execute` raises
+        before it writes.
+        """
         return explain_merge(self._spark, self._table, self._evolving())
 
     def _evolving(self) -> MergeRequest:
-        """The request; a setting of the session may ask for schema evolution too, and says what that widens."""
+        """Return the request with schema evolution and its widening mode as the session settings require."""
         if self._request.keeps_schema:
             return replace(self._request, schema_evolution=False)
         automatic = is_on(self._spark, AUTO_MERGE)

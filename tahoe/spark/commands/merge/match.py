@@ -1,10 +1,10 @@
-"""The first half of a MERGE on Spark: which rows of the two sides match, and which clause each row falls to. Nothing is written.
+"""The first half of a MERGE on Spark: computes the pairs of matching rows and the clause that applies to each row. Nothing is written.
 
-    source ─► held: read once, kept for the whole MERGE ─► range or list of its keys ─► files of the target that may hold them
-    target ⋈ source ─► held: for each pair its clause, the place of the target's row, and the row as the clause makes it
+    source ─► stored: read once for the whole MERGE ─► range or list of its keys ─► target files that may contain them
+    target ⋈ source ─► stored: for each pair its clause, the position of the target row, and the resulting row
 
-One scan of the target, one join. What is held is on the executors, in memory or on their disks, and is the only thing that the second half
-reads: however often an expression would give another answer, rows are found and written by one.
+The target is scanned once and joined once. The stored rows are on the executors, in memory or on their disks, and the second half reads
+nothing else: a non-deterministic expression is evaluated once, for finding and for writing rows.
 """
 
 from __future__ import annotations
@@ -39,27 +39,27 @@ __all__ = [
 ]
 
 SOURCE_ROW = "__tahoe_source_row"
-"""The column that numbers the rows of the source."""
+"""The column that numbers the source rows."""
 CLAUSE = "__tahoe_clause"
-"""The column of the number of the clause that a row falls to; null for none."""
+"""The column with the number of the clause that applies to a row; null for none."""
 BEFORE = "__tahoe_before"
-"""The column of a struct of the target's row as it was, where the change data feed needs it."""
+"""The struct column with the target row before the MERGE; only if the change data feed needs it."""
 
 _UPSERT = [(Kind.MATCHED, Action.UPDATE), (Kind.NOT_MATCHED, Action.INSERT)]
 
 
 def numbered(source: DataFrame) -> DataFrame:
-    """The source with `SOURCE_ROW`."""
+    """Return the source with `SOURCE_ROW`."""
     return source.select("*", sf.monotonically_increasing_id().alias(SOURCE_ROW))
 
 
 def is_upsert(plan: Plan, before: TableConfig, after: TableConfig) -> bool:
-    """Whether what is written of a row of the source is the same whether it matches or not, and of the target's row nothing is: then pairs
-    need hold no values (`of_source`).
+    """Return whether a source row writes the same values whether it matches or not, and none of the target row; then pairs need no values
+    (`of_source`).
 
     Args:
-        before: the table as it is.
-        after: the table as it will be.
+        before: the current table.
+        after: the table after the MERGE.
     """
     if [(step.kind, step.action) for step in plan.steps] != _UPSERT or any(step.condition is not None for step in plan.steps):
         return False
@@ -78,17 +78,17 @@ def is_upsert(plan: Plan, before: TableConfig, after: TableConfig) -> bool:
 
 
 def pairs_of(plan: Plan, before: TableConfig, after: TableConfig, *, only_places: bool) -> DataFrame:
-    """The rows of the target that match, each with its row of the source, and those that none matches but a clause takes.
+    """Return the matched target rows, each with its source row, and the unmatched target rows that a clause changes.
 
     Args:
-        plan: bound to the files to be read, with their places, and to the source as it is held.
-        before: the table as it is.
-        after: the table as it will be.
-        only_places: what is written is made of the source alone (`is_upsert`).
+        plan: bound to the files to be read, with row positions, and to the stored source.
+        before: the current table.
+        after: the table after the MERGE.
+        only_places: the new rows depend only on the source (`is_upsert`).
 
     Returns:
-        `FILE`, `ROW`, `SOURCE_ROW`, `CLAUSE`; where there are updates the columns of the table as they will be, and the ids of rows that
-        have some, NULL for other rows; `BEFORE` where the change data feed is on.
+        `FILE`, `ROW`, `SOURCE_ROW`, `CLAUSE`; if there are updates, the columns of the table after the MERGE and the row ids, NULL for rows
+        without; `BEFORE` if the change data feed is on.
     """
     target, source = plan.sides.target, plan.sides.source
     steps = plan.of(Kind.MATCHED, Kind.NOT_MATCHED_BY_SOURCE)
@@ -97,7 +97,7 @@ def pairs_of(plan: Plan, before: TableConfig, after: TableConfig, *, only_places
     matched = source[SOURCE_ROW].isNotNull()
     guards = {Kind.MATCHED: matched, Kind.NOT_MATCHED_BY_SOURCE: ~matched}
     number = _first_true([(step, guards[step.kind] if by_source else None) for step in steps])
-    # In a projection of its own, so that each condition is evaluated once.
+    # In its own projection, so that each condition is evaluated once.
     chosen = joined.select("*", number.alias(CLAUSE))
     if by_source:
         chosen = chosen.where(matched | sf.col(CLAUSE).isNotNull())
@@ -110,17 +110,17 @@ def pairs_of(plan: Plan, before: TableConfig, after: TableConfig, *, only_places
     updates = [step for step in steps if step.action == Action.UPDATE]
     tracked = materialized_columns(before)
     if updates and tracked is not None:
-        # The version is left NULL: that of the commit to come.
+        # The version stays NULL, which means that of the coming commit.
         columns.append(target[tracked.row_id])
     return chosen.select(*columns, *_outcomes(plan, updates, before.schema, after))
 
 
 def inserted(plan: Plan, pairs: Held, config: TableConfig) -> DataFrame:
-    """The rows that come of rows of the source that match none: `CLAUSE`, and the table's columns.
+    """Return the rows to insert for source rows without a match: `CLAUSE`, and the table's columns.
 
     Args:
-        plan: bound to the source as it is held.
-        config: the table as it will be.
+        plan: bound to the stored source.
+        config: the table after the MERGE.
     """
     steps = plan.of(Kind.NOT_MATCHED)
     met = sent_to_all(pairs).where(sf.col(SOURCE_ROW).isNotNull()).select(SOURCE_ROW)
@@ -130,12 +130,12 @@ def inserted(plan: Plan, pairs: Held, config: TableConfig) -> DataFrame:
 
 
 def of_source(plan: Plan, config: TableConfig, pairs: Held | None = None) -> DataFrame:
-    """The rows that an upsert (`is_upsert`) writes: the table's columns.
+    """Return the rows that an upsert (`is_upsert`) writes: the table's columns.
 
     Args:
-        plan: bound to the source as it is held.
-        config: the table as it will be.
-        pairs: for each of these one row; None for one of every row of the source.
+        plan: bound to the stored source.
+        config: the table after the MERGE.
+        pairs: return one row for each pair; if None, one row for each source row.
     """
     source, jvm = plan.sides.source, Jvm.of(plan.sides.source.sparkSession)
     insert = plan.steps[-1]
@@ -150,12 +150,12 @@ def of_source(plan: Plan, config: TableConfig, pairs: Held | None = None) -> Dat
 
 
 def _whole_value(step: Step, name: str) -> Value | None:
-    """What the clause assigns to the column; None where something of the old value stays."""
+    """Return the value that the clause assigns to the column; None if a part of the old value stays."""
     return next((one.value for one in step.inside(name) if not one.path and not one.keeps_fields), None)
 
 
 def _outcomes(plan: Plan, steps: Sequence[Step], before: StructType, after: TableConfig) -> list[Column]:
-    """The table's columns, by the clause of the row."""
+    """Return the table's columns, computed by the clause of the row."""
     if not steps:
         return []
     target = plan.sides.target
@@ -175,7 +175,7 @@ def _outcomes(plan: Plan, steps: Sequence[Step], before: StructType, after: Tabl
 
 
 def _first_true(steps: Sequence[tuple[Step, Column | None]]) -> Column:
-    """The number of the first clause whose guard and condition are true; null where none is."""
+    """Return the number of the first clause whose guard and condition are true; null if there is none."""
     first: Column | None = None
     for step, guard in steps:
         parts = [part for part in (guard, step.condition) if part is not None]

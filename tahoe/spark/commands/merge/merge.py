@@ -1,8 +1,9 @@
-"""MERGE on Spark: match, then write. Everything that can be refused is refused before a file is written.
+"""MERGE on Spark: match, then write. Everything that can be rejected is rejected before a file is written.
 
-    statement ─► understood on the table's shape ─► source held ─► files that may match ─► pairs held ─► files written, vectors, commit
+    statement ─► resolved on the table's columns ─► source stored ─► files that may match ─► pairs stored ─► files, vectors, commit
 
-`statement` resolves the clauses, `match` finds the rows and `write` writes files; `tahoe.ops` turns both into actions, as without Spark.
+`statement` resolves the clauses, `match` finds the rows and `write` writes files; `tahoe.ops` turns the results into actions, as without
+Spark.
 """
 
 from __future__ import annotations
@@ -44,18 +45,18 @@ __all__ = ["MergeRequest", "explain_merge", "merge", "stage_merge"]
 
 
 def merge(spark: SparkSession, table: Table, request: MergeRequest) -> RowsChanged:
-    """Do what the clauses say, in one commit.
+    """Run the clauses in one commit.
 
     Args:
         spark: a classic session.
 
     Raises:
         InvalidRequest: clauses that break a rule, expressions that cannot be resolved, an append-only table;
-            ``DELTA_MULTIPLE_SOURCE_ROW_MATCHING_TARGET_ROW_IN_MERGE`` where two rows of the source would change one row.
+            ``DELTA_MULTIPLE_SOURCE_ROW_MATCHING_TARGET_ROW_IN_MERGE`` if two source rows would change one target row.
         SchemaMismatch: the source does not fit the target.
-        InvariantViolation: a row that would be written breaks a constraint of the table.
-        Unsupported: subqueries in conditions; a Spark Connect session; what the table demands of writers.
-        DeltaConcurrentModificationException: another writer changed what this MERGE rests on, and was first.
+        InvariantViolation: a new row violates a constraint of the table.
+        Unsupported: subqueries in conditions; a Spark Connect session; a writer feature that Tahoe lacks.
+        DeltaConcurrentModificationException: a concurrent commit changed data that this MERGE read.
     """
     refuse_connect(spark, "MERGE")
     with shown_jobs(spark, table.clock), told_once(spark):
@@ -63,13 +64,13 @@ def merge(spark: SparkSession, table: Table, request: MergeRequest) -> RowsChang
 
 
 def stage_merge(transaction: Transaction, spark: SparkSession, request: MergeRequest) -> Staged:
-    """Stage what `merge` commits."""
+    """Stage the changes that `merge` commits."""
     with _matched(transaction, spark, request) as matched:
         return matched.staged()
 
 
 def explain_merge(spark: SparkSession, table: Table, request: MergeRequest) -> MergeExplained:
-    """What `merge` would do now; raises what it raises before it writes. Nothing is written."""
+    """Return the effects of `merge` without writing. Raises the errors that `merge` raises before it writes."""
     refuse_connect(spark, "MERGE")
     with _matched(table.begin(), spark, request) as matched:
         known = set(matched.snapshot.schema.names)
@@ -89,7 +90,7 @@ def explain_merge(spark: SparkSession, table: Table, request: MergeRequest) -> M
 
 @contextmanager
 def _matched(transaction: Transaction, spark: SparkSession, request: MergeRequest) -> Iterator[Matched]:
-    """Everything but the writing; what is held is let go at the end of the block."""
+    """Run every step before the writing; the stored rows are released at the end of the block."""
     request.check()
     snapshot = snapshot_to_change(transaction)
     if not only_inserts(request.clauses):
@@ -123,7 +124,7 @@ def _matched(transaction: Transaction, spark: SparkSession, request: MergeReques
             if found.ambiguous and not may_match_often(request.clauses):
                 raise ambiguous(snapshot.store.url)
             for change in found.met:
-                # What is written depends on the rows that matched, changed or not.
+                # The new rows depend on the matched rows, changed or not.
                 transaction.read_rows(change.add.key, change.dead)
             times = (started, materialized, transaction.clock.now_ms())
             yield Matched(

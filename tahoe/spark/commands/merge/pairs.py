@@ -1,6 +1,6 @@
-"""What the pairs of a MERGE say: the rows that go of each file, and how often a clause takes one.
+"""Evaluates the pairs of a MERGE: the rows to remove from each file, and the number of rows of each clause.
 
-A million pairs are a few MB: these come here as they are, in one job of one stage. Of more, executors make bitmaps and counts.
+A million pairs are a few MB: one job of one stage collects them on the driver. If there are more, executors compute bitmaps and counts.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ _NOTHING = Found([], False)
 
 @dataclass(frozen=True, slots=True)
 class PairsFound:
-    """Which rows of the target match, and which a clause takes.
+    """The target rows that match, and those that a clause changes.
 
     Args:
-        taken: the rows that a clause takes.
-        met: the rows that match, taken or not; empty for a MERGE that rests on all rows, WHEN NOT MATCHED BY SOURCE.
-        ambiguous: whether two rows of the source match one row of the target, whichever clause takes them.
-        by_clause: for each clause's number the rows that fall to it.
-        once: whether it is known that no row of the source matches two rows.
+        taken: the rows that a clause changes.
+        met: the matched rows, changed or not; empty for a MERGE with WHEN NOT MATCHED BY SOURCE, which depends on all rows.
+        ambiguous: whether two source rows match one target row, whichever clause applies.
+        by_clause: clause number → number of its rows.
+        once: whether it is known that no source row matches two target rows.
     """
 
     taken: Found
@@ -45,12 +45,12 @@ class PairsFound:
 
 
 def found_in(plan: Plan, snapshot: Snapshot, files: pa.Table, pairs: Held, *, ask_once: bool) -> PairsFound:
-    """Read the pairs.
+    """Evaluate the pairs.
 
     Args:
-        files: those that were read.
+        files: the files that were read.
         pairs: of `tahoe.spark.commands.merge.match.pairs_of`; the first query here computes them.
-        ask_once: whether `PairsFound.once` is asked for, which takes a job of its own where the pairs are many.
+        ask_once: whether to compute `PairsFound.once`, which takes an extra job if there are many pairs.
     """
     if pairs.count() <= _MOST_PAIRS_HERE:
         return _found_here(plan, snapshot, files, pairs)

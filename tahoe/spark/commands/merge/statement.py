@@ -1,7 +1,7 @@
-"""A MERGE on Spark, understood: what its conditions and values mean on the two sides, and what is refused before a row is read.
+"""Resolves a MERGE on Spark: the meaning of its conditions and values on the two sides, and the checks that precede reading.
 
-Expressions stay the user's own: text goes to Spark's parser, columns are taken as they are, and Catalyst resolves both against the side, or
-the sides, that their clause may see. What comes out are columns that are bound to those frames, whatever the names in them.
+The user's expressions stay as they are: Spark's parser parses text, columns are used directly, and Catalyst resolves both against the side
+or sides that their clause may see. The resulting columns are bound to those frames, whatever their names.
 """
 
 from __future__ import annotations
@@ -44,21 +44,21 @@ __all__ = ["OUR_PREFIX", "MergeRequest", "Plan", "Sides", "Step", "evolved", "of
 Term = str | Column
 
 OUR_PREFIX = "__tahoe_"
-"""How the names begin that a MERGE gives to columns of its own."""
+"""The prefix of the columns that a MERGE adds."""
 
 
 @dataclass(frozen=True, slots=True)
 class MergeRequest:
-    """What is asked of a MERGE.
+    """The arguments of a MERGE.
 
     Args:
         source: read once.
-        on: where it is true, a row of the source matches a row of the target.
-        alias: a name that may stand for the target in all expressions.
-        keeps_schema: whether the target keeps its columns whatever the session's settings are.
-        automatic_widening: which types schema evolution makes wider, in a table with type widening; one of
+        on: the condition under which a source row matches a target row.
+        alias: a name for the target in all expressions.
+        keeps_schema: whether the target keeps its columns regardless of session settings.
+        automatic_widening: the types that schema evolution widens in a table with type widening; one of
             `tahoe.schema.widening.WIDENING_MODES`.
-        options: Hadoop's, for the target's storage.
+        options: Hadoop options for the target's storage.
     """
 
     source: DataFrame
@@ -72,13 +72,13 @@ class MergeRequest:
 
     @property
     def shown(self) -> tuple[Clause[str], ...]:
-        """The clauses with their conditions as texts, for those who read the history."""
+        """The clauses with their conditions as text, for the history."""
         return tuple(
             Clause(one.kind, one.action, None if one.condition is None else text_of(one.condition)) for one in self.clauses
         )
 
     def check(self) -> None:
-        """Raises `InvalidRequest` where the clauses break a rule."""
+        """Raise `InvalidRequest` if the clauses break a rule."""
         check_clauses(self.clauses)
 
 
@@ -90,7 +90,7 @@ class Sides:
     source: DataFrame
 
     def seen_by(self, kind: Kind) -> DataFrame:
-        """What the expressions of a clause may name."""
+        """Return the frame with the columns that the expressions of a clause may use."""
         match kind:
             case Kind.MATCHED:
                 return self.target.crossJoin(self.source)
@@ -101,10 +101,10 @@ class Sides:
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """A clause, understood.
+    """A resolved clause.
 
     Args:
-        number: its place among all clauses.
+        number: its position among all clauses.
         condition: a boolean column; None for every row of its kind.
         assignments: with whole paths.
     """
@@ -122,12 +122,12 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """The statement, understood.
+    """The resolved statement.
 
     Args:
         sides: the frames to which all columns here are bound.
         on: a boolean column.
-        parts: the Catalyst expressions that `on` is the conjunction of.
+        parts: the Catalyst expressions whose conjunction is `on`.
         casts: how values are cast to the table's columns.
     """
 
@@ -143,10 +143,10 @@ class Plan:
 
 
 def placed(snapshot: Snapshot, request: MergeRequest) -> tuple[Clause[Term], ...]:
-    """The clauses with the columns and fields that they assign to (`with_places`).
+    """Return the clauses with the columns and fields that they assign to (`with_places`).
 
     Raises:
-        InvalidRequest: as of `with_places` and `check_target`.
+        InvalidRequest: raised by `with_places` and `check_target`.
     """
     case_sensitive = is_case_sensitive(request.source.sparkSession)
     check_target(snapshot.schema, snapshot.config.table, evolving=request.schema_evolution)
@@ -156,17 +156,17 @@ def placed(snapshot: Snapshot, request: MergeRequest) -> tuple[Clause[Term], ...
 
 
 def _columns_of(frame: DataFrame, case_sensitive: bool) -> Columns:
-    """The columns of a frame, each under the names that Spark knows it by."""
+    """Return the columns of a frame with the names by which Spark resolves them."""
     output = items(frame._jdf.queryExecution().analyzed().output())
     qualifiers = [tuple(map(str, items(attribute.qualifier()))) for attribute in output]
     return Columns(tuple(zip(qualifiers, from_spark_schema(frame.schema), strict=True)), case_sensitive)
 
 
 def evolved(transaction: Transaction, snapshot: Snapshot, request: MergeRequest, source: StructType) -> TableConfig:
-    """The table as it will be; stages its new metadata where that is other than the old.
+    """Return the configuration after the MERGE; stage the new metadata if it differs.
 
     Raises:
-        SchemaMismatch: source and table cannot be brought together.
+        SchemaMismatch: the source's and the table's schemas are incompatible.
     """
     check_duplicates(source)
     config = snapshot.config
@@ -182,19 +182,19 @@ def evolved(transaction: Transaction, snapshot: Snapshot, request: MergeRequest,
 
 
 def resolved(request: MergeRequest, sides: Sides, source: StructType, schema: StructType, moment: StatementMoment) -> Plan:
-    """The statement on these frames.
+    """Resolve the statement on these frames.
 
     Args:
         source: the schema of the source's own columns.
-        schema: of the table as it will be.
-        moment: of all queries of the MERGE.
+        schema: the schema of the table after the MERGE.
+        moment: the timestamp shared by all queries of the MERGE.
 
     Raises:
-        InvalidRequest: ``DELTA_MERGE_UNRESOLVED_EXPRESSION`` for what names no column that it may see; aggregates, conditions that are
-            not deterministic, two assignments to one place.
+        InvalidRequest: ``DELTA_MERGE_UNRESOLVED_EXPRESSION`` for a name that is no visible column; aggregates, non-deterministic
+            conditions, two assignments to one column or field.
         Unsupported: a condition with a subquery.
-        SchemaMismatch: a value whose type does not fit.
-        ParseException: PySpark's own, for text that is no SQL.
+        SchemaMismatch: the type of a value does not fit.
+        ParseException: PySpark's own, for invalid SQL text.
     """
     spark = sides.target.sparkSession
     resolver = _Resolver(Jvm.of(spark), request, sides, source, schema, moment, casts_of_assignments(spark))
@@ -219,7 +219,7 @@ def resolved(request: MergeRequest, sides: Sides, source: StructType, schema: St
 
 @dataclass(frozen=True)
 class _Selection:
-    """Terms, selected from what they may see."""
+    """Terms, selected from the frame that they may see."""
 
     frame: DataFrame
     terms: Sequence[Term]
@@ -237,11 +237,11 @@ class _Selection:
 
 @dataclass(frozen=True)
 class _Draft:
-    """A clause, checked, its expressions selected but not bound yet.
+    """A checked clause whose expressions are selected but not bound yet.
 
     Args:
-        paths: what `values` are assigned to.
-        star: the assignments that ``*`` stands for.
+        paths: the targets of `values`.
+        star: the assignments of ``*``.
     """
 
     condition: _Selection | None
@@ -252,7 +252,7 @@ class _Draft:
 
 @dataclass(frozen=True)
 class _Resolver:
-    """Names in expressions → columns of frames."""
+    """Resolves names in expressions to columns of frames."""
 
     jvm: Jvm
     request: MergeRequest
@@ -292,7 +292,7 @@ class _Resolver:
         return selection
 
     def bound(self, selections: Sequence[_Selection]) -> list[list[JavaObject]]:
-        """For each selection the Catalyst expressions of its terms, over nothing but the columns of the frame that they see."""
+        """Return the Catalyst expressions of each selection's terms, which use only columns of the frame that they see."""
         return [self._bound(selection, self.moment.plan(selection.plan)) for selection in selections]
 
     def _bound(self, selection: _Selection, plan: JavaObject) -> list[JavaObject]:

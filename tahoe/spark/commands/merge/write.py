@@ -1,4 +1,4 @@
-"""The second half of a MERGE on Spark: what was found becomes files, deletion vectors and the rows of the change data feed."""
+"""The second half of a MERGE on Spark: turns the pairs into files, deletion vectors and change data feed rows."""
 
 from __future__ import annotations
 
@@ -35,22 +35,22 @@ from tahoe.txn.transaction import Operation, Transaction
 
 __all__ = ["Matched"]
 
-# New files have about so many rows, and fewer where more tasks can write them side by side.
+# The target size of new files; they are smaller if more tasks can write in parallel.
 _ROWS_OF_A_FILE = 1_000_000
 _ROWS_OF_A_TASK = 200_000
 
 
 @dataclass(frozen=True)
 class Matched:
-    """Which row falls to which clause.
+    """The pairs, with the clause of each row.
 
     Args:
-        config: of the table as it will be.
-        plan: bound to the source as it is held and to the files that were read.
-        pairs: of `tahoe.spark.commands.merge.match.pairs_of`, as they are held.
-        found: what they say.
-        is_upsert: what is written is the source's alone (`tahoe.spark.commands.merge.match.is_upsert`), and `pairs` hold no values.
-        times: when the MERGE began, when the source was held, and when the rows were found.
+        config: of the table after the MERGE.
+        plan: bound to the stored source and to the files that were read.
+        pairs: the stored result of `tahoe.spark.commands.merge.match.pairs_of`.
+        found: the evaluated pairs.
+        is_upsert: whether new rows depend only on the source (`tahoe.spark.commands.merge.match.is_upsert`); `pairs` then lacks values.
+        times: when the MERGE began, when the source was stored, and when the rows were found.
     """
 
     transaction: Transaction
@@ -67,33 +67,33 @@ class Matched:
 
     @property
     def changes(self) -> list[FileChange]:
-        """For each file that changes its rows that go."""
+        """The rows to remove from each changed file."""
         return self.found.taken.changes
 
     def counts(self) -> list[ClauseCount]:
-        """In the order of the statement's clauses. One more job where rows may be inserted."""
+        """Return the counts in the order of the statement's clauses. Takes one more job if rows may be inserted."""
         by_clause = dict(self.found.by_clause)
         if self.plan.of(Kind.NOT_MATCHED):
             by_clause |= {row[0]: row[1] for row in self._new().groupBy(CLAUSE).count().collect()}
         return self._counts(by_clause)
 
     def staged(self) -> Staged:
-        """Write files, and stage them."""
+        """Write and stage files."""
         with ExitStack() as stack:
             new = self._new() if self.plan.of(Kind.NOT_MATCHED) and not self._as_the_source else None
             if new is not None and self._tells:
-                # The feed must tell of the rows that were written, whatever their values were made of.
+                # The feed must contain exactly the rows that were written, even if their values are not deterministic.
                 new = stack.enter_context(held(new)).frame
             return self._staged(new)
 
     @property
     def _as_the_source(self) -> bool:
-        """Whether the rows to be written are those of the source, one of each."""
+        """Whether the new rows are exactly the source rows, one for each."""
         return self.is_upsert and self.found.once
 
     @property
     def _tells(self) -> bool:
-        """Whether change data files are to be written: what only adds rows tells the feed by its new files."""
+        """Whether change data files are required: a commit that only adds rows needs none."""
         return bool(self.changes) and self.config.properties.enable_change_data_feed
 
     def _staged(self, new: DataFrame | None) -> Staged:
@@ -126,11 +126,11 @@ class Matched:
     # -- rows --------------------------------------------------------------------------------------------------------------
 
     def _new(self) -> DataFrame:
-        """The rows to be inserted, and `CLAUSE`."""
+        """Return the rows to insert, and `CLAUSE`."""
         return self._with_generated(inserted(self.plan, self.pairs, self.config), self.plan.of(Kind.NOT_MATCHED))
 
     def _updated(self) -> DataFrame | None:
-        """The rows that come in the place of others; None where no row is updated."""
+        """Return the new versions of updated rows; None if no row is updated."""
         steps = [step for step in self.plan.steps if step.action == Action.UPDATE]
         if not any(self.found.by_clause.get(step.number) for step in steps):
             return None
@@ -140,7 +140,7 @@ class Matched:
         return self._with_generated(rows, steps).drop(CLAUSE)
 
     def _with_generated(self, rows: DataFrame, steps: Sequence[Step]) -> DataFrame:
-        """Generated columns follow those that they are made of, but where a clause gives them values, which will be checked."""
+        """Recompute generated columns from their inputs, except in clauses that assign values to them; those are checked."""
         where = {}
         for column in self.config.schema:
             if "delta.generationExpression" in column.metadata:
@@ -151,7 +151,7 @@ class Matched:
 
     @cached_property
     def _left_to_table(self) -> dict[tuple[str, ...], list[Step]]:
-        """The clauses that insert rows without an identity column or one with a default, by all columns that they leave to the table."""
+        """The inserting clauses that omit an identity column or a column with a default, by all columns that the table fills in."""
         found: dict[tuple[str, ...], list[Step]] = {}
         for step in self.plan.of(Kind.NOT_MATCHED):
             silent = [column for column in self.config.schema if is_filled_in(column) and not step.inside(column.name)]
@@ -160,7 +160,7 @@ class Matched:
         return found
 
     def _write_numbered(self, new: DataFrame | None) -> list[AddFile]:
-        """Write the rows that the table numbers: to files of their own, as the tasks that write them do it."""
+        """Write the rows with identity values to separate files, because the writing tasks number them."""
         added = []
         for names, steps in ({} if new is None else self._left_to_table).items():
             assert new is not None
@@ -169,7 +169,7 @@ class Matched:
         return added
 
     def _others(self, new: DataFrame) -> DataFrame | None:
-        """The new rows that have all their values; None where no clause inserts such."""
+        """Return the new rows that have all their values; None if no clause inserts such rows."""
         left = [step for steps in self._left_to_table.values() for step in steps]
         if len(left) == len(self.plan.of(Kind.NOT_MATCHED)):
             return None
@@ -219,8 +219,9 @@ class Matched:
         return write_change_data(self.transaction, self.config, self._laid_out(together, count), self._files)
 
     def _laid_out(self, rows: DataFrame, count: int) -> DataFrame:
-        """The rows in as many tasks as there shall be files; those of one partition together, as far as they have the columns for it:
-        what the table fills in comes later."""
+        """Distribute the rows over as many tasks as files are wanted, grouped by the partition columns that they already have; the table
+        fills in the others later.
+        """
         if self.config.partition_columns:
             known = [name for name in self.config.partition_columns if name in rows.columns]
             return rows.hint("rebalance", *(sf.col(quote_identifier(name)) for name in known))
@@ -237,7 +238,7 @@ class Matched:
         return [ClauseCount(clause, rows.get(number, 0)) for number, clause in enumerate(self.request.shown)]
 
     def _inserted(self, written: Written) -> dict[int, int]:
-        """The rows inserted, by the first clause that inserts: what was written and is neither updated nor copied."""
+        """Return the number of written rows that are neither updated nor copied, counted for the first inserting clause."""
         if not self.plan.of(Kind.NOT_MATCHED):
             return {}
         updated = sum(self.found.by_clause.get(step.number, 0) for step in self.plan.steps if step.action == Action.UPDATE)
@@ -246,5 +247,5 @@ class Matched:
 
 
 def _is_of(steps: Sequence[Step]) -> Column:
-    """Whether a row falls to one of these clauses."""
+    """Return whether one of these clauses applies to a row."""
     return sf.coalesce(sf.col(CLAUSE).isin(*(step.number for step in steps)), sf.lit(False)) if steps else sf.lit(False)

@@ -163,7 +163,7 @@ def check_expression(
 def understood(
     spark: SparkSession, snapshot: Snapshot, condition: str | Column, alias: Alias | None, hadoop: Mapping[str, str]
 ) -> tuple[Meant, list[str]]:
-    """What a condition means, and the columns of the table that it names. Raises PySpark's own errors for what is no condition on them."""
+    """Return the rows that a condition selects and the table columns in it. Raises PySpark's own errors for an invalid condition."""
     execution = named(shape_of(spark, snapshot), alias).where(condition)._jdf.queryExecution()
     asked = condition_of_plan(snapshot, execution.optimizedPlan())
     columns = [str(column.name()) for column in items(execution.analyzed().condition().references().toSeq())]

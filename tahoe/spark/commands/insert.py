@@ -2,9 +2,9 @@
 
     request ─► transaction ─► schema (`tahoe.ops.rows.insert.prepare_schema`) ─► rows, fitted and checked ─► data files ─► removals ─► commit
 
-An append reads nothing of the table. An overwrite removes all files, the files of the partitions that the data has, the rows of a
-condition, or those that match a row of the data (`tahoe.spark.commands.matched_rows`). The condition of ``replaceWhere`` is the user's own
-SQL: Catalyst says what it means, files that it can only match whole are removed whole, and from the others rows go as DELETE takes them
+An append reads nothing of the table. An overwrite removes all files, the files of the partitions in the data, the rows that fulfill a
+condition, or the rows that match a row of the data (`tahoe.spark.commands.matched_rows`). Catalyst analyzes the user's SQL condition of
+``replaceWhere``: files that it matches completely are removed; from other files rows are removed as in DELETE
 (`tahoe.spark.commands.row_changes`).
 """
 
@@ -60,7 +60,7 @@ __all__ = ["Arrange", "ToldAs", "insert"]
 
 ToldAs = Callable[[Operation, TableConfig], Operation]
 Arrange = Callable[[DataFrame], DataFrame]
-"""A query → the same rows under the names of the table's columns."""
+"""Renames the columns of a query to the table's column names."""
 
 _MODES = {"append": "Append", "overwrite": "Overwrite", "error": "ErrorIfExists", "ignore": "Ignore"}
 
@@ -68,16 +68,16 @@ _MODES = {"append": "Append", "overwrite": "Overwrite", "error": "ErrorIfExists"
 def insert(
     table: Table, data: DataFrame, request: Insert, told_as: ToldAs | None = None, arrange: Arrange | None = None
 ) -> int | None:
-    """Write the rows; the version that has them, or None where there was nothing to do.
+    """Write the rows and return the new version, or None if there was nothing to do.
 
     Args:
-        told_as: what the history shall say of it, of what it would say and of the table as it will be.
-        arrange: for rows whose columns are not those of the table by name.
+        told_as: returns the operation to log, from the default operation and the table's new configuration.
+        arrange: maps the columns, if they do not match the table's by name.
 
     Raises:
         InvalidRequest, SchemaMismatch, Unsupported: before anything is written.
-        NotFound: no table of which rows could match those of the data (``DELTA_PATH_DOES_NOT_EXIST``).
-        DeltaConcurrentModificationException: another writer won; the files written are left to VACUUM.
+        NotFound: there is no table with rows to match (``DELTA_PATH_DOES_NOT_EXIST``).
+        DeltaConcurrentModificationException: a concurrent commit conflicts; VACUUM deletes the files written here.
     """
     with resetting_version(data.sparkSession):
         return _inserted(table, data, request, told_as, arrange)
@@ -95,7 +95,7 @@ def _inserted(table: Table, data: DataFrame, request: Insert, told_as: ToldAs | 
         return None
     if already_written(transaction, request.options.app):
         return None
-    # The caller's own condition is tried on the table's rows; of the caller's rows, Spark goes on telling what it has to tell.
+    # Only the query with a condition, on the table's rows, runs without Spark's own error logging.
     has_condition = request.options.replace_where is not None or request.matching is not None
     quiet = told_once(data.sparkSession) if has_condition else nullcontext()
     with shown_jobs(data.sparkSession, table.clock), quiet:
@@ -127,7 +127,7 @@ def _staged(transaction: Transaction, data: DataFrame, request: Insert, arrange:
             code="DELTA_PATH_DOES_NOT_EXIST",
             table=transaction.store.url,
         )
-    # The rows that are written are those that were matched.
+    # The written rows must be the matched rows.
     with held(StatementMoment(spark).frame(data)) as source:
         by_place, hadoop = arrange is not None, request.files.hadoop
         match = MatchedRows(spark, snapshot, source, request.matching, request.alias, by_place, hadoop)
@@ -163,7 +163,7 @@ def _staged_rows(transaction: Transaction, data: DataFrame, request: Insert, mat
 
 
 def _replaced_in_history(request: Insert) -> dict[str, object]:
-    """What the history says of the rows that are replaced."""
+    """Return the operation parameters that describe the replaced rows."""
     if request.matching is not None:
         one = request.matching
         return {"replaceOnCond": one.on} if one.on is not None else {"replaceUsingCols": f"({one.using})"}
@@ -171,7 +171,7 @@ def _replaced_in_history(request: Insert) -> dict[str, object]:
 
 
 def _meant(spark: SparkSession, snapshot: Snapshot, text: str, request: Insert) -> tuple[Meant, list[str]]:
-    """The rows that ``replaceWhere`` means, and the columns that it names."""
+    """Return the rows that ``replaceWhere`` selects, and the columns in it."""
     try:
         check_condition(spark, snapshot, text, request.alias, "replaceWhere")
     except ParseException as error:
@@ -187,7 +187,7 @@ class _Replacement:
     """An overwrite of some rows.
 
     Args:
-        config: of the table as it will be.
+        config: of the table after the commit.
         adds: the new files, about to be staged.
     """
 
@@ -199,7 +199,7 @@ class _Replacement:
     request: Insert
 
     def operation(self, replaced: Replaced) -> Operation:
-        """Stage the new files beside what was replaced."""
+        """Stage the new files; return the operation with the replaced rows."""
         options = self.request.options
         self.transaction.stage(*self.adds)
         if options.app is not None:
@@ -227,7 +227,7 @@ class _Replacement:
         return Replaced(tuple(removed), deleted_rows=rows_in(whole))
 
     def of_rows(self, changes: Sequence[FileChange]) -> Replaced:
-        """As DELETE takes rows; the change feed has the new ones too."""
+        """Remove rows as DELETE does; the change data feed includes the new rows too."""
         transaction, snapshot, config, files = self.transaction, self.snapshot, self.config, self.request.files
         spark = self.spark
 
@@ -248,7 +248,7 @@ class _Replacement:
 
 @contextmanager
 def _replacing(request: Insert) -> Iterator[None]:
-    """A row that breaks a constraint of the table is an error of the option that says which rows are replaced, as in the reference."""
+    """Turn the violation of a table constraint into an error that names the replacing option, as in delta-spark."""
     try:
         yield
     except InvariantViolation as error:
@@ -262,7 +262,7 @@ def _replacing(request: Insert) -> Iterator[None]:
 
 
 def _fulfilling(rows: DataFrame, text: str, alias: str | None, config: TableConfig) -> DataFrame:
-    """The rows; one that does not fulfil ``replaceWhere`` makes the query that reads them fail."""
+    """Return the rows; the query fails on a row that does not fulfill ``replaceWhere``."""
     error = InvalidRequest(
         f"A row to be written to table {config.table} does not fulfil replaceWhere '{text}'. Nothing was committed. "
         "Write only rows that fulfil it, or change the condition.",

@@ -1,6 +1,6 @@
-"""The rows of a table that the rows of a source match: ``replaceOn`` and ``replaceUsing`` of an overwrite.
+"""Finds the table rows that match a source row: ``replaceOn`` and ``replaceUsing`` of an overwrite.
 
-source, held ─► its keys ─► files that may have such rows ─► target ⋉ source ─► bitmaps, file by file
+source, stored ─► its keys ─► files that may have such rows ─► target ⋉ source ─► bitmaps, file by file
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class Understood:
     """A condition on the columns of `target` and of the source.
 
     Args:
-        parts: the Catalyst expressions that it is the conjunction of.
+        parts: the Catalyst expressions whose conjunction is the condition.
     """
 
     target: DataFrame
@@ -51,9 +51,9 @@ class MatchedRows:
     """The rows of a version that match a row of a source.
 
     Args:
-        source: as its user wrote it, before its columns were arranged as the table's.
-        alias: a name that may stand for the table in the condition.
-        by_place: whether the source's columns are those of the table at the same places.
+        source: the user's query, before its columns were mapped to the table's.
+        alias: a name for the table in the condition.
+        by_place: whether the source's columns correspond to the table's by position.
         hadoop: options for the table's storage.
     """
 
@@ -66,20 +66,20 @@ class MatchedRows:
     hadoop: Mapping[str, str]
 
     def understood(self) -> Understood:
-        """What matches, before anything is run.
+        """Resolve the condition without running a query.
 
         Raises:
             InvalidRequest: ``UNRESOLVED_INSERT_REPLACE_USING_COLUMN``, ``INSERT_REPLACE_USING_DISALLOW_MISALIGNED_COLUMNS``,
                 ``DELTA_INSERT_REPLACE_ON_AMBIGUOUS_COLUMNS_IN_CONDITION``, ``DELTA_INSERT_REPLACE_ON_UNRESOLVED_COLUMNS_IN_CONDITION``,
                 ``INVALID_NON_DETERMINISTIC_EXPRESSIONS``.
-            AnalysisException: PySpark's own, for what is no condition.
+            AnalysisException: PySpark's own, for an invalid condition.
         """
         self._check_columns()
         target = named(shape_of(self.spark, self.snapshot), self.alias)
         return Understood(target, tuple(conjuncts(self._resolved(target))))
 
     def find(self, transaction: Transaction, condition: Understood) -> list[FileChange]:
-        """The rows that match, file by file. Notes what was looked for."""
+        """Return the matching rows of each file; registers the read predicate."""
         predicate = candidates(self.snapshot, condition.target, self.source.frame, condition.parts).predicate
         transaction.read(predicate)
         files = self.snapshot.files_matching(predicate)

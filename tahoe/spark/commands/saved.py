@@ -98,12 +98,12 @@ def save_into(spark: SparkSession, asked: Save, *, replacing: bool = False) -> b
 
 
 def insert_into(spark: SparkSession, asked: Save) -> bool:
-    """Write the rows into the table that is there, their columns in its order; whether one is.
+    """Write the rows into the existing table, with columns by position; return whether there is one.
 
     Args:
         asked: its mode is ``Append`` or ``Overwrite``.
 
-    Raises: as `save_as_table`; `InvalidRequest` where rows that match are to be replaced, and the session's overwrites are dynamic.
+    Raises: the errors of `save_as_table`; `InvalidRequest` for ``replaceOn`` or ``replaceUsing`` if the session's overwrites are dynamic.
     """
     entry = delta_entry(spark, asked.name)
     table = _table(spark, asked, entry)

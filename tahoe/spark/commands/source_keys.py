@@ -1,5 +1,5 @@
-"""Which files of a table may have rows that rows of a source match: by what the condition says of the table alone, and by the keys of the
-source, which one job over the source finds.
+"""Determines the files of a table that may contain rows that match a source row: from the conditions on the table alone, and from the keys
+of the source, which one job over the source computes.
 """
 
 from __future__ import annotations
@@ -46,12 +46,12 @@ class Candidates:
 def candidates(
     snapshot: Snapshot, target: DataFrame, source: DataFrame, parts: Sequence[JavaObject], of_target: Sequence[Column] = ()
 ) -> Candidates:
-    """Count the source, and find what its keys say.
+    """Count the source rows and derive a condition from their keys.
 
     Args:
         target: `tahoe.spark.scan.relation.shape_of` the snapshot.
-        source: the rows as they are held; the first query here computes them.
-        parts: the Catalyst expressions, over the columns of both sides, that are all true of rows that match.
+        source: the stored rows; the first query here computes them.
+        parts: the Catalyst expressions, over the columns of both sides, that are all true for matching rows.
         of_target: further conditions on the target's columns alone.
     """
     jvm = Jvm.of(source.sparkSession)
@@ -147,7 +147,7 @@ _LARGEST: Mapping[str, int] = {"byte": 2**7 - 1, "short": 2**15 - 1, "integer": 
 def _of_target_alone(
     snapshot: Snapshot, target: DataFrame, parts: Sequence[JavaObject], of_target: Sequence[Column]
 ) -> Predicate:
-    """What the conditions say of the target alone."""
+    """Return the parts of the conditions that involve only the target."""
     jvm, shape = Jvm.of(target.sparkSession), target
     mine = target._jdf.queryExecution().analyzed().outputSet()
     conditions = [*(jvm.column(part) for part in parts if part.references().subsetOf(mine)), *of_target]
@@ -161,7 +161,7 @@ def _of_target_alone(
 def _keys(snapshot: Snapshot, target: DataFrame, source: DataFrame, parts: Sequence[JavaObject]) -> Iterator[_Key]:
     mine = target._jdf.queryExecution().analyzed().outputSet()
     theirs = source._jdf.queryExecution().analyzed().outputSet()
-    # The names in the condition are the table's own.
+    # The condition uses the table's logical names.
     names = Names(without_mapping(snapshot.schema), opaque_columns(snapshot))
     for part in parts:
         if part.getClass().getSimpleName() != "EqualTo":
@@ -180,7 +180,7 @@ def _keys(snapshot: Snapshot, target: DataFrame, source: DataFrame, parts: Seque
 
 
 def conjuncts(expression: JavaObject) -> Iterator[JavaObject]:
-    """The Catalyst expressions that this one is the conjunction of."""
+    """Yield the Catalyst expressions whose conjunction is `expression`."""
     if expression.getClass().getSimpleName() == "And":
         yield from conjuncts(expression.left())
         yield from conjuncts(expression.right())

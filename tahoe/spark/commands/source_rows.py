@@ -1,4 +1,4 @@
-"""Rows of a query that a command reads more than once: computed once, and kept by the executors until the command is done."""
+"""Query results that a command reads more than once: computed once, and stored on the executors until the command ends."""
 
 from __future__ import annotations
 
@@ -20,18 +20,18 @@ _MOST_BYTES_BROADCAST = 64 * 1024 * 1024
 
 @dataclass(frozen=True)
 class Held:
-    """Rows that were computed once and are kept by the executors; they are never computed anew: should they be lost, the query fails."""
+    """Rows that were computed once and are stored on the executors. They are never recomputed: if they are lost, the query fails."""
 
     frame: DataFrame
     blocks: JavaObject
 
     def count(self) -> int:
-        """How many rows there are; one job, of one stage, computes them if none has yet."""
+        """Return the number of rows; if no query has computed them yet, one job of one stage does."""
         return int(self.blocks.count())
 
     @property
     def bytes(self) -> int:
-        """What the rows take up, in memory and on disk."""
+        """The size of the rows in memory and on disk."""
         number = self.blocks.id()
         stored = self.frame.sparkSession.sparkContext._jsc.sc().getRDDStorageInfo()
         return sum(int(one.memSize()) + int(one.diskSize()) for one in stored if one.id() == number)
@@ -39,18 +39,18 @@ class Held:
 
 @contextmanager
 def held(frame: DataFrame) -> Iterator[Held]:
-    """The rows of a query, kept until the end of the block; they are computed by the first query that reads them."""
+    """Store the rows of a query until the end of the block; the first query that reads them computes them."""
     kept = frame.localCheckpoint(eager=False, storageLevel=StorageLevel.MEMORY_AND_DISK_DESER)
     blocks = kept._jdf.queryExecution().logical().rdd()
     try:
         yield Held(kept, blocks)
     finally:
-        # Not by the RDD's own method, which warns of each that is a checkpoint that it cannot be computed again; these never are.
+        # The RDD's own method warns that a checkpoint cannot be recomputed; these rows never are.
         frame.sparkSession.sparkContext._jsc.sc().unpersistRDD(blocks.id(), False)
 
 
 def sent_to_all(rows: Held) -> DataFrame:
-    """The rows, marked to be sent to all executors where they are few enough."""
+    """Return the rows, with a broadcast hint if they are small enough."""
     threshold = int(rows.frame.sparkSession._jsparkSession.sessionState().conf().autoBroadcastJoinThreshold())
     if threshold < 0 or rows.bytes > max(threshold, _MOST_BYTES_BROADCAST):
         return rows.frame

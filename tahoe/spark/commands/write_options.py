@@ -29,11 +29,11 @@ _WITH_DYNAMIC = "DELTA_DYNAMIC_PARTITION_OVERWRITE_INCOMPATIBLE_REPLACE_ON_OR_US
 
 @dataclass(frozen=True, slots=True)
 class Matching:
-    """Which rows an overwrite replaces: those that a row of its source matches. One of the two is given.
+    """The rows that an overwrite replaces: those that match a source row. Either `on` or `using` is set.
 
     Args:
         on: ``replaceOn``, a condition on both sides, in SQL.
-        using: ``replaceUsing``, as it was given.
+        using: ``replaceUsing``, in the user's spelling.
         columns: the names in `using`; both sides have equal values in all of them.
     """
 
@@ -61,9 +61,9 @@ class Insert:
         options: options for the table; their mode is ``overwrite`` for ``overwrite`` and ``append`` for the others.
         files: options for the data files.
         user_metadata: for commitInfo.
-        predicate: the text of ``replaceWhere``, for the history, also where the mode does not replace.
-        matching: which rows are replaced; None for those that `options` say.
-        alias: a name that may stand for the table in ``replaceWhere`` and ``replaceOn``.
+        predicate: the text of ``replaceWhere``, for the history, even if the mode does not replace.
+        matching: the rows to replace; None if `options` define them.
+        alias: a name for the table in ``replaceWhere`` and ``replaceOn``.
     """
 
     mode: str
@@ -91,13 +91,14 @@ def insert_request(
 
     Args:
         mode: the name of Spark's ``SaveMode``.
-        cluster_by: as asked by ``clusterBy``; None where it was not.
-        settings: of the session; a writer's option wins over them.
-        merge_schema: as asked by ``withSchemaEvolution()``.
-        same_types: of a write by path; the reference casts what is written by a table's name (``saveAsTable``, ``writeTo``, ``insertInto``).
-        stores: which types are cast to which, where they need not be the same.
-        replaces_table: of an overwrite by ``saveAsTable``: with ``overwriteSchema`` it takes the place of the whole table, also where
-            overwrites are dynamic.
+        cluster_by: the columns of ``clusterBy``; None if it was not called.
+        settings: of the session; writer options take precedence.
+        merge_schema: whether ``withSchemaEvolution()`` was called.
+        same_types: True for a write by path; delta-spark casts rows written by a table's name (``saveAsTable``, ``writeTo``,
+            ``insertInto``).
+        stores: decides which types are cast to which, unless they must be the same.
+        replaces_table: True for an overwrite by ``saveAsTable``: with ``overwriteSchema`` it replaces the whole table, even if overwrites
+            are dynamic.
 
     Raises:
         InvalidRequest: options that exclude each other, or invalid values.
@@ -132,14 +133,15 @@ def insert_request(
 
 
 def refuse_dynamic(settings: Mapping[str, str]) -> None:
-    """Raise `InvalidRequest` if the session's overwrites replace the partitions of the rows, of which ``replaceOn`` and ``replaceUsing`` say
-    other rows."""
+    """Raise `InvalidRequest` if the session's overwrites replace whole partitions, which conflicts with ``replaceOn`` and
+    ``replaceUsing``.
+    """
     if settings.get(_DYNAMIC, "static").lower() == "dynamic":
         raise _excluded(_DYNAMIC, "replaceOn or replaceUsing", _WITH_DYNAMIC)
 
 
 def refuse_matching(options: Mapping[str, str]) -> None:
-    """Raise `InvalidRequest` for ``replaceOn`` and ``replaceUsing`` of a writer that makes or replaces a whole table."""
+    """Raise `InvalidRequest` for ``replaceOn`` and ``replaceUsing`` in a writer that creates or replaces a whole table."""
     name = next((key for key in options if key.lower() in ("replaceon", "replaceusing")), None)
     if name is not None:
         raise InvalidRequest(
@@ -160,16 +162,16 @@ def _files(options: Mapping[str, str], given: Mapping[str, str]) -> FileOptions:
 
 
 def _replacing(given: Mapping[str, str], settings: Mapping[str, str], *, overwrites: bool, whole_table: bool) -> dict[str, Any]:
-    """Which rows are replaced, as arguments of `WriteOptions`.
+    """Return the arguments of `WriteOptions` that define the replaced rows.
 
     Args:
-        whole_table: whether all are, also where overwrites are dynamic.
+        whole_table: whether all rows are replaced, even if overwrites are dynamic.
     """
     where = given.get("replacewhere")
     has_condition = where is not None or "replaceon" in given or "replaceusing" in given
     dynamic = _dynamic(given, settings, overwrites and not whole_table, has_condition)
     return {
-        # Any other mode replaces nothing; the reference writes the condition into the history, and does no more with it.
+        # Other modes replace nothing; delta-spark only writes the condition into the history.
         "replace_where": where if overwrites else None,
         "replaces_data": not _is_off(settings, "replaceWhere.dataColumns.enabled"),
         "checks_rows": not _is_off(settings, "replaceWhere.constraintCheck.enabled"),
@@ -180,7 +182,7 @@ def _replacing(given: Mapping[str, str], settings: Mapping[str, str], *, overwri
 
 
 def _matching(given: Mapping[str, str], settings: Mapping[str, str], *, overwrites: bool) -> Matching | None:
-    """What ``replaceOn`` or ``replaceUsing`` ask for.
+    """Return the rows that ``replaceOn`` or ``replaceUsing`` select; None without these options.
 
     Raises:
         Unsupported: the session does not allow it (``DELTA_OPERATION_NOT_ALLOWED``).
@@ -226,10 +228,10 @@ def _keeps_null_partitions(given: Mapping[str, str], *, replaces_all: bool) -> b
 
 
 def _dynamic(given: Mapping[str, str], settings: Mapping[str, str], overwrite: bool, has_condition: bool) -> bool:
-    """Whether the partitions of the rows are replaced.
+    """Return whether the write replaces the partitions of its rows.
 
     Args:
-        has_condition: whether an option says which rows are replaced, against which the session's setting does not count.
+        has_condition: whether an option selects the replaced rows; it takes precedence over the session's setting.
     """
     asked = given.get("partitionoverwritemode")
     if asked is not None and asked.lower() not in ("static", "dynamic"):

@@ -367,7 +367,7 @@ def _refuse_our_names(names: Iterable[str], table: str) -> None:
 
 
 def of_clauses(plan: Plan) -> list[Column]:
-    """What the clauses ask of the target alone: where all are WHEN MATCHED, that its row fulfills the condition of one of them."""
+    """If all clauses are WHEN MATCHED, return the condition that the target row fulfills one of their conditions."""
     jvm = Jvm.of(plan.sides.target.sparkSession)
     mine = plan.sides.target._jdf.queryExecution().analyzed().outputSet()
     conditions = []

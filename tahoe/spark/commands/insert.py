@@ -95,7 +95,7 @@ def _inserted(table: Table, data: DataFrame, request: Insert, told_as: ToldAs | 
         return None
     if already_written(transaction, request.options.app):
         return None
-    # Only the query with a condition, on the table's rows, runs without Spark's own error logging.
+    # A write with a condition on the table's rows runs without Spark's own error logging; other writes keep it.
     has_condition = request.options.replace_where is not None or request.matching is not None
     quiet = told_once(data.sparkSession) if has_condition else nullcontext()
     with shown_jobs(data.sparkSession, table.clock), quiet:

@@ -32,7 +32,6 @@ NOT_YET_REWRITTEN = (
     "tahoe/expr",
     "tahoe/log",
     "tahoe/ops",
-    "tahoe/protocol",
     "tahoe/schema",
     "tahoe/snapshot",
     "tahoe/spark",

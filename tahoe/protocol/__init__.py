@@ -1,1 +1,1 @@
-"""What the specification says, as values and pure functions: actions, features, properties, statistics, deletion vectors."""
+"""The specification as values and pure functions: actions, features, properties, statistics, deletion vectors."""

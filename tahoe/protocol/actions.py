@@ -142,15 +142,15 @@ class AddFile:
 
     @property
     def key(self) -> tuple[str, str | None]:
-        """What identifies a logical file: its path and the id of its deletion vector."""
+        """The identity of a logical file: its path and the id of its deletion vector."""
         return self.path, self.deletion_vector.unique_id if self.deletion_vector else None
 
     @property
     def num_records(self) -> int | None:
-        """How many rows the file has by its statistics, dead ones included; None where they do not tell, or cannot be read."""
+        """The row count in the file's statistics, deleted rows included; None if it is missing or unreadable."""
         if not self.stats:
             return None
-        # What most writers begin with: nothing else of long statistics is looked at.
+        # Most writers put it first: the rest of long statistics is not parsed.
         first = _NUM_RECORDS_FIRST.match(self.stats)
         if first is not None:
             return int(first[1])
@@ -162,7 +162,7 @@ class AddFile:
         return records if type(records) is int else None
 
     def to_json_value(self) -> dict[str, Any]:
-        """The action without its name, as the specification spells its members; what is None is left out."""
+        """Return the action without its name, with the specification's member names; None values are omitted."""
         value: dict[str, Any] = {
             "path": self.path,
             "partitionValues": dict(self.partition_values),
@@ -216,11 +216,11 @@ class RemoveFile:
 
     @property
     def key(self) -> tuple[str, str | None]:
-        """What identifies the logical file that leaves: as `AddFile.key`."""
+        """The identity of the removed logical file: as `AddFile.key`."""
         return self.path, self.deletion_vector.unique_id if self.deletion_vector else None
 
     def to_json_value(self) -> dict[str, Any]:
-        """The action without its name, as the specification spells its members; what is None is left out."""
+        """Return the action without its name, with the specification's member names; None values are omitted."""
         value: dict[str, Any] = {"path": self.path}
         _put(value, "deletionTimestamp", self.deletion_timestamp)
         value["dataChange"] = self.data_change
@@ -292,7 +292,7 @@ class CommitInfo:
 
     @property
     def transaction_id(self) -> str | None:
-        """``txnId``; None where the writer gave none, or one that is no text."""
+        """``txnId``; None if the writer wrote none, or a value that is not a text."""
         value = self.values.get("txnId")
         return value if isinstance(value, str) else None
 
@@ -323,7 +323,7 @@ class CheckpointMetadata:
 
 @dataclass(frozen=True, slots=True)
 class SidecarFile:
-    """A file of ``_delta_log/_sidecars`` that holds part of a V2 checkpoint's file actions."""
+    """A file of ``_delta_log/_sidecars`` with a part of a V2 checkpoint's file actions."""
 
     path: str
     size_in_bytes: int
@@ -374,9 +374,9 @@ def to_json_line(action: Action) -> str:
 
 
 def action_from_json(line: Mapping[str, Any]) -> Action | None:
-    """The action of one parsed line; None for an action that this version does not know (PROTOCOL.md: readers ignore those).
+    """Return the action of one parsed line; None for an action that this version does not know (PROTOCOL.md: readers ignore those).
 
-    Raises `CorruptTable` where the action is not what the specification demands (`tahoe.protocol.demanded`).
+    Raises `CorruptTable` if the action violates the specification (`tahoe.protocol.demanded`).
     """
     members = [(name, value) for name, value in line.items() if value is not None]
     for name, value in members:

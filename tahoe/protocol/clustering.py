@@ -1,9 +1,9 @@
-"""Clustered tables: which columns a table is clustered by, and what a file says of how it was (PROTOCOL.md, "Clustered Table").
+"""Clustered tables: a table's clustering columns, and how a file was clustered (PROTOCOL.md, "Clustered Table").
 
-    the domain ``delta.clustering`` ─► physical paths of columns ─► their names      tags of a file ─► `Cube`: with which files, and by what
+    the domain ``delta.clustering`` ─► physical paths of columns ─► their names      tags of a file ─► `Cube`: its files and columns
 
-The columns stand in a metadata domain under their physical names, so that a column keeps its part when it gets another name. A file that was
-clustered has the provider ``liquid``, and tags that say with which others it was: a *cube* is what was clustered at one time.
+A metadata domain contains the columns under their physical names, so that renaming a column does not affect clustering. A clustered file
+has the provider ``liquid``, and tags that identify its *cube*: the files that were clustered together.
 """
 
 from __future__ import annotations
@@ -48,19 +48,19 @@ ENABLING = f"delta.feature.{FEATURE}"
 """The property by which a commit asks for the feature; the protocol keeps it, the table's properties do not."""
 PROVIDER = "liquid"
 MOST_COLUMNS = 4
-"""By which a table may be clustered: the reference's limit, unless its session is told another."""
+"""The maximum number of clustering columns: the reference's limit, unless its session sets another."""
 
 _ID, _BY, _CURVE = "ZCUBE_ID", "ZCUBE_ZORDER_BY", "ZCUBE_ZORDER_CURVE"
 
 
 @dataclass(frozen=True, slots=True)
 class Cube:
-    """What a file says of how it was clustered.
+    """How a file was clustered, from its tags.
 
     Args:
         id: the same in all files that were clustered together.
-        columns: names as they were then, nested ones as ``a.b``.
-        curve: by which; None where the writer did not say, as the reference does not.
+        columns: names at the time of clustering, nested ones as ``a.b``.
+        curve: the space-filling curve; None if the writer did not record it, as the reference does not.
     """
 
     id: str
@@ -132,7 +132,7 @@ def field_chain(schema: StructType, path: Path, *, physical: bool = False) -> li
 
 
 def named_path(name: str) -> Path:
-    """What a name of a column means: ``a.b`` is a field of a struct, and any part may be in back-ticks."""
+    """Parse a column's name: ``a.b`` is a field of a struct, and any part may be in back-ticks."""
     try:
         parts = list(multipart_names(name))
     except InvalidRequest:
@@ -167,7 +167,7 @@ def with_cube(adds: Iterable[AddFile], cube: Cube) -> list[AddFile]:
 
 
 def as_clustered_as(new: AddFile, old: AddFile) -> AddFile:
-    """A file with the rows of another in their order, with what the other says of how it was clustered."""
+    """Return `new`, a file with the rows of `old` in the same order, with the clustering tags of `old`."""
     kept = {key: value for key, value in (old.tags or {}).items() if key in (_ID, _BY, _CURVE)}
     tags = {**(new.tags or {}), **kept} if kept else new.tags
     return replace(new, tags=tags, clustering_provider=old.clustering_provider)

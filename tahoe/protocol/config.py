@@ -24,7 +24,7 @@ __all__ = ["TableConfig", "features_wanted_by"]
 
 @dataclass(frozen=True)
 class TableConfig:
-    """What one version of a table is and allows.
+    """The configuration of one version of a table: protocol, schema, properties and the operations that they allow.
 
     Args:
         table: the table's URL, for messages.
@@ -95,7 +95,7 @@ class TableConfig:
 
     @property
     def materializes_partition_columns(self) -> bool:
-        """Whether data files hold the partition columns too."""
+        """Whether data files contain the partition columns too."""
         return self.iceberg_compat_version is not None or self.is_active("materializePartitionColumns")
 
     @property
@@ -142,7 +142,7 @@ class TableConfig:
         self._check_names()
 
     def _check_names(self) -> None:
-        """Two columns whose names differ in case at most cannot be told apart, and a table is partitioned by a column once."""
+        """Refuse columns whose names differ at most in case, and repeated partition columns."""
         try:
             check_duplicates(self.schema)
         except SchemaMismatch as error:
@@ -162,11 +162,11 @@ class TableConfig:
         return CorruptTable(f"Table {self.table}: {what} Repair its metaData action.", code=code, table=self.table, **facts)
 
     def ensure_writable(self, enforced: frozenset[str] = frozenset()) -> None:
-        """Raises where a write would break a rule of the table that the writer does not enforce.
+        """Raise if a write would break a constraint of the table that the writer does not enforce.
 
         Args:
-            enforced: what the writer enforces of ``checkConstraints``, ``generatedColumns`` and ``invariants``
-                (`tahoe.protocol.constraints`); a writer that says nothing enforces none of them.
+            enforced: the features among ``checkConstraints``, ``generatedColumns`` and ``invariants`` that the writer enforces
+                (`tahoe.protocol.constraints`); none by default.
         """
         check_writable(self.protocol, self.table)
         used = sorted(name for feature, name in self.demands() if feature not in enforced)
@@ -190,8 +190,8 @@ class TableConfig:
             )
 
     def demands(self) -> Iterator[tuple[str, str]]:
-        """What writers must enforce: the feature, and where it is used. Inside lists and maps, and a generated field of a struct, are
-        beyond every writer; so is a generated column of a protocol that has no such feature."""
+        """Yield the constraints that writers must enforce: the feature, and where it is used. Those inside lists and maps, and a generated
+        field of a struct, cannot be enforced by any writer; nor can a generated column under a protocol without the feature."""
         if any(key.lower().startswith("delta.constraints.") for key in self.metadata.configuration):
             yield "checkConstraints", "checkConstraints"
         top_level = {id(column) for column in self.schema}

@@ -1,10 +1,10 @@
-"""What a table demands of its rows: CHECK constraints, column invariants, NOT NULL inside structs, generated columns.
+"""The constraints of a table on its rows: CHECK constraints, column invariants, NOT NULL inside structs, generated columns.
 
-(PROTOCOL.md, "CHECK Constraints", "Column Invariants", "Generated Columns".) Their texts come with the table, so each passes the
-allow-list of `tahoe.expr.parse.parse_expression` before anything is done with it. Where Spark computes one, it is given `vetted` text,
-which is written anew from what was understood: every name in back-ticks, every constant quoted. What that list does not have becomes an
-`EngineText`: it is no error until rows are written, and then only without Spark (`Constraints.require_evaluator`); with Spark another
-list decides (`tahoe.spark.write.stored_expressions`).
+(PROTOCOL.md, "CHECK Constraints", "Column Invariants", "Generated Columns".) Their texts come from the table, so each passes the
+allow-list of `tahoe.expr.parse.parse_expression` before it is used. If Spark evaluates one, it receives `vetted` text, which is
+generated from the parsed expression: every name in back-ticks, every constant quoted. An expression outside the list becomes an
+`EngineText`: it raises only when rows are written without Spark (`Constraints.require_evaluator`); with Spark another list decides
+(`tahoe.spark.write.stored_expressions`).
 """
 
 from __future__ import annotations
@@ -121,7 +121,7 @@ class Constraints:
         return bool(self.checks or self.generated or self.required)
 
     def require_evaluator(self) -> None:
-        """Refuse rows where Tahoe's own evaluator has no part: `Unsupported`, or `InvalidRequest` for what is an error in Spark too."""
+        """Refuse rows if only Spark can evaluate a constraint: `Unsupported`, or `InvalidRequest` for errors in Spark too."""
         for expression, _, what in self.expressions():
             if engine := engine_text_in(expression):
                 raise cannot_enforce(self.table, what, engine)
@@ -139,14 +139,14 @@ class Constraints:
 
 
 def constraints_of(config: TableConfig, time_zone: str = "UTC") -> Constraints:
-    """What the table demands of its rows.
+    """Return the constraints of a table.
 
     Args:
-        time_zone: of the session, for expressions that look at the clock of a timestamp.
+        time_zone: of the session, for expressions that read the wall clock of a timestamp.
 
     Raises:
         InvalidRequest: an expression is too long or nested too deep.
-        CorruptTable: invariants that are not as the specification has them.
+        CorruptTable: invariants that do not follow the specification.
     """
     return Constraints(
         config.table,
@@ -157,15 +157,15 @@ def constraints_of(config: TableConfig, time_zone: str = "UTC") -> Constraints:
 
 
 def check_new(config: TableConfig, *, by_spark: bool = False) -> None:
-    """Refuse a new table whose demands no writer could fulfil, or that the reference would not take.
+    """Refuse a new table whose constraints no writer could satisfy, or that the reference would not accept.
 
     Args:
-        by_spark: Spark creates the table, and checks what only Spark can evaluate.
+        by_spark: Spark creates the table, and checks the expressions that only Spark can evaluate.
 
     Raises:
-        As `constraints_of`; `InvalidRequest` with ``DELTA_GENERATED_COLUMNS_EXPR_TYPE_MISMATCH`` where a generated column's type is not
+        As `constraints_of`; `InvalidRequest` with ``DELTA_GENERATED_COLUMNS_EXPR_TYPE_MISMATCH`` if a generated column's type is not
         that of its expression, and with ``DELTA_UNSUPPORTED_DATA_TYPE_IN_GENERATED_COLUMN`` for a type that cannot be compared;
-        for identity columns and defaults as `tahoe.protocol.column_values` has it.
+        for identity columns and defaults the errors of `tahoe.protocol.column_values`.
     """
     refuse_required_in_collections(config.schema, config.table)
     check_new_identity(config.schema, config.partition_columns, config.table)
@@ -251,7 +251,7 @@ def check_dependents(config: TableConfig, schema: StructType) -> None:
 
 
 def check(constraints: Constraints, rows: pa.Table) -> None:
-    """Hold rows against the constraints.
+    """Check rows against the constraints.
 
     Args:
         rows: under logical names, in the types of the table; at least the columns of `constraints.columns`.
@@ -273,11 +273,11 @@ def check(constraints: Constraints, rows: pa.Table) -> None:
 
 
 def generated_values(constraints: Constraints, rows: pa.Table, absent: Iterable[str]) -> dict[str, pa.Array]:
-    """The values of generated columns that the rows do not have.
+    """Compute the generated columns that the rows lack.
 
     Args:
         rows: as for `check`.
-        absent: names of the columns to compute, without regard to case; others than generated ones are passed over.
+        absent: names of the columns to compute, without regard to case; columns that are not generated are ignored.
     """
     wanted = {name.lower() for name in absent}
     return {
@@ -286,11 +286,11 @@ def generated_values(constraints: Constraints, rows: pa.Table, absent: Iterable[
 
 
 def recomputed(schema: StructType, rows: pa.Table, given: Iterable[str], table: str = "", time_zone: str = "UTC") -> pa.Table:
-    """Rows whose base columns have changed, with the generated columns that follow from them.
+    """Return rows with changed base columns, with their generated columns recomputed.
 
     Args:
         schema: the table's; rows have its logical names and types.
-        given: columns that have got values of their own, which `check` will hold against their expressions.
+        given: columns with explicit values, which `check` will compare with their expressions.
     """
     kept = {name.lower() for name in given}
     constraints = Constraints(table, generated=tuple(_generated(schema, table, time_zone)))
@@ -318,11 +318,11 @@ def is_filled_in(field: StructField) -> bool:
 
 
 def vetted(text: str, schemas: Schemas, time_zone: str = "UTC") -> str:
-    """The text of an expression, written anew from what the allow-list understood of it: what may be handed to Spark.
+    """Generate the text of an expression from its parsed form, safe to pass to Spark.
 
     Raises:
-        InvalidRequest: as `tahoe.expr.parse.parse_expression.parse_expression`; and for what Spark would replace by a variable before it
-            reads the text.
+        InvalidRequest: as `tahoe.expr.parse.parse_expression.parse_expression`; and for text in which Spark would substitute a variable
+            before parsing it.
     """
     return spark_text(parse_expression(text, schemas, time_zone))
 
@@ -441,7 +441,7 @@ def _generated(schema: StructType, table: str, time_zone: str) -> Iterator[Gener
 
 
 def _left_to_spark(table: str, what: str, text: str, schema: StructType, error: InvalidRequest | Unsupported) -> EngineText:
-    """What Tahoe does not read; raises for what is not given to Spark either."""
+    """Return the text of an expression that Tahoe does not parse; raises if Spark must not evaluate it either."""
     engine = engine_text(text, schema, error.code, error.message)
     if error.code in _NOT_FOR_SPARK:
         raise cannot_enforce(table, what, engine) from error
@@ -454,7 +454,7 @@ _NOT_FOR_SPARK = ("TAHOE_EXPRESSION_TOO_LONG", "TAHOE_EXPRESSION_TOO_DEEP")
 
 
 def cannot_enforce(table: str, what: str, engine: EngineText) -> InvalidRequest | Unsupported:
-    """The error for a constraint or a generated column that is not evaluated.
+    """Return the error for a constraint or a generated column that cannot be evaluated.
 
     Args:
         what: its name for messages.

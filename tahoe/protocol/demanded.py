@@ -1,10 +1,10 @@
-"""What the specification demands of each action's members: which must be there, of what kind, and within what bounds.
+"""The specification's requirements on each action's members: presence, type, and bounds.
 
-An action that lacks a demanded member is damage, never a default: an `add` without ``partitionValues`` read as NULL would lose rows
-without a word. So is a member, or an action, that differs from a known one in case only: it would be passed over as one of a later
-version of the format, and what it says with it. Truly unknown members and actions are left alone, as the specification wants.
+An action that lacks a required member is corrupt, never a default: an `add` without ``partitionValues`` read as NULL would lose rows
+silently. So is a member, or an action, whose name differs from a known one only in case: readers would skip it as one of a later
+version of the format, with its contents. Truly unknown members and actions are ignored, as the specification requires.
 
-What is demanded, where that departs from the specification's letter, and why: docs/design/012-required-fields.md.
+The departures from the specification's letter, and their reasons: docs/design/012-required-fields.md.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class _Member:
 
 
 def check_action(name: str, value: Any) -> None:
-    """Raise `CorruptTable` where an action's value is not what the specification demands; unknown actions are not looked at.
+    """Raise `CorruptTable` if an action's value violates the specification; unknown actions are not checked.
 
     Args:
         name: of the action, as the log spells it.
@@ -73,10 +73,10 @@ def is_misspelt(name: str, of: str = "") -> bool:
 
 
 def check_names(paths: Iterable[tuple[str, ...]]) -> None:
-    """Raise `CorruptTable` where a column of a checkpoint is named as an action or a member is, but for case.
+    """Raise `CorruptTable` if the name of a checkpoint's column differs from an action or a member only in case.
 
     Args:
-        paths: of the columns: action, member, and what may lie below.
+        paths: of the columns: action, member, and nested fields.
     """
     for path in paths:
         of = ""
@@ -94,7 +94,7 @@ def check_names(paths: Iterable[tuple[str, ...]]) -> None:
 
 
 def fault_of_files(kind: str, files: pa.Table) -> str | None:
-    """What is wrong with many actions at once, in columns named as their members are; None for nothing.
+    """Return the fault of many actions at once, in columns named as their members; None for valid ones.
 
     Args:
         kind: ``add`` or ``remove``.
@@ -109,7 +109,7 @@ def check_partition_keys(files: pa.Table, schema: StructType, partition_columns:
         files: with ``partitionValues`` and, for the message, ``path``.
         schema: the table's logical schema.
         partition_columns: logical names.
-        url: the table's URL, for the message; empty where it is told later.
+        url: the table's URL, for the message; empty if the caller adds it later.
     """
     if not partition_columns or not files.num_rows:
         return

@@ -1,12 +1,12 @@
-"""Deletion vectors: the dead row positions of a data file, from and to bytes.
+"""Deletion vectors: the deleted row positions of a data file, from and to bytes.
 
 The source is PROTOCOL.md, "Deletion Vectors" and "Deletion Vector Format".
 
     descriptor ──file_name──► store name ──read──► file ──slice, size, CRC-32──┐
         └───────────── inline: Z85 ────────────────────────────────────────────┴─► magic + roaring bitmap ──► BitMap64
 
-A bitmap's bytes are the portable 64-bit Roaring serialisation, which is what `pyroaring.BitMap64` reads and writes.
-Nothing here touches storage: `decode` is given the function that reads.
+A bitmap's bytes are the portable 64-bit Roaring serialization, the format that `pyroaring.BitMap64` reads and writes.
+Nothing here accesses storage: `decode` takes a function that reads.
 """
 
 from __future__ import annotations
@@ -68,15 +68,15 @@ class Placed:
 
 
 def decode(descriptor: DeletionVectorDescriptor, read: Callable[[str], bytes], root_url: str) -> BitMap64:
-    """The dead row positions (from 0) that a descriptor stands for, every check of the format made.
+    """Return the deleted row positions (from 0) of a descriptor, after every check of the format.
 
     Args:
         descriptor: of an `add` or `remove` action.
-        read: the whole object of a store name; not called for inline vectors.
+        read: returns the whole object of a store name; not called for inline vectors.
         root_url: the table's root, against which absolute paths are resolved.
 
     Raises:
-        CorruptTable: the vector's size, checksum, magic number or cardinality is not what the descriptor or the format says,
+        CorruptTable: the vector's size, checksum, magic number or cardinality does not match the descriptor or the format,
             or its path leaves the table.
     """
     try:
@@ -207,7 +207,7 @@ def z85_encode(data: bytes) -> str:
 
 
 def z85_decode(text: str) -> bytes:
-    """The bytes of a Z85 text. Raises `CorruptTable` for what is none."""
+    """Return the bytes of a Z85 text. Raises `CorruptTable` for invalid text."""
     if len(text) % 5:
         raise _corrupt(f"A Z85 text must have groups of 5 characters, found {len(text)} characters.")
     if len(text) > _LONG_TEXT:
@@ -229,7 +229,7 @@ def z85_decode(text: str) -> bytes:
 
 
 def _z85_decode_long(text: str) -> bytes:
-    """As `z85_decode`, all groups at once; nothing for what is no Z85, which the way by single groups then names."""
+    """Decode as `z85_decode`, all groups at once; returns no bytes for invalid Z85, which decoding group by group then reports."""
     import pyarrow as pa
 
     from tahoe.lazy import pc
@@ -264,7 +264,7 @@ def _data_of_file(content: bytes, descriptor: DeletionVectorDescriptor, name: st
     if content[:1] != bytes([FILE_VERSION]):
         version = content[0] if content else "an empty file"
         raise _corrupt(f"The deletion vector file '{name}' must begin with version {FILE_VERSION}, found {version}.")
-    # The specification lets an absent offset stand for 0, but byte 0 is the file's version: the first vector is at 1.
+    # The specification lets an absent offset mean 0, but byte 0 is the file's version: the first vector is at 1.
     start = descriptor.offset or 1
     end = start + 4 + descriptor.size_in_bytes
     size = int.from_bytes(content[start : start + 4], "big")

@@ -1,4 +1,4 @@
-"""The table features that say what rows must fulfil, or hold. Apart from `constraints`, which needs all of `expr`: a reader starts fast."""
+"""The table features with constraints on rows. Separate from `constraints`, which imports all of `expr`: a reader starts fast."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Table features, one row each (PROTOCOL.md, "Valid Feature Names in Table Features" and each feature's section).
 
-Code asks the table: what a protocol implies, what a table's metadata makes active, what this version can read and write.
-A feature whose row says that Tahoe cannot read or write it is refused by name; so is a name that has no row.
+Code queries the table: the features that a protocol implies, those that a table's metadata activates, those that this version can read
+and write. A feature whose row says that Tahoe cannot read or write it is refused by name; so is a name without a row.
 """
 
 from __future__ import annotations
@@ -39,21 +39,21 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True)
 class TableFeature:
-    """One row of the table: all that Tahoe knows of a feature.
+    """One row of the table: the properties of a feature.
 
     Args:
-        name: as it stands in ``readerFeatures`` and ``writerFeatures``.
+        name: as in ``readerFeatures`` and ``writerFeatures``.
         reader: readers must understand it too.
         legacy: the (reader, writer) versions that imply it without a list, or None.
         requires: features that must be supported with it.
         forbids: features that may not be active beside it.
-        wanted_by_property: the table property that asks for it; an ending ``.`` stands for all properties that begin so.
-        wanting: which values of that property ask for it, as `TableProperties.get` gives them.
-        wanted_by_field: whether a field of the schema, at any depth, asks for it.
-        joins_by_field: whether such a field, added to a table that is there, enables the feature. The others have to be enabled first.
-        removal: what DROP FEATURE has to do before the name may leave the protocol; None where the specification or the reference
-            knows no way back. What is done for it stands in `tahoe.ops.features.removals`.
-        readable, writable: what this version of Tahoe does with tables that have it. Where a writer need only refuse some
+        wanted_by_property: the table property that enables it; a final ``.`` matches all properties with that prefix.
+        wanting: the values of that property that enable it, as `TableProperties.get` returns them.
+        wanted_by_field: whether a field of the schema, at any depth, needs it.
+        joins_by_field: whether such a field, added to an existing table, enables the feature. Otherwise it has to be enabled first.
+        removal: the steps of DROP FEATURE before the name may leave the protocol; None if the specification and the reference
+            have no way back. The steps are implemented in `tahoe.ops.features.removals`.
+        readable, writable: whether this version of Tahoe reads and writes tables that have it. If a writer need only refuse some
             operations, `writable` is True and `tahoe.protocol.config` checks whether the feature is in use.
     """
 
@@ -86,7 +86,7 @@ class TableFeature:
 
 
 def _has(*keys: str) -> Callable[[StructField], bool]:
-    """Whether a field's metadata has one of the keys; an ending ``.`` stands for all that begin so."""
+    """Whether a field's metadata has one of the keys; a final ``.`` matches all keys with that prefix."""
     return lambda field: any(
         any(name == key or (key.endswith(".") and name.startswith(key)) for key in keys) for name in field.metadata
     )
@@ -243,8 +243,8 @@ def check_writable(protocol: Protocol, table: str) -> None:
 
 
 def check_coordinated(protocol: Protocol, store: LogStore) -> None:
-    """Raises `Unsupported` where a coordinator says which commits the table has, and `store` does not ask one that knows the table: what its
-    folder holds may be old (PROTOCOL.md, "Reader Requirements for Catalog-managed tables"). Other tables cost no question."""
+    """Raise `Unsupported` if a coordinator decides which commits the table has, and `store` does not query one that knows the table: its
+    folder may be out of date (PROTOCOL.md, "Reader Requirements for Catalog-managed tables"). Other tables cost no request."""
     names = sorted(features_of(protocol) & COORDINATED)
     if not names or store.coordination == "in force":
         return
@@ -263,7 +263,7 @@ def check_coordinated(protocol: Protocol, store: LogStore) -> None:
 
 
 def upgraded(protocol: Protocol, wanted: Iterable[str]) -> Protocol:
-    """The weakest protocol that supports all of `protocol` and the features `wanted`, with what they require."""
+    """Return the weakest protocol that supports all of `protocol` and the features `wanted`, with the features that they require."""
     names = set(features_of(protocol))
     queue = list(wanted)
     while queue:
@@ -282,8 +282,8 @@ def upgraded(protocol: Protocol, wanted: Iterable[str]) -> Protocol:
 
 
 def check_types_supported(before: Iterable[StructField], fields: Iterable[StructField], protocol: Protocol, table: str) -> None:
-    """Refuse a type of columns that shuts out readers which could read the table until now: a new table says so by itself, one that is there
-    must be asked, as in the reference.
+    """Refuse a column type that would exclude current readers of the table. A new table may have the type; for an existing table the feature
+    must be enabled explicitly, as in the reference.
 
     Args:
         before, fields: of the schemas as it is and as it will be, at any depth.

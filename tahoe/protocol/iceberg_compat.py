@@ -1,4 +1,4 @@
-"""What a table must be, and keep being, so that Iceberg can read its files (PROTOCOL.md, "Iceberg Compatibility V1" and "V2"; V3 is the
+"""The rules that a table must follow so that Iceberg can read its files (PROTOCOL.md, "Iceberg Compatibility V1" and "V2"; V3 is the
 reference's).
 
                         V1                      V2                          V3
@@ -6,9 +6,9 @@ reference's).
     deletion vectors    no, or as positions     no, or as positions         as they are
     lists and maps      no                      with ids for their parts    with ids for their parts
     void                no                      no                          ``unknown``
-    row tracking        as you like             as you like                 on, from the beginning
+    row tracking        optional                optional                    on, from the beginning
 
-The checks run when a commit is prepared, over values: what breaks a rule never reaches the log.
+The checks run when a commit is prepared, over values: a violation never reaches the log.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What making a table readable as Iceberg takes: a value, told by those who do it to those who ask."""
+"""`Upgrade`, the result of making a table readable as Iceberg, shared by the operation and its callers."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ __all__ = ["Upgrade"]
 
 @dataclass(frozen=True, slots=True)
 class Upgrade:
-    """What an upgrade did, or would do.
+    """The result of an upgrade, or of its dry run.
 
     Args:
         compat_version: of IcebergCompat.
-        version: the table's version afterwards; in a dry run, the one that was looked at.
-        properties: that were set.
-        rewritten: path → why, of each file that was written anew: ``deletion vector``, ``field ids``, ``INT96 timestamps``,
+        version: the table's version afterwards; for a dry run, the version that was read.
+        properties: the new properties.
+        rewritten: path → reasons, for each rewritten file: ``deletion vector``, ``field ids``, ``INT96 timestamps``,
             ``partition columns``.
-        noted: path → why, of each file that stays as it is, with a new entry in the log: ``tag``, ``statistics``.
+        noted: path → reasons, for each unchanged file with a new entry in the log: ``tag``, ``statistics``.
     """
 
     compat_version: int

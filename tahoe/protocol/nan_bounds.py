@@ -69,10 +69,10 @@ def is_nan_counted(tags: Mapping[str, str | None] | None) -> bool:
 
 
 def are_nan_counted(files: pa.Table) -> pa.BooleanArray:
-    """True for each file with the tag, null for others.
+    """Return True for each file with the tag, null for other files.
 
     Args:
-        files: with the column ``tags`` of `tahoe.log.replay.FILES_SCHEMA`; without it nothing is known of any file.
+        files: with the column ``tags`` of `tahoe.log.replay.FILES_SCHEMA`; without it the result is null for every file.
     """
     if "tags" not in files.column_names:
         return pa.nulls(files.num_rows, pa.bool_())

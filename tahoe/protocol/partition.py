@@ -24,7 +24,7 @@ HIVE_NULL = "__HIVE_DEFAULT_PARTITION__"
 
 
 def serialize(value: Any, data_type: DataType) -> str | None:
-    """The log's string for one partition value; None for NULL, and for an empty string, which the specification holds to be NULL.
+    """Return the log's string for one partition value; None for NULL, and for an empty string, which the specification equates with NULL.
 
     Args:
         value: as Arrow's `as_py` gives it: int, float, `Decimal`, str, bytes, bool, `date`; a ``timestamp`` is a `datetime` with
@@ -94,10 +94,10 @@ def partition_folder(partition_columns: Sequence[str], partition_values: Mapping
 
 
 def hive_folder(partition_columns: Sequence[str], partition_values: Mapping[str, str | None]) -> str:
-    """The folder of a partition, ``a=1/b=__HIVE_DEFAULT_PARTITION__``, escaped as Hive and Spark do.
+    """Return the folder of a partition, ``a=1/b=__HIVE_DEFAULT_PARTITION__``, escaped as Hive and Spark do.
 
     This is the name in storage; `tahoe.store.location.encode_path` makes the log's path of it. No value is ever read from it. A folder
-    whose name would be longer than file systems hold (255 bytes) is named by the beginning of that and a digest.
+    name beyond the limit of file systems (255 bytes) is shortened to its beginning and a digest.
     """
     return _folder(partition_columns, partition_values, _escape)
 

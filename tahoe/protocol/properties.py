@@ -1,6 +1,6 @@
-"""Table properties, one row each: how the text is read, what holds when it is absent, what values are allowed.
+"""Table properties, one row each: parser, default, and allowed values.
 
-The names and defaults are the reference's. Keys without ``delta.`` are the user's own and pass freely.
+The names and defaults are the reference's. Keys without ``delta.`` are the user's own and are not checked.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class TableProperties:
     configuration: Mapping[str, str]
 
     def get(self, key: str) -> Any:
-        """The typed value of the property `key` (full name), or its default. Raises `CorruptTable` where the table holds nonsense."""
+        """Return the typed value of the property `key` (full name), or its default. Raises `CorruptTable` if the table's value is invalid."""
         row = _ROWS[key.lower()]
         text = _lookup(self.configuration, key)
         if text is None:
@@ -80,12 +80,12 @@ class TableProperties:
 
     @property
     def write_stats_as_json(self) -> bool:
-        """Whether checkpoints hold the statistics of files as JSON text."""
+        """Whether checkpoints contain the statistics of files as JSON text."""
         return bool(self.get("delta.checkpoint.writeStatsAsJson"))
 
     @property
     def write_stats_as_struct(self) -> bool:
-        """Whether checkpoints hold the statistics of files as columns."""
+        """Whether checkpoints contain the statistics of files as columns."""
         return bool(self.get("delta.checkpoint.writeStatsAsStruct"))
 
     @property
@@ -133,7 +133,7 @@ class TableProperties:
 
     @property
     def enable_change_data_feed(self) -> bool:
-        """Whether commits tell which rows came and went; its older name counts too."""
+        """Whether commits record the changed rows; the property's older name counts too."""
         return bool(self.get("delta.enableChangeDataFeed")) or bool(self.get("delta.enableChangeDataCapture"))
 
     @property
@@ -169,7 +169,7 @@ class TableProperties:
 
 
 def validate_properties(properties: Mapping[str, str]) -> dict[str, str]:
-    """The properties a user sets, with the reference's spelling of each key; of those that change nothing he is told (`tahoe.settings`).
+    """Return the properties a user sets, with the reference's spelling of each key; warns about those without effect (`tahoe.settings`).
 
     Raises:
         InvalidRequest: `DELTA_UNKNOWN_CONFIGURATION` for an unknown ``delta.`` key, or a value that is not allowed.

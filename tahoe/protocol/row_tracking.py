@@ -55,7 +55,7 @@ _MARK = "rowIdHighWaterMark"
 
 @dataclass(frozen=True, slots=True)
 class MaterializedColumns:
-    """The names, in data files, of the columns that hold ids and versions which rows keep."""
+    """The names, in data files, of the columns that contain preserved row ids and versions."""
 
     row_id: str
     row_commit_version: str
@@ -129,16 +129,16 @@ def high_water_mark(domains: Mapping[str, DomainMetadata] | Iterable[Action]) ->
 
 
 def assigned(actions: Iterable[Action], mark: int, version: int, table: str) -> tuple[Action, ...]:
-    """The actions of a commit with row ids and row commit versions for files that have none.
+    """Return the actions of a commit with row ids and row commit versions for files that have none.
 
-    Files that were in the table before keep what they have.
+    Files that were in the table before keep theirs.
 
     Args:
-        mark: the high-water mark of the version before this one; `NO_ROW_IDS` where there is none.
-        version: the one that the commit goes for.
+        mark: the high-water mark of the version before this one; `NO_ROW_IDS` if there is none.
+        version: the version that the commit attempts to write.
 
     Returns:
-        The actions, the new high-water mark before them where it has risen.
+        The actions, after the new high-water mark if it has risen.
 
     Raises:
         Unsupported: a new file has no count of records.
@@ -160,7 +160,7 @@ def assigned(actions: Iterable[Action], mark: int, version: int, table: str) -> 
 
 
 def row_id_domain(mark: int) -> DomainMetadata:
-    """The metadata domain that tells the highest row id given so far."""
+    """Return the metadata domain with the highest row id assigned so far."""
     return DomainMetadata(DOMAIN, json.dumps({_MARK: mark}, separators=(",", ":")))
 
 

@@ -1,10 +1,10 @@
-"""Data skipping: which files may hold a row for which a predicate is TRUE. Columns in, mask out; no I/O.
+"""Data skipping: the files that may contain a row for which a predicate is TRUE. Columns in, mask out; no I/O.
 
-The predicate over rows becomes one over what the log knows of a file (`stats_predicate`): `a < 5` becomes `minValues.a < 5`.
-What the log does not know is NULL, NULL spreads by SQL's rules, and a file is left out only where the answer is FALSE. Partition
-values are known, so for them the answer is exact.
+The predicate over rows becomes a predicate over the file's entry in the log (`stats_predicate`): `a < 5` becomes `minValues.a < 5`.
+Unknown values are NULL, NULL propagates by SQL's rules, and a file is left out only if the result is FALSE. Partition
+values are known, so for them the result is exact.
 
-A greatest float counts only where the file's writer is known to rank NaN above it, as Spark does (`tahoe.protocol.nan_bounds`).
+A greatest float counts only if the file's writer is known to rank NaN above it, as Spark does (`tahoe.protocol.nan_bounds`).
 """
 
 from __future__ import annotations
@@ -62,23 +62,23 @@ __all__ = [
 ]
 
 HAS_VALUES = "hasValues"
-"""What a `stats_predicate` calls the fact that a column is not NULL in every row: ``nullCount < numRecords``."""
+"""The column of a `stats_predicate` for the fact that a column is not NULL in every row: ``nullCount < numRecords``."""
 
 NAN_MAY_BE_MISSING = Comparison("=", Column((NAN_COUNTED,)), Literal(False, PrimitiveType("boolean")))
-"""What a `stats_predicate` calls the fact that a file may have NaN above its greatest float: FALSE or unknown, never TRUE."""
+"""The term of a `stats_predicate` for the fact that a file may have NaN above its greatest float: FALSE or unknown, never TRUE."""
 
 
 @dataclass(frozen=True, slots=True)
 class FileCondition:
-    """A predicate, compiled once for all files that it is asked of.
+    """A predicate, compiled once for all files.
 
     Args:
         predicate: over logical names.
-        schema: the table's logical schema, with physical names where columns are mapped.
+        schema: the table's logical schema, with physical names if columns are mapped.
         partition_columns: logical names.
-        condition: of `stats_predicate`, for the whole predicate; None where nothing can be said.
-        on_partitions: what the predicate says of partition columns alone; None for nothing.
-        on_data: the rest of it, which may speak of partition columns too; None for nothing.
+        condition: from `stats_predicate`, for the whole predicate; None if it cannot skip files.
+        on_partitions: the part of the predicate on partition columns only; None for nothing.
+        on_data: the rest of it, which may include partition columns too; None for nothing.
     """
 
     predicate: Predicate
@@ -105,11 +105,11 @@ class FileCondition:
         )
 
     def keep(self, files: pa.Table) -> pa.BooleanArray:
-        """True for each file that may hold a row for which the predicate is TRUE; never null.
+        """Return True for each file that may contain a row for which the predicate is TRUE; never null.
 
         Args:
-            files: as `tahoe.log.replay.FILES_SCHEMA` has them. Used are ``partitionValues``, if the predicate names partition columns,
-                and ``stats_parsed`` (``stats`` where that is null or missing); statistics that are missing altogether are unknown. For
+            files: with columns of `tahoe.log.replay.FILES_SCHEMA`. Used are ``partitionValues``, if the predicate names partition columns,
+                and ``stats_parsed`` (``stats`` where that is null or missing); missing statistics are unknown. For
                 greatest floats ``tags`` is used; where it is missing they are unknown.
         """
         if self.on_partitions is None:
@@ -126,12 +126,12 @@ class FileCondition:
 
 @dataclass(frozen=True, slots=True)
 class StatsCondition:
-    """What must not be FALSE of a file's statistics and partition values, and what it reads of them.
+    """The condition on a file's statistics and partition values that must not be FALSE, and the columns that it reads.
 
     Args:
-        condition: of `stats_predicate`.
-        statistics: of `wanted_statistics`.
-        known: the physical paths of which it asks for `HAS_VALUES`.
+        condition: from `stats_predicate`.
+        statistics: from `wanted_statistics`.
+        known: the physical paths for which it reads `HAS_VALUES`.
         partitions: the partition columns that it reads.
         reads_tags: whether it reads greatest floats, which files without a tag do not have.
     """
@@ -189,18 +189,18 @@ def keep(predicate: Predicate, files: pa.Table, schema: StructType, partition_co
 
 
 def stats_predicate(predicate: Predicate, schema: StructType, partition_columns: Sequence[str]) -> Predicate | None:
-    """What must not be FALSE of a file's statistics and partition values for the file to be read; None where nothing can be said.
+    """Return a condition on a file's statistics and partition values; the file is read unless it is FALSE. None if it cannot skip files.
 
     The columns are ``minValues``, ``maxValues`` and ``nullCount`` followed by physical names, ``partitionValues`` followed by the
-    physical name of a partition column (typed, as ``partitionValues_parsed`` has it), `HAS_VALUES` followed by physical names, and that
-    of `NAN_MAY_BE_MISSING`. A reader that lacks one of these takes it for NULL.
+    physical name of a partition column (typed, as in ``partitionValues_parsed``), `HAS_VALUES` followed by physical names, and that
+    of `NAN_MAY_BE_MISSING`. A reader that lacks one of these treats it as NULL.
     """
     translated = _Translation(schema, partition_columns).translate(normalise(predicate))
     return None if translated == TRUE else translated
 
 
 def wanted_statistics(predicate: Predicate, schema: StructType) -> pa.StructType:
-    """The part of `tahoe.protocol.statistics.collect.stats_arrow_type` that a `stats_predicate` reads: what a narrow read must bring."""
+    """Return the part of `tahoe.protocol.statistics.collect.stats_arrow_type` that a `stats_predicate` reads."""
     tree: dict[str, Any] = {}
     for path in sorted(references(predicate)):
         if path[0] == HAS_VALUES:
@@ -290,7 +290,7 @@ def _exactly(predicate: Predicate, column: Column) -> Predicate:
 
 
 def _has_value(predicate: Predicate) -> Predicate:
-    """What is left of `_exactly` where texts may be equal whose bytes are not."""
+    """Weaken the result of `_exactly` for texts that may be equal although their bytes differ."""
     match predicate:
         case And((IsNotNull() as known, *_)):
             return known
@@ -365,7 +365,7 @@ class _Bounded:
 
     def _not_only(self, literal: Literal) -> Predicate:
         if self._moment or self._was_float:
-            return TRUE  # equal bounds may stand for different values
+            return TRUE  # equal bounds do not imply equal values
         return self._with_nan(any_of((Comparison("<", self._least, literal), Comparison(">", self._greatest, literal))))
 
     def _with_nan(self, condition: Predicate) -> Predicate:
@@ -388,7 +388,7 @@ class _Bounded:
 
 
 def _ranges(literals: tuple[Literal, ...]) -> Iterator[tuple[Literal, Literal]]:
-    """The literals as a few ranges that hold them all: one each, or neighbours together when there are many."""
+    """Cover the literals by a few ranges: one range each, or a range for several neighbors when there are many."""
     known = [literal for literal in literals if literal.value is not None]
     if len(known) <= _MAX_TERMS:
         yield from ((literal, literal) for literal in known)
@@ -443,7 +443,7 @@ def _narrow_chunk(chunk: pa.StructArray, wanted: pa.StructType) -> pa.StructArra
 
 
 def _cast(values: pa.Array, kind: pa.DataType) -> pa.Array:
-    """The values in the column's present type; unknown where the old type is not one that widens to it."""
+    """Cast the values to the column's current type; unknown if the old type does not widen to it."""
     if values.type == kind:
         return values
     try:

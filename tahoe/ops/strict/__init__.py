@@ -1,1 +1,1 @@
-"""The strict check: every rule of the specification, one small function each, held against all that a log holds (docs/design/032)."""
+"""The strict check: one small function for each rule of the specification, applied to the whole log (docs/design/032)."""

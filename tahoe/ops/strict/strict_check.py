@@ -1,12 +1,12 @@
-"""Holds a whole table against the specification, rule by rule.
+"""The check of a whole table against the specification, rule by rule.
 
     listing ──► rules of the log
-    commits ──fold──► each commit in its place ──► rules of commits, files, history     what is in force ──► rules of protocol and schema
+    commits ──fold──► each commit in sequence ──► rules of commits, files, history          settings in force ──► rules of protocol and schema
                          └─at v─► checkpoint, checksum and compaction of v ──► their rules
     live files, vectors and change files that the newest version names ──► rules of data; its rows against statistics ──► one rule more
 
-Total as the other check is: what cannot be looked at is told, and the rest is looked at. A linter, not a reader: it holds a dictionary for
-each file that was ever added, and opens every data file.
+Like the other check it never raises: an unreadable part becomes a finding and the rest is still checked. A linter, not a reader: it keeps a
+dictionary for each file that was ever added, and opens every data file.
 """
 
 from __future__ import annotations
@@ -82,10 +82,10 @@ ALL_RULES: tuple[tuple[str, str], ...] = (
 
 
 def strict_violations(store: LogStore, progress: Progress = silent) -> list[Violation]:
-    """All breaches of the specification. Raises only where there is no table, or where its storage cannot be listed.
+    """Return all violations of the specification. Raises only if there is no table, or if its storage cannot be listed.
 
     Args:
-        progress: told of commits and data files.
+        progress: receives the progress over commits and data files.
     """
     log = RawLog(store)
     if not log.commits and not log.checkpoints:
@@ -117,7 +117,7 @@ class _StrictCheck:
         yield from self._data()
 
     def _begin(self, versions: Sequence[int]) -> Iterator[Violation]:
-        """Where the first commits are gone, the oldest checkpoint whose commit is there is the state before the others."""
+        """If the first commits are gone, start from the oldest checkpoint whose commit exists."""
         if versions[:1] == [0] or not self._log.checkpoints:
             return
         first = min((each for each in self._log.checkpoints if each in self._log.commits), default=min(self._log.checkpoints))
@@ -128,7 +128,7 @@ class _StrictCheck:
     def _version(self, version: int) -> Iterator[Violation]:
         commit = self._log.commit(version)
         if version <= self._state.version:
-            return  # what it did is in the checkpoint that the state began with
+            return  # included in the checkpoint that the state began with
         settings = self._state.settings_with(commit)
         if settings is not None:
             step = Step(commit, self._state, settings)
@@ -185,7 +185,7 @@ class _StrictCheck:
         yield from self._rows()
 
     def _rows(self) -> Iterator[Violation]:
-        """The rows against the statistics. A table that cannot be read at all is told by other rules, or by `tahoe check`."""
+        """Compare the rows with the statistics. Other rules, or `tahoe check`, report a table that cannot be read at all."""
         section, name = _ROWS
         try:
             snapshot = Snapshot.at(self._log.store)

@@ -26,13 +26,13 @@ __all__ = ["stage_changed_properties", "stage_set_properties", "stage_unset_prop
 
 
 def stage_set_properties(transaction: Transaction, snapshot: Snapshot, properties: Mapping[str, str]) -> Operation:
-    """Stage that properties are set; ``comment`` is the table's description.
+    """Stage new values of properties; ``comment`` is the table's description.
 
     Args:
         snapshot: of the transaction.
 
     Raises:
-        InvalidRequest: an unknown or reserved property, a value that is not allowed, or what the table's files do not allow.
+        InvalidRequest: an unknown or reserved property, a value that is not allowed, or one that conflicts with the table's files.
     """
     refuse_enabling(properties, snapshot.config)
     _refuse_reserved(snapshot.config, properties)
@@ -48,7 +48,7 @@ def stage_set_properties(transaction: Transaction, snapshot: Snapshot, propertie
 def stage_unset_properties(
     transaction: Transaction, snapshot: Snapshot, names: Sequence[str], *, if_exists: bool = False
 ) -> Operation:
-    """Stage that properties are unset.
+    """Stage the removal of properties.
 
     Raises `InvalidRequest` (`DELTA_UNSET_NON_EXISTENT_PROPERTY`) for one that is not set, unless `if_exists`.
     """
@@ -139,7 +139,7 @@ def _refuse_reserved(config: TableConfig, names: Mapping[str, str] | Sequence[st
 
 
 def _check_files(transaction: Transaction, snapshot: Snapshot, config: TableConfig) -> None:
-    """Where IcebergCompat is newly asked for: no file may have what Iceberg's side cannot show, or the conversion would fail later."""
+    """Refuse to enable IcebergCompat if a file has features that Iceberg does not support; otherwise the conversion would fail later."""
     if config.iceberg_compat_version is None or deletes_form(config.properties) != "none":
         return
     before = snapshot.config

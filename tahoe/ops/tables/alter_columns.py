@@ -1,7 +1,7 @@
-"""ALTER TABLE's columns on a table that is there: ADD, DROP, RENAME, CHANGE and REPLACE. Nothing is committed here.
+"""Column changes of ALTER TABLE on an existing table: ADD, DROP, RENAME, CHANGE and REPLACE. Nothing is committed here.
 
-Only the metadata changes, never a file. So a commit of these reads nothing: rows that come beside it are right before and after it, while a
-writer that prepared for the old columns is told that the metadata changed.
+Only the metadata changes, never a file. So these commits record no reads: rows added concurrently are valid before and after the change,
+while a writer that prepared for the old columns fails with the conflict that the metadata changed.
 """
 
 from __future__ import annotations
@@ -62,12 +62,12 @@ _PART_BY_PART: tuple[tuple[type, str, str], ...] = (
 
 @dataclass(frozen=True, slots=True)
 class ColumnChange:
-    """What changes of a column; None stays as it is.
+    """The changes to one column; None leaves a setting unchanged.
 
     Args:
         path: of the column, or of a nested one.
-        data_type: the type wanted.
-        declared: with it, the type as declared where it holds a ``char(n)`` or a ``varchar(n)`` (`tahoe.schema.text_limits`).
+        data_type: the new type.
+        declared: with it, the declared type if it contains a ``char(n)`` or a ``varchar(n)`` (`tahoe.schema.text_limits`).
         nullable: True drops NOT NULL; False sets it, after every row of the table was validated.
         comment: its description; empty for none.
         position: its new place among its siblings.
@@ -109,7 +109,7 @@ def stage_add_columns(transaction: Transaction, snapshot: Snapshot, columns: Seq
                 code="DELTA_OPERATION_NOT_ALLOWED",
                 column=name_of(one.path),
             )
-    transaction.enforces = ENFORCED  # what the columns demand is asked of rows to come, and those that are there have NULL
+    transaction.enforces = ENFORCED  # constraints apply to new rows only; existing rows have NULL
     schema = with_columns(snapshot.schema, added)
     metadata = with_schema(snapshot.config, schema, transaction.clock)
     check_still_clusterable(snapshot, metadata)
@@ -175,7 +175,7 @@ def stage_rename_column(transaction: Transaction, snapshot: Snapshot, path: Path
     _need_mapping(snapshot, "DELTA_UNSUPPORTED_RENAME_COLUMN", "Column rename is not supported for your Delta table")
     spelled = _spelled(snapshot.schema, path)
     refuse_dependents(config, path)
-    transaction.enforces = ENFORCED  # what the column demands of rows is what it did, under another name
+    transaction.enforces = ENFORCED  # the column's constraints are unchanged, under another name
     schema = with_field(snapshot.schema, path, replace(column, name=name))
     is_top = len(path) == 1
     partitioned = [name if is_top and one == column.name else one for one in config.partition_columns]
@@ -197,7 +197,7 @@ def stage_change_columns(transaction: Transaction, snapshot: Snapshot, changes: 
     schema, told = snapshot.schema, []
     _refuse_changing_twice(snapshot, changes)
     if any(change.default is not None or change.data_type is not None for change in changes):
-        transaction.enforces = ENFORCED  # what the column demands is looked at here, and no row comes
+        transaction.enforces = ENFORCED  # the column's constraints are checked here; no row is added
     for change in changes:
         column = _existing(snapshot, change.path)
         refuse_altering(
@@ -219,11 +219,11 @@ def stage_change_columns(transaction: Transaction, snapshot: Snapshot, changes: 
 
 
 def stage_replace_columns(transaction: Transaction, snapshot: Snapshot, columns: StructType) -> Operation:
-    """Stage that the table has these columns: new ones, others in order, comments and looser nullability. With column mapping columns may
-    go, too.
+    """Stage the replacement of the table's columns: new ones, another order, comments and looser nullability. With column mapping columns can
+    also be removed.
 
     Raises:
-        InvalidRequest: what the files do not allow; ``DELTA_UNSUPPORTED_ALTER_TABLE_REPLACE_COL_OP`` says what.
+        InvalidRequest: the files do not allow it; ``DELTA_UNSUPPORTED_ALTER_TABLE_REPLACE_COL_OP`` names the reason.
     """
     config, wanted = snapshot.config, fresh(columns)
     refuse_replacing(config)
@@ -350,7 +350,7 @@ def _existing(snapshot: Snapshot, path: Path) -> StructField:
 
 
 def _holder(schema: StructType, path: Path) -> StructType | None:
-    """The struct that holds the column; None for what an array or a map holds."""
+    """The struct that contains the column; None for the parts of an array or a map."""
     parent = field_at(schema, path[:-1])
     at: DataType | None = schema if len(path) == 1 else None if parent is None else parent.data_type
     return at if isinstance(at, StructType) else None
@@ -415,7 +415,7 @@ def _demands_values(schema: StructType) -> bool:
     return demands(schema)
 
 
-# -- what follows a column ---------------------------------------------------------------------------------------------------
+# -- settings that follow a column -------------------------------------------------------------------------------------------
 
 
 def _with_stats_columns(configuration: dict[str, str], path: Path, new: Path | None) -> dict[str, str]:
@@ -441,7 +441,7 @@ def _with_stats_of(metadata: Metadata, configuration: dict[str, str]) -> Metadat
 
 
 def _told(parent: Path, column: StructField) -> dict[str, Any]:
-    """A column as the history tells of it."""
+    """A column as the history shows it."""
     match column.data_type:
         case StructType():
             kind = "struct"

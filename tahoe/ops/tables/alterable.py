@@ -1,4 +1,4 @@
-"""ALTER TABLE without Spark: what `tahoe.table.Table` has of it. Each method commits one version."""
+"""`Alterable`, the ALTER TABLE methods of `tahoe.table.Table`, without Spark. Each method commits one version."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ class Alterable(ABC):
 
     @abstractmethod
     def commit(self, transaction: Transaction, operation: Operation) -> Any:
-        """Commit it; what comes back has the `version`."""
+        """Commit a transaction; the result has the `version`."""
 
     def add_feature(self, name: str) -> int:
-        """Let the table support a feature, and what that requires; the version that does, which is the newest where it did before.
+        """Add support for a feature and those that it requires; return the new version, or the newest if it was supported already.
 
         Args:
-            name: in whatever case; docs/features.md lists them.
+            name: case-insensitive; docs/features.md lists them.
 
         Raises `InvalidRequest` (`DELTA_UNSUPPORTED_FEATURES_IN_CONFIG`): there is no such feature.
         """
@@ -81,12 +81,12 @@ class Alterable(ABC):
         return self._altered(stage)
 
     def add_columns(self, columns: SchemaLike, *, inside: str = "", first: bool = False, after: str | None = None) -> int:
-        """Add columns, which are NULL in the rows that are there; the version that has them.
+        """Add columns, which are NULL in the existing rows; return the new version.
 
         Args:
             columns: of pyarrow, of Delta, or names and types: ``{"id": "long"}``.
-            inside: a struct that they come into; by default they are columns of the table.
-            first, after: where the first of them goes, the others behind it; by default they come last.
+            inside: the struct to which they are added; by default they are columns of the table.
+            first, after: the position of the first one, followed by the others; by default they come last.
         """
         from tahoe.ops.tables.alter_columns import stage_add_columns
         from tahoe.schema.column_edits import NewColumn, Position
@@ -146,10 +146,10 @@ class Alterable(ABC):
         return self._altered(lambda transaction: stage_change_columns(transaction, transaction.existing(), [change]))
 
     def sync_identity(self, name: str, *, may_lower: bool = False) -> int:
-        """Bring the high-water mark of an identity column up to the values in its rows (``SYNC IDENTITY``); the version that has it.
+        """Raise the high-water mark of an identity column to the values in its rows (``SYNC IDENTITY``); return the new version.
 
         Args:
-            may_lower: the mark may go back to them, too; what was handed out and deleted may then be handed out again.
+            may_lower: the mark may be lowered too; then values that were assigned and deleted may be assigned again.
 
         Raises: see `tahoe.ops.tables.sync_identity.stage_sync_identity`.
         """
@@ -168,7 +168,7 @@ class Alterable(ABC):
         return self._altered(lambda transaction: stage_replace_columns(transaction, transaction.existing(), schema))
 
     def _with_properties(self, properties: Mapping[str, str]) -> int:
-        """Of properties for which no file has to be ready; for others see `Table.set_properties`."""
+        """Set properties that require no change of files; for other properties see `Table.set_properties`."""
         from tahoe.ops.tables.alter import stage_set_properties
 
         return self._altered(lambda transaction: stage_set_properties(transaction, transaction.existing(), properties))

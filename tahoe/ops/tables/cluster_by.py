@@ -1,6 +1,6 @@
-"""CLUSTER BY: which columns a table may be clustered by, and what says so in its log. Nothing is committed here.
+"""CLUSTER BY: validation of clustering columns, and the metadata that records them. Nothing is committed here.
 
-    names ─► columns that are there, each once, at most four ─► with statistics? ─► the domain ``delta.clustering`` and the feature
+    names ─► existing columns, each once, at most four ─► with statistics? ─► the domain ``delta.clustering`` and the feature
 
 No file changes: rows are clustered by the next OPTIMIZE (`tahoe.ops.layout.cubes`).
 """
@@ -65,17 +65,17 @@ def clustered_by(snapshot: Snapshot) -> list[str]:
 
 
 def stage_clustering(transaction: Transaction, names: Sequence[str] | None) -> list[str]:
-    """Stage by what a table that is made, or replaced, shall be clustered; its metadata is staged already.
+    """Stage the clustering columns of a table that is created or replaced; its metadata is already staged.
 
     Args:
-        names: of columns, nested ones as ``a.b``; None for a table that shall not be clustered: one that was keeps the feature, and
+        names: of columns, nested ones as ``a.b``; None for a table without clustering: one that was clustered keeps the feature, and
             has no columns.
 
     Returns:
         The columns as they are shown.
 
     Raises:
-        InvalidRequest: a column that is not there (`DELTA_COLUMN_NOT_FOUND_IN_SCHEMA`), is named twice
+        InvalidRequest: a column that does not exist (`DELTA_COLUMN_NOT_FOUND_IN_SCHEMA`), is named twice
             (`DELTA_DUPLICATE_COLUMNS_FOUND.CLUSTER_BY`), whose type has no order (`DELTA_CLUSTERING_COLUMNS_DATATYPE_NOT_SUPPORTED`), or
             that has no statistics (`DELTA_CLUSTERING_COLUMN_MISSING_STATS`); too many (`DELTA_CLUSTER_BY_INVALID_NUM_COLUMNS`); a
             partitioned table (`DELTA_CLUSTER_BY_WITH_PARTITIONED_BY`, `DELTA_CLUSTERING_REPLACE_TABLE_WITH_PARTITIONED_TABLE`).
@@ -156,7 +156,7 @@ def check_still_clusterable(snapshot: Snapshot, metadata: Metadata) -> None:
 
 
 def restored_clustering(newest: Snapshot, target: Snapshot) -> list[DomainMetadata]:
-    """What a RESTORE stages so that the table is clustered as it was: by the older version's columns, or by none."""
+    """Return the domain actions of a RESTORE that restore the older version's clustering columns, or remove clustering."""
     now = clustering_paths(newest.state.domains, newest.config.table)
     then = clustering_paths(target.state.domains, target.config.table) or ()
     return [] if now == then or (now is None and not then) else [clustering_domain(then)]

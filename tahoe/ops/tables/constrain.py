@@ -41,18 +41,18 @@ def count_violations(snapshot: Snapshot, added: Constraints) -> int:
 def stage_add_constraint(
     transaction: Transaction, snapshot: Snapshot, name: str, condition: str, count: CountViolations = count_violations
 ) -> Operation:
-    """Stage a CHECK constraint, after holding every row of the table against it.
+    """Stage a CHECK constraint, after validating every row of the table.
 
     Args:
-        name: any text; the table has it in lower case.
+        name: any text; the table stores it in lower case.
         condition: SQL text.
-        count: how to count the rows that violate the constraint.
+        count: counts the rows that violate the constraint.
 
     Raises:
         InvalidRequest: ``DELTA_CONSTRAINT_ALREADY_EXISTS``; ``DELTA_INVALID_CONSTRAINT_NAME`` for the name that the lengths of texts use; a
             condition that is not understood or not boolean.
-        Unsupported: a condition that holds what is not on the allow-list.
-        InvariantViolation: ``DELTA_NEW_CHECK_CONSTRAINT_VIOLATION``, telling how many rows break it.
+        Unsupported: a condition that contains an expression outside the allow-list.
+        InvariantViolation: ``DELTA_NEW_CHECK_CONSTRAINT_VIOLATION``, with the number of rows that break it.
     """
     key = _PREFIX + name.lower()
     if name == _RESERVED:
@@ -101,7 +101,7 @@ def stage_drop_constraint(transaction: Transaction, snapshot: Snapshot, name: st
 
 
 def _stored_key(snapshot: Snapshot, name: str) -> str | None:
-    """The property of a constraint: the one in lower case, as statements make it, or else one that CREATE TABLE made in another case."""
+    """The property of a constraint: the key in lower case, as statements write it, or else a key that CREATE TABLE wrote in another case."""
     wanted = _PREFIX + name.lower()
     keys = sorted(snapshot.metadata.configuration, key=lambda key: key != wanted)
     return next((key for key in keys if key.lower() == wanted), None)

@@ -120,7 +120,7 @@ def with_kept_marks(wanted: Metadata, newest: Metadata) -> Metadata:
 
 
 def _refuse_constraints(config: TableConfig, properties: Mapping[str, str | None]) -> None:
-    """A constraint comes by a way of its own, on which the rows that are there are held against it."""
+    """Refuse constraints among the properties: they have a statement of their own, which validates the existing rows."""
     for key, value in properties.items():
         if key.lower().startswith("delta.constraints.") and value is not None:
             raise InvalidRequest(

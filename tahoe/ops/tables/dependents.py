@@ -1,5 +1,5 @@
-"""What hangs on a column: constraints, generated columns, clustering, the numbers of an identity. Such a column is neither dropped nor
-renamed nor changed."""
+"""The dependents of a column: constraints, generated columns, clustering, the marks of an identity column. A column with dependents cannot
+be dropped, renamed or changed."""
 
 from __future__ import annotations
 

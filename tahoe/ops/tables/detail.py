@@ -1,4 +1,4 @@
-"""What DESCRIBE DETAIL tells of a snapshot (`delta-features`, 2.4)."""
+"""The row of DESCRIBE DETAIL for a snapshot (`delta-features`, 2.4)."""
 
 from __future__ import annotations
 

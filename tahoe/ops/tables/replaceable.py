@@ -1,4 +1,4 @@
-"""REPLACE COLUMNS: may these columns stand in the place of the table's, whose files stay as they are? A pure decision."""
+"""REPLACE COLUMNS: the check that these columns can replace the table's while its files stay unchanged. Pure."""
 
 from __future__ import annotations
 

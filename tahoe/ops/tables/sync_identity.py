@@ -19,11 +19,11 @@ __all__ = ["stage_sync_identity"]
 
 
 def stage_sync_identity(transaction: Transaction, snapshot: Snapshot, path: Path, *, may_lower: bool = False) -> Operation | None:
-    """Stage that the next value is beyond every one that the column has; None where it is already. All rows are read.
+    """Stage a high-water mark beyond all values of the column; None if it is already. All rows are read.
 
     Args:
         snapshot: of the transaction.
-        may_lower: the mark may go back, to what the rows have.
+        may_lower: the mark may be lowered to the values in the rows.
 
     Raises:
         InvalidRequest: ``DELTA_IDENTITY_COLUMNS_ALTER_NON_IDENTITY_COLUMN``.

@@ -1,1 +1,1 @@
-"""Columns whose values, or whose limits, a table gives: what the schema says of them."""
+"""Columns whose values, or whose limits, the schema defines: defaults, generated partition columns, identity columns."""

@@ -1,7 +1,7 @@
-"""Default values of columns (PROTOCOL.md, "Default Columns"): the text that a column's metadata holds, understood. Pure.
+"""Default values of columns (PROTOCOL.md, "Default Columns"): the parsed text in a column's metadata. Pure.
 
-A default is no code: its text passes the allow-list of `tahoe.expr.parse.parse_expression`, and may look at no column. Beyond that it may be
-the time of the statement, under the names that Spark's functions have for it. What that list does not have becomes an `EngineText`: Spark
+A default is no code: its text passes the allow-list of `tahoe.expr.parse.parse_expression`, and may not read a column. It may also be
+the time of the statement, under the names of Spark's functions for it. A text outside that list becomes an `EngineText`: Spark
 may evaluate it, after a check (`tahoe.spark.jvm.stored_trees`); without Spark it is an error of the first row that lacks the column.
 """
 
@@ -37,7 +37,7 @@ __all__ = [
 ]
 
 CURRENT_DEFAULT, EXISTS_DEFAULT = "CURRENT_DEFAULT", "EXISTS_DEFAULT"
-"""The keys of a column's metadata. Tables have the first alone: what rows from before a column hold for it is NULL, always."""
+"""The keys of a column's metadata. Tables have only the first: rows written before the column was added always have NULL."""
 _NO_COLUMNS = StructType(())
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _ZONES, _LATER_MS = ("Etc/GMT+12", "UTC", "Pacific/Kiritimati"), 1_000_000_000_000
@@ -78,12 +78,12 @@ class Default:
 
     @property
     def sql(self) -> str:
-        """The value as SQL, written anew from what was understood of the text."""
+        """The value as SQL, generated from the parsed text."""
         return "NULL" if _is_null(self.value) else sql_of_expression(self.value)
 
 
 def is_keyword(term: object) -> bool:
-    """Whether what is assigned to a column is the word DEFAULT."""
+    """Whether the value assigned to a column is the keyword DEFAULT."""
     return isinstance(term, str) and term.strip().upper() == "DEFAULT"
 
 
@@ -96,10 +96,10 @@ def defaults_of(schema: StructType, table: str, moment: Moment) -> Iterator[Defa
 
 
 def constant_default(column: StructField, table: str, now_ms: int | None = None) -> Default | None:
-    """A column's default, where it is one value whatever the session's time zone is; None where it is not, or there is none.
+    """Return a column's default if it is one value in every session time zone; None if it is not, or there is none.
 
     Args:
-        now_ms: when the statement runs; None for a value that holds at every time.
+        now_ms: the time of the statement; None for a value that is valid at all times.
 
     Raises: as `default_of`.
     """
@@ -163,12 +163,12 @@ def _reason(column: StructField, table: str, why: str) -> str:
 
 
 def check_default(column: StructField, table: str, *, enabled: bool, statement: str, by_spark: bool = False) -> None:
-    """Refuse a default that a table may not get.
+    """Refuse a default that the table does not support.
 
     Args:
         enabled: whether the table has the feature.
         statement: for the message.
-        by_spark: Spark checks what only Spark can evaluate.
+        by_spark: Spark checks the expressions that only Spark can evaluate.
 
     Raises:
         InvalidRequest: ``WRONG_COLUMN_DEFAULTS_FOR_DELTA_FEATURE_NOT_ENABLED``; ``DELTA_OPERATION_NOT_SUPPORTED_FOR_DATATYPES`` for a

@@ -1,4 +1,4 @@
-"""One generated partition column, and what a comparison of its base column implies for it (PROTOCOL.md, "Generated Columns"). Pure."""
+"""A generated partition column, and the predicates on it that follow from its base column (PROTOCOL.md, "Generated Columns"). Pure."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ MOST_VALUES = 100
 
 @dataclass(frozen=True, slots=True)
 class GeneratedPartition:
-    """A partition column that is made of one other column.
+    """A partition column that is generated from one other column.
 
     Args:
         value: its expression.
-        base: what it reads.
+        base: the column that it reads.
         grows: whether a greater base never has a lesser value.
     """
 
@@ -43,7 +43,7 @@ class GeneratedPartition:
     grows: bool
 
     def implied(self, leaf: Predicate) -> Predicate | None:
-        """What holds for the partition of every row for which a predicate over one column is true; None for nothing."""
+        """Return the predicate on the partition that a predicate over one column implies for every matching row; None for nothing."""
         match leaf:
             case Comparison(op, column, literal) if self.is_base(column, literal):
                 return None if literal.value is None else self._kept(self._compared(op, literal.value))
@@ -77,10 +77,10 @@ class GeneratedPartition:
         return named and (literal is None or same_type(literal.data_type, self.base.data_type))
 
     def bound(self, value: Any, direction: int) -> Any:
-        """The value for a base that is as far off as any time zone can make it; None where it cannot be told.
+        """The value for a base that is as far off as any time zone can make it; None if it is unknown.
 
         Args:
-            direction: -1 for what is never greater than the value, 1 for what is never less.
+            direction: -1 for a bound never greater than the value, 1 for one never less.
         """
         try:
             shown = self.value != self.base and self.depends_on_zone
@@ -88,7 +88,7 @@ class GeneratedPartition:
                 value += direction * (_ANY_ZONE if self.base.data_type == _TIMESTAMP else _A_DAY_LEFT_OUT)
             found = self._value(value)
             if found is not None and self.column.data_type == _TIMESTAMP:
-                # Its beginning was told by the writer's clock, and where the log's text names no zone, the text was written by it too.
+                # Its beginning follows the writer's clock; if the log's text has no time zone, the text was written by that clock too.
                 found += direction * (2 if shown else 1) * _ANY_ZONE
         except OverflowError:
             return None

@@ -1,4 +1,4 @@
-"""What a generated column's expression does with the one column that it reads: whether it grows with it, what it asks of time. Pure."""
+"""Analysis of a generated column's expression over its one base column: whether it grows with it, and how it depends on time. Pure."""
 
 from __future__ import annotations
 
@@ -91,5 +91,5 @@ def _places(pattern: str) -> Iterator[tuple[int, str]]:
 def _cast_grows(source: DataType, target: DataType) -> bool:
     if source in _WHOLE and target in _WHOLE:
         return _WHOLE.index(PrimitiveType(str(source))) <= _WHOLE.index(PrimitiveType(str(target)))
-    # A wall clock that a time zone left out is a later one there, less than a day: what is shown again grows but for that.
+    # A wall clock that a time zone skipped is a later one there, less than a day: apart from that, a formatted time grows.
     return source == target or (source in _TIMES and target == _DATE) or (source in (_DATE, _NTZ) and target in _TIMES)

@@ -1,9 +1,9 @@
-"""Identity columns (PROTOCOL.md, "Identity Columns"): what the schema says of them, and which values come next. Pure.
+"""Identity columns (PROTOCOL.md, "Identity Columns"): their metadata in the schema, and their next values. Pure.
 
-    start, start + step, …  ─►  `delta.identity.highWaterMark`, the last value handed out  ─►  the next one is a step further
+    start, start + step, …  ─►  `delta.identity.highWaterMark`, the last assigned value  ─►  the next one is a step further
 
-Values are handed out beyond the mark of the version that a writer began with, and its commit moves the mark. So of two writers that hand
-out values at once one has changed the metadata that the other one changes too, and is told so: no value is given twice.
+Values are assigned beyond the mark of the version that a writer began with, and its commit moves the mark. So if two writers assign
+values concurrently, both change the metadata, and the second one fails with a conflict: no value is assigned twice.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ class IdentityColumn:
 
     @property
     def base(self) -> int:
-        """The next value: of start, start + step, … the first beyond the mark, whatever stands there."""
+        """The next value: of start, start + step, … the first beyond the mark, regardless of the mark's alignment."""
         passed = 0 if self.high_water_mark is None else (self.high_water_mark - self.start) // self.step + 1
         return self.start + max(passed, 0) * self.step
 
@@ -95,10 +95,10 @@ def identity_columns(schema: StructType, table: str) -> tuple[IdentityColumn, ..
 
 
 def identity_of(column: StructField, table: str) -> IdentityColumn | None:
-    """What a column's metadata says of its values; None for what is no identity column.
+    """Return the identity settings in a column's metadata; None if it is not an identity column.
 
     Raises:
-        CorruptTable: ``DELTA_IDENTITY_COLUMN_INCONSISTENT_METADATA``: a key is missing or holds what it must not.
+        CorruptTable: ``DELTA_IDENTITY_COLUMN_INCONSISTENT_METADATA``: a key is missing or has an invalid value.
     """
     found = {key: value for key, value in column.metadata.items() if key.startswith(IDENTITY)}
     if not found:
@@ -182,17 +182,17 @@ def refuse_update(schema: StructType, assigned: Iterable[str], table: str) -> No
 
 
 def further(step: int, values: Iterable[int]) -> int:
-    """Of some values the one that lies furthest in the direction of the step."""
+    """Return the value that is furthest in the direction of the step."""
     return max(values) if step > 0 else min(values)
 
 
 def with_marks(schema: StructType, marks: Mapping[str, int], table: str, *, may_lower: bool = False) -> StructType:
-    """The schema after values were handed out, or found in the rows.
+    """Return the schema after values were assigned, or read from the rows.
 
     Args:
-        marks: by physical name the furthest value. It is brought up to the next one that the column would hand out; what lies before the
-            column's start, or before its mark, moves nothing.
-        may_lower: the mark may go back to the value.
+        marks: by physical name the furthest value. It is rounded up to the next value that the column would assign; a value before the
+            column's start, or before its mark, has no effect.
+        may_lower: the mark may be lowered to the value.
     """
     columns = []
     for column in schema:
@@ -203,7 +203,7 @@ def with_marks(schema: StructType, marks: Mapping[str, int], table: str, *, may_
 
 
 def with_marks_of(schema: StructType, newest: StructType, table: str) -> StructType:
-    """The schema with no mark behind what another schema has: no value that was handed out is handed out again."""
+    """Return the schema with each mark at least that of another schema, so that no assigned value is assigned again."""
     found = identity_columns(newest, table)
     marks = {one.physical_name: one.high_water_mark for one in found if one.high_water_mark is not None}
     return with_marks(schema, marks, table)

@@ -2,15 +2,15 @@
 
     day = CAST(at AS DATE), at >= 12:00 of the 5th ─► day >= the 4th          k = length(s), s = 'abc' ─► k = 3
 
-What is implied only ever leaves out files in which no row can be meant:
+An implied filter only leaves out files in which no row can match:
 
-- An expression that grows with its column turns every comparison into one; of any other, equality alone says something. Columns that
+- An expression that grows with its column turns every comparison into one; other expressions use only equality. Columns that
   are one date or time together, as year, month and day, grow together (`tahoe.protocol.column_values.time_parts`).
-- A timestamp was shown in the time zone of whoever wrote the row, which nobody noted. Wherever that was, its wall clock was less than
-  sixteen hours away from UTC's, so bounds are that much wider, and equality means one of the days that it can have been; what else
-  depends on a time zone implies nothing.
-- The log keeps the empty text as NULL, so partitions of texts that are NULL stay.
-- Text of a date grows with it from year 0 to 9999 alone; what another year begins with is less than a digit, and stays.
+- A timestamp was formatted in the time zone of its writer, which is not recorded. Any zone's wall clock is less than
+  sixteen hours away from UTC's, so bounds are that much wider, and equality means one of the possible days; other expressions that
+  depend on a time zone imply nothing.
+- The log stores the empty text as NULL, so partitions of texts that are NULL stay.
+- Text of a date grows with it only from year 0 to 9999; the first character of other years is less than a digit, so they stay.
 """
 
 from __future__ import annotations
@@ -34,9 +34,9 @@ _FLOATS = (PrimitiveType("float"), PrimitiveType("double"))
 
 
 def generated_partitions(schema: StructType, partition_columns: Iterable[str]) -> tuple[GeneratedPartition, ...]:
-    """The partition columns of a table about which a filter on another column says something.
+    """Return the partition columns of a table to which filters on another column can apply.
 
-    An expression that is not understood says nothing: whoever reads needs it not.
+    An expression that is not understood is skipped: readers do not need it.
     """
     base = StructType(tuple(column for column in schema if _GENERATION not in column.metadata))
     columns = (schema.field(name) for name in partition_columns)
@@ -45,7 +45,7 @@ def generated_partitions(schema: StructType, partition_columns: Iterable[str]) -
 
 
 def with_implied(predicate: Predicate, partitions: Iterable[GeneratedPartition]) -> Predicate:
-    """The predicate, and what it implies for the partitions of the rows for which it is true."""
+    """Return the predicate, and the predicates that it implies for the partitions of the rows for which it is true."""
     normal, known = normalise(predicate), tuple(partitions)
     told: tuple[GeneratedPartition | TimeParts, ...] = (*known, *time_parts(known))
     found = [implied for one in told if (implied := _implied(normal, one)) is not None]
@@ -70,7 +70,7 @@ def _understood(column: StructField, schema: StructType) -> GeneratedPartition |
         return None
     read = references_of(value)
     if len(read) != 1 or not read[0].by_bytes or not same_type(value.data_type, column.data_type):
-        return None  # what has another type was cast on its way in
+        return None  # other types were cast when they were written
     if read[0].data_type in _FLOATS and value != read[0]:
         return None  # 0.0 and -0.0 are equal and not one value
     return GeneratedPartition(column, value, read[0], grows(value))

@@ -11,7 +11,7 @@ from __future__ import annotations
 __all__ = ["numbers_of_task"]
 
 _WIDTHS = (0, 2, 4, 7, 10, 31)
-"""How many bits tell a task within its class: one task, then 4, 16, 128 and 1,024 more, and all that Spark can have."""
+"""The number of bits that identify a task within its class: one task, then 4, 16, 128 and 1,024 more, and all that Spark can have."""
 
 
 def numbers_of_task(task: int, first: int, count: int) -> range:

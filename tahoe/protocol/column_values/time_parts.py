@@ -2,8 +2,8 @@
 
     year(at), month(at), at >= 12:00 of 5 May 2020 ─► year > 2020 OR (year = 2020 AND month >= 5)
 
-A month alone says nothing of earlier and later, but after a year it does. The first column of such a chain grows with the base; each
-other one is a field within what those before it tell, so that together they grow as well. Day and hour of a date column follow it too.
+A month alone does not determine an order, but after a year it does. The first column of such a chain grows with the base; each
+further column is a field within the unit of those before it, so that together they grow as well. Day and hour of a date column follow too.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class TimeParts:
     parts: tuple[GeneratedPartition, ...]
 
     def implied(self, leaf: Predicate) -> Predicate | None:
-        """What holds for the partitions of every row for which a predicate over one column is true; None for nothing."""
+        """Return the predicate on the partitions that a predicate over one column implies for every matching row; None for nothing."""
         match leaf:
             case Comparison(op, column, literal) if self.parts[0].is_base(column, literal) and literal.value is not None:
                 return self._compared(op, literal.value)
@@ -98,7 +98,7 @@ def _chain(first: GeneratedPartition, partitions: Sequence[GeneratedPartition]) 
 
 
 def _finest(value: Expression) -> str | None:
-    """The smallest unit of time that a growing value tells; None for one that cannot be compared with equality, or is no time."""
+    """The smallest unit of time in a growing value; None for one that cannot be compared with equality, or is no time."""
     match value:
         case Reference(data_type=data_type) | Cast(child=Reference(), data_type=data_type) if data_type == _DATE:
             return "day"
@@ -112,7 +112,7 @@ def _finest(value: Expression) -> str | None:
 
 
 def _field(value: Expression, field: str) -> str | None:
-    """The smallest unit that a value tells which begins with a field of time, as `month` or the text of a month and a day does."""
+    """The smallest unit of a value that begins with a field of time, as `month` or the text of a month and a day does."""
     match value:
         case Call(function=function, arguments=(given,)) if function == field and (_is_time(given) or _is_day(given)):
             return field if field in _OF_DAYS or _is_time(given) else None

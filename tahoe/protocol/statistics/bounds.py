@@ -1,8 +1,8 @@
-"""The least and greatest value of a column in a file, as the log's statistics hold them (PROTOCOL.md, "Per-file Statistics").
+"""The least and greatest value of a column in a file, as in the log's statistics (PROTOCOL.md, "Per-file Statistics").
 
-Bounds must hold for every reader, so where the specification leaves a choice the wider bound is written:
+Bounds must be valid for every reader, so if the specification leaves a choice the wider bound is written:
 
-- Texts are cut to a prefix; the least is cut, the greatest is cut and made greater than all that begin like it.
+- Texts are cut to a prefix; the least is cut, the greatest is cut and made greater than all texts with that prefix.
 - Timestamps have milliseconds. The specification truncates both bounds down, and the reference's reader adds a millisecond to the
   greatest. Here the greatest is rounded *up*: right for readers that add a millisecond and for those that do not.
 - NaN is Spark's greatest number, and JSON has none: a column with NaN has no greatest value here, which readers take as unknown.
@@ -36,7 +36,7 @@ def has_bounds(data_type: DataType) -> bool:
 
 
 def bound_of(value: Any, data_type: DataType, *, greatest: bool, prefix_length: int = DEFAULT_PREFIX_LENGTH) -> Any:
-    """A least or greatest value as JSON's value, widened where JSON or the specification cannot hold it; None for unknown.
+    """Return a least or greatest value as a JSON value, widened if JSON or the specification cannot represent it; None for unknown.
 
     Args:
         value: a Python value of the type; ``timestamp`` and ``timestamp_ntz`` as microseconds since the epoch.

@@ -1,7 +1,7 @@
-"""Which row groups of a checkpoint can hold a file that a scan wants, by the Parquet statistics of its ``stats_parsed`` columns.
+"""The row groups of a checkpoint that a scan needs, chosen by the Parquet statistics of its ``stats_parsed`` columns.
 
-The condition of `tahoe.protocol.skipping.stats_predicate` is asked of a whole row group: could it be other than FALSE for one of its
-files? Where the footer does not say, the row group is read.
+The condition of `tahoe.protocol.skipping.stats_predicate` is evaluated for a whole row group: can it be other than FALSE for any of its
+files? If the footer lacks the statistics, the row group is read.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ _PLACES = {
 
 
 def row_groups_to_read(metadata: pq.FileMetaData, condition: Predicate | None) -> list[int]:
-    """Numbers of the row groups that may hold ``add`` rows for which the condition is not FALSE, ascending.
+    """Return the numbers of the row groups that may contain ``add`` rows for which the condition is not FALSE, ascending.
 
     Args:
         metadata: of a checkpoint or sidecar, whose column ``add`` is a struct.
-        condition: of `stats_predicate`; None asks for all that have ``add`` rows.
+        condition: from `stats_predicate`; None selects all row groups with ``add`` rows.
     """
     paths = [metadata.schema.column(i).path for i in range(metadata.num_columns)]
     # A name with dots in it can make two leaves look alike; neither is used then.
@@ -46,7 +46,7 @@ def row_groups_to_read(metadata: pq.FileMetaData, condition: Predicate | None) -
 
 @dataclass(frozen=True, slots=True)
 class _Range:
-    """The values of one leaf in one row group; `nulls` tells whether a file may have NULL there."""
+    """The values of one leaf in one row group; `nulls` is whether a file may have NULL there."""
 
     least: Any
     greatest: Any

@@ -34,9 +34,9 @@ DEFAULT_INDEXED_COLUMNS = 32
 
 
 def indexed_columns(schema: StructType, partition_columns: Sequence[str], configuration: Mapping[str, str]) -> list[Leaf]:
-    """The leaf columns that have statistics, in schema order.
+    """Return the leaf columns that have statistics, in schema order.
 
-    The columns of ``delta.dataSkippingStatsColumns`` (a struct stands for all its fields), else the first
+    The columns of ``delta.dataSkippingStatsColumns`` (a struct includes all its fields), else the first
     ``delta.dataSkippingNumIndexedCols`` leaves (32 by default, all if negative). Partition columns never do.
     """
     partitioned = {name.lower() for name in partition_columns}
@@ -110,13 +110,13 @@ def statistics_of_footer(
     column_mapping_mode: str = "none",
     prefix_length: int = DEFAULT_PREFIX_LENGTH,
 ) -> FileStatistics:
-    """The statistics of a Parquet file from its footer alone, without what a footer cannot be trusted for.
+    """Return the statistics of a Parquet file from its footer alone, without values that a footer may get wrong.
 
     Args:
-        metadata: columns under their physical names; with field ids where `column_mapping_mode` is ``id``.
+        metadata: columns under their physical names; with field ids if `column_mapping_mode` is ``id``.
         schema: the table's logical schema.
-        indexed: of `indexed_columns`.
-        prefix_length: of `string_prefix_length`.
+        indexed: from `indexed_columns`.
+        prefix_length: from `string_prefix_length`.
     """
     chosen = indexed_columns(schema, (), {}) if indexed is None else indexed
     return footer_statistics(metadata, chosen, by_id=column_mapping_mode == "id", prefix_length=prefix_length)
@@ -181,7 +181,7 @@ class StatisticsCollector:
 
 
 class _Column:
-    """What is known of one leaf column so far. Its extremes are None while there is no value, or once they cannot be told."""
+    """The statistics of one leaf column so far. Its extremes are None while there is no value, or once they are unknown."""
 
     def __init__(self, leaf: Leaf, by_footer: bool) -> None:
         self.leaf = leaf
@@ -238,7 +238,7 @@ def _is_text_at_the_top(leaf: Leaf) -> bool:
 
 
 def _are_short(values: pa.ChunkedArray) -> bool:
-    """Whether values, some of which are not NULL, all are texts whose extremes stand in a footer."""
+    """Whether the values, some of which are not NULL, are all texts, short enough for their extremes to be in a footer."""
     if not (pa.types.is_string(values.type) or pa.types.is_large_string(values.type)):
         return False
     return bool(pc.max(pc.binary_length(values)).as_py() <= _LONGEST_IN_FOOTER)

@@ -67,7 +67,7 @@ class FileStatistics:
             ) from error
 
     def widened(self) -> FileStatistics:
-        """The same when rows have been deleted by a vector: the bounds still hold, but their values may be gone."""
+        """Return the same statistics after rows were deleted by a vector: the bounds are still valid, but no longer tight."""
         return replace(self, tight_bounds=False)
 
 
@@ -81,7 +81,7 @@ class StatisticsBuilder:
         self._nulls: dict[str, Any] = {}
 
     def add(self, leaf: Leaf, least: Any, greatest: Any, nulls: int | None) -> None:
-        """Note the statistics of one leaf column; what is None is not stated."""
+        """Add the statistics of one leaf column; a value of None is omitted."""
         path = [column.physical_name for column in leaf]
         for tree, value in ((self._least, least), (self._greatest, greatest), (self._nulls, nulls)):
             if value is not None:

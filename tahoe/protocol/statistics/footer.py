@@ -1,12 +1,12 @@
-"""Statistics of a Parquet file from its footer: no data is read, and nothing is taken that a footer may get wrong.
+"""Statistics of a Parquet file from its footer: no data is read, and values that a footer may get wrong are left out.
 
-What is left out, and why:
+Left out are, for these reasons:
 
 - INT96 timestamps, and texts above the writer's limit, have no bounds in a footer.
 - A row group without bounds that has values makes the file's bounds unknown.
 - Most writers leave NaN out of their bounds, though to Spark it is the greatest value: the greatest float counts only from
   parquet-mr, which ranks NaN as Spark does and so shows it. The least float always counts.
-- A footer counts the elements of arrays and maps, and empty arrays and maps as NULLs; only a count of zero is a count of theirs.
+- A footer counts the elements of arrays and maps, and empty arrays and maps as NULLs; only a count of zero can be used for them.
 - Dates and timestamps in the old hybrid calendar (Spark before 3.0) are other days than they seem.
 """
 
@@ -30,7 +30,7 @@ __all__ = ["footer_statistics", "shows_nan"]
 
 
 def footer_statistics(metadata: pq.FileMetaData, indexed: Sequence[Leaf], *, by_id: bool, prefix_length: int) -> FileStatistics:
-    """As `tahoe.protocol.statistics.collect.statistics_of_footer`, which is what other modules call."""
+    """The implementation of `tahoe.protocol.statistics.collect.statistics_of_footer`, which other modules call."""
     built = StatisticsBuilder(metadata.num_rows)
     variants = frozenset(_key(leaf, by_id) for leaf in indexed if leaf[-1].data_type == _VARIANT)
     positions = _positions(metadata, by_id, variants)
@@ -76,7 +76,7 @@ _PER_SECOND = {"milliseconds": 10**3, "microseconds": 10**6}
 
 
 class _Trust:
-    """What the writer of a file is known to get right."""
+    """The values that the writer of a file is known to write correctly."""
 
     def __init__(self, metadata: pq.FileMetaData) -> None:
         self.shows_nan = shows_nan(metadata)
@@ -93,7 +93,7 @@ def _key(leaf: Leaf, by_id: bool) -> _Key:
 
 
 def _positions(metadata: pq.FileMetaData, by_id: bool, variants: frozenset[_Key]) -> dict[_Key, int] | None:
-    """Where the first leaf of each column is among the file's leaves, of a variant the one that every value has; None where the file's shape
+    """Map each column to the position of its first leaf in the file, of a variant the leaf that every value has; None if the file's schema
     is not understood."""
     try:
         leaves = list(_walk(metadata.schema.to_arrow_schema(), (), variants))
@@ -112,7 +112,7 @@ def _positions(metadata: pq.FileMetaData, by_id: bool, variants: frozenset[_Key]
         position += width
     if position != metadata.num_columns:
         return None
-    # Without ids a reader by id finds nothing in the file; what another reader finds is not ours to say.
+    # Without ids a reader by id finds no column in the file; another reader may.
     return None if by_id and not positions else positions
 
 
@@ -194,7 +194,7 @@ def _float_bounds(least: list[float], greatest: list[float], trusted: _Trust) ->
 
 
 def _decoder(data_type: DataType, column: pq.ColumnSchema, trusted: _Trust) -> Callable[[Any], Any] | None:
-    """What makes a Python value of a raw bound; None where the file's type says nothing about the column's values."""
+    """Return a function from a raw bound to a Python value; None if the file's type does not determine the column's values."""
     physical, logical = column.physical_type, str(column.logical_type)
     match data_type:
         case PrimitiveType("string"):

@@ -1,8 +1,8 @@
-"""The statistics of many files at once: a column of JSON texts to a column of structs, only the members that are wanted.
+"""Parsing the statistics of many files at once: a column of JSON texts to a column of structs with only the requested members.
 
-Arrow's JSON reader gets the texts' own buffer, without a copy: objects that follow each other need no line breaks between
+Arrow's JSON reader gets the texts' own buffer, without a copy: consecutive objects need no line breaks between
 them. It refuses a whole block for one odd value (``"NaN"`` where a number should be, one text that is not JSON), so a block that
-fails is read again in smaller ones, and at last text by text, where what cannot be read is unknown.
+fails is read again in smaller blocks, and finally text by text; unreadable statistics are unknown.
 """
 
 from __future__ import annotations

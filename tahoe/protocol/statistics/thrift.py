@@ -1,7 +1,7 @@
-"""Thrift's compact protocol, in which Parquet keeps its footers, to and from plain values.
+"""Thrift's compact protocol, the encoding of Parquet footers, to and from plain values.
 
-A struct is ``{member number: (type, value)}``, a list is ``(element type, [values])``; numbers are int, texts bytes. Members that
-nobody here knows go through unharmed, and what was read is written byte for byte the same.
+A struct is ``{member number: (type, value)}``, a list is ``(element type, [values])``; numbers are int, texts bytes. Unknown
+members are preserved, and an unchanged value is written byte for byte as it was read.
 """
 
 from __future__ import annotations
@@ -86,7 +86,7 @@ def read_list_head(data: bytes, at: int) -> tuple[int, int, int]:
 
 
 def footer_of(content: bytes) -> tuple[int, Struct]:
-    """Where the footer of a Parquet file begins, and what it says. Raises `CorruptTable` where there is no plain footer."""
+    """Return the offset and the contents of a Parquet file's footer. Raises `CorruptTable` if there is no plain footer."""
     length = int.from_bytes(content[-8:-4], "little")
     start = len(content) - 8 - length
     if content[:4] != MAGIC or content[-4:] != MAGIC or start < len(MAGIC):

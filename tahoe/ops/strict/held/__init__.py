@@ -1,1 +1,1 @@
-"""What rules look at: the log as it is written, what is in force in a version, and the state that commits give."""
+"""The subjects of rules: the log as it is written, the settings in force in a version, and the state after its commits."""

@@ -15,18 +15,18 @@ from tahoe.ops.strict.held.raw_log import Actions, Commit
 __all__ = ["Key", "State", "Step", "unique_id"]
 
 Key = tuple[str, str]
-"""What identifies a logical file: its path, decoded, and its vector's unique id, empty without one."""
+"""The identity of a logical file: its path, decoded, and its vector's unique id, empty without one."""
 
 
 @dataclass
 class State:
-    """What a version holds.
+    """The state of a version.
 
     Args:
         root: the table's URL.
-        complete: whether all commits since version 0 were folded, so that what is not here was never there.
+        complete: whether all commits since version 0 were folded, so that a missing entry never existed.
         ever_added: the last `add` of each path, live or not.
-        written_under: what was in force when each path was added first; None where a checkpoint alone tells of it.
+        written_under: the settings when each path was first added; None if only a checkpoint names it.
         vectors: unique ids of all vectors that any commit added.
     """
 
@@ -51,7 +51,7 @@ class State:
         return self.path(action), unique_id(action.get("deletionVector"))
 
     def path(self, action: dict[str, Any]) -> str:
-        """The action's path, decoded; as it stands where it cannot be."""
+        """The action's path, decoded; as written if it cannot be decoded."""
         path = str(action.get("path"))
         try:
             return canonical_path(path, self.root)
@@ -64,7 +64,7 @@ class State:
 
     @property
     def high_water_mark(self) -> int | None:
-        """The highest row id that was given out; None where nothing tells."""
+        """The highest assigned row id; None if it is unknown."""
         try:
             mark = json.loads(self.domains["delta.rowTracking"]["configuration"])["rowIdHighWaterMark"]
         except (KeyError, ValueError, TypeError):
@@ -72,7 +72,7 @@ class State:
         return mark if isinstance(mark, int) else None
 
     def settings_with(self, actions: Commit) -> Settings | None:
-        """What is in force once a commit has been folded; None where protocol or metadata were never told."""
+        """The settings after a commit has been folded; None if no protocol or no metadata was seen."""
         protocol, metadata = actions.of("protocol")[-1:], actions.of("metaData")[-1:]
         if not protocol and not metadata:
             return self.settings
@@ -132,7 +132,7 @@ class State:
 
 @dataclass(frozen=True)
 class Step:
-    """A commit in its place: the state before it, and what is in force with it."""
+    """A commit in sequence: the state before it, and the settings in force with it."""
 
     commit: Commit
     before: State

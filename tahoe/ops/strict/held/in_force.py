@@ -1,4 +1,4 @@
-"""What is in force in a version: its protocol and metadata, read as they are written."""
+"""The settings in force in a version: its protocol and metadata, read as they are written."""
 
 from __future__ import annotations
 

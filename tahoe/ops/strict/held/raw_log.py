@@ -1,6 +1,6 @@
-"""The log as it is written: JSON and Parquet made values and no more, so that a rule sees what another reader would see.
+"""The log as it is written: JSON and Parquet as plain values, so that a rule sees the same as any other reader.
 
-Nothing here refuses anything: what cannot be read is told beside what can.
+Nothing here refuses anything: unreadable parts are listed beside the readable ones.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ Actions = tuple[tuple[str, Any], ...]
 
 @dataclass(frozen=True)
 class Commit:
-    """One commit: its actions, and what is wrong with lines that are none."""
+    """One commit: its actions, and the faults of lines that are no actions."""
 
     version: int
     name: str
@@ -42,7 +42,7 @@ class Commit:
 
 @dataclass(frozen=True)
 class SidecarRows:
-    """A sidecar that a checkpoint names: the action, the file's size in storage, and its rows; None for what is not there."""
+    """A sidecar that a checkpoint names: the action, the file's size in storage, and its rows; None for missing parts."""
 
     action: dict[str, Any]
     size: int | None
@@ -51,11 +51,11 @@ class SidecarRows:
 
 @dataclass(frozen=True)
 class CheckpointFiles:
-    """A complete checkpoint as its files hold it.
+    """A complete checkpoint as its files store it.
 
     Args:
         rows: of the top level, or of all parts.
-        members: the members of each action's column, where the format is Parquet.
+        members: the members of each action's column, for the Parquet format.
     """
 
     checkpoint: Checkpoint
@@ -80,7 +80,7 @@ class CheckpointFiles:
 
 
 class RawLog:
-    """One listing of a log, and what its files say."""
+    """One listing of a log, and the contents of its files."""
 
     def __init__(self, store: LogStore) -> None:
         self.store = store
@@ -106,14 +106,14 @@ class RawLog:
         return Commit(version, entry.name, entry.modified_ms, actions, unreadable)
 
     def lines(self, name: str) -> tuple[Actions, tuple[str, ...]]:
-        """The actions of a file of lines, and what is wrong with the others."""
+        """The actions of a file of lines, and the faults of its other lines."""
         try:
             return actions_of_lines(self.store.get(name))
         except TahoeError as error:
             return (), (error.message,)
 
     def checkpoint(self, checkpoint: Checkpoint) -> CheckpointFiles:
-        """What the files of a complete checkpoint hold."""
+        """The contents of the files of a complete checkpoint."""
         rows: Actions = ()
         unreadable: tuple[str, ...] = ()
         members: dict[str, frozenset[str]] = {}

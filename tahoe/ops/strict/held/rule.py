@@ -1,9 +1,9 @@
-"""What a rule is: a section of PROTOCOL.md, and a function that tells what breaks it.
+"""`Rule`, a section of PROTOCOL.md with a function that yields its violations.
 
     @rule("Append-only Tables")
     def append_only_tables_lose_nothing(step: Step) -> Breaches: ...
 
-A rule looks at one subject (a commit in its place, a checkpoint, a data file) and knows nothing of the others. Its name is its code.
+A rule checks one subject (a commit in sequence, a checkpoint, a data file) independently of the others. Its name is its code.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ S = TypeVar("S")
 
 @dataclass(frozen=True, slots=True)
 class Broken:
-    """How one file breaks a rule.
+    """A violation of a rule by one file.
 
     Args:
-        message: one sentence: what was found, and what was expected.
-        file: the store's name of the file, or the path as the log spells it.
+        message: one sentence with the actual and the expected value.
+        file: the store's name of the file, or the path as in the log.
     """
 
     message: str
@@ -31,17 +31,17 @@ class Broken:
 
 
 Breaches = Iterator[str | Broken]
-"""Sentences where the subject itself is what breaks the rule, `Broken` where it is a file that the subject names."""
+"""Sentences if the subject itself breaks the rule, `Broken` if a file that the subject names does."""
 
 
 @dataclass(frozen=True, slots=True)
 class Rule(Generic[S]):
-    """One demand of the specification.
+    """One requirement of the specification.
 
     Args:
         section: of PROTOCOL.md, as its heading spells it.
         name: of the function, with hyphens; the violation's code.
-        breaches: what in a subject breaks the rule.
+        breaches: yields the violations in a subject.
     """
 
     section: str

@@ -1,4 +1,4 @@
-"""Rules of a checkpoint: its spec, and that it says what the commits say."""
+"""Rules of a checkpoint: its spec, and its agreement with the commits."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class HeldCheckpoint:
 
     @property
     def is_v2(self) -> bool:
-        """Whether it follows the V2 spec: one that has actions of it."""
+        """Whether it follows the V2 spec, because it contains actions of that spec."""
         return bool(self.files.of("checkpointMetadata") or self.files.sidecars)
 
     def supports(self, feature: str) -> bool:
@@ -94,7 +94,7 @@ def checkpoints_repeat_the_settings(held: HeldCheckpoint) -> Breaches:
 
 
 def as_compared(value: dict[str, Any]) -> dict[str, Any]:
-    """A protocol or metadata without what is null or empty, and its lists of features in one order."""
+    """A protocol or metadata without null or empty members, and with sorted lists of features."""
     told: dict[str, Any] = {}
     for name, held in value.items():
         if name.endswith("Features") and isinstance(held, list):
@@ -108,7 +108,7 @@ def as_compared(value: dict[str, Any]) -> dict[str, Any]:
 
 @rule("Checkpoints")
 def checkpoints_hold_the_live_files(held: HeldCheckpoint) -> Breaches:
-    """All of them, once, and no others."""
+    """All of them, exactly once, and no other files."""
     if held.state is None or held.files.unreadable:
         return
     found = Counter(held.state.key(value) for value in held.files.of("add"))
@@ -311,7 +311,7 @@ def files_are_in_sidecars_or_not(held: HeldCheckpoint) -> Breaches:
 
 @rule("Checkpoint Metadata Tags")
 def tags_of_v2_checkpoints_are_right(held: HeldCheckpoint) -> Breaches:
-    """Counts that are told are those that are found."""
+    """Counts in the tags are the actual counts."""
     if any(sidecar.rows is None for sidecar in held.files.sidecars):
         return
     counts = {

@@ -1,4 +1,4 @@
-"""Rules of a commit: what may stand in it together, what it may do to the version before it, and what it says of itself."""
+"""Rules of a commit: which actions it may combine, how it may change the version before it, and its commit info."""
 
 from __future__ import annotations
 

@@ -55,8 +55,8 @@ class NamedFile:
     """A file that an `add` or `cdc` action names.
 
     Args:
-        settings: what is in force now.
-        written_under: what was in force when the file was added first; None where nothing tells.
+        settings: those in force now.
+        written_under: the settings in force when the file was first added; None if unknown.
     """
 
     store: LogStore
@@ -66,7 +66,7 @@ class NamedFile:
 
     @cached_property
     def name(self) -> str | None:
-        """The store's name; None where the path leads nowhere, which another rule tells."""
+        """The store's name; None for an invalid path, which another rule reports."""
         try:
             return decode_path(str(self.action.get("path")), self.store.url, outside=True)
         except TahoeError:
@@ -101,7 +101,7 @@ class NamedFile:
 
     @cached_property
     def vector(self) -> BitMap64 | str | None:
-        """The dead rows, or what is wrong with the vector; None without one."""
+        """The deleted rows, or the fault of the vector; None without one."""
         held = self.action.get("deletionVector")
         if not isinstance(held, dict):
             return None
@@ -148,7 +148,7 @@ def live_files_are_parquet(held: NamedFile) -> Breaches:
 
 @rule("Per-file Statistics")
 def record_counts_are_those_of_files(held: NamedFile) -> Breaches:
-    """`numRecords` is what the footer counts, dead rows included."""
+    """`numRecords` equals the footer's row count, deleted rows included."""
     said = (statistics_of(held.action) or {}).get("numRecords")
     if held.footer is not None and said is not None and said != held.footer.num_rows:
         yield f"numRecords is {said}, the file has {held.footer.num_rows} rows"
@@ -321,12 +321,12 @@ def _vector_file(held: NamedFile) -> bytes | None:
         name = file_name(_descriptor(vector), held.store.url)
         return None if name is None else held.store.get(name)
     except (TahoeError, KeyError, TypeError, ValueError):
-        return None  # told where it is decoded
+        return None  # reported where it is decoded
 
 
 @rule("Deletion Vector Files")
 def vector_files_are_named_by_their_id(held: NamedFile) -> Breaches:
-    """A relative one stands in the table's root, below its random prefix at most."""
+    """A relative one is in the table's root, at most below its random prefix."""
     vector = held.action.get("deletionVector")
     if isinstance(vector, dict) and vector.get("storageType") == "u":
         prefix = str(vector.get("pathOrInlineDv"))[:-20]

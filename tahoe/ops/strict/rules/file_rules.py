@@ -1,4 +1,4 @@
-"""Rules of what a commit says of files: paths, partition values, statistics, deletion vectors."""
+"""Rules of the file entries of a commit: paths, partition values, statistics, deletion vectors."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def data_files_stand_in_visible_folders(step: Step) -> Breaches:
 
 @rule("Consistency Between Table Metadata and Data Files")
 def files_have_a_value_of_each_partition_column(step: Step) -> Breaches:
-    """By physical names, and no others."""
+    """The keys are exactly the physical names."""
     wanted = {step.settings.physical_name(name) for name in step.settings.partition_columns}
     for value in (*step.commit.of("add"), *step.commit.of("cdc")):
         held = value.get("partitionValues")
@@ -86,7 +86,7 @@ def partition_values_can_be_read(step: Step) -> Breaches:
     try:
         schema = schema_from_json(json.dumps(step.settings.schema))
     except TahoeError:
-        return  # told where the schema is looked at
+        return  # reported by the rules of the schema
     for name in step.settings.partition_columns:
         if name not in step.settings.columns:
             continue
@@ -141,7 +141,7 @@ def null_counts_are_within_the_records(step: Step) -> Breaches:
 
 @rule("Per-file Statistics")
 def minima_do_not_exceed_maxima(step: Step) -> Breaches:
-    """Of numbers and texts; of texts as far as their prefixes tell."""
+    """For numbers and texts; texts are compared only within their prefixes."""
     for value in step.commit.of("add"):
         held = statistics_of(value) or {}
         most = dict(_leaves(held.get("maxValues"), ()))
@@ -193,11 +193,11 @@ def vectors_need_the_feature(step: Step) -> Breaches:
 
 @rule("Deletion Vectors")
 def new_vectors_are_allowed(step: Step) -> Breaches:
-    """They are only written while `delta.enableDeletionVectors` is true. One that was there before may come back."""
+    """New ones are only written while `delta.enableDeletionVectors` is true. An earlier one may come back."""
     if step.settings.is_on("delta.enableDeletionVectors") or not (step.before.complete or step.commit.version == 0):
         return
     if not step.settings.supports("deletionVectors"):
-        return  # told by another rule
+        return  # reported by another rule
     for value in step.commit.of("add"):
         held = unique_id(value.get("deletionVector"))
         if held and held not in step.before.vectors:

@@ -1,4 +1,4 @@
-"""Rules that hold between versions: row ids, domains and clustering, names and ids of columns, partitioning under Iceberg."""
+"""Rules between versions: row ids, domains and clustering, names and ids of columns, partitioning under Iceberg."""
 
 from __future__ import annotations
 
@@ -103,7 +103,7 @@ def added_files_have_a_row_commit_version(step: Step) -> Breaches:
 
 @rule("Writer Requirements for Row Tracking")
 def files_keep_their_row_ids(step: Step) -> Breaches:
-    """An `add` or `remove` of a path that was added before says what that said."""
+    """An `add` or `remove` of a path that was added before has the same values as that `add`."""
     for kind in ("add", "remove"):
         for value in step.commit.of(kind):
             known = step.before.ever_added.get(step.before.path(value))
@@ -230,7 +230,7 @@ def the_highest_id_never_sinks(step: Step) -> Breaches:
 
 @rule("Type Widening")
 def columns_change_their_type_by_widening(step: Step) -> Breaches:
-    """While files of the version before stay, a column's new type is told in its `delta.typeChanges`."""
+    """While files of the version before stay, a column's new type is recorded in its `delta.typeChanges`."""
     before = step.before.settings
     removed = {step.before.key(value) for value in step.commit.of("remove")}
     if before is None or not step.commit.of("metaData") or not (step.before.adds.keys() - removed):
@@ -253,7 +253,7 @@ def _identity(step: Step, field: Any) -> Any:
 
 @rule("Writer Requirements for IcebergCompatV2")
 def partition_columns_keep_their_names(step: Step) -> Breaches:
-    """A table that Iceberg reads is not replaced by one that is partitioned by columns of other names."""
+    """A table that Iceberg reads cannot be replaced by a table with partition columns of other names."""
     before = step.before.settings
     if before is None or not step.commit.of("metaData"):
         return

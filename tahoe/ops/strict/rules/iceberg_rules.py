@@ -95,7 +95,7 @@ def elements_keys_and_values_have_ids(settings: Settings) -> Breaches:
 
 
 def _nested(field: Field) -> Iterator[str]:
-    """The names under which the ids of a field's elements, keys and values stand."""
+    """The names under which the ids of a field's elements, keys and values are stored."""
 
     def below(kind: Any, path: str) -> Iterator[str]:
         if isinstance(kind, dict):

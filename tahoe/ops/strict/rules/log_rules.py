@@ -38,7 +38,7 @@ def versions_are_contiguous(log: RawLog) -> Breaches:
 
 @rule("Metadata Cleanup")
 def what_is_gone_is_in_a_checkpoint(log: RawLog) -> Breaches:
-    """Where the first commits are gone, a checkpoint holds them, and the commit of its version is still there."""
+    """If the first commits are gone, a checkpoint contains them, and the commit of its version still exists."""
     first = min(log.commits, default=0)
     if first == 0:
         return

@@ -1,4 +1,4 @@
-"""Rules of each action by itself: the members that the tables of "Actions" demand, and of what kind they are."""
+"""Rules of each action by itself: the members that the tables of "Actions" require, and their types."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ _OPTIONAL: Mapping[str, _Kinds] = {
 
 
 def wrong_members(kind: str, value: Mapping[str, Any]) -> Iterator[str]:
-    """What an action's members are and should not be, a sentence each. Members that nobody knows are left alone."""
+    """Yield one sentence for each invalid or missing member of an action. Unknown members are ignored."""
     for name, wanted in _REQUIRED[kind].items():
         if value.get(name) is None:
             yield f"the {kind} action has no '{name}'"

@@ -1,4 +1,4 @@
-"""Rules of protocol and properties: versions, lists of features, and what is in use against what is supported."""
+"""Rules of protocol and properties: versions, lists of features, and features in use but not supported."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def reader_features_are_writer_features(settings: Settings) -> Breaches:
 
 @rule("Supported Features")
 def features_stand_in_the_right_lists(settings: Settings) -> Breaches:
-    """Features of readers and writers stand in both lists, those of writers in one."""
+    """Reader-writer features are in both lists, writer features in one."""
     for name in sorted((settings.reader_features | settings.writer_features) & FEATURES.keys()):
         row = FEATURES[name]
         implied = row.legacy is not None and settings.reader == row.legacy[0]
@@ -93,7 +93,7 @@ def features_are_listed_once(settings: Settings) -> Breaches:
 
 @rule("Table Features")
 def required_features_are_supported(settings: Settings) -> Breaches:
-    """What a feature's section requires with it: `domainMetadata` for `rowTracking` and `clustering`, `columnMapping` for Iceberg."""
+    """Features that a feature's section requires: `domainMetadata` for `rowTracking` and `clustering`, `columnMapping` for Iceberg."""
     for name in sorted(settings.writer_features & FEATURES.keys()):
         for needed in FEATURES[name].requires:
             if not settings.supports(needed):
@@ -102,7 +102,7 @@ def required_features_are_supported(settings: Settings) -> Breaches:
 
 @rule("Active Features")
 def properties_in_use_have_their_feature(settings: Settings) -> Breaches:
-    """A property that asks for a feature, without the feature, is one that others pass over."""
+    """A property that needs a feature, without the feature, is ignored by other writers."""
     for name, key in _PROPERTIES:
         if settings.is_on(key) and not settings.supports(name):
             yield f"{key} is true, and the protocol does not support {name}"

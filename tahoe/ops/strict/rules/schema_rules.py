@@ -57,7 +57,7 @@ _GEOSPATIAL = re.compile(
     r"geometry(\(\s*(?!SRID:ANY\b)\w+:-?\w+\s*\))?|"
     r"geography(\(\s*(?!SRID:ANY\b)(\w+:-?\w+|\w+|\w+:-?\w+\s*,\s*(?i:spherical|vincenty|thomas|andoyer|karney))\s*\))?"
 )
-"""Not yet of the specification: what delta-spark and both kernels read (docs/design/036)."""
+"""Not yet in the specification: the forms that delta-spark and both kernels read (docs/design/036)."""
 _MAPPING_ID, _PHYSICAL_NAME = "delta.columnMapping.id", "delta.columnMapping.physicalName"
 
 
@@ -233,7 +233,7 @@ def constraints_are_named_expressions(settings: Settings) -> Breaches:
 
 @rule("Identity Columns")
 def identity_columns_have_start_and_step(settings: Settings) -> Breaches:
-    """Whole numbers; the step is not 0, the high-water mark lies on their way."""
+    """Whole numbers; the step is not 0, the high-water mark is the start or a whole number of steps from it."""
     for field in settings.fields:
         held = {key.rpartition(".")[2]: value for key, value in field.metadata.items() if key.startswith("delta.identity.")}
         if not held:

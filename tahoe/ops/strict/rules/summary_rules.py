@@ -1,4 +1,4 @@
-"""Rules of what sums up versions: the checksum of one, the compaction of several."""
+"""Rules of files that summarize versions: the checksum of one, the compaction of several."""
 
 from __future__ import annotations
 
@@ -124,7 +124,7 @@ def checksums_have_the_time(held: HeldChecksum) -> Breaches:
 
 @rule("Version Checksum File Schema")
 def checksums_have_the_commits_id(held: HeldChecksum) -> Breaches:
-    """`txnId`, where both tell one."""
+    """`txnId`, if both have one."""
     said = held.value.get("txnId")
     for info in held.commit.of("commitInfo")[:1]:
         if None not in (said, info.get("txnId")) and said != info["txnId"]:
@@ -227,7 +227,7 @@ RULES: tuple[Rule[HeldChecksum], ...] = (
 
 @dataclass(frozen=True)
 class HeldCompaction:
-    """A compaction's rows, and the commits that it stands for."""
+    """A compaction's rows, and the commits that it replaces."""
 
     root: str
     rows: Actions

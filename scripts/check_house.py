@@ -28,7 +28,6 @@ WORDS_OF_A_FOLDER = 5_000
 """Folders with fewer words may use each rare word as often as a folder of this size."""
 
 NOT_YET_REWRITTEN = (
-    "tahoe",
     "tahoe/expr",
     "tahoe/log",
     "tahoe/ops",

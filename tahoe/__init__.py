@@ -1,8 +1,8 @@
 """Tahoe: Delta Lake for PySpark in pure Python, every table readable as Apache Iceberg too.
 
 ``tahoe.Table`` works without Spark; ``tahoe.enable(spark)`` switches Delta on in a Spark session, in which `DeltaTable` is the class of that
-name as delta-spark has it. The errors are told in `tahoe.exceptions`; `tahoe.cache` tells what is kept from query to query. What is not
-named here is private.
+name as delta-spark has it. The errors are defined in `tahoe.exceptions`; `tahoe.cache` reports and clears the caches between
+queries. Names that are not exported here are private.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """Arguments of the public API, checked by the annotations of their parameters.
 
-`checked_arguments` marks a class or a function of the public API. Each call then compares its arguments with the annotations, converts what
-has one clear meaning (``"id"`` is the list of one name, ``False`` is the property ``"false"``), and raises `WrongArgument` for the rest. So
-a list of names is checked here alone, and a new parameter is checked without further code. An annotation that is not in `_KINDS` is the
-name of a class: the argument must be an instance of a class of that name. A test reads all annotations of the public API.
+`checked_arguments` marks a class or a function of the public API. Each call then compares its arguments with the annotations, converts
+values with one clear meaning (``"id"`` to a list of one name, ``False`` to the property ``"false"``), and raises `WrongArgument` for the
+rest. Lists of names are therefore checked only here, and a new parameter is checked without further code. An annotation that is not in
+`_KINDS` is the name of a class: the argument must be an instance of a class of that name. A test reads all annotations of the public API.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ __all__ = ["Kind", "WrongArgument", "checked_arguments", "is_known_kind", "kinds
 
 Target = TypeVar("Target")
 _WRONG = object()
-"""What a kind answers for a value that is not of it."""
+"""Result of a kind's conversion for a value that is not of that kind."""
 
 
 class WrongArgument(InvalidRequest, TypeError):
@@ -37,11 +37,11 @@ class WrongArgument(InvalidRequest, TypeError):
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """What an annotation accepts.
+    """A kind of value that an annotation accepts.
 
     Args:
-        words: as an error calls it, in the singular.
-        converted: the value as the function gets it, or `_WRONG`.
+        words: its name in error messages, in the singular.
+        converted: converts a value to the one that the function gets, or returns `_WRONG`.
     """
 
     words: str
@@ -63,7 +63,7 @@ def checked_arguments(target: Target) -> Target:
 
 
 def kinds_of(annotation: str) -> tuple[Kind, ...]:
-    """What a parameter accepts, by its annotation: one kind for each part between ``|``."""
+    """Return the kinds of value that a parameter accepts by its annotation: one for each part between ``|``."""
     return tuple(_kind(part) for part in parts_of(annotation))
 
 
@@ -283,25 +283,25 @@ def _application(value: object) -> object:
 
 
 def _arrow_data(value: object) -> object:
-    """What `tahoe.ops.write.arrow_data.in_hand` takes."""
+    """Accept the values that `tahoe.ops.write.arrow_data.in_hand` accepts."""
     return value if hasattr(value, "__arrow_c_stream__") or hasattr(value, "to_batches") else _WRONG
 
 
 def _schema(value: object) -> object:
-    """What `tahoe.schema.schema_forms.schema_of` takes."""
+    """Accept the values that `tahoe.schema.schema_forms.schema_of` accepts."""
     if hasattr(value, "__arrow_c_schema__") or isinstance(value, Mapping):
         return value
     return value if any(known.__name__ == "StructType" for known in type(value).__mro__) else _WRONG
 
 
 def _type(value: object) -> object:
-    """What `tahoe.schema.schema_forms.type_of` takes."""
+    """Accept the values that `tahoe.schema.schema_forms.type_of` accepts."""
     names = {known.__name__ for known in type(value).__mro__}
     return value if isinstance(value, str) or names & _TYPES else _WRONG
 
 
 def _condition(value: object) -> object:
-    """What `tahoe.expr.row_condition.row_condition` takes."""
+    """Accept the values that `tahoe.expr.row_condition.row_condition` accepts."""
     if isinstance(value, str | bool | list | tuple):
         return value
     return value if type(value).__name__ in (*_PREDICATES, "Expression") else _WRONG

@@ -17,7 +17,7 @@ from tahoe.exceptions import InvalidRequest
 __all__ = ["MODULES", "install"]
 
 ORIGIN = "tahoe.as_delta"
-"""What stands in the place of a file in the specification of each module that is answered here."""
+"""The ``origin`` in the specification of each module that Tahoe provides; modules from files have their file name there."""
 EXCEPTIONS = (
     "DeltaConcurrentModificationException",
     "ConcurrentWriteException",
@@ -133,4 +133,4 @@ MODULES: Mapping[str, Callable[[], Mapping[str, Any]]] = {
     "delta.pip_utils": _pip_utils,
     "delta.version": _version,
 }
-"""The modules of delta-spark that Tahoe answers for, each with what makes its names."""
+"""The modules of delta-spark that Tahoe provides, each with the function that returns its names."""

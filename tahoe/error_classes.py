@@ -1,6 +1,6 @@
-"""What the reference says of each of its error classes: the SQL state, and which exception of PySpark its programs catch.
+"""The error classes of delta-spark: the SQL state of each, and the PySpark exception that its programs catch.
 
-A class that is not here is Tahoe's own (``TAHOE_…``); what holds of it stands with the exception that carries it (`tahoe.exceptions`).
+A class that is not here is Tahoe's own (``TAHOE_…``); its SQL state and exception are defined in `tahoe.exceptions`.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ def sql_state(error_class: str) -> str | None:
 
 
 def pyspark_exception(error_class: str) -> str | None:
-    """The name in `pyspark.errors` of what a program written for delta-spark catches; None where the class is not the reference's.
+    """Return the name in `pyspark.errors` of the exception that delta-spark raises; None for a class that delta-spark does not have.
 
-    What is a plain Java exception over there reaches Python as ``UnknownException``.
+    A plain Java exception of delta-spark reaches Python as ``UnknownException``.
     """
     return _by_class().get(error_class.partition(".")[0], (None, None))[0]
 

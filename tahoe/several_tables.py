@@ -1,5 +1,7 @@
-"""Several tables at once, where one coordinator manages them: `transaction` writes all or none, `read_together` reads versions that belong
-together (docs/design/034)."""
+"""Transactions and consistent reads over several tables that one coordinator manages (docs/design/034).
+
+`transaction` commits to all of its tables or to none; `read_together` returns versions that belong together.
+"""
 
 from __future__ import annotations
 
@@ -32,16 +34,16 @@ __all__ = ["HeldTable", "OnAnEngine", "TableInTransaction", "TablesInTransaction
 
 
 class OnAnEngine(Protocol):
-    """A table as an engine's own front door has it, as `tahoe.DeltaTable` is: what it must tell to be read and written with others."""
+    """Interface of an engine's table class, such as `tahoe.DeltaTable`, which lets it take part in reads and writes of several tables."""
 
     def _plain_table(self) -> Table:
-        """The table without the engine."""
+        """Return the table without the engine."""
 
     def _in_transaction(self, held: HeldTable) -> Any:
-        """What stands for it in a transaction; changes are to be staged and committed through `held`."""
+        """Return the object that represents the table in a transaction; it stages and commits its changes through `held`."""
 
     def _at(self, snapshot: Snapshot) -> Any:
-        """One version, as the engine shows it."""
+        """Return one version in the form that the engine reads, such as a DataFrame."""
 
 
 @overload
@@ -54,15 +56,16 @@ def read_together(*tables: Table | OnAnEngine) -> tuple[Any, ...]: ...
 
 @checked_arguments
 def read_together(*tables: Table | OnAnEngine) -> tuple[Any, ...]:
-    """The newest versions of tables, all of one moment: no transaction over them is seen in part.
+    """Return the newest versions of tables as of one point in time: a transaction over them is visible in all of them or in none.
 
     ``a, b = tahoe.read_together(accounts, ledger); a.scan().to_arrow()``
 
     Args:
-        tables: which one coordinator manages. A `tahoe.DeltaTable` gives a DataFrame of its version, a `tahoe.Table` a `Snapshot`.
+        tables: tables that one coordinator manages. The result for a `tahoe.DeltaTable` is a DataFrame, that for a `tahoe.Table` a
+            `Snapshot`.
 
     Raises:
-        InvalidRequest: ``TAHOE_NOT_ONE_COORDINATOR`` for tables that no coordinator manages, or not one and the same.
+        InvalidRequest: ``TAHOE_NOT_ONE_COORDINATOR``: the tables have no coordinator, or different ones.
     """
     snapshots = _together([_plain(table) for table in tables])
     return tuple(
@@ -73,7 +76,7 @@ def read_together(*tables: Table | OnAnEngine) -> tuple[Any, ...]:
 @checked_arguments
 @contextmanager
 def transaction(*tables: Table | OnAnEngine, policy: RetryPolicy | None = None) -> Iterator[TablesInTransaction]:
-    """A transaction over several tables: when the block ends, all of its changes are visible at once; where it raises, none is made.
+    """Run a transaction over several tables: all of its changes become visible at once when the block ends, and none if it raises.
 
     ::
 
@@ -82,18 +85,18 @@ def transaction(*tables: Table | OnAnEngine, policy: RetryPolicy | None = None) 
             t[ledger].append(entry)
         t.versions[ledger.url]
 
-    All reading in the block is of the versions that were the newest when it began, without what the block itself writes. Each table takes
-    one change, for it gets one commit. A table that is only read, or only named, must not have changed by the end.
+    Reads in the block return the versions that were the newest when it began, without the block's own changes. Each table can be
+    changed once, because it gets one commit. A table that is only read, or only named, must not have changed when the block ends.
 
-    On Spark the same with `tahoe.DeltaTable` and DataFrames (`tahoe.spark.in_transaction`), and both kinds in one transaction.
+    On Spark the tables are `tahoe.DeltaTable` values and DataFrames (`tahoe.spark.in_transaction`); one transaction can mix both kinds.
 
     Args:
-        tables: which one coordinator manages.
-        policy: how long is tried.
+        tables: tables that one coordinator manages.
+        policy: the number and duration of attempts to commit.
 
     Raises:
         InvalidRequest: ``TAHOE_NOT_ONE_COORDINATOR``, as `read_together`.
-        DeltaConcurrentModificationException: another writer was faster with what this one may not be moved past; nothing is committed.
+        DeltaConcurrentModificationException: a concurrent commit conflicts with this transaction; nothing is committed.
         CommitStateUnknown: see `tahoe.txn.together.commit_together`.
     """
     started_commit = TablesInTransaction(tables, _together([_plain(table) for table in tables]))
@@ -106,7 +109,7 @@ def transaction(*tables: Table | OnAnEngine, policy: RetryPolicy | None = None) 
 
 @checked_arguments
 class TablesInTransaction:
-    """The tables of one transaction, by the table that was named: ``t[accounts]``."""
+    """The tables of one transaction, indexed by the table that the caller passed: ``t[accounts]``."""
 
     def __init__(self, tables: Sequence[Table | OnAnEngine], snapshots: Sequence[Snapshot]) -> None:
         self._held: dict[str, HeldTable] = {}
@@ -134,7 +137,7 @@ class TablesInTransaction:
 
     @property
     def versions(self) -> Mapping[str, int]:
-        """By URL the version that each table has by this transaction: that of its commit, or the one that was read. Known once it is over."""
+        """The version of each table by URL, available after the block: that of its commit, or the one that was read if it was not changed."""
         if self._versions is None:
             raise InvalidRequest(
                 "The transaction is not committed, so its versions are not known. Ask after its block.",
@@ -167,22 +170,23 @@ class TablesInTransaction:
 
 @checked_arguments
 class TableInTransaction(Readable):
-    """One table in a transaction over several: read as at its beginning, and changed once.
+    """One table in a transaction over several: it is read as of the transaction's beginning, and can be changed once.
 
-    Its methods are those of `tahoe.Table`, without what a transaction over several tables cannot hold (DDL, OPTIMIZE, VACUUM, RESTORE, …).
+    Its methods are those of `tahoe.Table`, except for operations that cannot be part of such a transaction (DDL, OPTIMIZE, VACUUM,
+    RESTORE, …).
     """
 
     def __init__(self, table: HeldTable) -> None:
         self._table = table
 
     def snapshot(self, version: int | None = None, timestamp: str | date | datetime | None = None) -> Snapshot:
-        """The version that the transaction began with, noted as read; or an older one, as `Table.snapshot` gives it."""
+        """Return the version that the transaction began with, and record that it was read; or an older one, as `Table.snapshot`."""
         if version is None and timestamp is None:
             self._table.is_read = True
         return self._table.snapshot(version, timestamp)
 
     def append(self, data: ArrowData, *, merge_schema: bool = False, user_metadata: str | None = None) -> None:
-        """See `Table.append`; of no rows nothing is committed."""
+        """See `Table.append`; without rows, nothing is committed."""
         self._table.write(data, WriteOptions("append", merge_schema=merge_schema), user_metadata=user_metadata)
 
     def overwrite(self, data: ArrowData, *, replace_where: Condition | None = None, user_metadata: str | None = None) -> None:
@@ -190,7 +194,7 @@ class TableInTransaction(Readable):
         self._table.overwrite(data, replace_where=replace_where, user_metadata=user_metadata)
 
     def delete(self, where: Condition | None = None, *, user_metadata: str | None = None) -> RowsChanged:
-        """See `Table.delete`. The counts are those of the version that was read; `RowsChanged.version` is None."""
+        """See `Table.delete`. The counts refer to the version that was read; `RowsChanged.version` is None."""
         return self._table.delete(where, user_metadata=user_metadata)
 
     def update(self, values: SqlValues, where: Condition | None = None, *, user_metadata: str | None = None) -> RowsChanged:
@@ -211,10 +215,10 @@ class TableInTransaction(Readable):
 
 
 class HeldTable(Table):
-    """A table whose one commit is held until all of a transaction are sent.
+    """A table that keeps its one commit until the transaction sends the commits of all tables.
 
     Args:
-        named: the table that the caller named.
+        named: the table that the caller passed.
         read: the version that the transaction began with.
     """
 
@@ -227,16 +231,16 @@ class HeldTable(Table):
 
     @property
     def coordinated(self) -> CoordinatedStore:
-        """Its storage, as the coordinator sees it."""
+        """The store of the table, which asks the coordinator."""
         assert isinstance(self.store, CoordinatedStore)
         return self.store
 
     def snapshot(self, version: int | None = None, timestamp: str | date | datetime | None = None) -> Snapshot:
-        """The version that the transaction began with, or an older one."""
+        """Return the version that the transaction began with, or an older one."""
         return self.read if version is None and timestamp is None else super().snapshot(version, timestamp)
 
     def begin(self) -> Transaction:
-        """See `Table.begin`: on that version. Raises `InvalidRequest` once the transaction over several tables is over."""
+        """See `Table.begin`; starts from the version that was read. Raises `InvalidRequest` after the transaction's block."""
         if self.is_over:
             raise InvalidRequest(
                 f"The transaction over several tables in which table {self.url} was to be changed is over; nothing was changed now. Change "
@@ -247,7 +251,7 @@ class HeldTable(Table):
         return Transaction(self.store, self.read, self.clock)
 
     def commit(self, transaction: Transaction, operation: Operation, *, user_metadata: str | None = None) -> Committed:
-        """Hold the commit. Raises `InvalidRequest` (``TAHOE_ONE_CHANGE_A_TABLE``) for a second one."""
+        """Prepare the commit without sending it. Raises `InvalidRequest` (``TAHOE_ONE_CHANGE_A_TABLE``) for a second one."""
         if self.held is not None:
             raise InvalidRequest(
                 f"Table {self.url} is changed by this transaction already, and a transaction over several tables makes one commit to each. "
@@ -259,11 +263,11 @@ class HeldTable(Table):
         return Committed(self.held.version, self.read, self.held.actions, 0, self.held)
 
     def commit_rows(self, transaction: Transaction, staged: Staged, *, user_metadata: str | None = None) -> RowsChanged:
-        """See `Table.commit_rows`; there is no version yet."""
+        """See `Table.commit_rows`; the version is None until the transaction commits."""
         return replace(super().commit_rows(transaction, staged, user_metadata=user_metadata), version=None)
 
     def prepared(self) -> PreparedCommit:
-        """What is to be sent. Who has read the table himself may have made his changes of any row."""
+        """Return the commit to send. After an explicit read the changes may depend on any row, so it counts as a read of the whole table."""
         assert self.held is not None
         if not self.is_read:
             return self.held
@@ -292,7 +296,7 @@ def _at(table: Table, version: int | None) -> Snapshot:
 
 
 def _coordinator_of(tables: Sequence[Table]) -> Coordinator:
-    """The one coordinator that manages all of the tables."""
+    """Return the coordinator that manages all of the tables; `InvalidRequest` if there is none or more than one."""
     coordinators = [table.store.coordinator for table in tables if isinstance(table.store, CoordinatedStore)]
     alone = [table.url for table in tables if table.store.coordination != "in force"]
     if alone:

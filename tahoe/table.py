@@ -23,7 +23,7 @@ from tahoe.snapshot.readable import Readable, skipping_of
 from tahoe.store.object_store import open_store
 from tahoe.stream.tailable import Tailable
 
-# All else is imported by the method that uses it: a program pays at its first call for what that call needs, and for no more.
+# Other modules are imported by the methods that use them, so the first call of a method loads only the modules that it needs.
 if TYPE_CHECKING:
     from tahoe.coordinator.coordinator import Coordinator
     from tahoe.expr.condition_forms import Condition
@@ -69,10 +69,10 @@ class Table(Readable, Tailable, Alterable, Maintainable, Copyable):
         path: a folder, or a URL (``file:``, ``s3:``, ``gs:``, ``az:``, ``memory:``).
         storage_options: for the object store (``aws_access_key_id``, ``endpoint``, …); never shown.
         clock: time and chance; tests give their own.
-        hooks: what else follows each commit made through this value; one that fails is told in the log and fails nobody.
-        compactor: compacts what a commit has left, where that is wanted; None for this process, where the table's properties want it.
-        coordinator: who says which commits a catalog-managed table has, a `tahoe.SqlCoordinator`; other tables are read and written as
-            ever. `add_feature("catalogManaged")` puts one under it.
+        hooks: functions to run after each commit made through this value. A hook that raises is logged; the commit succeeds.
+        compactor: compacts the small files of a commit; None compacts in this process, for tables whose properties ask for it.
+        coordinator: the `tahoe.SqlCoordinator` that decides which commits a catalog-managed table has; it has no effect on other tables.
+            `add_feature("catalogManaged")` makes a table catalog-managed.
     """
 
     def __init__(
@@ -160,7 +160,7 @@ class Table(Readable, Tailable, Alterable, Maintainable, Copyable):
         try:
             found = self.snapshot()
         except Exception as error:  # noqa: BLE001
-            # A repr never fails: what is wrong is what it shows.
+            # A repr never fails: it shows the error.
             return f"Table({self.url}, {type(error).__name__})"
         partitioned = f", partitioned by {', '.join(found.partition_columns)}" if found.partition_columns else ""
         return f"Table({self.url}, version {found.version}, {len(found.schema)} columns{partitioned})"
@@ -177,7 +177,7 @@ class Table(Readable, Tailable, Alterable, Maintainable, Copyable):
         """The newest version, or an old one by number or by time (the newest version at that time).
 
         Raises:
-            NotFound: no table, or no such version or time; the message says what there is.
+            NotFound: no table, or no such version or time; the message names the versions that exist.
             LostVersions: the log has lost a version that was read through this handle.
         """
         from tahoe.snapshot.snapshot import Snapshot
@@ -214,7 +214,7 @@ class Table(Readable, Tailable, Alterable, Maintainable, Copyable):
         return newest
 
     def bytes_in_memory(self) -> int:
-        """How much the newest snapshot that was asked for holds of the log's files in memory, in bytes."""
+        """Return the size in bytes of the live file list that the newest snapshot read by this value keeps in memory."""
         newest = self._newest.snapshot
         return 0 if newest is None or not newest.has_files_in_memory else int(newest.files().nbytes)
 
@@ -233,7 +233,7 @@ class Table(Readable, Tailable, Alterable, Maintainable, Copyable):
         version: int | None = None,
         timestamp: str | date | datetime | None = None,
     ) -> pa.Table:
-        """The live files that may hold rows for which `filter` is true, one row a file (`tahoe.log.replay.FILES_SCHEMA`)."""
+        """Return the live files that may contain rows for which `filter` is true, one row a file (`tahoe.log.replay.FILES_SCHEMA`)."""
         snapshot = self.snapshot(version, timestamp)
         return snapshot.files_matching(skipping_of(filter, snapshot))
 
@@ -245,7 +245,7 @@ class Table(Readable, Tailable, Alterable, Maintainable, Copyable):
             return list(tracked(history(self.store, self.snapshot().config, limit), progress, "commits read"))
 
     def detail(self) -> dict[str, Any]:
-        """What DESCRIBE DETAIL tells: see `tahoe.ops.tables.detail.detail`."""
+        """Return the values of DESCRIBE DETAIL; see `tahoe.ops.tables.detail.detail`."""
         from tahoe.ops.tables.detail import detail
 
         return detail(self.snapshot())
@@ -321,7 +321,7 @@ class Table(Readable, Tailable, Alterable, Maintainable, Copyable):
         try:
             return self.commit(transaction, operation, user_metadata=user_metadata).version
         except DeltaConcurrentModificationException:
-            # The same idempotent write, sent twice side by side: the winner has done what was asked here.
+            # The same idempotent write was sent twice concurrently: the other commit has already written these rows.
             if options.app is not None and already_written(self.begin(), options.app):
                 return self.version()
             # Two writers that find no table both create it; the loser appends to the winner's.
@@ -407,8 +407,12 @@ class Table(Readable, Tailable, Alterable, Maintainable, Copyable):
         return feed(self.store, self.snapshot(), Bounds(start_version, end_version, first, last)).to_arrow()
 
     def check(self, *, deep: bool = False, strict: bool = False, progress: Progress | None = None) -> list[Violation]:
-        """What is wrong with the table and its Iceberg side; see `tahoe.ops.upkeep.check`. With `deep` every row is read, with `strict` all
-        that the log holds is held against every rule of the specification (`tahoe.ops.strict`)."""
+        """Return the violations found in the table and in its Iceberg metadata; see `tahoe.ops.upkeep.check`.
+
+        Args:
+            deep: read every row.
+            strict: check the whole log against every rule of the specification (`tahoe.ops.strict`).
+        """
         from tahoe.ops.upkeep.check import check_table, iceberg_violations
 
         with shown(self.clock) as bar:
@@ -428,7 +432,7 @@ class Table(Readable, Tailable, Alterable, Maintainable, Copyable):
         return UniformHandle(self._delta_side(), UNIFORM_RUNTIME, self.append, self._upgrade_uniform)
 
     def held_versions(self, snapshot: Snapshot, now_ms: int) -> Sequence[int]:
-        """Older versions that Iceberg's readers may hold, of a table that asks for UniForm; see `tahoe.uniform.external.recent_versions`."""
+        """Return older versions that Iceberg readers of a UniForm table may still use; see `tahoe.uniform.external.recent_versions`."""
         from tahoe.protocol.iceberg_compat import uniform_is_enabled
 
         if not uniform_is_enabled(snapshot.config.properties):
@@ -450,19 +454,19 @@ class Table(Readable, Tailable, Alterable, Maintainable, Copyable):
         return Transaction(self.store, snapshot, self.clock)
 
     def commit(self, transaction: Transaction, operation: Operation, *, user_metadata: str | None = None) -> Committed:
-        """Prepare and commit a transaction, then run what follows a commit."""
+        """Prepare and commit a transaction, then run the hooks."""
         from tahoe.txn.hooks import commit_transaction
 
         return commit_transaction(transaction, operation, self.policy, self._hooks, user_metadata=user_metadata)
 
     def after_commit(self, committed: Committed) -> None:
-        """Run what follows a commit to this table that was made elsewhere: in a transaction over several tables."""
+        """Run the hooks after a commit to this table that a transaction over several tables has made."""
         from tahoe.txn.hooks import run_hooks
 
         run_hooks(self._hooks, committed)
 
     def commit_rows(self, transaction: Transaction, staged: Staged, *, user_metadata: str | None = None) -> RowsChanged:
-        """Commit what a DELETE, UPDATE or MERGE has staged; where no row is to be changed, nothing is committed."""
+        """Commit the staged changes of a DELETE, UPDATE or MERGE; without changed rows, nothing is committed."""
         from tahoe.ops.rows.row_changes import RowsChanged
 
         version, metrics = None, {}
@@ -490,7 +494,7 @@ class Table(Readable, Tailable, Alterable, Maintainable, Copyable):
             self._newest.snapshot, self._has_read = committed.snapshot, True
 
         def convert(committed: Committed) -> None:
-            # Only a table that asks for it pays for loading what makes Iceberg of it.
+            # Loading the Iceberg conversion costs time, so only tables with UniForm load it.
             if uniform_is_enabled(committed.snapshot.config.properties):
                 from tahoe.process import UNIFORM_RUNTIME
                 from tahoe.uniform.handle import after_commit
@@ -540,10 +544,10 @@ class Table(Readable, Tailable, Alterable, Maintainable, Copyable):
 
 
 def another_handle(table: Table) -> Table:
-    """A handle of the same table, which begins with the newest snapshot that was read through the other, and reads on together with it.
+    """Return a new handle of the same table that shares the newest snapshot with the other handle.
 
-    It has read nothing itself. Where the log has lost versions that were read before, because the folder was restored from a copy, the
-    new handle warns of that and goes on with what is there; handles that have read those versions go on raising `LostVersions`.
+    The new handle has read nothing itself. If the log has lost versions that were read before, because the folder was restored from a
+    copy, the new handle logs a warning and reads the present log; handles that have read those versions continue to raise `LostVersions`.
     """
     other = Table(
         table.url, store=table.store, clock=table.clock, policy=table.policy, hooks=table._more_hooks, compactor=table._compactor

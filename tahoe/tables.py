@@ -141,14 +141,14 @@ class DeltaTable(Copies):
 
         Args:
             identifier: ``parquet.`/path` ``, ``iceberg.`/path` ``, or the name of a Parquet table in the session's catalog.
-            partitionSchema: the columns that the folders tell, with their types.
+            partitionSchema: the partition columns, whose values are in the folder names, with their types.
 
         Raises: see `tahoe.spark.copies.convert.convert_named`.
         """
         parts = parts_of(sparkSession, identifier) if is_classic(sparkSession) else _identifiers(identifier)
         return cls(sparkSession, convert_named(sparkSession, parts, partitionSchema))
 
-    # -- what a table tells ------------------------------------------------------------------------------------------------
+    # -- reading -----------------------------------------------------------------------------------------------------------
 
     def _plain_table(self) -> Table:
         return self._table
@@ -188,7 +188,7 @@ class DeltaTable(Copies):
         """One row: format, id, name, location, size, properties, protocol and features of the newest version."""
         return detail_frame(self._spark, self._table, self._name)
 
-    # -- what changes rows -------------------------------------------------------------------------------------------------
+    # -- changing rows -----------------------------------------------------------------------------------------------------
 
     def delete(self, condition: str | Column | None = None) -> None:
         """Delete the rows for which the condition is true; all rows without a condition.
@@ -225,7 +225,7 @@ class DeltaTable(Copies):
         """
         return merge_builder(self._spark, self._table, source, condition, self._alias, self._options)
 
-    # -- what keeps it in order --------------------------------------------------------------------------------------------
+    # -- maintenance -------------------------------------------------------------------------------------------------------
 
     def optimize(self) -> DeltaOptimizeBuilder:
         """Small files, and files with many deleted rows, become few large ones; nothing happens before it is executed.
@@ -257,7 +257,7 @@ class DeltaTable(Copies):
         result = Result(self._spark, RESTORE_ROW)
         return result.of(restore_table(self._spark, self._table, timestamp=timestamp))
 
-    # -- what changes the protocol -----------------------------------------------------------------------------------------
+    # -- changing the protocol ---------------------------------------------------------------------------------------------
 
     def upgradeTableProtocol(self, readerVersion: int, writerVersion: int) -> None:
         """Raise the protocol to at least these versions; a table that has them stays as it is.
@@ -269,7 +269,7 @@ class DeltaTable(Copies):
         self._table.set_properties({"delta.minReaderVersion": str(readerVersion), "delta.minWriterVersion": str(writerVersion)})
 
     def addFeatureSupport(self, featureName: str) -> None:
-        """Let the table support a feature, and what that requires; the protocol becomes the weakest that can say so.
+        """Add a feature and the features that it requires; the protocol is raised to the lowest versions that can list them.
 
         Raises `InvalidRequest` (`DELTA_UNSUPPORTED_FEATURES_IN_CONFIG`): there is no such feature.
         """
@@ -297,7 +297,7 @@ class IdentityGenerator:
 
 
 class DeltaTableBuilder:
-    """Says what a table shall be; `execute` makes it. Each method returns the builder."""
+    """Collects the definition of a table; `execute` creates it. Each method returns the builder."""
 
     def __init__(self, spark: SparkSession, how: str) -> None:
         self._spark = spark
@@ -434,7 +434,7 @@ class DeltaTableBuilder:
 
 
 class _ScalaBuilder:
-    """What programs find in `_jbuilder` of delta-spark's builder: its method that takes a sequence of Scala."""
+    """The object in `_jbuilder` of delta-spark's builder; programs call its method that takes a Scala sequence."""
 
     def __init__(self, builder: DeltaTableBuilder) -> None:
         self._builder = builder

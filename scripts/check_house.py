@@ -32,7 +32,6 @@ NOT_YET_REWRITTEN = (
     "tahoe/log",
     "tahoe/ops",
     "tahoe/schema",
-    "tahoe/snapshot",
     "tahoe/spark",
     "tahoe/sql",
 )

@@ -2,7 +2,7 @@
 
     Parquet file ─ row groups that the predicate may match ─► batches of the wanted columns, by name or by field id
         ─► logical names, today's types, nulls for what the file does not have, partition values from the log
-        ─► rows that the deletion vector leaves ─► rows for which the predicate is true
+        ─► rows that are not in the deletion vector ─► rows for which the predicate is true
 
 Imported in Spark's executors too: needs pyarrow and pyroaring only.
 """
@@ -58,9 +58,9 @@ class ReadTask:
 
     Args:
         name: store name, relative to the table's root.
-        size: of the file in bytes, as the log says; None where it does not.
+        size: of the file in bytes, from the log; None if the log lacks it.
         partition_values: by physical column name, as the log has them.
-        stats: of all rows, JSON text as the log has it; what the file's footer is held against.
+        stats: of all rows, the JSON text in the log; the file's footer is checked against it.
     """
 
     name: str
@@ -74,7 +74,7 @@ class ReadTask:
 
 @dataclass(frozen=True, slots=True)
 class RowTracking:
-    """What to add to each row, and under which column names (PROTOCOL.md, "Reader Requirements for Row Tracking").
+    """The row tracking columns to add to each row (PROTOCOL.md, "Reader Requirements for Row Tracking").
 
     Args:
         row_id_column: name for the stable row id, a long; None to leave it out.
@@ -104,18 +104,18 @@ def read_file(
     verify_pages: bool = False,
     most_row_groups: int | None = None,
 ) -> Iterator[pa.RecordBatch]:
-    """The living rows of one file for which `predicate` is true, in file order. `DataFiles` asks it for a table.
+    """Read the live rows of one file for which `predicate` is true, in file order. `DataFiles` calls it for the files of a table.
 
     Args:
-        schema: the logical columns wanted, in order, with their column mapping metadata; `predicate` speaks of these only.
+        schema: the logical columns of the result, in order, with their column mapping metadata; `predicate` may only refer to these.
         column_mapping_mode: ``none``, ``name`` or ``id``.
         partition_columns: logical names; their values come from the task, never from the file.
-        open_input: a random-access file for a store name.
-        read_vector: the dead row positions of a descriptor.
+        open_input: opens a random-access file by its store name.
+        read_vector: reads the deleted row positions of a descriptor.
         row_index_column: add the physical position of each row in the file, a long, under this name.
         row_tracking: add row ids and row commit versions, after the row index.
         batch_rows: the most rows of one batch.
-        verify_pages: hold each page against its checksum, where it has one.
+        verify_pages: check each page against its checksum, if it has one.
         most_row_groups: read only so many, evenly from the first to the last: a sample.
 
     Yields:
@@ -143,10 +143,10 @@ def read_file(
 def check_footer(
     task: ReadTask, schema: StructType, column_mapping_mode: str, open_input: Callable[[str], pa.NativeFile]
 ) -> None:
-    """Raise what `read_file` raises of a file before it has read a row, but for what its deletion vector and its partition give.
+    """Raise the errors that `read_file` raises for a file before the first row, except those of its deletion vector and its partition.
 
     Args:
-        schema: the logical columns that data files hold.
+        schema: the logical columns that are stored in data files.
     """
     reader = FileReader(task, schema, column_mapping_mode, (), None, None)
     with _opened(task, open_input) as source, told_as_damage(task.name):
@@ -154,7 +154,7 @@ def check_footer(
 
 
 def _opened(task: ReadTask, open_input: Callable[[str], pa.NativeFile]) -> pa.NativeFile:
-    """The file, which must have the size that the log says: opening told it, so no question more is asked."""
+    """Open the file and check its size against the log; the size is known from opening, so the check needs no request."""
     try:
         source = open_input(task.name)
     except (NotFound, FileNotFoundError) as error:
@@ -182,7 +182,7 @@ def wrong_size(name: str, found: int, expected: int) -> CorruptTable:
 
 
 class FileReader:
-    """The steps of `read_file` for one file, with what they share."""
+    """The steps of `read_file` for one file, with their common state."""
 
     def __init__(
         self,
@@ -250,7 +250,7 @@ class FileReader:
                 start += rows
 
     def checked(self, source: pa.NativeFile, verify_pages: bool = False) -> pq.ParquetFile:
-        """The opened file, its footer looked at and held against the log's statistics."""
+        """Open the file and check its footer against the log's statistics."""
         self._check_bytes_of_footer(source)
         file = parquet_file(source, verify_pages=verify_pages)
         self._check_footer(file)
@@ -261,7 +261,7 @@ class FileReader:
         size = source.size()
         length = int.from_bytes(source.read_at(8, size - 8)[:4], "little") if size > 8 else 0
         if not 0 < length <= min(size - 8, _LARGEST_FOOTER_CHECKED):
-            return  # Arrow tells what is wrong
+            return  # Arrow raises the error
         fault = fault_in_footer(source.read_at(length, size - 8 - length))
         if fault is not None:
             raise CorruptTable(

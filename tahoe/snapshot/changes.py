@@ -4,7 +4,7 @@ commit ─┬─ has cdc actions ──► their files, and nothing else
         └─ has none ─────────► add ─► insert, remove ─► delete,
                                remove + add of one path ─► the difference of their deletion vectors
 
-What is to be read are `ChangedFile` values; here Arrow reads them, and in `tahoe.spark.scan.change_feed` Spark does.
+The files to read are `ChangedFile` values; Arrow reads them here, and Spark in `tahoe.spark.scan.change_feed`.
 """
 
 from __future__ import annotations
@@ -99,15 +99,15 @@ class Bounds:
 
 @dataclass(frozen=True, slots=True)
 class ChangedFile:
-    """A file that holds changed rows of one commit.
+    """A file that contains changed rows of one commit.
 
     Args:
-        path: as the log has it.
-        size: in bytes; 0 where the log does not say, as a `remove` need not.
-        kind: of all of its rows; None for a change data file, whose rows tell theirs in ``_change_type``.
-        within: only the rows that this vector marks; None for all.
-        without: but not those that this one marks; None for no exception.
-        stats: of all rows of the file, whichever are meant, as the log has them.
+        path: as in the log.
+        size: in bytes; 0 if the log lacks it, since a `remove` need not have it.
+        kind: the kind of change of all rows; None for a change data file, whose rows have theirs in ``_change_type``.
+        within: only the rows that this vector marks changed; None for all.
+        without: the rows that this vector marks did not change; None for no exception.
+        stats: of all rows of the file, changed or not, as in the log.
     """
 
     version: int
@@ -170,11 +170,11 @@ class Feed:
         return changed_rows(self.store, self.config, self.times, self.files())
 
     def files(self) -> Iterator[ChangedFile]:
-        """The files to read, commit by commit.
+        """Yield the files to read, commit by commit.
 
         Raises:
-            Unsupported: a removal that does not tell its partition.
-            CorruptTable: a commit that has lost lines, as far as it or its checksum tells.
+            Unsupported: a `remove` action lacks its partition values.
+            CorruptTable: a commit has lost lines, if the commit or its checksum shows it.
         """
         timed_from = in_commit_timestamps_from(self.config)
         for version in range(self.start, self.end + 1):
@@ -228,7 +228,7 @@ def feed_schema(schema: StructType) -> StructType:
 
 
 def changed_files(actions: Iterable[Action], version: int, config: TableConfig) -> list[ChangedFile]:
-    """What one commit's actions say of its changed rows."""
+    """Return the files with the changed rows of one commit, from its actions."""
     actions = tuple(actions)
     cdc = [action for action in actions if isinstance(action, AddCDCFile)]
     if cdc:
@@ -418,7 +418,7 @@ def _with_kind(batch: pa.RecordBatch, kind: str) -> pa.RecordBatch:
 
 
 def _checked_kinds(batch: pa.RecordBatch, name: str, version: int, url: str) -> pa.RecordBatch:
-    """Rows of a change data file, each of which tells what it is; `CorruptTable` where one does not."""
+    """Return the rows of a change data file; `CorruptTable` if one lacks a valid ``_change_type``."""
     kinds = batch.column(batch.num_columns - 1)
     if not pc.all(pc.is_in(kinds, value_set=array(list(_KINDS), pa.string())), min_count=0).as_py():
         raise CorruptTable(

@@ -1,6 +1,6 @@
 """`DataFiles`: the data files of a table, read file by file; `VectorReader`: its deletion vectors.
 
-Both are plain values that can be sent to another process; what they keep of storage stays behind.
+Both are plain values that can be sent to another process; their caches are not sent.
 """
 
 from __future__ import annotations
@@ -44,11 +44,11 @@ class VectorReader:
         return VectorReader, (self.store,)
 
     def bitmap(self, descriptor: DeletionVectorDescriptor) -> BitMap64:
-        """The positions of the rows that a vector marks.
+        """Return the positions of the rows that a vector marks as deleted.
 
         Raises:
             NotFound: the vector's file is not in storage.
-            CorruptTable: it does not hold what the descriptor says.
+            CorruptTable: its contents do not match the descriptor.
         """
         return decode(descriptor, self.fetch, self.store.url)
 
@@ -95,12 +95,12 @@ class DataFiles:
         verify_pages: bool = False,
         most_row_groups: int | None = None,
     ) -> Iterator[pa.RecordBatch]:
-        """The living rows of one file for which `predicate` is true, in file order.
+        """Read the live rows of one file for which `predicate` is true, in file order.
 
         Args:
-            schema: the logical columns wanted; None for all of the table's.
+            schema: the logical columns of the result; None for all columns of the table.
 
-        For the rest, and for what is raised, see `tahoe.snapshot.arrow_reader.read_file`.
+        For the other arguments and the errors, see `tahoe.snapshot.arrow_reader.read_file`.
         """
         return read_file(
             task,

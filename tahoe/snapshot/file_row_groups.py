@@ -1,7 +1,8 @@
-"""The row groups of a Parquet file: which of them may hold rows that a predicate wants, by the statistics in its footer, and in which pieces
-they are read, so that little of a file is in memory.
+"""The row groups of a Parquet file: those that may contain matching rows, by the statistics in the footer, and the pieces in which they are
+read, so that only a small part of a file is in memory.
 
-Conservative: whatever is not understood, or has no statistics, is kept. The rows are filtered after reading.
+Skipping is conservative: a row group without statistics, or with statistics of an unknown form, is read. The rows are filtered after
+reading.
 """
 
 from __future__ import annotations
@@ -74,7 +75,7 @@ def _in_short(predicate: Predicate) -> Predicate:
 
 @dataclass(frozen=True, slots=True)
 class _Bounds:
-    """What a column chunk says of itself: `least` and `most` are None where it does not say."""
+    """The statistics of a column chunk; `least` and `most` are None if it has none."""
 
     least: Any
     most: Any
@@ -158,7 +159,7 @@ def _in_range(op: str, value: Any, bounds: _Bounds) -> bool:
 
 
 def _comparable(bound: Any, value: Any) -> Any:
-    """The bound as what Python can order against `value`, None where it cannot."""
+    """Return the bound as a value that Python can compare with `value`, or None."""
     if bound is None or isinstance(value, bytes):
         return None
     if isinstance(value, datetime):
@@ -180,10 +181,10 @@ def _comparable(bound: Any, value: Any) -> Any:
 def parquet_file(
     source: pa.NativeFile, *, verify_pages: bool, buffer_size: int = 0, metadata: pq.FileMetaData | None = None
 ) -> pq.ParquetFile:
-    """The file, for a reader that wants no more of it in memory than it needs.
+    """Open the file for a reader that loads only the parts that it needs.
 
     Args:
-        verify_pages: hold each page against its checksum, where it has one.
+        verify_pages: check each page against its checksum, if it has one.
         buffer_size: read each column in pieces of so many bytes; 0 where whole column chunks are read at once.
     """
     return pq.ParquetFile(
@@ -191,7 +192,7 @@ def parquet_file(
         metadata=metadata,
         # In nanoseconds, Arrow's default for INT96, the years before 1677 and after 2262 would overflow.
         coerce_int96_timestamp_unit="us",
-        # Column chunks fetched in few large requests: what object stores need. Mapped files are read where they lie.
+        # Object stores need few large requests for column chunks. Mapped files are read in place.
         pre_buffer=not buffer_size and not isinstance(source, _AT_HAND),
         buffer_size=buffer_size,
         arrow_extensions_enabled=False,
@@ -202,9 +203,9 @@ def parquet_file(
 def openings(
     file: pq.ParquetFile, source: pa.NativeFile, kept: Sequence[int], columns: Sequence[str], verify_pages: bool
 ) -> Iterator[tuple[int, list[int], pq.ParquetFile]]:
-    """Runs of row groups, each with the file opened in the way that suits its size and the place where it is.
+    """Yield runs of row groups, each with the file opened in the way that suits its size and its storage.
 
-    Arrow holds what it fetches in advance of all row groups of one read until that read ends, so a large file is read some row groups at a
+    Arrow keeps the prefetched bytes of all row groups of a read until the read ends. A large file is therefore read a few row groups at a
     time, and a row group that is too large by itself in pieces.
     """
     if isinstance(source, _AT_HAND):
@@ -245,7 +246,7 @@ def _compressed(metadata: pq.FileMetaData, index: int, columns: Sequence[str]) -
 
 
 def rows_of_a_batch(group: pq.RowGroupMetaData, columns: Sequence[str], most: int) -> int:
-    """So many rows that the columns of a batch have about `_BYTES_OF_A_BATCH`, by what the footer says of a row group."""
+    """Return the number of rows for which a batch has about `_BYTES_OF_A_BATCH`, by the sizes of a row group in the footer."""
     size = sum(int(chunk.total_uncompressed_size) for chunk in _chunks(group, columns))
     if size <= 0 or group.num_rows <= 0:
         return most
@@ -253,7 +254,7 @@ def rows_of_a_batch(group: pq.RowGroupMetaData, columns: Sequence[str], most: in
 
 
 def is_at_hand(source: pa.NativeFile) -> bool:
-    """Whether a file lies in memory, or in that of the system."""
+    """Whether a file is in memory, or memory-mapped."""
     return isinstance(source, _AT_HAND)
 
 

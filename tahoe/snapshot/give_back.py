@@ -8,10 +8,10 @@ __all__ = ["GiveBack"]
 
 
 class GiveBack:
-    """Counts the bytes that pass one place, and now and then has Arrow give back what it no longer uses.
+    """Counts the bytes that pass through one point of the code, and from time to time makes Arrow release its unused memory.
 
-    Arrow's allocator keeps the freed memory of each thread for that thread, and gives back that of the thread which asks. So a thread that
-    reads and one that takes what was read count each for itself: together they would otherwise keep several times what is in use.
+    Arrow's allocator keeps the freed memory of each thread for that thread, and releases only the memory of the calling thread. The thread
+    that reads and the thread that consumes therefore count separately; otherwise they would keep several times the memory in use.
     """
 
     def __init__(self) -> None:

@@ -1,7 +1,7 @@
-"""What the log says of a version's rows, without a data file being opened: how many there are, and the least and greatest values.
+"""The number of a version's rows and their least and greatest values, from the log's statistics, without opening a data file.
 
-Nothing is said where any file leaves it open: one without statistics, one whose bounds are not tight, a type whose bounds the log
-shortens (strings, timestamps) or leaves values out of (floats, for which NaN is the greatest to Spark).
+The result is None if any file leaves it open: a file without statistics, or with bounds that are not tight, or a type whose bounds are
+shortened in the log (strings, timestamps) or lack values (floats, for which NaN is the greatest to Spark).
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class KnownRows:
 
     Args:
         files: all that the rows are in (`tahoe.log.replay.FILES_SCHEMA`).
-        partition_columns: names of columns whose values stand in the log for whole files.
+        partition_columns: names of the partition columns, whose values the log has for whole files.
     """
 
     files: pa.Table
@@ -97,7 +97,7 @@ class KnownRows:
         return None if living is None else self.files.filter(_any(living))
 
     def first(self, count: int) -> pa.Table | None:
-        """Files that hold at least so many living rows, in the order of the log; None where the log does not say it of enough of them."""
+        """Return the first files of the log that contain at least `count` live rows; None if too few files have a known number of rows."""
         living = self._told
         enough = pc.greater_equal(pc.cumulative_sum(pc.fill_null(living, scalar(0))), scalar(count))
         place = pc.index(enough, scalar(True)).as_py()
@@ -111,7 +111,7 @@ class KnownRows:
 
     @cached_property
     def _told(self) -> pa.ChunkedArray:
-        """The living rows of each file; null where the log does not say them."""
+        """The number of live rows of each file; null if the log does not have it."""
         rows = pc.struct_field(statistics_of(self.files, pa.struct([("numRecords", pa.int64())])), ["numRecords"])
         rows = pc.if_else(pc.less(rows, 0), scalar(None, pa.int64()), rows)
         if not self._has_vectors:

@@ -1,7 +1,7 @@
-"""What a filter of Polars implies, as a predicate that files, row groups and rows can be left out by.
+"""Translates a filter of Polars into a predicate that it implies, which can skip files, row groups and rows.
 
-Polars shows an expression as JSON, whose form is its own and may change: whatever is not known here implies nothing, and Polars filters
-what comes. So only a translation that is TRUE for too few rows would do harm, and none is attempted where the two might disagree: the
+Polars serializes an expression as JSON in a private form that may change. Unknown parts imply nothing, and Polars filters the rows again,
+so only a translation that is TRUE for too few rows would be wrong. Comparisons whose semantics might differ are not translated: the
 literal must be of the column's own family of types.
 """
 

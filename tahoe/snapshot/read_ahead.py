@@ -41,7 +41,7 @@ def read_ahead(
 
 
 class _Stream:
-    """One stream: what was read of it and waits, and whether a thread is at it."""
+    """One stream: its batches that wait for the caller, and whether a thread is reading it."""
 
     def __init__(self, begin: Callable[[], Batches]) -> None:
         self.begin = begin
@@ -132,7 +132,7 @@ class _Ahead:
             stream
             for place, stream in enumerate(self.near)
             if not (stream.busy or stream.ended)
-            # The stream whose turn it is must go on however much the others hold.
+            # The stream that the caller reads next must continue, regardless of the memory that the others use.
             and ((place == 0 and not stream.waiting) or (room and (stream.begun or begun < self.most_open)))
         ]
 

@@ -1,7 +1,7 @@
-"""Errors of reading data files, change data files and their vectors: each names table, version and file, and is one of Tahoe's.
+"""Errors of reading data files, change data files and their vectors: each is a `TahoeError` that names table, version and file.
 
-What Arrow raises on bytes that were changed depends on where they were hit: any of `OF_DAMAGED_BYTES`. What storage raises stays what
-it is, with the place added.
+For corrupt bytes Arrow raises any of `OF_DAMAGED_BYTES`, depending on their position. Errors of the storage keep their class, and the
+location is added.
 """
 
 from __future__ import annotations
@@ -25,16 +25,16 @@ OF_DAMAGED_BYTES = (
     LookupError,
     struct.error,
 )
-"""What reading raises where bytes are not what they claim to be; never `TahoeError`, which some of these are bases of: except it first."""
+"""The exceptions that reading corrupt bytes raises. Some are bases of `TahoeError`, which is never meant here: catch it before these."""
 
 
 @contextmanager
 def locating(table: str, version: int | None, file: str) -> Iterator[None]:
-    """What is raised inside is an error of Tahoe's that names these three.
+    """Convert the errors raised inside to a `TahoeError` that names table, version and file.
 
     Args:
         table: its URL.
-        version: that is being read; None where the file belongs to none yet.
+        version: the version that is read; None for a file that belongs to no version yet.
         file: its store name.
     """
     try:
@@ -47,7 +47,7 @@ def locating(table: str, version: int | None, file: str) -> Iterator[None]:
 
 @contextmanager
 def told_as_damage(file: str) -> Iterator[None]:
-    """What Arrow raises inside is the error of a data file that cannot be read."""
+    """Convert the errors that Arrow raises inside to the error of a data file that cannot be read."""
     try:
         yield
     except TahoeError:
@@ -75,9 +75,9 @@ def cannot_be_read(file: str, error: BaseException) -> CorruptTable:
 
 
 def check_text(values: pa.Array, column: str, file: str) -> None:
-    """Raise `CorruptTable` for bytes that are no UTF-8 where text should be, at any depth.
+    """Raise `CorruptTable` for string values that are not valid UTF-8, at any depth.
 
-    Arrow takes them from a file unseen, and whoever takes the rows from us trusts that they are text; looking costs some 3 % of reading it.
+    Arrow does not validate them when it reads a file, and the consumers of the rows rely on it; the check costs about 3 % of the read.
     """
     if not _has_text(values.type):
         return

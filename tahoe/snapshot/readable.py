@@ -1,4 +1,4 @@
-"""The ways to read what has a snapshot: Arrow, batches, pandas, Polars, DuckDB, the PyCapsule interface. `tahoe.table.Table` has them."""
+"""`Readable`: the methods of `tahoe.table.Table` that return rows: Arrow, batches, pandas, Polars, DuckDB, the PyCapsule interface."""
 
 from __future__ import annotations
 
@@ -40,13 +40,13 @@ class Readable(ABC):
         timestamp: str | date | datetime | None = None,
         row_ids: bool = False,
     ) -> pa.Table:
-        """The rows for which `filter` is true; files that cannot hold any are not read.
+        """Return the rows for which `filter` is true; files that cannot contain any are not read.
 
         Args:
-            filter: SQL text such as ``month = 3 and dep_delay > 60``, or a predicate. It may hold what the condition of a DELETE may:
-                ``dep_delay + arr_delay > 60`` is true for the same rows as on Spark, though no file can be left out by it.
-            columns: names in the order wanted; None for all.
-            row_ids: add ``_row_id``, which a row keeps as long as it lives, and ``_row_commit_version``, the version that inserted or
+            filter: SQL text such as ``month = 3 and dep_delay > 60``, or a predicate. It allows the same expressions as the condition of a
+                DELETE: ``dep_delay + arr_delay > 60`` is true for the same rows as on Spark, although it cannot skip files.
+            columns: names in the order of the result; None for all.
+            row_ids: add ``_row_id``, which a row keeps until it is deleted, and ``_row_commit_version``, the version that inserted or
                 last changed it; for tables with ``delta.enableRowTracking``.
         """
         return self._scan(filter, columns, version, timestamp, row_ids).to_arrow()
@@ -61,13 +61,13 @@ class Readable(ABC):
         timestamp: str | date | datetime | None = None,
         row_ids: bool = False,
     ) -> pa.RecordBatchReader:
-        """As `to_arrow`, as a stream of batches in file order: for tables larger than memory.
+        """Return the rows of `to_arrow` as a stream of batches in file order, for tables larger than memory.
 
-        A few files are read ahead side by side, within some 16 MB of rows; a reader that nobody asks reads no further. What is left in the
-        middle is freed when the reader is dropped (``del reader``); Arrow's own ``close()`` does nothing for it.
+        A few files are read ahead in parallel, up to about 16 MB of rows; reading pauses while no batch is requested. Dropping an
+        unfinished reader (``del reader``) frees its memory; Arrow's own ``close()`` has no effect on it.
 
         Args:
-            limit: at most so many rows.
+            limit: the greatest number of rows.
         """
         return self._scan(filter, columns, version, timestamp, row_ids).to_batches(limit)
 
@@ -116,13 +116,13 @@ class Readable(ABC):
         row_ids: bool = False,
         connection: duckdb.DuckDBPyConnection | None = None,
     ) -> duckdb.DuckDBPyRelation:
-        """As `to_batches`, as a relation of DuckDB (`pip install duckdb`): nothing is read before it is asked for.
+        """Return the rows of `to_batches` as a relation of DuckDB (`pip install duckdb`), which reads them when it is queried.
 
-        The version is fixed now, and each query reads it anew as a stream. DuckDB hands a stream neither filters nor columns: give here
-        what need not be read.
+        The version is fixed now, and each query reads it again as a stream. DuckDB does not push filters or columns into a stream: pass
+        `filter` and `columns` here to read less.
 
         Args:
-            connection: whose relation it is; None for DuckDB's default one.
+            connection: the connection of the relation; None for DuckDB's default connection.
         """
         from tahoe.snapshot.to_frames import to_duckdb
 
@@ -160,7 +160,7 @@ class Readable(ABC):
 
 
 def skipping_of(filter: Condition | None, snapshot: Snapshot) -> Predicate | None:
-    """What files are skipped by for a filter as users give it. Raises `InvalidRequest` for text that is not understood."""
+    """Return the predicate that skips files for a user's filter. Raises `InvalidRequest` for text that cannot be parsed."""
     if filter is None:
         return None
     from tahoe.expr.row_condition import row_condition

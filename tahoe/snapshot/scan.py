@@ -1,4 +1,4 @@
-"""`Scan`: snapshot + predicate + columns → the files to read, and what to do to each; readable as Arrow without Spark."""
+"""`Scan`: snapshot + predicate + columns → the files to read as `ReadTask` values; readable as Arrow without Spark."""
 
 from __future__ import annotations
 
@@ -33,15 +33,15 @@ from tahoe.store.log_store import LogStore
 __all__ = ["MOST_BYTES_AHEAD", "ROW_COMMIT_VERSION", "ROW_ID", "BareVersion", "Scan", "ScannedVersion"]
 
 ROW_ID = "_row_id"
-"""What `Scan` and `Table.to_arrow` call a row's stable id, which Spark calls ``_metadata.row_id``."""
+"""The column of `Scan` and `Table.to_arrow` with a row's stable id; on Spark ``_metadata.row_id``."""
 ROW_COMMIT_VERSION = "_row_commit_version"
-"""What they call the version that inserted or last changed a row, which Spark calls ``_metadata.row_commit_version``."""
+"""Their column with the version that inserted or last changed a row; on Spark ``_metadata.row_commit_version``."""
 MOST_BYTES_AHEAD = 16 * 1024 * 1024
-"""Of rows that were read ahead and wait for the caller."""
+"""The greatest size of the rows that were read ahead and wait for the caller."""
 
 
 class ScannedVersion(Protocol):
-    """What a scan asks of the version that it reads: `tahoe.snapshot.snapshot.Snapshot`, which makes scans and so cannot be named here."""
+    """Interface of a version to a scan. `tahoe.snapshot.snapshot.Snapshot` implements it, but creates scans and cannot be imported here."""
 
     @property
     def store(self) -> LogStore:
@@ -60,15 +60,15 @@ class ScannedVersion(Protocol):
         """The logical schema."""
 
     def files_matching(self, predicate: Predicate | None) -> pa.Table:
-        """The live files that may hold rows for which `predicate` is true; all of them for None."""
+        """Return the live files that may contain rows for which `predicate` is true; all of them for None."""
 
     def naming_origins(self) -> AbstractContextManager[None]:
-        """Inside, an error about what the log says is told with the version, and the file of the log that says it."""
+        """Add the version and the log file of the faulty action to the errors about the log's contents that are raised inside."""
 
 
 @dataclass(frozen=True)
 class BareVersion:
-    """What is needed of a version to read files that are known: a plain value that can be sent to another process."""
+    """A version without its file list, to read files that are already known; a plain value that can be sent to another process."""
 
     store: LogStore
     version: int
@@ -80,24 +80,24 @@ class BareVersion:
         return self.config.schema
 
     def files_matching(self, predicate: Predicate | None) -> pa.Table:
-        """No files: those that are read are given."""
+        """Return no files: the caller passes the files to read."""
         return files_table(())
 
     def naming_origins(self) -> AbstractContextManager[None]:
-        """Nothing is known here of where the log says what."""
+        """Add nothing to errors: the log's files are not known here."""
         return nullcontext()
 
 
 @dataclass(frozen=True)
 @checked_arguments
 class Scan:
-    """What must be read.
+    """A read of some rows and columns of one version.
 
     Args:
         predicate: rows for which it is not true may be left out; the Arrow reader leaves out all of them.
-        columns: logical names in the order wanted; None for all.
+        columns: logical names in the order of the result; None for all.
         row_ids: add `ROW_ID` and `ROW_COMMIT_VERSION`, longs, after the columns; for tables with row tracking.
-        condition: decides about the rows for which `predicate` is true, where that says less than is wanted; None where it says all.
+        condition: the full condition, applied to the rows for which `predicate` is true; None if `predicate` expresses all of it.
     """
 
     snapshot: ScannedVersion
@@ -114,7 +114,7 @@ class Scan:
 
     @cached_property
     def arrow_schema(self) -> pa.Schema:
-        """Of the batches: `schema`, and the columns asked for beside it."""
+        """The schema of the batches: `schema`, and the row tracking columns if `row_ids` is set."""
         schema = to_arrow_schema(self.schema)
         if self._row_tracking is None:
             return schema
@@ -130,31 +130,31 @@ class Scan:
         return schema
 
     def files(self) -> pa.Table:
-        """The live files that may hold matching rows (`tahoe.log.replay.FILES_SCHEMA`)."""
+        """Return the live files that may contain matching rows (`tahoe.log.replay.FILES_SCHEMA`)."""
         return self.snapshot.files_matching(self.predicate)
 
     def add_files(self) -> list[AddFile]:
-        """As `files`, one action for each."""
+        """Return the files of `files` as `add` actions."""
         return add_files(self.files())
 
     def tasks(self) -> list[ReadTask]:
-        """One task a file, for `tahoe.snapshot.arrow_reader`; plain values that can be sent to another process."""
+        """Return one task a file, for `tahoe.snapshot.arrow_reader`; plain values that can be sent to another process."""
         return [self._task(add) for add in self.add_files()]
 
     def to_batches(self, limit: int | None = None) -> pa.RecordBatchReader:
-        """The matching rows as a stream, file by file, in `arrow_schema`; a few files are read ahead, within `MOST_BYTES_AHEAD`.
+        """Return the matching rows as a stream, file by file, in `arrow_schema`; a few files are read ahead, within `MOST_BYTES_AHEAD`.
 
-        An error of reading is raised by the reader as it is. A reader that nobody asks reads no further, and one that is dropped frees what
-        it holds. (Arrow's `close()` does nothing for a reader whose batches Python makes: whoever wants an end at a certain place takes
-        ``contextlib.closing(scan.batches())``.)
+        The reader raises read errors unchanged. Reading pauses while no batch is requested, and dropping the reader frees its memory.
+        (Arrow's `close()` has no effect on a reader whose batches come from Python: use ``contextlib.closing(scan.batches())`` to end the
+        read at a definite point.)
 
         Args:
-            limit: at most so many rows; what is not needed for them is not read.
+            limit: the greatest number of rows; files that are not needed for them are not read.
         """
         return pa.RecordBatchReader.from_batches(self.arrow_schema, self.batches(limit))
 
     def batches(self, limit: int | None = None) -> Iterator[pa.RecordBatch]:
-        """As `to_batches`, without Arrow's reader around it."""
+        """Yield the batches of `to_batches`, without an Arrow reader."""
         if limit is not None and limit < 0:
             raise InvalidRequest(f"limit must be 0 or more, found {limit}.", code="DELTA_ILLEGAL_OPTION")
         return self._batches(self.tasks()) if limit is None else self._first_rows(limit)
@@ -171,22 +171,22 @@ class Scan:
                     return
 
     def read(self, adds: Sequence[AddFile]) -> pa.Table:
-        """The matching rows of these files only."""
+        """Read the matching rows of these files only."""
         return pa.Table.from_batches(self.batches_of(adds), self.arrow_schema)
 
     def batches_of(self, adds: Sequence[AddFile]) -> Iterator[pa.RecordBatch]:
-        """As `batches`, of these files only, in their order."""
+        """Yield the batches of these files only, in their order."""
         return self._batches([self._task(add) for add in adds])
 
     def read_with_positions(self, add: AddFile, position_column: str) -> Iterator[pa.RecordBatch]:
-        """All living rows of one file, whatever the predicate, with their physical positions in it as the last column, a long."""
+        """Read all live rows of one file, regardless of the predicate; the last column, a long, has their positions in the file."""
         batches = self._data_files.read(self._task(add), self.schema, row_index_column=position_column)
         return self._located(batches, add.path)
 
     def read_row_ids(self, add: AddFile) -> pa.Table:
-        """The row id and the row commit version of each living row of one file, under the names that data files keep them by.
+        """Read the row id and the row commit version of each live row of one file, under the names of the materialized columns.
 
-        Raises `InvalidRequest` where the table does not track rows.
+        Raises `InvalidRequest` if the table does not track rows.
         """
         tracking = replace(self, row_ids=True)._row_tracking
         assert tracking is not None
@@ -203,14 +203,19 @@ class Scan:
         most_row_groups: int | None = None,
         then: Callable[[pa.RecordBatch], pa.RecordBatch] | None = None,
     ) -> Generator[pa.RecordBatch, None, None]:
-        """All living rows of these files, file by file, as they are written to other files: with the columns in which data files keep row
-        ids and row commit versions where the table tracks rows. With `ahead`, some files are read side by side, within `MOST_BYTES_AHEAD`;
-        with `most_row_groups`, of each file only so many, evenly from its beginning to its end. What comes is what `then` makes of a batch,
-        in the thread that has read it."""
+        """Read all live rows of these files, file by file, to write them to other files.
+
+        If the table tracks rows, the batches include the materialized columns of row ids and row commit versions.
+
+        Args:
+            ahead: read some files in parallel, within `MOST_BYTES_AHEAD`.
+            most_row_groups: read only so many row groups of each file, evenly spaced from its beginning to its end.
+            then: transforms each batch, in the thread that has read it.
+        """
         names = materialized_columns(self.snapshot.config)
         tracking = None if names is None else RowTracking(*(2 * (names.row_id, names.row_commit_version)))
         files, tasks = DataFiles(self.snapshot.store, self.snapshot.config), [self._task(add) for add in adds]
-        # Nobody waits for the first row here, and what is written costs by the batch.
+        # The first row is not urgent here, and writing has a cost for each batch.
         moved = [partial(self._moved_together, files, some, tracking, most_row_groups) for some in together(tasks)]
         streams = moved if then is None else [partial(_each, then, stream) for stream in moved]
         return self._in_order(streams, tasks) if ahead else joined(streams)
@@ -230,12 +235,12 @@ class Scan:
         return self._located(rows, task.name)
 
     def to_arrow(self) -> pa.Table:
-        """All matching rows. Timestamps are in microseconds, ``timestamp`` in UTC."""
+        """Read all matching rows. Timestamps are in microseconds, ``timestamp`` in UTC."""
         return pa.Table.from_batches(self.batches(), self.arrow_schema)
 
     def _batches(self, tasks: Sequence[ReadTask], *, ahead: bool = True) -> Generator[pa.RecordBatch, None, None]:
-        """The rows of the tasks in their order, a few files read ahead side by side unless there is no gain in it."""
-        # Of its own, so that what is kept of vectors goes when the last row has come.
+        """Yield the rows of the tasks in their order; a few files are read ahead in parallel if that is faster."""
+        # A new `DataFiles`, so that its cached vectors are freed after the last row.
         files = DataFiles(self.snapshot.store, self.snapshot.config)
         wanted = self.arrow_schema.names
         read_schema = self._read_schema()
@@ -247,7 +252,7 @@ class Scan:
     def _in_order(
         self, streams: Sequence[Callable[[], Iterator[pa.RecordBatch]]], tasks: Sequence[ReadTask], *, ahead: bool = True
     ) -> Generator[pa.RecordBatch, None, None]:
-        """The batches of the streams, each of one task or of some, read ahead where there is a gain in it."""
+        """Yield the batches of the streams, each of one or more tasks, read ahead if that is faster."""
         worth_it = max(_BYTES_WORTH_THREADS, _BYTES_WORTH_A_THREAD * len(tasks))
         small = self.snapshot.store.url.startswith(_NEAR) and sum(task.size or 0 for task in tasks) <= worth_it
         if small or not ahead or len(streams) == 1:
@@ -255,7 +260,7 @@ class Scan:
         return read_ahead(streams, threads=_THREADS, most_open=_THREADS, most_bytes=MOST_BYTES_AHEAD)
 
     def _read_schema(self) -> StructType:
-        """What is read: the columns wanted, and those that predicate and condition need."""
+        """Return the schema to read: the columns of the result, and those that predicate and condition need."""
         wanted = {path[0] for path in references(self.predicate)} if self.predicate is not None else set()
         wanted |= {name for _, name in columns(self.condition)} if self.condition is not None else set()
         names = {column.name for column in self.schema}
@@ -313,9 +318,9 @@ def _each(
     return map(then, stream())
 
 
-# Where files are at hand, a few small ones are read faster than threads are started.
+# Reading a few small local files is faster than starting threads.
 _NEAR = ("file:", "memory:")
 _BYTES_WORTH_THREADS = 1 << 20
-# Of smaller ones most of the time is Python's, which runs in one thread at once.
+# For smaller files most of the time is spent in Python, which runs in one thread at a time.
 _BYTES_WORTH_A_THREAD = 16 << 10
 _THREADS = os.cpu_count() or 1

@@ -1,9 +1,9 @@
-"""Many small files as a few streams, and their rows as a few batches: what a batch costs is not paid for each handful of rows.
+"""Reads many small files as a few streams, and their rows as a few batches, so that the fixed cost of a batch is rarely paid.
 
     file file file file … ─ as long as they are small ─► one stream ─ rows of several files ─► one batch
-                                                           └ tiny ones: footers proven by their shape, held against the log all at once
+                                                           └ tiny files: footers checked by their shape, and against the log all at once
 
-What cannot be proven in this short way is read file by file, by which whatever is wrong is told as it always is.
+Files that this fast path cannot verify are read one by one, which raises the usual errors.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _ROWS_OF_A_BATCH = 1 << 16
 
 
 def together(tasks: Sequence[ReadTask]) -> list[list[ReadTask]]:
-    """The same files in the same order, in groups that are read as one stream: neighbours that are small are one group."""
+    """Group the files, in their order, into streams: neighbouring small files become one stream."""
     groups: list[list[ReadTask]] = []
     held = 0
     for task in tasks:
@@ -47,7 +47,7 @@ def together(tasks: Sequence[ReadTask]) -> list[list[ReadTask]]:
 
 
 def joined(streams: Sequence[Begin]) -> Generator[pa.RecordBatch, None, None]:
-    """The rows of all streams in their order, small batches joined. What was read before an error comes before the error."""
+    """Yield the rows of all streams in their order, small batches joined. Rows read before an error are yielded before it is raised."""
     waiting: list[pa.RecordBatch] = []
     rows = size = 0
     for stream in streams:
@@ -74,11 +74,11 @@ def _joined(batches: list[pa.RecordBatch]) -> pa.RecordBatch:
 
 
 class _Known:
-    """A shape of footers, and what a reader makes of files that have it.
+    """A known shape of footers, with the columns to read and the bounds to check in files of that shape.
 
     Args:
         columns: to be read, by their names in the file.
-        bounds: name in the log's statistics, place of the leaf and type, of columns whose bounds are held against the log.
+        bounds: name in the log's statistics, position of the leaf, and type of the columns whose bounds are checked against the log.
     """
 
     def __init__(self, shape: FooterShape, file: pq.ParquetFile, reader: FileReader) -> None:
@@ -86,7 +86,7 @@ class _Known:
         self.columns = reader.columns_to_read(file.schema_arrow)
         places = {file.schema.column(index).path: index for index in range(len(file.schema))}
         names = reader.names_in(file.schema_arrow)
-        # Where the file lacks a column, it takes a look at each file whether the log knows values of it.
+        # If the files lack a column, each file must be checked for values of it in the log's statistics.
         self.is_whole = bool(self.columns) and None not in names.values()
         self.bounds: list[tuple[str, int, pa.DataType]] = []
         for name, in_file in names.items() if self.is_whole else ():
@@ -96,7 +96,7 @@ class _Known:
                 self.bounds.append((name, places[str(in_file)], data_type))
 
     def agrees(self, found: Sequence[Found], stats: Sequence[str | None]) -> bool:
-        """Whether the log's statistics of files surely say what their footers do."""
+        """Whether the log's statistics of files surely agree with their footers."""
         rows = [read_integer(one[self.shape.rows], 0) for one in found]
         sides = [(name, *self.shape.bounds[place], data_type) for name, place, data_type in self.bounds]
         stated = [
@@ -107,10 +107,10 @@ class _Known:
 
 
 class TinyFiles:
-    """Reads files of a few KB, many of one writer, for less than reading each by itself.
+    """Reads files of a few KB together, which is faster than one by one if the same writer wrote many of them.
 
     Args:
-        reader_of: how the files of a table are read, one like the other but for the values of partitions.
+        reader_of: returns the reader of a file; the readers of a table's files differ only in partition values.
     """
 
     def __init__(self, reader_of: Callable[[ReadTask], FileReader], open_input: Callable[[str], pa.NativeFile]) -> None:
@@ -120,8 +120,10 @@ class TinyFiles:
         self._is_of_use = True
 
     def rows(self, tasks: Sequence[ReadTask]) -> list[pa.RecordBatch] | None:
-        """All rows of files of one partition, in their order; None where they are to be read one by one, to tell what is wrong with one,
-        or because it cannot be done together."""
+        """Read all rows of files of one partition, in their order.
+
+        Returns None if the files must be read one by one: they cannot be read together, or one of them is faulty.
+        """
         if not self._is_of_use or len(tasks) < 2 or any(task.deletion_vector is not None for task in tasks):
             return None
         try:
@@ -133,12 +135,12 @@ class TinyFiles:
                 batches += [reader.logical(batch, 0) for batch in pa.concat_tables(tables).combine_chunks().to_batches()]
             return batches
         except (TahoeError, _ByItself, *OF_DAMAGED_BYTES):
-            return None  # who reads that file by itself meets the same, and tells it with its name
+            return None  # reading that file by itself raises the same error, with its name
 
     def _runs(
         self, tasks: Sequence[ReadTask], reader: FileReader
     ) -> Iterator[tuple[_Known, list[Found], list[ReadTask], list[pa.Table]]]:
-        """Neighbours whose footers have one shape. Raises `_ByItself` for a file that cannot be read in this way."""
+        """Yield runs of neighbouring files whose footers have one shape. Raises `_ByItself` for a file that cannot be read in this way."""
         last, found, some, tables = None, list[Found](), list[ReadTask](), list[pa.Table]()
         for task in tasks:
             content = self._content(task)
@@ -162,7 +164,7 @@ class TinyFiles:
         raise _ByItself
 
     def _proven(self, content: pa.Buffer, reader: FileReader) -> tuple[_Known, Found]:
-        """What a footer says, which Arrow can take."""
+        """Return the shape of a footer that Arrow can read safely, and the values in it; raise `_ByItself` otherwise."""
         size = content.size
         length = int.from_bytes(content[size - 8 : size - 4].to_pybytes(), "little")
         if not 0 < length <= size - 12:
@@ -184,11 +186,11 @@ class TinyFiles:
 
 
 class _ByItself(Exception):
-    """A file is read by itself."""
+    """Raised for a file that must be read by itself."""
 
 
 def _is_odd(data_type: pa.DataType) -> bool:
-    """Whether a type's bounds are not read here as Arrow reads them."""
+    """Whether Arrow reads the bounds of a type differently from this module."""
     return bool(pa.types.is_unsigned_integer(data_type) or pa.types.is_dictionary(data_type))
 
 

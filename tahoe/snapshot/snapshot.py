@@ -1,4 +1,4 @@
-"""`Snapshot`: one version of one table. It never changes; what costs time is made on first use and kept."""
+"""`Snapshot`: one version of one table. It is immutable; expensive values are computed on first use and cached."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ logger = logging.getLogger(__name__)
 
 
 class LostVersions(CorruptTable):
-    """A log ends before a version that was read of it, or has another commit in its place."""
+    """A log ends before a version that was read from it, or contains another commit under that version's name."""
 
     default_code = "DELTA_TXN_LOG_FAILED_INTEGRITY"
 
@@ -57,9 +57,9 @@ class Snapshot:
     Args:
         segment: the log files that give this version.
         state: protocol, metadata, transactions, domains.
-        base: an earlier snapshot whose live files are in memory, and the actions since; saves replaying the log.
-        steps: how many commits it is past the snapshot that was read from the log.
-        log: what reads the segment, with what it has read already; made on first use where it is not given.
+        base: the live files of an earlier snapshot that are in memory, and the actions since; saves replaying the log.
+        steps: the number of commits since the snapshot that was read from the log.
+        log: the reader of the segment, with its cached results; created on first use by default.
     """
 
     store: LogStore
@@ -71,11 +71,11 @@ class Snapshot:
 
     @classmethod
     def at(cls, store: LogStore, version: int | None = None) -> Snapshot:
-        """The newest version, or the version asked for.
+        """Read the newest version, or version `version`.
 
         Raises:
-            NotFound: no table, or no such version (the message says which there are).
-            CorruptTable: the log cannot give that version.
+            NotFound: no table, or no such version (the message names those that exist).
+            CorruptTable: that version cannot be reconstructed from the log.
             Unsupported: the table needs reader features that this version of Tahoe lacks.
         """
         segment = segment_for(store, version)
@@ -84,7 +84,7 @@ class Snapshot:
 
     @classmethod
     def first(cls, store: LogStore, actions: Sequence[Action], entry: Entry) -> Snapshot:
-        """Version 0, made of its commit's actions, without reading anything.
+        """Return version 0, built from its commit's actions without reading anything.
 
         Args:
             actions: the commit's, with protocol and metadata.
@@ -101,7 +101,7 @@ class Snapshot:
 
     @property
     def version(self) -> int:
-        """Its number."""
+        """The number of the version."""
         return self.segment.version
 
     @property
@@ -116,7 +116,7 @@ class Snapshot:
 
     @cached_property
     def config(self) -> TableConfig:
-        """Protocol and metadata checked against each other, and what follows from them."""
+        """The configuration that follows from protocol and metadata, which are checked against each other."""
         return TableConfig(self.state.protocol, self.state.metadata, self.store.url)
 
     @property
@@ -131,7 +131,7 @@ class Snapshot:
 
     @cached_property
     def timestamp_ms(self) -> int:
-        """When this version was committed: its in-commit timestamp where those are on, else the commit file's modification time."""
+        """The time of the commit: its in-commit timestamp if the table has them enabled, else the commit file's modification time."""
         if self.config.in_commit_timestamps:
             if self.state.in_commit_timestamp is not None:
                 return self.state.in_commit_timestamp
@@ -159,7 +159,7 @@ class Snapshot:
 
     @contextmanager
     def naming_origins(self) -> Iterator[None]:
-        """Inside, an error about what the log says is told with the version, and the file of the log that says it."""
+        """Add the version and the log file of the faulty action to the errors about the log's contents that are raised inside."""
         try:
             yield
         except (CorruptTable, Unsupported) as error:
@@ -167,19 +167,19 @@ class Snapshot:
             raise
 
     def files(self) -> pa.Table:
-        """The live files: `tahoe.log.replay.FILES_SCHEMA`, one row a file. Made on first use and kept."""
+        """Return the live files, one row a file (`tahoe.log.replay.FILES_SCHEMA`). Read on first use and cached."""
         return self._files
 
     @property
     def has_files_in_memory(self) -> bool:
-        """Whether `files` costs nothing more."""
+        """Whether `files` returns without reading the log."""
         return "_files" in self.__dict__
 
     def files_matching(self, predicate: Predicate | None) -> pa.Table:
-        """The live files that may hold rows for which `predicate` is true: partition values decide exactly, statistics keep too much.
+        """Return the live files that may contain rows for which `predicate` is true: exact for partition values, conservative for statistics.
 
-        Pushes the predicate into the read of the checkpoint unless the live files are in memory already. What it says of a column from which
-        a partition column is generated, it says of that one too (`tahoe.protocol.column_values.partition_filters`).
+        Pushes the predicate into the read of the checkpoint unless the live files are in memory already. Conditions on a column from which a
+        partition column is generated also apply to that partition column (`tahoe.protocol.column_values.partition_filters`).
         """
         if predicate is None:
             return self.files()
@@ -196,11 +196,11 @@ class Snapshot:
 
     @property
     def num_files(self) -> int:
-        """How many files are live; made of `files`, so the first call reads the log."""
+        """The number of live files; the first access reads the log."""
         return int(self.files().num_rows)
 
     def tombstones(self) -> pa.Table:
-        """Files removed, and not yet forgotten by the log."""
+        """Return the removed files that still have a `remove` action in the log."""
         return self._log.tombstones()
 
     def scan(
@@ -211,13 +211,13 @@ class Snapshot:
         row_ids: bool = False,
         condition: Expression | None = None,
     ) -> Scan:
-        """What must be read for `columns` (all when None) of the rows for which `predicate` is true; see `Scan` for the others."""
-        from tahoe.snapshot.scan import Scan  # what reads data files is not needed to ask for files, history or versions
+        """Return a scan of `columns` (all when None) of the rows for which `predicate` is true; see `Scan` for the other arguments."""
+        from tahoe.snapshot.scan import Scan  # queries of files, history or versions do not need the reader of data files
 
         return Scan(self, predicate, None if columns is None else tuple(columns), row_ids, condition)
 
     def after(self, actions: Sequence[Action], entry: Entry) -> Snapshot:
-        """The next version, made of this one and the commit's actions, without a listing.
+        """Return the next version, built from this one and the commit's actions without a listing.
 
         Args:
             entry: the commit's file in the log.
@@ -237,20 +237,20 @@ class Snapshot:
         return Snapshot(self.store, segment, advance_state(self.state, actions), base, self.steps + 1)
 
     def refreshed(self) -> Snapshot:
-        """The newest version: this value when nothing was committed since, else read from here on.
+        """Return the newest version: this value if nothing was committed since, else the result of applying the later commits to it.
 
-        A table that was deleted and made anew in the same place is noticed by its last commit's size and time, told, and read afresh.
+        A table that was deleted and recreated in the same folder is recognized by its last commit's size and time, logged, and read again.
 
         Raises:
             LostVersions: the log has lost this version.
-            CorruptTable: commits are not in their places.
+            CorruptTable: a commit file contains the commit of another version.
         """
         newest = self.segment.commits[-1] if self.segment.commits else None
         known = self.store.head(commit_name(self.version))
         if newest is None or known is None or (known.size, known.modified_ms) != (newest.size, newest.modified_ms):
             return self._replaced()
         if self.steps > _MOST_STEPS and self.base is None and not self.has_files_in_memory:
-            return Snapshot.at(self.store)  # whoever asks for its files would read every commit since
+            return Snapshot.at(self.store)  # reading its files would read every commit since
         following = self._newer_commits()
         if not following:
             return self
@@ -268,8 +268,10 @@ class Snapshot:
         return snapshot
 
     def _newer_commits(self) -> list[Entry]:
-        """The commits since this version. One question where there is none, which is the usual answer; else one listing more, where
-        that costs less than to ask for one name after another."""
+        """Return the commits since this version.
+
+        Usually there are none, which costs one request. Otherwise the log is listed, if that is cheaper than one request for each name.
+        """
         first = commit_name(self.version + 1)
         entry = self.store.head(first)
         if entry is None:
@@ -279,7 +281,7 @@ class Snapshot:
             notice(self.store, entries)
         listed = {commits.name: commits for commits in entries}
         listed[first] = entry
-        # A listing may lag behind what was written, so the name after its last commit is asked for too.
+        # A listing may lag behind the newest writes, so the name after its last commit is requested too.
         commits: list[Entry] = []
         while (entry := listed.get(commit_name(self.version + len(commits) + 1))) is not None:
             commits.append(entry)
@@ -288,7 +290,7 @@ class Snapshot:
         return commits
 
     def _replaced(self) -> Snapshot:
-        """What the log gives now that this version's commit is not as it was: cleaned away, copied, or that of a table made anew."""
+        """Return the newest version after this version's commit file has changed: it was cleaned up or copied, or the table was recreated."""
         latest = Snapshot.at(self.store)
         if latest.version == self.version and latest.metadata == self.metadata and latest.segment == self.segment:
             return self

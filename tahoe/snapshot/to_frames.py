@@ -26,10 +26,10 @@ __all__ = ["ScanStream", "to_duckdb", "to_pandas", "to_polars"]
 
 @dataclass(frozen=True)
 class ScanStream:
-    """A scan behind Arrow's PyCapsule interface: each request of a stream reads the rows anew.
+    """A scan behind Arrow's PyCapsule interface: each request for a stream reads the rows again.
 
     Args:
-        limit: at most so many rows.
+        limit: the greatest number of rows.
     """
 
     scan: Scan
@@ -101,7 +101,7 @@ def to_polars(scan: Scan, limit: int | None = None) -> pl.LazyFrame:
             narrow = _narrowed(narrow, columns)
         for batch in narrow.batches(most):
             frame = pl.DataFrame(pa.Table.from_batches([batch]))
-            # What was translated may keep too much; Polars itself has the last word.
+            # The translated predicate may keep too many rows, so Polars applies its own.
             frame = frame if predicate is None else frame.filter(predicate)
             yield frame if columns is None else frame.select(columns)
 

@@ -1,8 +1,8 @@
-"""Whether a data file's footer and the statistics that the log has of the file speak of the same rows.
+"""Cross-check of a data file's footer with the log's statistics of the file.
 
-Both were made from one file by one writer, so where they contradict each other, another file lies in its place or bits of its footer have
-changed. What is compared costs microseconds: the number of rows, columns that the log knows values of and the file lacks, and the
-bounds of whole numbers and short texts in files of few row groups. Whatever is not understood, or not there, contradicts nothing.
+One writer made both from one file. If they contradict each other, the file was replaced by another or bits of its footer have changed.
+The comparison costs microseconds: the number of rows, columns that have values in the log's statistics but are missing from the file, and
+the bounds of integers and short strings in files of few row groups. Missing or unknown statistics contradict nothing.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ _LONGEST_TEXT = 31
 def contradiction(
     footer: pq.FileMetaData, stats: str | None, columns: Mapping[str, str | None], *, has_vector: bool
 ) -> str | None:
-    """What the footer and the log's statistics say differently, in words; None where they agree.
+    """Describe the first difference between the footer and the log's statistics; None if they agree.
 
     Args:
         stats: JSON text as in the log.
-        columns: of the columns that are read, not those of partitions: physical name → name in the file, None where it has none.
-        has_vector: whether rows of the file are deleted; bounds may be those of the rest.
+        columns: physical name → name in the file, or None if the file lacks it, of the columns to read, without partition columns.
+        has_vector: whether rows of the file are deleted; the bounds may be those of the remaining rows.
     """
     statistics = _object(stats)
     rows = _count(statistics.get("numRecords"))
@@ -67,7 +67,7 @@ def _other_bounds(footer: pq.FileMetaData, stats: Mapping[str, Any], columns: Ma
 
 
 def _bounds(footer: pq.FileMetaData, column: int) -> tuple[Any, Any] | None:
-    """The least and the greatest value of a column by its row groups; None where one does not tell."""
+    """Return the least and the greatest value of a column over its row groups; None if one of them has no bounds."""
     bounds = []
     for index in range(footer.num_row_groups):
         chunk = footer.row_group(index).column(column)
@@ -89,7 +89,7 @@ def _is_comparable(mine: Any, theirs: Any) -> bool:
     return type(mine) is int and type(theirs) is int
 
 
-# What writers put behind the greatest text that they have cut, so that it stays greatest.
+# Writers append these characters to a truncated greatest string, so that it remains an upper bound.
 _TIE_BREAKERS = ("\ufffd", "\uffff", "\U0010ffff")
 
 
@@ -98,12 +98,12 @@ _TIE_BREAKERS = ("\ufffd", "\uffff", "\U0010ffff")
 
 @dataclass(frozen=True, slots=True)
 class Bounds:
-    """The bounds of one column in many files, by their footers.
+    """The bounds of one column in the footers of many files.
 
     Args:
         name: in the log's statistics.
         data_type: in the files.
-        least, greatest: as the footers have them, one each file.
+        least, greatest: the bytes in the footers, one value for each file.
     """
 
     name: str
@@ -113,7 +113,7 @@ class Bounds:
 
 
 def surely_agree(rows: Sequence[int], bounds: Sequence[Bounds], stats: Sequence[str | None]) -> bool:
-    """Whether `contradiction` finds nothing in any of many files; False where that is not sure.
+    """Whether `contradiction` surely finds no difference in any of many files.
 
     Args:
         rows: of each file, by its footer.
@@ -141,7 +141,7 @@ def surely_agree(rows: Sequence[int], bounds: Sequence[Bounds], stats: Sequence[
 
 
 def _are_equal(mine: pa.Array, theirs: pa.ChunkedArray) -> bool:
-    """Whether none differs; where the log says nothing, nothing does."""
+    """Whether all values are equal; values that the log lacks count as equal."""
     return bool(pc.all(pc.equal(mine, theirs), min_count=0).as_py())
 
 
@@ -170,7 +170,7 @@ def _object(value: Any) -> Mapping[str, Any]:
         try:
             value = json.loads(value)
         except (ValueError, RecursionError):
-            return {}  # damaged statistics are told by `tahoe check`
+            return {}  # `tahoe check` reports corrupt statistics
     return value if isinstance(value, Mapping) else {}
 
 

@@ -31,7 +31,6 @@ NOT_YET_REWRITTEN = (
     "tahoe/expr",
     "tahoe/log",
     "tahoe/ops",
-    "tahoe/schema",
     "tahoe/spark",
     "tahoe/sql",
 )

@@ -35,8 +35,8 @@ _TO_ARROW: dict[str, pa.DataType] = {
 
 
 def to_arrow_type(data_type: DataType) -> pa.DataType:
-    """The Arrow type that holds every value of a Delta type: timestamps in microseconds, ``timestamp`` in UTC, `VARIANT`; geometries and
-    geographies as binary, marked where they are in a field (`tahoe.schema.geospatial.arrow_mark`)."""
+    """Return the Arrow type for all values of a Delta type: timestamps in microseconds, ``timestamp`` in UTC, `VARIANT`; geometries and
+    geographies are binary, with metadata in their field (`tahoe.schema.geospatial.arrow_mark`)."""
     match data_type:
         case PrimitiveType(name):
             return pa.binary() if is_geospatial(data_type) else _TO_ARROW[name]
@@ -65,10 +65,10 @@ def is_variant(data_type: pa.DataType) -> bool:
 
 
 def from_arrow_type(data_type: pa.DataType, path: tuple[str, ...] = ()) -> DataType:
-    """The narrowest Delta type that holds every value of an Arrow type.
+    """Return the narrowest Delta type that can represent every value of an Arrow type.
 
-    Unsigned integers become the next wider signed type. Timestamps of nanoseconds become those of microseconds: values that these cannot
-    hold are refused when they are written (`tahoe.schema.cast.store_cast`).
+    Unsigned integers become the next wider signed type. Timestamps in nanoseconds become timestamps in microseconds; values that need
+    nanoseconds are rejected when they are written (`tahoe.schema.cast.store_cast`).
 
     Args:
         path: of the column, for the error.

@@ -1,8 +1,8 @@
 """Python values → Arrow, without pandas.
 
 `pyarrow.array` and `pyarrow.scalar` import pandas wherever it is installed, to see whether they were given something of it: a third of a
-second that the first call of a process pays for nothing. These build the few values of a log or a filter from buffers instead; what they do
-not know, many values, and wrong ones go to pyarrow, whose answer or error it then is.
+second that the first call of a process pays for nothing. These functions build the few values of a log or a filter from buffers instead.
+Many values, invalid ones and other types are passed to pyarrow, whose result or error is returned.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def empty_table(schema: pa.Schema) -> pa.Table:
 
 
 def nulls(count: int, data_type: pa.DataType) -> pa.Array:
-    """As `pyarrow.nulls`; the parts of a variant that is null are empty, since Parquet may hold no null there."""
+    """Return `pyarrow.nulls`; the parts of a null variant are empty, since they are required in Parquet."""
     if is_variant(data_type):
         parts = [pa.repeat(pa.scalar(b"", pa.binary()), count) for _ in data_type.fields]
     elif pa.types.is_struct(data_type) and data_type.num_fields:

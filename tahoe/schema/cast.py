@@ -2,7 +2,7 @@
 
 `conform` walks an array and a Delta type side by side, takes each wanted field from the array by the rule that the caller
 gives (by logical name, by physical name, by id), fills missing fields with null, and hands values without parts to the rule's
-cast. Nothing is copied but what the casts change.
+cast. Only the arrays that a cast changes are copied.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ Cast = Callable[[pa.Array, pa.DataType], pa.Array]
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """What `conform` goes by: where a field of the table is in the array, and what is done with values that have no parts."""
+    """The rule of `conform`: finds the field of a column in an array, and casts values that have no parts."""
 
     find: Find
     cast: Cast
@@ -68,12 +68,12 @@ class CannotCast(Exception):
 
 
 def conform(array: pa.Array, data_type: DataType, target: pa.DataType, rule: Rule, path: tuple[str, ...] = ()) -> pa.Array:
-    """The array as Arrow type `target`, which has the shape of `data_type` and any names.
+    """Convert the array to the Arrow type `target`, which has the shape of `data_type` and any names.
 
     Args:
         array: values of one column.
-        data_type: what the values are to Delta; its fields are looked for by the rule.
-        target: the Arrow type to build; field names, nullability and metadata are taken over.
+        data_type: the Delta type of the values; the rule finds its fields in the array.
+        target: the Arrow type to build, with its field names, nullability and metadata.
         path: where the array is below its column, for errors.
     """
     if data_type == _VARIANT and not pa.types.is_null(array.type):
@@ -126,13 +126,13 @@ def find_by_id(struct: pa.DataType, column: StructField) -> int | None:
 
 
 def nulls_where_forbidden(array: pa.Array, data_type: DataType, path: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
-    """Paths below a column that hold a null although their field, element or map value must not be null.
+    """Yield the paths below a column that contain a null although their field, element or map value must not be null.
 
     A null inside a null struct does not count: there is no such field then.
     """
     match data_type:
         case StructType(fields):
-            # Flattened, a child is null where its parent is, whatever its own slot holds there.
+            # Flattened, a child is null where its parent is, regardless of the value in its own slot.
             for child, column in zip(array.flatten(), fields, strict=True):
                 inner = (*path, column.name)
                 if not column.nullable and _has_own_nulls(child, array):
@@ -305,7 +305,7 @@ def _midnights(array: pa.Array, target: pa.DataType) -> pa.Array:
 
 def _to_decimal(array: pa.Array, target: pa.DataType) -> pa.Array:
     if pa.types.is_integer(array.type):
-        # Arrow asks for a precision that holds every value of the integer type; what counts are the values that are there.
+        # Arrow requires a precision for every value of the integer type, but only the actual values must fit.
         array = array.cast(_LARGEST)
     return array.cast(target)
 

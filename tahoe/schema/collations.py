@@ -1,7 +1,7 @@
-"""Columns whose texts compare otherwise than by their bytes (protocol_rfcs/collated-string-type.md, "Collations").
+"""String columns with a collation, which do not compare by their bytes (protocol_rfcs/collated-string-type.md, "Collations").
 
-A table may say of a column of texts that ``'a'`` and ``'A'`` are equal in it. What is stored are the texts themselves; only comparisons
-differ. Statistics, partitions and Arrow know bytes alone, so nothing may be concluded from them about such a column.
+A collation can make ``'a'`` and ``'A'`` equal in a column. The stored strings do not change; only comparisons differ. Statistics,
+partitions and Arrow compare bytes, so they allow no conclusions about such a column.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ def check_no_new_collations(schema: StructType, before: StructType | None = None
 
 
 def collation_refused(column: str, what: str) -> InvalidRequest:
-    """The error of a comparison without Spark that the bytes of texts cannot decide.
+    """Return the error for a comparison without Spark that the bytes of strings cannot decide.
 
     Args:
         what: the filter or expression.

@@ -1,7 +1,7 @@
-"""ALTER TABLE's columns: where one comes, goes, moves or changes in a schema. Pure functions over `StructType`.
+"""Adds, drops, moves and changes columns in a schema, for ALTER TABLE. Pure functions over `StructType`.
 
-A path leads through structs by name, without regard to case, and through collections by ``element``, ``key`` and ``value``. A column that
-stays keeps its metadata, and with it the id and the physical name of column mapping.
+A path names fields of structs, case-insensitively, and the parts of collections as ``element``, ``key`` and ``value``. The other columns
+keep their metadata, including the id and the physical name of column mapping.
 """
 
 from __future__ import annotations
@@ -34,21 +34,21 @@ _NOT_FOUND = "UNRESOLVED_COLUMN.WITH_SUGGESTION"
 
 @dataclass(frozen=True, slots=True)
 class Position:
-    """Where a column stands among its siblings.
+    """The position of a column among its siblings.
 
     Args:
-        after: the sibling before it; None for the first place.
+        after: the sibling before it; None for the first position.
     """
 
     after: str | None = None
 
     def __str__(self) -> str:
-        """As SQL and the history say it."""
+        """The position in SQL and in the history."""
         return "FIRST" if self.after is None else f"AFTER {self.after}"
 
 
 FIRST = Position()
-"""Before all others."""
+"""The position before all siblings."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,8 +56,8 @@ class NewColumn:
     """A column to add.
 
     Args:
-        parent: the path of the struct that it comes into; empty for a column of the table.
-        position: None for the end.
+        parent: the path of the struct to add it to; empty for a column of the table.
+        position: None to add it at the end.
     """
 
     parent: Path
@@ -71,12 +71,12 @@ class NewColumn:
 
 
 def name_of(path: Sequence[str]) -> str:
-    """The path as messages and the history write it: a name that holds a point is quoted."""
+    """Return the path in the form of messages and the history: a name that contains a dot is quoted."""
     return ".".join(f"`{part}`" if "." in part else part for part in path)
 
 
 def field_at(schema: StructType, path: Path) -> StructField | None:
-    """The column at a path; for ``element``, ``key`` and ``value`` a field that stands for what the collection holds. None: there is none."""
+    """Return the column at a path, or None; for ``element``, ``key`` and ``value``, a field with the type of the collection's part."""
     at: DataType = schema
     found: StructField | None = None
     for part in path:
@@ -88,11 +88,11 @@ def field_at(schema: StructType, path: Path) -> StructField | None:
 
 
 def with_columns(schema: StructType, columns: Sequence[NewColumn]) -> StructType:
-    """The schema with columns added, one after the other.
+    """Return the schema with columns added, one after the other.
 
     Raises:
-        InvalidRequest: a parent that is not there or no struct, a sibling that is not there; `SchemaMismatch` for a name that is there
-            already or is added twice.
+        InvalidRequest: a parent does not exist or is not a struct, or a sibling does not exist; `SchemaMismatch` for a name that already
+            exists or is added twice.
     """
     added: set[Path] = set()
     for one in columns:
@@ -105,7 +105,7 @@ def with_columns(schema: StructType, columns: Sequence[NewColumn]) -> StructType
 
 
 def with_column(schema: StructType, new: NewColumn) -> StructType:
-    """As `with_columns`, of one."""
+    """Return the schema with one column added; see `with_columns`."""
 
     def add(parent: DataType) -> DataType:
         if not isinstance(parent, StructType):
@@ -122,10 +122,10 @@ def with_column(schema: StructType, new: NewColumn) -> StructType:
 
 
 def without_column(schema: StructType, path: Path) -> StructType:
-    """The schema without a column or a nested field.
+    """Return the schema without a column or a nested field.
 
     Raises:
-        InvalidRequest: it is not there, no field of a struct, or the only one.
+        InvalidRequest: it does not exist, is not a field of a struct, or is the only field.
     """
 
     def drop(parent: DataType) -> DataType:
@@ -151,10 +151,10 @@ def without_column(schema: StructType, path: Path) -> StructType:
 
 
 def with_field(schema: StructType, path: Path, new: StructField, position: Position | None = None) -> StructType:
-    """The schema with another field at a path; of ``element``, ``key`` and ``value`` the type alone counts.
+    """Return the schema with the field at a path replaced; for ``element``, ``key`` and ``value`` only the type is used.
 
     Args:
-        position: moves it among its siblings.
+        position: its new position among its siblings; None keeps it.
     """
 
     def change(parent: DataType) -> DataType:
@@ -178,7 +178,7 @@ def with_field(schema: StructType, path: Path, new: StructField, position: Posit
 
 
 def not_there(schema: StructType, path: Path, code: str = _NOT_FOUND) -> InvalidRequest:
-    """The error that a path leads to no column."""
+    """Return the error for a path that leads to no column."""
     names = ", ".join(_names(schema))
     return InvalidRequest(
         f"Couldn't find column {name_of(path)} in the table, which has: {names}. Name one of these.",
@@ -210,7 +210,7 @@ def _child(parent: DataType, name: str) -> StructField | None:
 
 
 def _edited(schema: StructType, parents: Path, edit: Callable[[DataType], DataType], whole: Path) -> StructType:
-    """The schema with what stands at `parents` exchanged."""
+    """Return the schema with the type at `parents` replaced by the result of `edit`."""
 
     def walk(at: DataType, rest: Path) -> Any:
         if not rest:

@@ -1,4 +1,4 @@
-"""How deep columns may be nested. Arrow reads 100 levels of a Parquet schema, so what is deeper could be written and never read again."""
+"""The allowed nesting depth of columns. Arrow reads 100 levels of a Parquet schema; deeper columns could be written but never read."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ MOST_LEVELS = 100
 """Of a Parquet schema, with its root: a struct is one level, an array or a map is two, and a leaf is one."""
 
 _OF_CHECKPOINT = 3
-"""Levels around the bounds of a column in a checkpoint: ``add.stats_parsed.minValues``. What is inside of arrays and maps has none."""
+"""Levels around the bounds of a column in a checkpoint: ``add.stats_parsed.minValues``. Types inside arrays and maps have none."""
 
 
 def check_depth(schema: StructType) -> None:

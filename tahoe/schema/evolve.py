@@ -1,6 +1,6 @@
-"""May this data go into that table, and what does the table's schema become? Pure functions over `StructType`.
+"""Checks whether data can be written to a table, and merges the schemas. Pure functions over `StructType`.
 
-The rules are the reference's: names match without regard to case; a column that the table does not have is an error unless
+The rules are delta-spark's: names match without regard to case; a column that the table does not have is an error unless
 schemas are merged; a column that the data does not have becomes null; types may differ as far as SQL's store assignment allows
 (Spark's ANSI policy); the nullability of data is not trusted, the table's is kept.
 """
@@ -88,8 +88,8 @@ def check_duplicates(schema: StructType, reason: str | None = None) -> None:
 
 
 def check_holds_data(schema: StructType) -> None:
-    """Refuse to write data files of a schema that Parquet cannot hold without its void columns (PROTOCOL.md, "Void Type"), or that is nested
-    too deep (`check_depth`)."""
+    """Refuse a schema whose data files would have an empty table or struct without its void columns (PROTOCOL.md, "Void Type"), or that is
+    nested too deep (`check_depth`)."""
     check_depth(schema)
     if all(column.data_type == _VOID for column in schema):
         raise _empty(
@@ -149,7 +149,7 @@ def can_coerce(source: DataType, target: DataType) -> bool:
 
 
 def store_anything(source: DataType, target: DataType) -> bool:
-    """Whatever the types are: for an engine that decides by itself what it casts."""
+    """Accept all types, for an engine that applies its own cast rules."""
     return True
 
 
@@ -168,10 +168,10 @@ def check_writable(data_schema: StructType, table_schema: StructType, stores: St
 
 
 def check_same_types(data_schema: StructType, table_schema: StructType) -> None:
-    """Refuse data whose types are not those of the table's columns of these names: what a DataFrame's write demands, which casts nothing.
+    """Refuse data whose types differ from those of the table's columns of these names, because a DataFrame write does not cast.
 
-    As in the reference, byte, short and int go into wider ones of these three, void goes into everything, and columns that only one of the
-    two has are not looked at (`check_writable`).
+    As in delta-spark, byte, short and int may be stored as a wider one of these three, void as any type, and columns that only one of the
+    two schemas has are ignored (`check_writable` checks them).
 
     Raises:
         SchemaMismatch: ``DELTA_FAILED_TO_MERGE_FIELDS``.
@@ -205,17 +205,17 @@ _STORED_ALIKE = {("byte", "short"), ("byte", "integer"), ("short", "integer")}
 def merge_schemas(
     table_schema: StructType, data_schema: StructType, widening: Widening = NO_WIDENING, stores: Storing = can_store
 ) -> StructType:
-    """The table's schema with the columns and nested fields that only the data has, at the end of their struct, nullable.
+    """Add the columns and nested fields that only the data has to the table's schema, at the end of their struct, nullable.
 
-    Fields that both have keep the table's name, nullability and metadata, and its type when the data can be stored in it, unless that is
-    to become wider; a void field takes the data's type.
+    Fields in both schemas keep the table's name, nullability and metadata, and the table's type if the data can be stored in it, unless
+    the type is widened; a void field takes the data's type.
 
     Args:
-        widening: which types become those of the data. What came before is recorded by `tahoe.schema.widening.with_type_changes`.
-        stores: as of `check_writable`.
+        widening: the types to widen to those of the data. `tahoe.schema.widening.with_type_changes` records the previous types.
+        stores: as in `check_writable`.
 
     Raises:
-        SchemaMismatch: ``DELTA_FAILED_TO_MERGE_FIELDS`` where types cannot be brought together, or a name given twice.
+        SchemaMismatch: ``DELTA_FAILED_TO_MERGE_FIELDS`` for incompatible types, or a name that occurs twice.
     """
     check_duplicates(data_schema)
     merged = _merge_struct(table_schema, fresh(data_schema), (), _Merging(widening, stores))
@@ -230,7 +230,7 @@ def replace_schema(table_schema: StructType, data_schema: StructType) -> StructT
 
 
 def without_void(data_type: _Type) -> _Type:
-    """The type as data files hold it: void fields are left out at every depth (PROTOCOL.md, "Void Type")."""
+    """Return the type in data files, which omit void fields at every depth (PROTOCOL.md, "Void Type")."""
     result: DataType
     match data_type:
         case StructType(fields):
@@ -333,7 +333,7 @@ def as_nullable(data_type: _Type) -> _Type:
 
 
 def _parts(data_type: DataType) -> Iterator[DataType]:
-    """The type itself and what arrays and maps hold, without stepping into structs."""
+    """Yield the type itself and the element, key and value types of arrays and maps, but not the fields of structs."""
     yield data_type
     match data_type:
         case ArrayType(element):
@@ -344,7 +344,7 @@ def _parts(data_type: DataType) -> Iterator[DataType]:
 
 
 def _void_in_collection(data_type: DataType) -> bool:
-    """Whether an array or map holds void, at any depth of structs too."""
+    """Whether an array or map contains void, also inside structs."""
     return any(_holds_void(part) for part in list(_parts(data_type))[1:])
 
 

@@ -1,8 +1,8 @@
-"""Geometries and geographies: how a schema names them, and how Arrow does.
+"""The names of geometry and geography types in a schema and in Arrow.
 
-PROTOCOL.md does not have them yet. What is here is what delta-spark, both kernels and Spark agree on (docs/design/036): a schema says
+PROTOCOL.md does not specify them yet. The rules are those that delta-spark, both kernels and Spark agree on (docs/design/036): a schema has
 ``geometry(<crs>)`` or ``geography(<crs>, <algorithm>)``, values are Well-Known Binary (OGC Simple feature access), and Parquet's logical
-types are GEOMETRY and GEOGRAPHY. In Arrow they are binary with the mark of GeoArrow's ``geoarrow.wkb``.
+types are GEOMETRY and GEOGRAPHY. In Arrow they are binary with the field metadata of GeoArrow's ``geoarrow.wkb``.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ __all__ = [
 ]
 
 DEFAULT_CRS = "OGC:CRS84"
-"""Longitude and latitude on WGS 84: what is meant where nothing is said (Geospatial.md of apache/parquet-format)."""
+"""Longitude and latitude on WGS 84, the default (Geospatial.md of apache/parquet-format)."""
 _SPHERICAL = "SPHERICAL"
 _TYPE = re.compile(r"(geometry|geography)(?:\(([^()]*)\))?")
 _CRS = re.compile(r"\w+:-?\w+")
@@ -44,10 +44,10 @@ _EXTENSION = "geoarrow.wkb"
 
 
 def normalised(text: str) -> str | None:
-    """The type's name in the one form that Tahoe and Spark write, parameters included; None for what is no such type.
+    """Return the type's name in the form that Tahoe and Spark write, parameters included; None for any other type.
 
-    A system of coordinates is ``authority:code``. `GEOMETRY(ANY)`, whose values have systems of their own, is no type of Delta's columns
-    (``DELTA_GEOSPATIAL_SRID_NOT_SUPPORTED`` of the reference), and neither is one whose system is written out in JSON.
+    A coordinate reference system is ``authority:code``. `GEOMETRY(ANY)`, whose values have systems of their own, is not a column type of
+    Delta (``DELTA_GEOSPATIAL_SRID_NOT_SUPPORTED`` in delta-spark), and neither is a type whose system is written out in JSON.
     """
     found = _TYPE.fullmatch(text)
     if not found:
@@ -78,7 +78,7 @@ def crs_of(name: str) -> str:
 
 
 def arrow_mark(name: str) -> dict[bytes, bytes]:
-    """The metadata of an Arrow field that holds values of the type: GeoArrow's, so that libraries which know it see what they are."""
+    """Return the metadata of an Arrow field with values of the type: GeoArrow's, so that libraries recognize the type."""
     return {NAME: _EXTENSION.encode(), METADATA: _serialized(name)}
 
 

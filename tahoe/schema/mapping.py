@@ -192,9 +192,9 @@ def explode(schema: StructType) -> Iterator[tuple[tuple[str, ...], StructField]]
 
 
 def transform_fields(data_type: _Type, change: Callable[[StructField], StructField]) -> _Type:
-    """The type with each field at every depth exchanged by `change`, parents before their children.
+    """Return the type with each field at every depth replaced by the result of `change`, parents before their children.
 
-    `change` may alter name, nullability and metadata; the children of what it returns are transformed next.
+    `change` may alter name, nullability and metadata; the children of its result are transformed next.
     """
     return transform_with_path(data_type, lambda _, column: change(column))
 

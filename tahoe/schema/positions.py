@@ -1,7 +1,7 @@
-"""Columns matched by their places: what INSERT does with the columns of a query, and with the fields of structs in them.
+"""Matches columns by position, as INSERT matches the columns of a query and the fields of their structs.
 
-The reference matches fields of structs by place only where it adjusts a query to the table at all: where names of columns or types differ.
-Where they are the same, fields go by their names, as they do in every write of a DataFrame by name.
+Delta-spark matches fields of structs by position only if it adjusts the query to the table: if names of columns or types differ. If they
+are the same, fields match by name, as in every write of a DataFrame by name.
 """
 
 from __future__ import annotations

@@ -35,10 +35,10 @@ _OF_SQL = {
 
 
 def schema_of(schema: SchemaLike) -> StructType:
-    """The Delta schema.
+    """Convert a schema to Delta's.
 
     Raises:
-        InvalidRequest: ``TAHOE_WRONG_SCHEMA`` for what is no schema.
+        InvalidRequest: ``TAHOE_WRONG_SCHEMA`` for a value that is not a schema.
         Unsupported: ``DELTA_UNSUPPORTED_DATA_TYPES`` for a type that Delta does not have.
     """
     if isinstance(schema, StructType):

@@ -1,8 +1,8 @@
-"""Variants that a file holds taken apart into typed columns → variants in one piece, without Spark.
+"""Reassembles shredded variants, which a file stores in typed columns, without Spark.
 
-(Parquet's specification "Variant Shredding"; Delta's PROTOCOL.md, "Variant Shredding".) A group of `metadata`, `value` and
-`typed_value`: where `typed_value` has something, that is the value, of an object some of its fields; the rest is in `value`.
-Column by column: each part becomes the list of its values' bytes, and objects and arrays are put together of these row by row.
+See Parquet's specification "Variant Shredding" and Delta's PROTOCOL.md, "Variant Shredding". A shredded variant is a group of `metadata`,
+`value` and `typed_value`: a non-null `typed_value` is the value, or some fields of an object; the rest is in `value`. The conversion works
+column by column: each part becomes the list of its values' bytes, from which objects and arrays are assembled row by row.
 """
 
 from __future__ import annotations
@@ -20,18 +20,18 @@ _SHORT_TEXT = 64
 
 
 def is_shredded(data_type: pa.DataType) -> bool:
-    """Whether a struct of a file is a variant taken apart, if it is one at all."""
+    """Whether the struct of a variant column in a file is shredded."""
     names = {field.name for field in data_type.fields} if pa.types.is_struct(data_type) else set()
     return {"metadata", "typed_value"} <= names
 
 
 def unshredded(array: pa.StructArray) -> pa.StructArray:
-    """The same variants as a struct of `metadata` and `value`, null where they are.
+    """Convert shredded variants to a struct of `metadata` and `value`, with the same nulls.
 
-    Integers, decimals and moments keep the width of their column, as the specification says; texts are as short as they can be.
+    Integers, decimals and timestamps keep the width of their column, as the specification requires; strings get the shortest encoding.
 
     Raises:
-        MalformedVariant: a value was taken apart in a way that the specification forbids.
+        MalformedVariant: a value was shredded in a way that the specification forbids.
     """
     position = [field.name for field in array.type.fields].index("metadata")
     if not pa.types.is_binary(array.type.field(position).type):
@@ -46,13 +46,13 @@ def unshredded(array: pa.StructArray) -> pa.StructArray:
         if text not in known:
             known[text] = Dictionary.of(text)
         dictionaries.append(known[text])
-    # What is missing where a value has to be is a variant's null.
+    # A missing value in a required position is a variant's null.
     values = [NULL if value is None else value for value in _values(array, dictionaries)]
     return pa.StructArray.from_arrays([pa.array(values, pa.binary()), metadata], ["value", "metadata"], mask=missing)
 
 
 def _values(group: pa.StructArray, dictionaries: Sequence[Dictionary]) -> list[bytes | None]:
-    """The value that each row of a group has, None where it is missing."""
+    """Return the value of each row of a group, None if it is missing."""
     parts = {}
     if pa.types.is_struct(group.type):
         parts = dict(zip((field.name for field in group.type.fields), group.flatten(), strict=True))
@@ -73,9 +73,9 @@ def _values(group: pa.StructArray, dictionaries: Sequence[Dictionary]) -> list[b
 
 
 def _objects(typed: pa.StructArray, rest: Sequence[bytes | None], dictionaries: Sequence[Dictionary]) -> list[bytes | None]:
-    """Objects of which some fields have columns of their own; `rest` holds the others, and what is no object."""
+    """Assemble objects some of whose fields have columns of their own; `rest` has the other fields, and the values that are not objects."""
     names = [field.name.encode() for field in typed.type.fields]
-    # The order of the names' bytes is the one in which an object lists its fields.
+    # An object lists its fields in the order of their names' bytes.
     columns = sorted(zip(names, (_values(child, dictionaries) for child in typed.flatten()), strict=True), key=lambda one: one[0])
     shredded = frozenset(names)
     found = list[bytes | None]()
@@ -109,7 +109,7 @@ def _arrays(typed: pa.Array, dictionaries: Sequence[Dictionary]) -> list[bytes |
 
 
 def _primitives(typed: pa.Array) -> list[bytes | None]:
-    """The values of a column without parts, as the variant type that the specification pairs with the column's."""
+    """Encode the values of a column without parts as the variant type that the specification assigns to the column's type."""
     kind, types = typed.type, pa.types
     if types.is_boolean(kind):
         return [None if one is None else b"\x04" if one else b"\x08" for one in typed.to_pylist()]

@@ -1,8 +1,8 @@
-"""How long texts of ``char(n)`` and ``varchar(n)`` may be.
+"""The length limits of ``char(n)`` and ``varchar(n)``.
 
-Delta has neither type. Such a column is a string, and its metadata keeps the type that was declared, as Spark writes it:
-``__CHAR_VARCHAR_TYPE_STRING`` = ``array<varchar(3)>``. Whoever writes holds texts against it: blanks at the end beyond the limit are cut
-off, a ``char`` is filled up with blanks, and what is still too long is refused.
+Delta has neither type. Such a column is a string, and its metadata has the declared type, as Spark writes it:
+``__CHAR_VARCHAR_TYPE_STRING`` = ``array<varchar(3)>``. Writers check strings against it: trailing spaces beyond the limit are removed, a
+``char`` is padded with spaces, and a string that is still too long is rejected.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ DECLARED_TYPE = "__CHAR_VARCHAR_TYPE_STRING"
 
 @dataclass(frozen=True, slots=True)
 class TextLimit:
-    """What holds for one text.
+    """The length limit of one string.
 
     Args:
-        most: characters.
-        padded: ``char``: fewer characters are followed by blanks.
+        most: the greatest number of characters.
+        padded: True for ``char``: shorter strings are padded with spaces.
     """
 
     most: int
@@ -43,10 +43,10 @@ class Limits:
 
 
 def limits_of(column: StructField) -> TextLimit | Limits | None:
-    """What the texts in a column are held against.
+    """Return the limits of the strings in a column; None if it has none.
 
     Raises:
-        CorruptTable: the declared type cannot be read, or is not that of the column.
+        CorruptTable: the declared type cannot be parsed, or does not fit the column's type.
     """
     declared = column.metadata.get(DECLARED_TYPE)
     return _limits(None if declared is None else _Reader(column, str(declared)).whole(), column.data_type, column)
@@ -118,7 +118,7 @@ def _limits(declared: _Declared | None, data_type: DataType, column: StructField
 
 
 def _by_field(declared: dict[str, Any], struct: StructType, column: StructField) -> list[Any]:
-    """What is declared of each field: by name, or by place where fields were given other names since."""
+    """Return the declaration of each field: by name, or by position if fields were renamed since."""
     if not declared:
         return [None] * len(struct)
     by_name = {name.lower(): inner for name, inner in declared.items()}

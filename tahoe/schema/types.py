@@ -45,7 +45,7 @@ class PrimitiveType:
     name: str
 
     def to_json_value(self) -> Any:
-        """As `schemaString` holds it: its name."""
+        """Return the type's value in `schemaString`: its name."""
         return self.name
 
     def __str__(self) -> str:
@@ -60,7 +60,7 @@ class DecimalType:
     scale: int
 
     def to_json_value(self) -> Any:
-        """As `schemaString` holds it: ``decimal(10,2)``."""
+        """Return the type's value in `schemaString`: ``decimal(10,2)``."""
         return str(self)
 
     def __str__(self) -> str:
@@ -75,7 +75,7 @@ class ArrayType:
     contains_null: bool = True
 
     def to_json_value(self) -> Any:
-        """As `schemaString` holds it, an object."""
+        """Return the type's value in `schemaString`, an object."""
         return {"type": "array", "elementType": self.element_type.to_json_value(), "containsNull": self.contains_null}
 
     def __str__(self) -> str:
@@ -91,7 +91,7 @@ class MapType:
     value_contains_null: bool = True
 
     def to_json_value(self) -> Any:
-        """As `schemaString` holds it, an object."""
+        """Return the type's value in `schemaString`, an object."""
         return {
             "type": "map",
             "keyType": self.key_type.to_json_value(),
@@ -105,7 +105,7 @@ class MapType:
 
 @dataclass(frozen=True, slots=True)
 class StructField:
-    """One column or nested field. `metadata` holds the specification's keys (``delta.columnMapping.id``, …) and any others."""
+    """One column or nested field. `metadata` contains the specification's keys (``delta.columnMapping.id``, …) and any others."""
 
     name: str
     data_type: DataType
@@ -124,7 +124,7 @@ class StructField:
         return None if found is None else int(found)
 
     def to_json_value(self) -> Any:
-        """As `schemaString` holds it, its metadata included."""
+        """Return the field's object in `schemaString`, its metadata included."""
         return {
             "name": self.name,
             "type": self.data_type.to_json_value(),
@@ -187,7 +187,7 @@ class StructType:
         return StructType(tuple(column for column in self.fields if column.name not in names))
 
     def to_json_value(self) -> Any:
-        """As `schemaString` holds it, an object."""
+        """Return the type's value in `schemaString`, an object."""
         return {"type": "struct", "fields": [column.to_json_value() for column in self.fields]}
 
     def to_json(self) -> str:
@@ -213,7 +213,7 @@ def is_opaque(data_type: DataType) -> bool:
 
 
 def schema_from_json(text: str) -> StructType:
-    """The schema of `Metadata.schema_string`. Raises `CorruptTable` for what the specification does not know."""
+    """Parse `Metadata.schema_string`. Raises `CorruptTable` for types and forms that the specification does not define."""
     if not isinstance(text, str):
         raise CorruptTable(f"The table's metaData action has no schemaString. {_REPAIR}", code="DELTA_SCHEMA_NOT_SET")
     try:

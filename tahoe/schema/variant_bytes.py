@@ -36,7 +36,7 @@ _SIZES = {
     19: 8,
     20: 16,
 }
-"""How many bytes follow the first of a primitive value, by its type; binaries (15) and long texts (16) tell their length."""
+"""The number of bytes after the first of a primitive value, by its type; binaries (15) and long strings (16) store their length."""
 
 
 class MalformedVariant(Exception):
@@ -52,7 +52,7 @@ class Dictionary:
 
     @classmethod
     def of(cls, metadata: bytes) -> Dictionary:
-        """What a variant's metadata holds. Raises `MalformedVariant`."""
+        """Parse a variant's metadata. Raises `MalformedVariant`."""
         if not metadata or metadata[0] & 0x0F != 1:
             raise MalformedVariant("its metadata is not of version 1")
         width = (metadata[0] >> 6) + 1
@@ -65,7 +65,7 @@ class Dictionary:
         return cls(names, {name: place for place, name in enumerate(names)})
 
     def place(self, name: bytes) -> int:
-        """Where a field name stands. Raises `MalformedVariant` where it does not."""
+        """Return the index of a field name. Raises `MalformedVariant` if it is missing."""
         place = self.places.get(name)
         if place is None:
             raise MalformedVariant(f"its metadata lacks the name of its field '{name.decode('utf-8', 'replace')}'")

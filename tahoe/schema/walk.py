@@ -37,7 +37,7 @@ def primitives(data_type: DataType) -> Iterator[PrimitiveType]:
 
 
 def geospatial_paths(schema: StructType) -> list[str]:
-    """Of the fields that hold geometries or geographies, also in a list or a map."""
+    """Return the paths of the fields that contain geometries or geographies, also in a list or a map."""
     return [path for column in schema for path in _geospatial(column.data_type, column.name)]
 
 

@@ -20,7 +20,7 @@ _MOST_NESTED = 32
 
 
 def first_fault(values: pa.Array, data_type: DataType) -> str | None:
-    """What is wrong with the first value of a column that is none of its type, at any depth; None where all are right."""
+    """Describe the fault of the first invalid value of a column, at any depth; None if all values are valid."""
     match data_type:
         case StructType(fields):
             parts = values.flatten()
@@ -44,10 +44,10 @@ def first_fault(values: pa.Array, data_type: DataType) -> str | None:
 
 
 def fault_of(value: bytes, *, in_degrees: bool = False) -> str | None:
-    """What is wrong with a value; None where it is a geometry.
+    """Describe the fault of a value; None if it is a valid geometry.
 
     Args:
-        in_degrees: coordinates are a longitude and a latitude, from -180 to 180 and from -90 to 90.
+        in_degrees: coordinates must be a longitude and a latitude, from -180 to 180 and from -90 to 90.
     """
     try:
         end = _Reader(value, in_degrees).geometry(0, None, 0)
@@ -59,7 +59,7 @@ def fault_of(value: bytes, *, in_degrees: bool = False) -> str | None:
 
 
 class _Fault(Exception):
-    """Its message says what is wrong."""
+    """Describes the fault of a value."""
 
 
 class _Reader:

@@ -1,4 +1,4 @@
-"""Type widening: which type of a column may become which, automatically or on request, and what the schema records of it.
+"""Type widening: the allowed type changes of a column, automatic or on request, and their record in the schema.
 
 PROTOCOL.md, "Type Widening". Files keep the types that they were written with; readers convert. Pure functions over Delta's types.
 """
@@ -42,10 +42,10 @@ __all__ = [
 ]
 
 TYPE_CHANGES_KEY = "delta.typeChanges"
-"""What a field records of the types that it had."""
+"""The key of a field's metadata that records its earlier types."""
 WIDENING_MODES = ("ALWAYS", "SAME_FAMILY_TYPE", "NEVER")
-"""What schema evolution may widen by itself: whatever may be widened, numbers into numbers of their kind and dates into timestamps without
-a zone only, or nothing. The reference's names, of its setting ``typeWidening.allowAutomaticWidening``."""
+"""The type changes that schema evolution may make automatically: all allowed ones; only numbers to numbers of their kind and dates to
+timestamps without a time zone; or none. The names are those of delta-spark's setting ``typeWidening.allowAutomaticWidening``."""
 _INTEGRALS = {"byte": 3, "short": 5, "integer": 10, "long": 20}
 _NUMBERS = (*_INTEGRALS, "float", "double")
 _UP_CASTS_OF_TIMES = {
@@ -157,15 +157,14 @@ def with_type_changes(old: StructType, new: StructType) -> StructType:
 
 
 def without_type_changes(schema: StructType) -> StructType:
-    """The schema without what it records of wider types: true once every file has the types of the schema."""
+    """Return the schema without its recorded type changes; valid once every file has the types of the schema."""
     return transform_fields(
         schema, lambda column: replace(column, metadata={k: v for k, v in column.metadata.items() if k != TYPE_CHANGES_KEY})
     )
 
 
 def fresh(schema: StructType) -> StructType:
-    """The schema as a new table has it: one that came from another table must not bring what is about the files of that one, neither ids and
-    physical names nor earlier types."""
+    """Return the schema for a new table, without the metadata about another table's files: ids, physical names and earlier types."""
     return without_type_changes(without_mapping(schema))
 
 
@@ -191,8 +190,8 @@ def widened(table: DataType, data: DataType, widening: Widening) -> Any:
 def is_lossless(source: DataType, target: DataType) -> bool:
     """Whether every value of `source` is one of `target`, and files of the one can be read as the other.
 
-    More than `is_widening`: the preview of type widening let an integer become every decimal that holds it (a byte decimal(3 + k1, k2),
-    not decimal(10 + k1, k2)), and tables of that time are read by the reference's kernel. No writer may make such a change today.
+    It allows more than `is_widening`: the preview of type widening let an integer become every decimal that is wide enough for it (a byte
+    decimal(3 + k1, k2), not decimal(10 + k1, k2)), and delta-kernel reads tables of that time. No writer may make such a change today.
     """
     match source, target:
         case PrimitiveType(old), DecimalType(precision, scale) if old in _DIGITS:
@@ -204,7 +203,7 @@ def check_type_changes(schema: StructType) -> None:
     """Refuse to read a table one of whose columns went through a type change that may have lost values (`is_lossless`).
 
     Raises `Unsupported`, ``DELTA_UNSUPPORTED_TYPE_CHANGE_IN_SCHEMA``, naming the column and both types; `CorruptTable` for a change
-    that is not told as the specification demands.
+    that is not recorded as the specification demands.
     """
     for path, column in explode(schema):
         for change in _entries(column):
@@ -264,7 +263,7 @@ def _is_same_family(old: DataType, new: DataType) -> bool:
 
 
 def _changes(old: DataType, new: DataType, path: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], DataType, DataType]]:
-    """What became wider in one field. Structs are left out: their fields record their own."""
+    """Yield the type changes of one field. Structs are left out: their fields record their own."""
     match old, new:
         case ArrayType(), ArrayType():
             yield from _changes(old.element_type, new.element_type, (*path, "element"))

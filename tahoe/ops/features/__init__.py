@@ -1,1 +1,1 @@
-"""Table features of a table that is there: what dropping one takes, and who can read what is left."""
+"""Table features of an existing table: dropping a feature, and the engines that can read and write the table."""

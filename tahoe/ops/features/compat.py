@@ -1,4 +1,4 @@
-"""Which engines can read and write a table as it is now, and which of its features is in the way. Pure."""
+"""Determine the engines that can read and write a table, and the features that prevent the others. Pure."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ Answer = Literal["yes", "no", "unknown"]
 
 @dataclass(frozen=True, slots=True)
 class EngineCompat:
-    """What is known of one engine and one table.
+    """The compatibility of an engine with a table.
 
     Args:
         reads, writes: ``yes``, ``no`` or ``unknown``.
-        why: what is in the way, or what nobody says of the engine; empty where both answers are yes.
-        source: where what is known of the engine stands.
+        why: the features that the engine refuses, or that are undocumented for it; empty if both answers are yes.
+        source: the URL of the engine's feature list.
     """
 
     engine: str
@@ -35,12 +35,12 @@ class EngineCompat:
 
 
 def compat_of(config: TableConfig) -> list[EngineCompat]:
-    """What is known of each engine (`tahoe.ops.features.engines`), for a table as it is."""
+    """Return the compatibility of a table with each engine of `tahoe.ops.features.engines`."""
     return [_judged(engine, config.protocol, config.column_mapping_mode) for engine in ENGINES]
 
 
 def readers_of(protocol: Protocol) -> tuple[str, ...]:
-    """The engines that can read a table of this protocol, each with its versions."""
+    """Return the engines that can read a table with this protocol, each with its versions."""
     judged = (_judged(engine, protocol, "name") for engine in ENGINES)
     return tuple(f"{one.engine} {one.versions}" for one in judged if one.reads == "yes")
 
@@ -68,7 +68,7 @@ def _is_of_readers(name: str) -> bool:
 
 
 def _answer(needed: Iterable[str], known: str, engine: Engine, is_too_new: bool) -> tuple[Answer, str]:
-    """Whether the engine understands these features, and what is in the way."""
+    """Return whether the engine supports these features, and the reason if it does not or if that is unknown."""
     unnamed = sorted(set(needed) - set(known.split()))
     refused = [name for name in unnamed if name not in engine.unless_used.split()]
     if not engine.is_complete:

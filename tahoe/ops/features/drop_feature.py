@@ -1,17 +1,17 @@
-"""ALTER TABLE … DROP FEATURE: a table loses a feature, and readers and writers that do not know it can use the table again.
+"""ALTER TABLE … DROP FEATURE: remove a table feature, so that readers and writers without it can use the table again.
 
-    clean: commits after which the newest version shows nothing of the feature (`tahoe.ops.features.removals`)
+    clean: commits that remove all traces of the feature from the newest version (`tahoe.ops.features.removals`)
       │
-      ├─ a feature of writers ─────────────► DROP FEATURE: the protocol without it
+      ├─ a writer feature ─────────────────► DROP FEATURE: the protocol without it
       │
       ├─ fast ─► three checkpoints ────────► DROP FEATURE: the protocol without it, with checkpointProtection
-      │          Whoever does not know the feature begins at one of these and sees nothing older; cleaning the log may not take
-      │          them away before all that is older.
+      │          Readers without the feature start at one of these checkpoints and need nothing older. Log cleanup may not delete
+      │          a checkpoint before all older versions.
       │
-      └─ TRUNCATE HISTORY ─► a checkpoint; where versions in the log still show the feature, the operation ends here with an error
-                             that says when to run it again ─► DROP FEATURE: the protocol without it, and no other feature in its place
+      └─ TRUNCATE HISTORY ─► a checkpoint; if versions in the log still use the feature, the operation ends here with an error
+                             that names the time to run it again ─► DROP FEATURE: the protocol without it, and no added feature
 
-The specification knows `checkpointProtection` as a proposal (checkpoint-protection.md); order, words and errors are the reference's.
+`checkpointProtection` is a proposal of the specification (checkpoint-protection.md); order, texts and errors are those of delta-spark.
 """
 
 from __future__ import annotations
@@ -49,13 +49,13 @@ _MINUTE_MS = 60_000
 
 @dataclass(frozen=True, slots=True)
 class DropRequest:
-    """What the user asks for.
+    """The options of a DROP FEATURE.
 
     Args:
-        feature: its name, in whatever case.
-        truncate_history: have older versions go from the log first, so that no other feature is needed.
-        is_fast: where history is not truncated, hide it behind checkpoints; else wait until the log has lost it by itself.
-        dry_run: tell what would be done, and do nothing.
+        feature: the name of the feature, case-insensitive.
+        truncate_history: delete older versions from the log first, so that ``checkpointProtection`` is not needed.
+        is_fast: if history is not truncated, hide it behind checkpoints; else wait until log cleanup has deleted it.
+        dry_run: report the steps without writing anything.
     """
 
     feature: str
@@ -70,19 +70,19 @@ def drop_feature(
     request: DropRequest,
     progress: Progress = silent,
 ) -> FeatureDrop:
-    """Let a table lose a feature. Others may read and write meanwhile; what they add of the feature meanwhile goes too.
+    """Drop a feature from a table. Concurrent reads and writes are allowed; traces of the feature that they add are removed too.
 
     Args:
         begin, commit: `Table.begin` and `Table.commit`.
-        progress: told of footers read, of files rewritten and of commits read.
+        progress: called with the numbers of footers read, files rewritten and commits read.
 
     Raises:
         NotFound: there is no table.
-        InvalidRequest: ``DELTA_FEATURE_DROP_…``: the table does not have the feature, another one needs it, older versions show it still
-            (``…_WAIT_FOR_RETENTION_PERIOD``, ``…_HISTORICAL_VERSIONS_EXIST``), or others brought it back meanwhile.
+        InvalidRequest: ``DELTA_FEATURE_DROP_…``: the table does not have the feature, another feature needs it, older versions still use it
+            (``…_WAIT_FOR_RETENTION_PERIOD``, ``…_HISTORICAL_VERSIONS_EXIST``), or another writer used it again meanwhile.
         Unsupported: ``DELTA_FEATURE_DROP_NONREMOVABLE_FEATURE``, ``DELTA_FEATURE_DROP_UNSUPPORTED_CLIENT_FEATURE``.
         StorageFailure: ``DELTA_FEATURE_DROP_CHECKPOINT_FAILED``.
-        DeltaConcurrentModificationException: other writers changed the same files again and again.
+        DeltaConcurrentModificationException: other writers changed the same files repeatedly.
     """
     snapshot = begin().existing()
     feature, removal = _checked(snapshot, request)
@@ -92,7 +92,7 @@ def drop_feature(
 
 
 def _checked(snapshot: Snapshot, request: DropRequest) -> tuple[TableFeature, Removal]:
-    """The feature, and how it goes; raises where it may not."""
+    """Return the feature and its removal. Raises if the feature cannot be dropped."""
     url, asked, protocol = snapshot.store.url, request.feature, snapshot.protocol
     feature = feature_named(asked)
     if feature is None or feature.name not in features_of(protocol):
@@ -135,7 +135,7 @@ def _checked(snapshot: Snapshot, request: DropRequest) -> tuple[TableFeature, Re
 
 
 def _gained(before: Protocol, after: Protocol) -> tuple[str, ...]:
-    """The engines that can read a table of the one protocol, and not of the other."""
+    """Return the engines that can read a table with the protocol `after` but not with `before`."""
     readers_before = readers_of(before)
     return tuple(name for name in readers_of(after) if name not in readers_before)
 
@@ -171,7 +171,7 @@ def _unsupported(url: str, name: str) -> Unsupported:
 
 @dataclass(frozen=True, slots=True)
 class _Drop:
-    """One feature on its way out of one table."""
+    """The removal of a feature from a table."""
 
     work: Work
     feature: TableFeature
@@ -180,7 +180,7 @@ class _Drop:
 
     @property
     def _has_barrier(self) -> bool:
-        """Whether older versions are hidden behind checkpoints."""
+        """Whether checkpoints hide the older versions."""
         return self.removal.uses is not None and self.request.is_fast and not self.request.truncate_history
 
     # -- the plan ----------------------------------------------------------------------------------------------------------
@@ -216,7 +216,7 @@ class _Drop:
         return bool(self.removal.traces(snapshot)) or self.feature.name == "deletionVectors"
 
     def _obstacle(self, snapshot: Snapshot) -> str | None:
-        """The sentence of the error that a run would end with, as far as it is known beforehand."""
+        """Return the message of the error that a run would raise, as far as it is predictable."""
         if self.feature.name == "checkConstraints" and (names := self.removal.traces(snapshot)):
             return f"It cannot: the constraints {', '.join(names)} must be dropped first."
         if self.feature.name in ("geospatial", "geospatial-dev") and (names := self.removal.traces(snapshot)):
@@ -261,12 +261,12 @@ class _Drop:
         self._checkpoint(self.work.commit(self.work.begin(), Operation("Empty Commit")).snapshot)
 
     def _checkpoint(self, snapshot: Snapshot) -> None:
-        """Write the checkpoint of a version, and see that it is there."""
+        """Write the checkpoint of a version, and check that it exists."""
         failure: Exception | None = None
         for _ in range(_CHECKPOINT_ATTEMPTS):
             try:
                 checkpoint_snapshot(snapshot, self.work.begin().clock)
-                rewrite_checksum(snapshot)  # tombstones of vectors break the chain of checksums
+                rewrite_checksum(snapshot)  # tombstones of vectors break the checksum chain
             except StorageFailure as error:
                 failure = error
                 continue
@@ -282,7 +282,7 @@ class _Drop:
         ) from failure
 
     def _clean_up(self, snapshot: Snapshot) -> None:
-        """Let versions that are old enough leave the log."""
+        """Delete versions that are old enough from the log."""
         now_ms = self.work.begin().clock.now_ms()
         if self.request.truncate_history:
             retention_ms = int(snapshot.config.properties.get(_WAIT))
@@ -309,7 +309,7 @@ class _Drop:
         before = snapshot.config.properties.checkpoints_protected_before
         if is_truncated_before(snapshot.store, before):
             return
-        # The log is cleaned up to a checkpoint, so that one must be there that is newer than all that is to go.
+        # Log cleanup ends at a checkpoint, so there must be a checkpoint that is newer than all versions to delete.
         self._checkpoint_of_new_version()
         self._clean_up(self.work.begin().existing())
         if not is_truncated_before(snapshot.store, before):
@@ -331,7 +331,7 @@ class _Drop:
         )
 
     def _drop(self) -> Committed:
-        """Change the protocol of a version that shows nothing of the feature; one that others made meanwhile is looked at again."""
+        """Commit the protocol without the feature; after a concurrent commit, check again that the newest version has no traces of it."""
         for attempt in range(_COMMIT_ATTEMPTS):
             transaction = self.work.begin()
             snapshot = transaction.existing()

@@ -1,4 +1,4 @@
-"""What a DROP FEATURE did, or would do."""
+"""The result of a DROP FEATURE or of its dry run."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ __all__ = ["FeatureDrop", "protocol_text"]
 
 @dataclass(frozen=True, slots=True)
 class FeatureDrop:
-    """What a DROP FEATURE did, or would do. `print` shows it.
+    """The result of a DROP FEATURE or of its dry run; `str` gives a readable summary.
 
     Args:
-        table: its URL.
-        feature: as the specification spells it.
-        truncate_history: whether older versions must have gone from the log first.
-        steps: what comes before the protocol changes, a sentence each.
-        files, size: data files that are written anew for it, and their bytes.
-        protocol: of the table afterwards.
-        version: the commit that dropped the feature; None of a dry run.
-        obstacle: of a dry run: why the table cannot lose the feature in one go, with what to do about it; None where it can.
-        gained: engines that can read the newest version afterwards and could not before (`tahoe.ops.features.compat`).
+        table: the URL of the table.
+        feature: the name of the feature as in the specification.
+        truncate_history: whether older versions must be deleted from the log first.
+        steps: the steps up to the protocol change, a sentence each.
+        files, size: the number and the bytes of the rewritten data files.
+        protocol: the protocol of the table afterwards.
+        version: the version of the commit that dropped the feature; None for a dry run.
+        obstacle: for a dry run, the reason why one run cannot drop the feature, with a remedy; None if it can.
+        gained: the engines that can read the newest version afterwards and could not before (`tahoe.ops.features.compat`).
     """
 
     table: str
@@ -53,7 +53,7 @@ class FeatureDrop:
 
 
 def protocol_text(protocol: Protocol) -> str:
-    """``reader 1, writer 7 (appendOnly, invariants)``."""
+    """Format a protocol: ``reader 1, writer 7 (appendOnly, invariants)``."""
     names = sorted((protocol.reader_features or frozenset()) | (protocol.writer_features or frozenset()))
     listed = f" ({', '.join(names)})" if names else ""
     return f"reader {protocol.min_reader_version}, writer {protocol.min_writer_version}{listed}"

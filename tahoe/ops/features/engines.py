@@ -1,7 +1,7 @@
-"""What other engines say of themselves: which table features they read and write, each with the place where it stands.
+"""The table features that other engines read and write, each with the URL of its source.
 
-Data only. What an engine's list does not name is refused by it where the list is complete (`Engine.is_complete`: it was read in the engine's
-own code), and unknown where it is what a page of documentation happens to mention.
+Data only. If an engine's list is complete (`Engine.is_complete`: it comes from the engine's code), the engine refuses all other features.
+If the list comes from documentation, the support of other features is unknown.
 """
 
 from __future__ import annotations
@@ -52,17 +52,17 @@ _SAIL_WRITES = (
 
 @dataclass(frozen=True, slots=True)
 class Engine:
-    """One engine, in one range of versions.
+    """An engine in a range of versions.
 
     Args:
-        reads: features of readers that it is known to understand, with spaces between them.
-        writes: features of a table that it is known to write to; None where it writes to none.
-        source: where that stands.
-        is_complete: it refuses all that is not named.
-        refuses: features that it is known not to understand, for reading.
-        most_reader, most_writer: versions of the protocol; below 3 and 7 it knows no features by name.
-        by_name_only: columns mapped by id it does not read.
-        unless_used: features of writers that are no hindrance to it as long as the table makes no use of them, or little.
+        reads: the reader features that it is known to support, separated by spaces.
+        writes: the features of tables that it is known to write; None if it writes no Delta tables.
+        source: the URL of this information.
+        is_complete: whether it refuses all features that are not listed.
+        refuses: the features that it is known not to support for reading.
+        most_reader, most_writer: the greatest protocol versions; below 3 and 7 it supports no features by name.
+        by_name_only: whether it cannot read columns mapped by id.
+        unless_used: writer features that it accepts as long as the table does not use them, or only a little.
     """
 
     name: str
@@ -79,7 +79,7 @@ class Engine:
 
 
 def _delta_spark(versions: str, tag: str, features: str, folder: str = "spark") -> Engine:
-    """A release of delta-spark, by the list in its own code, features that it has for its tests alone left out."""
+    """Return a release of delta-spark with the features in its code, without those that exist only for its tests."""
     source = f"https://github.com/delta-io/delta/blob/{tag}/{folder}/src/main/scala/org/apache/spark/sql/delta/TableFeature.scala"
     return Engine("delta-spark", versions, features, features, source, True)
 
@@ -196,4 +196,4 @@ ENGINES: tuple[Engine, ...] = (
     ),
     Engine("Sail", "0.7", _SAIL_READS, _SAIL_WRITES, _SAIL, True),
 )
-"""By what is known of them; what a page does not say stands nowhere here."""
+"""The known engines; undocumented support is not listed."""

@@ -1,9 +1,9 @@
-"""SET and UNSET TBLPROPERTIES where files must be ready first: column mapping that goes, and row tracking that comes to many files.
+"""SET and UNSET TBLPROPERTIES for properties that need changes of files first: removing column mapping, and enabling row tracking.
 
-    mode = none  ─► one commit that writes every file anew under the names that users see ─► the other properties
-    row tracking ─► the feature ─► commits that give ids to some thousand files each      ─► the property, and what came meanwhile
+    mode = none  ─► one commit that rewrites every file with the logical column names ─► the other properties
+    row tracking ─► the feature ─► commits that assign ids to some thousand files each ─► the property, and ids for files added meanwhile
 
-A process that dies in between leaves a table that is right, and whoever sets the property again goes on.
+A crash in between leaves a valid table; setting the property again continues.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from tahoe.txn.transaction import Operation, Transaction
 __all__ = ["FILES_PER_COMMIT", "set_properties", "unset_properties"]
 
 FILES_PER_COMMIT = 22_000
-"""Of the reference, which keeps the files of a log below 100 MB by it."""
+"""delta-spark's value, which limits the files of a log to 100 MB."""
 _MODE = "delta.columnMapping.mode"
 
 
@@ -38,13 +38,13 @@ def set_properties(
     *,
     files_per_commit: int = FILES_PER_COMMIT,
 ) -> int:
-    """Set properties of a table that is there; the version that has them.
+    """Set properties of an existing table; return the version with them.
 
     Args:
         begin, commit: `Table.begin` and `Table.commit`.
-        files_per_commit: so many files get row ids at once.
+        files_per_commit: the number of files that get row ids in one commit.
 
-    Raises: as `tahoe.ops.tables.alter.stage_set_properties`, and `stage_without_mapping`.
+    Raises: the errors of `tahoe.ops.tables.alter.stage_set_properties` and `stage_without_mapping`.
     """
     work, snapshot = Work(begin, commit, progress), begin().existing()
     wanted = {key.lower(): value.lower() for key, value in properties.items()}
@@ -63,7 +63,7 @@ def unset_properties(
     *,
     if_exists: bool = False,
 ) -> int:
-    """Unset properties of a table that is there; the version without them. As `set_properties`."""
+    """Unset properties of an existing table; return the version without them. Arguments and errors as in `set_properties`."""
     work, snapshot = Work(begin, commit, progress), begin().existing()
     if _MODE.lower() in map(str.lower, names) and (committed := _remove_mapping(work, snapshot)) is not None:
         names = [name for name in names if name.lower() != _MODE.lower()]
@@ -80,7 +80,7 @@ def _committed(work: Work, stage: Callable[[Transaction], Operation]) -> int:
 
 
 def _remove_mapping(work: Work, snapshot: Snapshot) -> Committed | None:
-    """The commit by which columns are no longer mapped; None where they were not, or where Iceberg's side needs it: then setting the
+    """Commit the removal of column mapping. Returns None if the table has no mapping, or if Iceberg compatibility needs it: then setting the
     property raises."""
     if not is_mapped(snapshot.config) or snapshot.config.iceberg_compat_version is not None:
         return None
@@ -92,7 +92,7 @@ def _remove_mapping(work: Work, snapshot: Snapshot) -> Committed | None:
 
 
 def _give_row_ids(work: Work, snapshot: Snapshot, files_per_commit: int) -> None:
-    """Where more files lack row ids than go into one commit: all but the last of them get theirs."""
+    """Assign row ids in batches until the remaining files fit into one commit."""
     if _without_ids(snapshot) <= files_per_commit:
         return
     supported = {"delta.feature.rowTracking": "supported"}
@@ -114,7 +114,7 @@ def _batch(transaction: Transaction, *, number: int, files_per_commit: int) -> O
         return None
     adds = [add for add in add_files(snapshot.files()) if add.base_row_id is None][:files_per_commit]
     transaction.read_files(add.key for add in adds)
-    transaction.enforces = ENFORCED  # no row comes
+    transaction.enforces = ENFORCED  # adds no rows
     transaction.stage(*(replace(add, data_change=False) for add in adds))
     return Operation("ROW TRACKING BACKFILL", {"batchId": str(number)})
 

@@ -1,4 +1,4 @@
-"""Whether the log still holds versions that use a feature, which readers without it would read wrongly. Reads every commit in the log."""
+"""Find versions in the log that use a feature, and that readers without it would read incorrectly. Reads every commit in the log."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ __all__ = ["depends_on_v2_checkpoint", "is_truncated_before", "oldest_use"]
 
 
 def oldest_use(store: LogStore, removal: Removal, version: int, progress: Progress = silent) -> int | None:
-    """The oldest version in the log, up to `version`, that shows a feature to readers; None where none does.
+    """Return the oldest version in the log, up to `version`, in which readers need a feature; None if there is none.
 
-    Of the earliest checkpoint live files count and tombstones do not: nobody reads a removed file of a version that is gone.
+    In the earliest checkpoint, live files count and tombstones do not: no version in the log reads these removed files.
 
     Args:
-        removal: of the feature.
+        removal: the removal of the feature.
     """
     if removal.uses is None:
         return None
@@ -49,7 +49,7 @@ def _in_commits(store: LogStore, removal: Removal, listing: Listing, version: in
 
 
 def depends_on_v2_checkpoint(snapshot: Snapshot) -> bool:
-    """Whether a version is read from a checkpoint that readers without ``v2Checkpoint`` do not understand, whatever its name is."""
+    """Whether a version is read from a V2 checkpoint, regardless of the checkpoint's file name."""
     checkpoint = Snapshot.at(snapshot.store, snapshot.version).segment.checkpoint
     return checkpoint is not None and _is_v2(snapshot.store, checkpoint)
 
@@ -66,7 +66,7 @@ def _v2_actions(store: LogStore, checkpoint: Checkpoint) -> Iterator[Action]:
 
 
 def is_truncated_before(store: LogStore, version: int) -> bool:
-    """Whether the log holds no commit before `version`, and begins with a checkpoint that is no older."""
+    """Whether the log has no commit before `version`, and its first checkpoint is not older either."""
     if version <= 0:
         return True
     listing = Listing.read(store, None)

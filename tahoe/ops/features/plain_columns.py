@@ -1,4 +1,4 @@
-"""Files written anew so that readers of less can read them: without column mapping, or with the types that the table has now."""
+"""Rewrite files for readers with fewer features: without column mapping, or with the table's current types."""
 
 from __future__ import annotations
 
@@ -44,21 +44,21 @@ _MODE, _MAX_ID = "delta.columnMapping.mode", "delta.columnMapping.maxColumnId"
 
 
 def is_mapped(config: TableConfig) -> bool:
-    """Whether columns have ids or physical names, or are to have them."""
+    """Whether columns have ids or physical names, or new columns will get them."""
     return config.properties.column_mapping_mode != "none" or without_mapping(config.schema) != config.schema
 
 
 def stage_without_mapping(transaction: Transaction, progress: Progress = silent) -> Operation:
-    """Stage that every file is written anew with the names that users see, and that the columns lose their ids and physical names.
+    """Rewrite every file with the logical column names, and stage the new files and a schema without column ids and physical names.
 
     Raises:
-        InvalidRequest: ``DELTA_INVALID_COLUMN_NAMES_WHEN_REMOVING_COLUMN_MAPPING``: names that files cannot have.
-        Unsupported, CorruptTable: a file that cannot be read.
+        InvalidRequest: ``DELTA_INVALID_COLUMN_NAMES_WHEN_REMOVING_COLUMN_MAPPING``: files do not support a column name.
+        Unsupported, CorruptTable: a file cannot be read.
     """
     snapshot = transaction.existing()
     old = snapshot.config
     plain = _unmapped(old)
-    transaction.read_whole_table()  # a file that comes meanwhile has physical names
+    transaction.read_whole_table()  # a file added meanwhile has physical names
     transaction.set_metadata(plain.metadata)
     removed, added = list[AddFile](), list[AddFile]()
     try:
@@ -104,7 +104,7 @@ def _unmapped(config: TableConfig) -> TableConfig:
 
 
 def _with_plain_names(snapshot: Snapshot, plain: TableConfig, add: AddFile, transaction: Transaction) -> list[AddFile]:
-    """The file's living rows in a new one; none where it has none."""
+    """Write the live rows of a file to a new file; return its action, or nothing if there are no live rows."""
     logical = {column.physical_name: column.name for column in snapshot.config.partition_schema}
     values = {logical.get(name, name): value for name, value in add.partition_values.items()}
     name = new_name(plain, transaction.clock, values)
@@ -122,12 +122,12 @@ def _with_plain_names(snapshot: Snapshot, plain: TableConfig, add: AddFile, tran
 
 
 def has_type_changes(config: TableConfig) -> bool:
-    """Whether the schema remembers types that columns had (PROTOCOL.md, "Type Change Metadata")."""
+    """Whether the schema has records of type changes (PROTOCOL.md, "Type Change Metadata")."""
     return any(TYPE_CHANGES_KEY in column.metadata for column in all_fields(config.schema))
 
 
 def stage_without_type_changes(transaction: Transaction, progress: Progress = silent) -> Operation:
-    """Stage that files in which a column has a type from before it was widened are written anew, and that the schema forgets these types."""
+    """Rewrite the files in which a widened column has its earlier type, and stage them with a schema without records of type changes."""
     snapshot = transaction.existing()
     adds = list(files_of_other_types(snapshot, progress))
     operation = stage_rewrite(transaction, snapshot, adds, progress)
@@ -137,7 +137,7 @@ def stage_without_type_changes(transaction: Transaction, progress: Progress = si
 
 
 def files_of_other_types(snapshot: Snapshot, progress: Progress = silent) -> Iterator[AddFile]:
-    """The live files in which a column that was widened has not the type that the table has now."""
+    """Yield the live files in which a widened column does not have the table's current type."""
     config = snapshot.config
     if not has_type_changes(config):
         return
@@ -161,7 +161,7 @@ def _has_other_types(footer: pq.FileMetaData, wanted: Sequence[pa.Field]) -> boo
 
 
 def _narrower(actual: pa.DataType, expected: pa.DataType) -> bool:
-    """Whether a file has another type, of those that widening changes, than the table."""
+    """Whether the type in a file is one that widening changes and differs from the table's type."""
     if pa.types.is_struct(actual) and pa.types.is_struct(expected):
         known = {field.name: field for field in actual.fields}
         return any(_narrower(known[field.name].type, field.type) for field in expected.fields if field.name in known)

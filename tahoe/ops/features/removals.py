@@ -1,7 +1,7 @@
-"""What each feature leaves in a table, and how a table gets rid of it: one `Removal` for each feature that can be dropped.
+"""The traces of each feature in a table, and the commits that remove them: one `Removal` for each feature that can be dropped.
 
-A removal's commits come before the protocol loses the name, and are such that other writers who began meanwhile cannot bring back what
-they took away: what asks for the feature goes first (PROTOCOL.md has no section on this; the order is the reference's).
+These commits come before the protocol change. They remove the properties that enable the feature first, so that writers that started
+meanwhile do not add traces again (PROTOCOL.md has no section on this; the order is delta-spark's).
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ from tahoe.wording import counted
 
 __all__ = ["REMOVALS", "Removal", "Work"]
 
-# Others may change the same files meanwhile.
+# Other writers may change the same files meanwhile.
 _ATTEMPTS = 5
 _VECTORS, _WIDENING, _POLICY = "delta.enableDeletionVectors", "delta.enableTypeWidening", "delta.checkpointPolicy"
 _TIMES = "delta.enableInCommitTimestamps"
@@ -49,12 +49,12 @@ Stage = Callable[[Transaction], Operation | None]
 
 @dataclass(slots=True)
 class Work:
-    """Commits one after the other, each again where another writer won.
+    """Makes commits, and tries each again after a conflict with another writer.
 
     Args:
         begin, commit: `Table.begin` and `Table.commit`.
-        progress: told of footers read, and of files rewritten.
-        is_fast: the feature may go at once, while older versions still use it.
+        progress: called with the numbers of footers read and of files rewritten.
+        is_fast: whether the feature may be dropped while older versions still use it.
     """
 
     begin: Callable[[], Transaction]
@@ -63,13 +63,13 @@ class Work:
     is_fast: bool = True
 
     def do(self, stage: Stage) -> bool:
-        """As `committed`; whether there was a commit."""
+        """Like `committed`, but return whether there was a commit."""
         return self.committed(stage) is not None
 
     def committed(self, stage: Stage) -> Committed | None:
-        """Commit what `stage` stages; None where it staged nothing.
+        """Commit the actions that `stage` stages; None if it stages nothing.
 
-        Raises `DeltaConcurrentModificationException`: others won again and again.
+        Raises `DeltaConcurrentModificationException`: other writers committed first in every attempt.
         """
         for attempt in range(_ATTEMPTS):
             transaction = self.begin()
@@ -86,17 +86,17 @@ class Work:
 
 @dataclass(frozen=True, slots=True)
 class Removal:
-    """How one feature goes.
+    """The removal of a feature.
 
     Args:
-        traces: what of the feature is in a version, each a phrase that goes on "the table has …"; none where it may be dropped.
-        steps: what `clean` would do, a sentence each.
-        clean: commits after which a version has no traces; whether any were made.
-        files: live files that `clean` would write anew.
-        uses: whether an action of an older commit shows the feature to readers; None for a feature of writers, whose history is no matter.
-        is_of_checkpoint: whether a version depends on what stands in checkpoints alone.
-        properties: that go with the name.
-        domain: a metadata domain that goes with the name.
+        traces: returns the traces of the feature in a version, as phrases that continue "the table has …"; none if it can be dropped.
+        steps: returns the steps of `clean`, a sentence each.
+        clean: makes commits that remove the traces; returns whether it made any.
+        files: returns the live files that `clean` rewrites.
+        uses: returns whether readers of an older commit's action need the feature; None for a writer feature: its history does not matter.
+        is_of_checkpoint: whether the feature affects the format of checkpoints, so that older checkpoints must be checked too.
+        properties: the properties that are removed with the feature.
+        domain: the metadata domain that is removed with the feature.
     """
 
     traces: Callable[[Snapshot], list[str]]
@@ -113,7 +113,7 @@ class Removal:
 
 
 def _set_properties(work: Work, properties: Mapping[str, str | None], words: str = "UNSET TBLPROPERTIES") -> bool:
-    """Set properties, or unset them where the value is None; whether that changed anything."""
+    """Set properties, or unset those with the value None; return whether anything changed."""
 
     def stage(transaction: Transaction) -> Operation | None:
         known = transaction.existing().metadata.configuration
@@ -170,7 +170,7 @@ def _without_vectors(work: Work) -> bool:
             return stage_rewrite(transaction, snapshot, adds, work.progress) if adds else None
 
         while work.do(stage):
-            pass  # a writer that began before the property went may have brought one more
+            pass  # a writer that started before the property was unset may have added another vector
     if work.is_fast:
         work.do(stage_vector_tombstones)
     return had_traces
@@ -205,7 +205,7 @@ def _widening_traces(snapshot: Snapshot) -> list[str]:
 
 
 def _without_widening(work: Work) -> bool:
-    """As the reference: a property that is unset alone needs nobody to wait for older versions."""
+    """As in delta-spark, unsetting the property does not count as a removed trace, so it does not require waiting for older versions."""
     _set_properties(work, {_WIDENING: None})
     return work.do(
         lambda transaction: (
@@ -260,7 +260,7 @@ def _without_row_ids(work: Work) -> bool:
         if not adds:
             return None
         transaction.read_files(add.key for add in adds)
-        transaction.enforces = ENFORCED  # no row comes
+        transaction.enforces = ENFORCED  # adds no rows
         transaction.stage(*(replace(add, data_change=False, base_row_id=None, default_row_commit_version=None) for add in adds))
         return Operation("ROW TRACKING UNBACKFILL", {"batchId": "0"})
 
@@ -268,7 +268,7 @@ def _without_row_ids(work: Work) -> bool:
     return True
 
 
-# -- what has no files -------------------------------------------------------------------------------------------------------
+# -- features without files -------------------------------------------------------------------------------------------------------
 
 
 def _policy_traces(snapshot: Snapshot) -> list[str]:
@@ -389,7 +389,7 @@ REMOVALS: Mapping[str, Removal] = {
         properties=(ENABLED, SUSPENDED, MATERIALIZED_ROW_ID, MATERIALIZED_ROW_COMMIT_VERSION),
         domain=ROW_TRACKING_DOMAIN,
     ),
-    # The reference knows no way back; it is one, for readers never look at it, and rows and files stay as they are.
+    # delta-spark cannot drop this feature. It is safe: readers ignore clustering, and rows and files stay unchanged.
     "clustering": Removal(
         traces=_clustering_traces,
         steps=lambda snapshot: ["CLUSTER BY NONE; files stay as they are"] if _clustering_traces(snapshot) else [],
@@ -406,4 +406,4 @@ REMOVALS: Mapping[str, Removal] = {
     ),
     "checkpointProtection": Removal(_none, _none, _nothing, properties=("delta.requireCheckpointProtectionBeforeVersion",)),
 }
-"""The features that can be dropped. Those of others that the specification lets go (`TableFeature.removal`) Tahoe does not write."""
+"""The features that can be dropped. The specification allows to drop more (`TableFeature.removal`), but Tahoe does not write these."""

@@ -1,7 +1,7 @@
-"""Files of deletion vectors, noted as removed: for a VACUUM that knows no vectors.
+"""Tombstones for the files of deletion vectors, for VACUUM by clients that do not support deletion vectors.
 
-A table that has lost the feature may be cleaned by a client that does not know it. That client keeps what tombstones name, and takes the
-files of vectors, which older versions still need, for rubbish; so each gets a tombstone of its own, as the reference has it.
+A table without the feature may be vacuumed by such a client. It keeps the files that tombstones name, but would delete the files of deletion
+vectors, which older versions still need. Therefore each of these files gets its own tombstone, as in delta-spark.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ __all__ = ["stage_vector_tombstones"]
 
 
 def stage_vector_tombstones(transaction: Transaction) -> Operation:
-    """Stage a tombstone for each file of vectors below the table's root that a tombstone of a data file names, and that has none yet.
+    """Stage a tombstone for each deletion vector file below the table's root that a data file's tombstone names and that has none yet.
 
-    Where all have theirs, the commit is empty, as the reference's is: the numbers of the versions after it are then the same.
+    If all of them have tombstones, the commit is empty, as in delta-spark, so that version numbers agree.
     """
     snapshot, now = transaction.existing(), transaction.clock.now_ms()
     removes = remove_files(snapshot.tombstones())
@@ -30,6 +30,6 @@ def stage_vector_tombstones(transaction: Transaction) -> Operation:
 
 
 def _name(remove: RemoveFile, root_url: str) -> str | None:
-    """The store's name of its vector's file; None for an inline one, and for one that is not below the root."""
+    """Return the store name of the file of its deletion vector; None for an inline vector, and for a file outside the root."""
     vector = remove.deletion_vector
     return None if vector is None or vector.storage_type != "u" else file_name(vector, root_url)

@@ -2,7 +2,7 @@
 
     commit ─ new files in partitions ─► partitions with at least `min_files` small files ─► OPTIMIZE of these, to files of a moderate size
 
-It runs as a hook after the commit was acknowledged, so an error becomes a warning and fails no write. Its own commit adds no rows, so it
+It runs as a hook after the commit was acknowledged, so an error is logged and fails no write. Its own commit adds no rows, so it
 triggers no further compaction. It does not delay other writers: it never requests priority, and is rebased like any OPTIMIZE.
 """
 

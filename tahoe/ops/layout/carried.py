@@ -30,7 +30,7 @@ __all__ = ["Written", "carried"]
 
 
 _MOST_DEAD = 0.5
-"""The greatest ratio of deleted rows in a bin; beyond it, rewriting the bin again is cheaper for readers."""
+"""The greatest ratio of deleted rows in a bin; beyond it, the bin is rewritten again."""
 _MOST_BYTES_PLACED_AGAIN = 4 * 1024**3
 """The greatest size of a clustered bin: this process computes the cells of its rows alone, while Spark's executors share a rewrite."""
 

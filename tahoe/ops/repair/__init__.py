@@ -1,1 +1,1 @@
-"""What a damaged table can be brought back to without a backup."""
+"""Repair of corrupt tables without a backup."""

@@ -1,9 +1,9 @@
-"""FSCK REPAIR TABLE: files that are gone from storage leave the log, so that the rest of the table can be read again.
+"""FSCK REPAIR TABLE: remove files that are missing in storage from the log, so that the rest of the table can be read again.
 
-    live files ─► not in a listing, and not there when asked for ─► remove
+    live files ─► neither listed nor found by name ─► remove
 
-The rows of such files are lost: a backup put back in their place is better, and RESTORE of a version without them too. A file whose deletion
-vector is gone leaves as well: nobody can tell its dead rows from the living. The file itself stays in storage until VACUUM.
+The rows of such files are lost: restoring the files from a backup is better, and so is RESTORE to a version without them. A file whose
+deletion vector is missing is removed too, because its deleted rows are unknown. The file itself stays in storage until VACUUM.
 """
 
 from __future__ import annotations
@@ -36,10 +36,10 @@ class Lost:
     """A file that cannot be read any more.
 
     Args:
-        path: as the log has it.
-        is_missing: whether the data file is gone.
-        vector: the name of its deletion vector's file; None where it has none of its own.
-        vector_is_missing: whether that is gone.
+        path: the path in the log.
+        is_missing: whether the data file is missing.
+        vector: the name of the file of its deletion vector; None if there is no such file.
+        vector_is_missing: whether the file of the deletion vector is missing.
     """
 
     path: str
@@ -50,13 +50,13 @@ class Lost:
 
 @dataclass(frozen=True, slots=True)
 class Repaired:
-    """What a FSCK did, or would do. `print` shows it.
+    """The result of a FSCK or of its dry run; `str` gives a readable summary.
 
     Args:
-        table: its URL.
-        checked: the version that was looked at.
-        version: the commit; None of a dry run, and where no file is missing.
-        rows: how many rows the files had, as far as their statistics tell.
+        table: the URL of the table.
+        checked: the checked version.
+        version: the version of the commit; None for a dry run, and if no file is missing.
+        rows: the number of rows in these files, as far as it is in their statistics.
     """
 
     table: str
@@ -82,18 +82,18 @@ def fsck(
     dry_run: bool = False,
     progress: Progress = silent,
 ) -> Repaired:
-    """Remove from the log what is gone from storage.
+    """Remove files that are missing in storage from the log.
 
     Args:
-        begin: a transaction on the newest version.
-        commit: commits one.
-        dry_run: tell what would be removed, and remove nothing.
-        progress: told of the files that are listed.
+        begin: starts a transaction on the newest version.
+        commit: commits a transaction.
+        dry_run: report the missing files without removing anything.
+        progress: called with the number of listed files.
 
     Raises:
         NotFound: there is no table.
         InvalidRequest: the table is append-only (``DELTA_CANNOT_MODIFY_APPEND_ONLY``).
-        StorageFailure: storage did not say whether a file is there.
+        StorageFailure: storage could not determine whether a file exists.
     """
     for left in reversed(range(_TRIES)):
         transaction = begin()
@@ -112,7 +112,7 @@ def fsck(
         except DeltaConcurrentModificationException:
             if not left:
                 raise
-            continue  # another writer changed these files: look again
+            continue  # another writer changed these files: check again
         return Repaired(snapshot.store.url, snapshot.version, version, lost, rows)
     raise AssertionError
 
@@ -144,6 +144,6 @@ def _listed(store: LogStore, progress: Progress) -> Iterator[str]:
 
 
 def _gone(store: LogStore, names: Sequence[str]) -> set[str]:
-    """Those that are not there: a listing may lag, and shows neither links nor files of other folders; the name itself decides."""
+    """Return the names that do not exist, by HEAD requests: a listing may lag, and omits links and files of other folders."""
     with ThreadPoolExecutor(_THREADS, thread_name_prefix="tahoe-fsck") as pool:
         return {name for name, entry in zip(names, pool.map(store.head, names), strict=True) if entry is None}

@@ -1,8 +1,8 @@
-"""ANALYZE TABLE … COMPUTE DELTA STATISTICS: the statistics of every file made anew of its rows, as the properties ask for them now.
+"""ANALYZE TABLE … COMPUTE DELTA STATISTICS: recompute the statistics of every file from its rows, according to the current properties.
 
-Wanted after CONVERT TO DELTA without statistics, after a change of ``delta.dataSkippingNumIndexedCols`` or ``…StatsColumns``, where
-`tahoe check --deep` finds wrong ones, and for greatest floats of other writers, which are not used (`tahoe.protocol.nan_bounds`). Files
-stay as they are; one commit, with ``dataChange`` false, gives those another text that need one.
+Useful after CONVERT TO DELTA without statistics, after a change of ``delta.dataSkippingNumIndexedCols`` or ``…StatsColumns``, if
+`tahoe check --deep` reports wrong statistics, and for float maximums of other writers, which are not used (`tahoe.protocol.nan_bounds`).
+Data files stay unchanged; a single commit, with ``dataChange`` false, updates the statistics that differ.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from tahoe.wording import counted
 __all__ = ["Analyzed", "Collect", "collected_here", "compute_statistics", "statistics_of_file"]
 
 Collect = Callable[[Snapshot, Sequence[AddFile]], Iterator[str]]
-"""The statistics of files of a version, in their order."""
+"""Computes the statistics of files of a version, in their order."""
 
 _THREADS = 4
 _TRIES = 5
@@ -45,13 +45,13 @@ _TRIES = 5
 
 @dataclass(frozen=True, slots=True)
 class Analyzed:
-    """What an ANALYZE did, or would do. `print` shows it.
+    """The result of an ANALYZE or of its dry run; `str` gives a readable summary.
 
     Args:
-        table: its URL.
-        version: the commit; None of a dry run, and where all statistics were right.
-        files: how many were looked at.
-        changed: how many have got other statistics.
+        table: the URL of the table.
+        version: the version of the commit; None for a dry run, and if all statistics were correct.
+        files: the number of files that were read.
+        changed: the number of files whose statistics changed.
     """
 
     table: str
@@ -73,19 +73,19 @@ def compute_statistics(
     dry_run: bool = False,
     progress: Progress = silent,
 ) -> Analyzed:
-    """Give the files statistics of their rows.
+    """Recompute the statistics of the files from their rows.
 
     Args:
-        begin: a transaction on the newest version.
-        commit: commits one.
-        collect: reads the files.
-        where: on partition columns; only these partitions.
-        dry_run: read the files, tell how many need other statistics, and commit nothing.
-        progress: told of the files read.
+        begin: starts a transaction on the newest version.
+        commit: commits a transaction.
+        collect: reads the files and computes their statistics.
+        where: a condition on partition columns that selects partitions.
+        dry_run: read the files and report how many need other statistics, but commit nothing.
+        progress: called after each file.
 
     Raises:
-        NotFound: there is no table, or a file is gone.
-        InvalidRequest: a predicate on other columns (``DELTA_NON_PARTITION_COLUMN_REFERENCE``).
+        NotFound: there is no table, or a file is missing.
+        InvalidRequest: the condition uses other columns (``DELTA_NON_PARTITION_COLUMN_REFERENCE``).
     """
     for left in reversed(range(_TRIES)):
         transaction = begin()
@@ -102,7 +102,7 @@ def compute_statistics(
         if dry_run or not changed:
             return told
         transaction.read_files(add.key for add in changed)
-        transaction.enforces = ENFORCED  # no row comes
+        transaction.enforces = ENFORCED  # adds no rows
         transaction.row_ids_kept = True
         transaction.stage(*changed)
         shown = json.dumps([] if where is None else [str(stated(where, snapshot.schema))], separators=(",", ":"))
@@ -110,19 +110,19 @@ def compute_statistics(
             return replace(told, version=commit(transaction, Operation("COMPUTE STATS", {"predicate": shown})).version)
         except DeltaConcurrentModificationException:
             if not left:
-                raise  # else another writer changed these files: look again
+                raise  # else another writer changed these files: try again
     raise AssertionError
 
 
 def collected_here(snapshot: Snapshot, adds: Sequence[AddFile]) -> Iterator[str]:
-    """A `Collect` by threads of this process."""
+    """A `Collect` that uses threads of this process."""
     version = BareVersion(snapshot.store, snapshot.version, snapshot.config)
     with ThreadPoolExecutor(_THREADS, thread_name_prefix="tahoe-statistics") as pool:
         yield from pool.map(partial(statistics_of_file, version), adds)
 
 
 def statistics_of_file(version: BareVersion, add: AddFile) -> str:
-    """The statistics of all rows of a file, dead ones included, whose bounds are then not tight (PROTOCOL.md, "Per-file Statistics")."""
+    """Return the statistics of all rows of a file, including deleted ones; then the bounds are wide (PROTOCOL.md, "Per-file Statistics")."""
     config, store = version.config, version.store
     layout, configuration = Layout.of(config), config.metadata.configuration
     indexed = indexed_columns(config.schema, config.partition_columns, configuration)

@@ -1,1 +1,1 @@
-"""Rows that come, go and change: append, overwrite, DELETE, UPDATE."""
+"""Changes of rows: append, overwrite, DELETE, UPDATE, TRUNCATE and streaming writes."""

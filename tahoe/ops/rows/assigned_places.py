@@ -1,6 +1,6 @@
-"""What the keys of a SET or VALUES clause name: columns of the target, and fields inside of them. UPDATE and MERGE, with Spark and without.
+"""Resolve the keys of a SET or VALUES clause to columns of the target and fields inside them, for UPDATE and MERGE with and without Spark.
 
-t.s.a ─► a column that the qualifier leads to, else one of that name ─► the fields inside of it
+t.s.a ─► a column with a matching qualifier, else without one ─► the fields inside it
 """
 
 from __future__ import annotations
@@ -20,18 +20,18 @@ Qualifier = tuple[str, ...]
 
 
 class UnresolvedColumn(InvalidRequest):
-    """A name that is no column of any frame that it may be of."""
+    """A name that is not a column of any of the candidate schemas."""
 
     default_code = "UNRESOLVED_COLUMN.WITH_SUGGESTION"
 
 
 @dataclass(frozen=True, slots=True)
 class Columns:
-    """The columns that a key may name.
+    """The columns that a key may refer to.
 
     Args:
-        fields: each column with the names that may stand before it, the outermost first: ``spark_catalog.db.t``, ``db.t`` and ``t``.
-        case_sensitive: whether letters' case matters.
+        fields: each column with its full qualifier, of which a suffix may precede the name: ``spark_catalog.db.t``, ``db.t`` or ``t``.
+        case_sensitive: whether names are case-sensitive.
     """
 
     fields: tuple[tuple[Qualifier, StructField], ...]
@@ -39,17 +39,17 @@ class Columns:
 
     @staticmethod
     def of(schema: StructType, qualifier: str | Qualifier | None = None, *, case_sensitive: bool = False) -> Columns:
-        """The columns of a table, under one name or without any."""
+        """Return the columns of a table, with one qualifier or without any."""
         parts = () if qualifier is None else (qualifier,) if isinstance(qualifier, str) else qualifier
         return Columns(tuple((parts, column) for column in schema), case_sensitive)
 
     @property
     def names(self) -> list[str]:
-        """The columns, for errors."""
+        """The qualified names of the columns, for error messages."""
         return [".".join(map(quote_identifier, (*qualifier[-1:], column.name))) for qualifier, column in self.fields]
 
     def matching(self, parts: Qualifier) -> tuple[list[StructField], Qualifier]:
-        """The columns that the names mean, as Spark finds them, and the names of fields inside: the longest qualifier counts."""
+        """Resolve a name as Spark does: return the matching columns for the longest matching qualifier, and the names of nested fields."""
         for length in range(min(_MOST_QUALIFIERS, len(parts) - 1), -1, -1):
             found = [
                 column
@@ -61,7 +61,7 @@ class Columns:
         return [], ()
 
     def same(self, one: str, other: str) -> bool:
-        """Whether two names are one."""
+        """Whether two names are equal under the rule for case."""
         return one == other if self.case_sensitive else one.lower() == other.lower()
 
     def _ends_with(self, qualifier: Qualifier, names: Qualifier) -> bool:
@@ -73,16 +73,16 @@ _MOST_QUALIFIERS = 3
 
 
 def assigned_places(keys: Iterable[str], targets: Sequence[Columns], *, inserts: bool = False) -> list[Reference]:
-    """What the keys name, each a column or a nested field.
+    """Resolve the keys to columns or nested fields.
 
     Args:
-        targets: the first of these that has such a column counts; the others are for columns that schema evolution may add.
-        inserts: whether the values make new rows.
+        targets: the candidates, of which the first with a matching column is used; later ones are for columns that schema evolution may add.
+        inserts: whether the values are for new rows.
 
     Raises:
-        UnresolvedColumn: a key that names no column.
-        InvalidRequest: as of `place_of`; two assignments to the same place, ``DELTA_DUPLICATE_COLUMNS_ON_INSERT`` for new rows and else
-            ``DELTA_CONFLICT_SET_COLUMN``.
+        UnresolvedColumn: a key matches no column.
+        InvalidRequest: the errors of `place_of`; two assignments to the same column or field, ``DELTA_DUPLICATE_COLUMNS_ON_INSERT`` for new
+            rows and ``DELTA_CONFLICT_SET_COLUMN`` otherwise.
     """
     places: list[Reference] = []
     for key in keys:
@@ -96,13 +96,13 @@ def assigned_places(keys: Iterable[str], targets: Sequence[Columns], *, inserts:
 
 
 def place_of(key: str, targets: Sequence[Columns]) -> Reference:
-    """What one key names, in the spelling of the schema that has it.
+    """Resolve a key to a column or nested field, in the spelling of its schema.
 
     Raises:
-        UnresolvedColumn: it names no column.
-        InvalidRequest: text that is no name (``TAHOE_NOT_ASSIGNABLE``); a name of several columns (``AMBIGUOUS_REFERENCE``); a field that the
-            struct lacks (``FIELD_NOT_FOUND``), inside of an array or a map (``DELTA_UNSUPPORTED_NESTED_FIELD_IN_UPDATE``), or of what has no
-            fields (``INVALID_EXTRACT_BASE_FIELD_TYPE``).
+        UnresolvedColumn: the key matches no column.
+        InvalidRequest: the key is not a name (``TAHOE_NOT_ASSIGNABLE``) or matches several columns (``AMBIGUOUS_REFERENCE``); the field is
+            missing in the struct (``FIELD_NOT_FOUND``), is inside an array or a map (``DELTA_UNSUPPORTED_NESTED_FIELD_IN_UPDATE``), or its
+            parent has no fields (``INVALID_EXTRACT_BASE_FIELD_TYPE``).
     """
     parts = name_parts(key)
     if parts is None:
@@ -112,16 +112,16 @@ def place_of(key: str, targets: Sequence[Columns]) -> Reference:
         try:
             return _place_in(columns, key, parts)
         except InvalidRequest:
-            continue  # the next one says what is wrong
+            continue  # the last one raises the error
     return _place_in(last, key, parts)
 
 
 def check_assignable(value: DataType, target: DataType, path: tuple[str, ...], *, may_lack_fields: bool = False) -> None:
-    """Refuse a struct that has other fields than the one that it is assigned to: a field left out would be lost.
+    """Refuse a struct whose fields differ from those of its target: the value of an omitted field would be lost.
 
     Args:
         value: the type of the value.
-        may_lack_fields: whether fields that the value lacks become NULL, as with schema evolution.
+        may_lack_fields: whether missing fields of the value become NULL, as with schema evolution.
 
     Raises:
         SchemaMismatch: ``DELTA_UPDATE_SCHEMA_MISMATCH_EXPRESSION``.
@@ -148,7 +148,7 @@ def check_assignable(value: DataType, target: DataType, path: tuple[str, ...], *
 
 
 def lacks_fields(value: StructType, target: StructType) -> bool:
-    """Whether a field of the target, at any depth of structs, is none of the value's."""
+    """Whether the value lacks a field of the target, at any depth of structs."""
     for field in target:
         other = value.find(field.name)
         if other is None:
@@ -181,7 +181,7 @@ def _place_in(columns: Columns, key: str, parts: Qualifier) -> Reference:
 
 
 def _field(columns: Columns, of: DataType, name: str, key: str) -> StructField:
-    """A field of a struct, found by name."""
+    """Return the field of a struct by name."""
     struct = of.element_type if isinstance(of, ArrayType) else of
     fields = [field for field in struct if columns.same(field.name, name)] if isinstance(struct, StructType) else []
     if isinstance(of, MapType) or (isinstance(of, ArrayType) and fields):

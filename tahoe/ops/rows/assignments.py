@@ -1,6 +1,6 @@
-"""Assignments: `column = expression`, and what they make of rows. What UPDATE and MERGE share.
+"""Parse assignments, `column = expression`, and apply them to rows, for UPDATE and MERGE.
 
-A value is cast to its column as a write casts it: a value that would change by it is an error.
+A value is cast to its column's type like a written value: a cast that would change the value is an error.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ class Assignment:
     """A column, or a field of a struct, and its new value.
 
     Args:
-        path: the names that lead to it, as the schema spells them.
-        data_type: of the column or field.
-        keeps_fields: the fields that structs of the value lack keep what they have.
+        path: the path of the column or field, in the schema's spelling.
+        data_type: the type of the column or field.
+        keeps_fields: whether fields that are missing in structs of the value keep their old values.
     """
 
     path: tuple[str, ...]
@@ -42,7 +42,7 @@ class Assignment:
 
     @property
     def assigns_whole_column(self) -> bool:
-        """Whether it is a column that gets a value, not a field inside of one, and nothing of the old value stays."""
+        """Whether it replaces the value of a whole column, not of a field inside it, and keeps nothing of the old value."""
         return len(self.path) == 1 and not self.keeps_fields
 
 
@@ -56,19 +56,19 @@ def parse_assignments(
     inserts: bool = False,
     may_lack_fields: bool = False,
 ) -> tuple[Assignment, ...]:
-    """The assignments of a SET or VALUES clause.
+    """Parse the assignments of a SET or VALUES clause.
 
     Args:
         texts: pairs of a column or nested field (SQL, as ``a.b``) and an expression.
-        target: the schema that is assigned to.
-        schemas: what the expressions may name.
-        qualifier: a name that may stand before a column that is assigned to.
-        inserts: whether the values make new rows.
-        may_lack_fields: as of `check_assignable`.
+        target: the schema of the assigned columns.
+        schemas: the columns that the expressions may use.
+        qualifier: the qualifier of the assigned columns.
+        inserts: whether the values are for new rows.
+        may_lack_fields: see `check_assignable`.
 
     Raises:
-        InvalidRequest: text that is not understood; what is no place that can be assigned to (`assigned_places`).
-        SchemaMismatch: a struct of other fields than the place's (`check_assignable`).
+        InvalidRequest: an expression cannot be parsed, or a key is not assignable (`assigned_places`).
+        SchemaMismatch: the fields of a struct differ from those of its target (`check_assignable`).
     """
     assignments: list[Assignment] = []
     places = assigned_places((key for key, _ in texts), [Columns.of(target, qualifier)], inserts=inserts)
@@ -82,13 +82,12 @@ def parse_assignments(
 
 
 def assigned(rows: pa.Table, schema: StructType, assignments: Sequence[Assignment], context: pa.Table) -> pa.Table:
-    """The rows with the new values.
+    """Apply the assignments to rows.
 
     Args:
-        rows: the columns of `schema`, or some of them; missing ones begin as null. Columns that are assigned to as a whole are not
-            looked at.
-        schema: of the result.
-        context: what the expressions see, row for row beside `rows`.
+        rows: the columns of `schema`, or some of them; missing columns start as NULL. Columns that are assigned as a whole are not read.
+        schema: the schema of the result.
+        context: the input of the expressions, with one row for each row of `rows`.
     """
     arrow_schema = to_arrow_schema(schema)
     arrays = []
@@ -115,7 +114,7 @@ def assigned(rows: pa.Table, schema: StructType, assignments: Sequence[Assignmen
 
 
 def stored(values: pa.Array, column: StructField) -> pa.Array:
-    """The values in the column's type. Raises `SchemaMismatch` (``DELTA_CAST_OVERFLOW_IN_TABLE_WRITE``) where they do not fit."""
+    """Cast values to the column's type. Raises `SchemaMismatch` (``DELTA_CAST_OVERFLOW_IN_TABLE_WRITE``) if they do not fit."""
     try:
         return conform(values, column.data_type, to_arrow_type(column.data_type), GIVEN, (column.name,))
     except CannotCast as error:
@@ -129,7 +128,7 @@ def stored(values: pa.Array, column: StructField) -> pa.Array:
 
 
 def _assigned(old: pa.Array, column: StructField, path: tuple[str, ...], value: pa.Array) -> pa.Array:
-    """The column with the value at `path` inside of it; a null struct on the way becomes one of nulls."""
+    """Return the column with the value at `path` inside it; a NULL struct on the path becomes a struct of NULLs."""
     if not path:
         return stored(value, column)
     assert isinstance(column.data_type, StructType)
@@ -142,7 +141,7 @@ def _assigned(old: pa.Array, column: StructField, path: tuple[str, ...], value: 
 
 
 def _keeping(old: pa.Array, value: pa.Array, value_type: DataType, column: StructField) -> pa.Array:
-    """The value, with the old fields of structs where it lacks them; NULL where both are."""
+    """Return the value with its missing struct fields taken from the old value; NULL if both are NULL."""
     struct = column.data_type
     if not isinstance(struct, StructType) or not isinstance(value_type, StructType) or not lacks_fields(value_type, struct):
         return stored(value, column)

@@ -1,4 +1,4 @@
-"""Which rows a condition of a change means, file by file, and which files it means as a whole."""
+"""Find the rows that a condition selects, file by file, and the files that it selects as a whole."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ _OF_PARTITIONS = {
     "DELTA_COLUMN_NOT_FOUND": "DELTA_NON_PARTITION_COLUMN_REFERENCE",
     "PARSE_SYNTAX_ERROR": "DELTA_FAILED_RECOGNIZE_PREDICATE",
 }
-"""The classes of errors in conditions on partitions, by those of errors in other conditions."""
+"""Error codes for conditions on partitions, by the codes of the same errors in other conditions."""
 
 
 def whole_files(snapshot: Snapshot, condition: RowCondition) -> list[AddFile] | None:
-    """The files all of whose rows are meant, where the partition values decide that; None where they do not."""
+    """Return the files that are selected as a whole if partition values alone decide the condition; None if they do not."""
     partition_columns = {column.name: column for column in snapshot.config.partition_schema}
     if not all(name in partition_columns for name in condition.columns):
         return None
@@ -50,13 +50,13 @@ def whole_files(snapshot: Snapshot, condition: RowCondition) -> list[AddFile] | 
 
 
 def partition_files(snapshot: Snapshot, where: Condition | None, time_zone: str = "UTC") -> list[AddFile]:
-    """The live files of the partitions that are meant; all of them without a condition.
+    """Return the live files of the selected partitions; all live files without a condition.
 
     Args:
-        where: SQL text or a predicate, on partition columns alone.
+        where: SQL text or a predicate, on partition columns only.
 
     Raises `InvalidRequest`: ``DELTA_NON_PARTITION_COLUMN_REFERENCE`` for a condition on other columns, ``DELTA_FAILED_RECOGNIZE_PREDICATE``
-        for text that is none.
+        for text that cannot be parsed.
     """
     try:
         condition, known = row_condition(where, snapshot.schema, time_zone), snapshot.partition_columns
@@ -77,7 +77,7 @@ def partition_files(snapshot: Snapshot, where: Condition | None, time_zone: str 
 def find_changes(
     transaction: Transaction, snapshot: Snapshot, condition: RowCondition, progress: Progress = silent
 ) -> list[FileChange]:
-    """The rows that are meant, file by file; notes what was looked for."""
+    """Return the selected rows, file by file; register the condition with the transaction for conflict detection."""
     transaction.read(condition.predicate)
     candidates = add_files(snapshot.files_matching(condition.predicate))
     searched = tracked(candidates, progress, "files searched")
@@ -85,7 +85,7 @@ def find_changes(
 
 
 def find_rows(snapshot: Snapshot, add: AddFile, condition: RowCondition) -> FileChange | None:
-    """The rows of one file that are meant, reading only the columns that the condition needs; None for no row."""
+    """Return the selected rows of a file, reading only the columns that the condition needs; None if there are none."""
     living, dead = 0, bitmap(pa.nulls(0, pa.int64()))
     for rows, positions in parts_with_positions(snapshot, add, condition.columns):
         living += len(positions)

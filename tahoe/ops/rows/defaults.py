@@ -1,4 +1,4 @@
-"""The word DEFAULT among the values of an UPDATE or a MERGE, with Spark and without: the column's default takes its place."""
+"""Replace the keyword DEFAULT in the values of an UPDATE or a MERGE, with and without Spark, by the column's default."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Term = TypeVar("Term")
 
 
 def text_of(default: Default) -> str:
-    """The SQL text of a default, for Tahoe's own evaluator."""
+    """Return the SQL text of a default, for Tahoe's own evaluator."""
     return default.sql
 
 
@@ -27,15 +27,15 @@ def with_defaults(
     columns: Columns | None = None,
     written: Callable[[Default], str] = text_of,
 ) -> tuple[tuple[str, Term | str], ...]:
-    """The values, with SQL text for each that is the word DEFAULT; NULL where the column has no default.
+    """Replace each value that is the keyword DEFAULT by SQL text: the column's default, or NULL if it has none.
 
     Args:
         values: pairs of a column and an expression.
-        columns: of the table, with the names that may stand before them; without any by default.
-        written: gives the SQL text of a default.
+        columns: the columns of the table with their qualifiers; by default without qualifiers.
+        written: returns the SQL text of a default.
 
     Raises:
-        InvalidRequest: DEFAULT for a field of a struct, or for what is no column; a default that cannot be used.
+        InvalidRequest: DEFAULT for a field of a struct, or for a name that is not a column; a default that cannot be used.
     """
     columns = columns or Columns.of(config.schema)
     return tuple((key, _default(key, config, moment, columns, written) if is_keyword(term) else term) for key, term in values)

@@ -1,6 +1,6 @@
-"""DELETE: by whole files where the condition lets us, by deletion vectors, or by rewriting files.
+"""DELETE: by whole files if the condition allows it, by deletion vectors, or by rewriting files.
 
-`stage_delete` finds and copies rows without Spark. Who finds them otherwise goes on with `stage_deleted_files` or `stage_deleted_rows`.
+`stage_delete` finds and copies rows without Spark. Callers with their own search use `stage_deleted_files` or `stage_deleted_rows`.
 """
 
 from __future__ import annotations
@@ -42,11 +42,11 @@ def stage_delete(
 
     Args:
         where: SQL text, or a predicate; None for all rows.
-        time_zone: of the session, for texts that become timestamps.
-        progress: told of files searched, and of files rewritten.
+        time_zone: the time zone of the session, for strings that become timestamps.
+        progress: called with the numbers of files searched and of files rewritten.
 
     Raises:
-        InvalidRequest: a condition that is not understood, or an append-only table.
+        InvalidRequest: the condition cannot be parsed, or the table is append-only.
         NotFound: there is no table.
     """
     snapshot = snapshot_to_change(transaction)
@@ -73,12 +73,12 @@ def stage_delete(
 def stage_deleted_files(
     transaction: Transaction, snapshot: Snapshot, adds: Sequence[AddFile], predicate: Predicate | None, text: str | None
 ) -> Staged:
-    """Partition values decide: only the log is written. The change data feed follows from the removed files.
+    """Stage the deletion of whole files: only the log is written. Readers derive the change data feed from the removed files.
 
     Args:
-        adds: the files that go; none for a condition that no file fulfils.
-        predicate: the condition, or what it implies; None where every row goes.
-        text: of the condition, for the history; None where there is none.
+        adds: the files to remove; empty if no file matches the condition.
+        predicate: the condition, or a predicate that it implies; None to delete every row.
+        text: the text of the condition, for the history; None without a condition.
     """
     started = transaction.clock.now_ms()
     if predicate is None:
@@ -107,14 +107,14 @@ def stage_deleted_rows(
     copy: Callable[[Sequence[FileChange]], list[AddFile]],
     write_feed: Callable[[Sequence[FileChange]], list[AddCDCFile]],
 ) -> Staged:
-    """Rows go by vectors, or by copying the others.
+    """Stage the deletion of rows by deletion vectors, or by copying the other rows.
 
     Args:
-        changes: the rows that go; that they were looked for is noted already.
-        text: of the condition, for the history.
-        started: when the operation began, in milliseconds since the epoch; finding the rows has lasted until now.
-        copy: writes the rows that stay of these files, and stages them.
-        write_feed: writes the rows that go for the change data feed, and stages them.
+        changes: the rows to delete; the search is already registered with the transaction.
+        text: the text of the condition, for the history.
+        started: the start of the operation in milliseconds since the epoch; the time since then counts as scan time.
+        copy: writes the remaining rows of these files to new files, and stages these.
+        write_feed: writes the deleted rows for the change data feed, and stages the files.
     """
     if not changes:
         return Staged(None)
@@ -128,7 +128,7 @@ def stage_deleted_rows(
     feed_files = 0
     remove_files(transaction, whole)
     if marked:
-        # Readers of the feed take the deleted rows from the two vectors of a file.
+        # Readers of the feed derive the deleted rows from the old and the new vector of a file.
         mark_dead(transaction, config, stay)
     else:
         remove_files(transaction, (change.add for change in stay))
@@ -158,7 +158,7 @@ def _parameters(text: str | None) -> dict[str, str]:
 
 
 def _metrics(started: int, scanned: int, transaction: Transaction) -> dict[str, int | str]:
-    """Every metric of DELETE, with what the time was spent on."""
+    """Return all metrics of DELETE: zero counts, and the times."""
     now = transaction.clock.now_ms()
     return {
         "numAddedFiles": 0,

@@ -1,4 +1,4 @@
-"""Rows in from Arrow, without Spark: append, overwrite, and replacing the rows of a predicate."""
+"""Write Arrow data without Spark: append, overwrite, and replace the rows of a predicate."""
 
 from __future__ import annotations
 
@@ -74,29 +74,30 @@ __all__ = [
 @checked_arguments
 @dataclass(frozen=True, slots=True)
 class WriteOptions:
-    """How rows go in; the names are the writer options of Spark.
+    """The options of a write, named like Spark's writer options.
 
     Args:
         mode: ``append`` or ``overwrite``.
-        partition_by: for a new table, or with `overwrite_schema`; checked against the table's otherwise.
-        cluster_by: for a new table, or with ``overwrite`` of a whole one; checked against the table's otherwise. An overwrite of the
-            schema that names none, or of all rows with an empty tuple, leaves the table unclustered, any other write leaves it as it is.
+        partition_by: the partition columns of a new table, or with `overwrite_schema`; otherwise checked against the table's.
+        cluster_by: the clustering columns of a new table, or with ``overwrite`` of a whole table; otherwise checked against the table's.
+            An overwrite of the schema without clustering columns, or of all rows with an empty tuple, makes the table unclustered; any
+            other write keeps its clustering.
         properties: table properties of a new table.
         merge_schema: add columns that only the data has.
-        overwrite_schema: with ``overwrite``, take the data's schema and partitioning.
-        replace_where: with ``overwrite``, SQL text: only rows for which it is true are replaced, and new rows must fulfil it.
-        replaces_data: whether `replace_where` may name columns that do not partition the table.
-        checks_rows: whether new rows must fulfil `replace_where`; that of partitions alone they always must.
-        replaces_matches: with ``overwrite``, the caller finds and removes the rows that the new ones replace.
-        dynamic_partitions: with ``overwrite``, replace only the partitions that the new rows have.
-        keeps_null_partitions: with `dynamic_partitions`, a partition with a NULL among its values stays as it is.
+        overwrite_schema: with ``overwrite``, use the data's schema and partitioning.
+        replace_where: with ``overwrite``, SQL text: only rows for which it is true are replaced, and new rows must satisfy it.
+        replaces_data: whether `replace_where` may refer to other columns than partition columns.
+        checks_rows: whether new rows must satisfy `replace_where`; if it may only refer to partition columns, they always must.
+        replaces_matches: with ``overwrite``, the caller finds and removes the rows that the new rows replace.
+        dynamic_partitions: with ``overwrite``, replace only the partitions of the new rows.
+        keeps_null_partitions: with `dynamic_partitions`, do not replace partitions with a NULL among their values.
         app: application id and version of an idempotent write.
-        data_change: False when the rows are only rearranged; `replace_where` names partitions alone then.
-        automatic_widening: which types `merge_schema` makes wider in a table with ``delta.enableTypeWidening``; one of
+        data_change: False if the rows are only rearranged; then `replace_where` may only refer to partition columns.
+        automatic_widening: the types that `merge_schema` widens in a table with ``delta.enableTypeWidening``; one of
             `tahoe.schema.widening.WIDENING_MODES`.
-        same_types: whether columns must have the types of the table's, as a DataFrame's must; else values are cast, and one that does not
-            fit is an error.
-        stores: which types are cast to which; an engine that casts by itself decides more generously than SQL's store assignment.
+        same_types: whether columns must have the table's types, as those of a DataFrame must; else values are cast, and a value that does
+            not fit is an error.
+        stores: whether the first type may be cast to the second; an engine that casts itself may allow more than SQL's store assignment.
     """
 
     mode: str = "append"
@@ -139,12 +140,13 @@ class WriteOptions:
 
 @dataclass(frozen=True, slots=True)
 class Replaced:
-    """What an overwrite has staged beside the new rows.
+    """The actions that an overwrite has staged besides the new rows.
 
     Args:
-        copied: files with the rows that stay of those that were removed.
-        change_files: how many change data files were written.
-        deleted_rows: how many rows were replaced; None where the log does not say it, and of what is no ``replaceWhere``.
+        removed: the tombstones of the replaced files.
+        copied: new files with the remaining rows of removed files.
+        change_files: the number of written change data files.
+        deleted_rows: the number of replaced rows; None if it is not in the log, or without ``replaceWhere``.
     """
 
     removed: tuple[RemoveFile, ...] = ()
@@ -157,7 +159,7 @@ def stage_write(transaction: Transaction, data: ArrowData, options: WriteOptions
     """Write the rows as data files and stage everything that the commit needs; nothing is visible before the commit.
 
     Args:
-        progress: told of rows written and, where rows of others are replaced, of files searched and rewritten.
+        progress: called with the number of rows written and, with ``replaceWhere``, of files searched and rewritten.
     """
     snapshot = transaction.snapshot
     rows = in_hand(data, None if snapshot is None or options.overwrite_schema else snapshot.schema)
@@ -180,7 +182,7 @@ def stage_adds(
     options: WriteOptions,
     progress: Progress = silent,
 ) -> Operation:
-    """Stage files that are written already, and what they replace."""
+    """Stage files that are already written, and the removal of the rows that they replace."""
     staged = [tagged(config, replace(add, data_change=options.data_change)) for add in adds]
     replaced = Replaced()
     if options.mode == "overwrite" and transaction.snapshot is not None:
@@ -202,7 +204,7 @@ def stage_adds(
 
 
 def already_written(transaction: Transaction, app: tuple[str, int] | None) -> bool:
-    """Whether an idempotent write of this application and version, or a later one, is in the table."""
+    """Whether the table contains an idempotent write of this application with this version or a later one."""
     if app is None:
         return False
     last = transaction.read_app(app[0])
@@ -210,11 +212,12 @@ def already_written(transaction: Transaction, app: tuple[str, int] | None) -> bo
 
 
 def check_replaced(columns: Iterable[str], config: TableConfig, options: WriteOptions) -> bool:
-    """Refuse a ``replaceWhere`` that names data where only partitions may be named; whether new rows must be checked against it. A condition
-    without columns says nothing about rows.
+    """Refuse a ``replaceWhere`` on data columns if only partition columns are allowed; return whether new rows must be checked against it.
+
+    A condition without columns is never checked.
 
     Args:
-        columns: of the table, that the condition names.
+        columns: the columns of the table to which the condition refers.
 
     Raises:
         InvalidRequest: ``DELTA_NON_PARTITION_COLUMN_REFERENCE``, ``DELTA_REPLACE_WHERE_WITH_FILTER_DATA_CHANGE_UNSET``.
@@ -242,7 +245,7 @@ def check_replaced(columns: Iterable[str], config: TableConfig, options: WriteOp
 
 
 def changes_nothing(transaction: Transaction) -> bool:
-    """Whether a staged write brings no file, takes none, and leaves the table as it is: the reference commits no such write."""
+    """Whether a staged write adds and removes no file and leaves the metadata unchanged: delta-spark does not commit such a write."""
     snapshot = transaction.snapshot
     if snapshot is None or transaction.staged:
         return False
@@ -251,11 +254,11 @@ def changes_nothing(transaction: Transaction) -> bool:
 
 
 def prepare_schema(transaction: Transaction, data_schema: StructType, options: WriteOptions) -> TableConfig:
-    """Set the metadata that the write needs, and return the table as it will be.
+    """Set the metadata that the write needs, and return the configuration of the table after the commit.
 
     Raises:
-        SchemaMismatch: the data does not fit, naming column, types and remedy.
-        InvalidRequest: another partitioning than the table's; values for a column that only the table gives values;
+        SchemaMismatch: the data does not fit the table; the message names the column, the types and a remedy.
+        InvalidRequest: the partition columns differ from the table's; the data has a column whose values only the table may generate;
             ``DELTA_OVERWRITE_SCHEMA_WITH_DYNAMIC_PARTITION_OVERWRITE``.
     """
     snapshot = transaction.snapshot
@@ -295,7 +298,7 @@ def _future(transaction: Transaction, options: WriteOptions) -> TableConfig:
 
 
 def _schema_with(config: TableConfig, data_schema: StructType, options: WriteOptions) -> StructType:
-    """The schema of a table that is there, with what the data adds to it. Raises `SchemaMismatch`."""
+    """Return the schema of an existing table with the columns and wider types that the data adds. Raises `SchemaMismatch`."""
     schema = config.schema
     widening = config.automatic_widening(options.automatic_widening) if options.merge_schema else NO_WIDENING
     if options.same_types and widening == NO_WIDENING:
@@ -311,7 +314,7 @@ def _schema_with(config: TableConfig, data_schema: StructType, options: WriteOpt
 
 @contextmanager
 def _named_with_id(config: TableConfig) -> Iterator[None]:
-    """Adds the table and its id to the message of a `SchemaMismatch`."""
+    """Add the table and its id to the message of a `SchemaMismatch`."""
     try:
         yield
     except SchemaMismatch as error:
@@ -320,7 +323,7 @@ def _named_with_id(config: TableConfig) -> Iterator[None]:
 
 
 def _stage_clustering(transaction: Transaction, snapshot: Snapshot, metadata: Metadata, options: WriteOptions) -> None:
-    """What a write makes of the clustering of a table that is there."""
+    """Stage the clustering columns of an existing table after a write, or check those that the write names."""
     is_partial = options.replace_where is not None or options.dynamic_partitions or options.replaces_matches
     replaces = options.mode == "overwrite" and not is_partial
     if not replaces:
@@ -334,7 +337,7 @@ def _stage_clustering(transaction: Transaction, snapshot: Snapshot, metadata: Me
 
 
 def rows_in(adds: Sequence[AddFile]) -> int | None:
-    """How many rows live in files; None where one has no statistics."""
+    """Return the number of live rows in files; None if a file has no statistics."""
     counts = [add.num_records for add in adds]
     dead = sum(add.deletion_vector.cardinality for add in adds if add.deletion_vector is not None)
     return None if None in counts else sum(count or 0 for count in counts) - dead
@@ -352,14 +355,14 @@ def write_operation(
     deleted_rows: int | None = None,
     counts_rows: bool = False,
 ) -> Operation:
-    """WRITE with the reference's parameters and metrics.
+    """Return the operation WRITE with delta-spark's parameters and metrics.
 
     Args:
-        counts_rows: whether the metrics count rows that were replaced, as those of ``replaceWhere`` do in any case.
+        counts_rows: whether the metrics include the counts of replaced rows; with ``replaceWhere`` they always do.
     """
     parameters: dict[str, Any] = {
         "mode": options.mode.capitalize(),
-        # As asked for by this write; a write into a partitioned table need not say so.
+        # The partition columns that this write names; a write to a partitioned table may omit them.
         "partitionBy": json.dumps(list(options.partition_by or ()), separators=(",", ":"), ensure_ascii=False),
     }
     if options.replace_where is not None:
@@ -389,7 +392,7 @@ def write_operation(
 def _check_partitioning(config: TableConfig, partition_by: tuple[str, ...] | None, data_schema: StructType) -> None:
     if partition_by is None:
         return
-    # As delta-spark does: names are found in the data without regard to case, and the data's spelling is compared.
+    # As in delta-spark: the names are resolved case-insensitively in the data, and the data's spelling is compared.
     columns = [data_schema.find(name) for name in partition_by]
     asked = [name if column is None else column.name for name, column in zip(partition_by, columns, strict=True)]
     if asked != list(config.partition_columns):
@@ -404,13 +407,13 @@ def _check_partitioning(config: TableConfig, partition_by: tuple[str, ...] | Non
 
 @dataclass(frozen=True, slots=True)
 class _Overwrite:
-    """An overwrite of a table that is there.
+    """An overwrite of an existing table.
 
     Args:
-        snapshot: the version that is overwritten.
-        config: of the table as it will be.
-        adds: the new files, staged or about to be.
-        condition: what rows are replaced; None for all, or those of the new files' partitions.
+        snapshot: the version to overwrite.
+        config: the configuration of the table after the commit.
+        adds: the new files, whether staged already or later.
+        condition: selects the rows to replace; None for all rows, or those of the new files' partitions.
     """
 
     transaction: Transaction
@@ -423,7 +426,7 @@ class _Overwrite:
 
 
 def _stage_removals(write: _Overwrite) -> Replaced:
-    """Stage the removal of what an overwrite replaces, and what keeps the rows it does not replace; notes what was read."""
+    """Stage the removal of the replaced rows, and the files with the remaining rows; register the reads for conflict detection."""
     transaction, options, condition = write.transaction, write.options, write.condition
     met = None if condition is None else whole_files(write.snapshot, condition)
     if condition is not None and met is None:
@@ -443,7 +446,7 @@ def _stage_removals(write: _Overwrite) -> Replaced:
 
 
 def _dynamic(write: _Overwrite, now: int) -> list[RemoveFile]:
-    """Tombstones of all files in the partitions that the new files have."""
+    """Return tombstones of all files in the partitions of the new files."""
     partitions = {tuple(sorted(add.partition_values.items())) for add in write.adds}
     if write.options.keeps_null_partitions:
         partitions = {values for values in partitions if all(value is not None for _, value in values)}
@@ -457,7 +460,7 @@ def _dynamic(write: _Overwrite, now: int) -> list[RemoveFile]:
 
 
 def _in_partition(config: TableConfig, values: Mapping[str, str | None]) -> Predicate:
-    """True for the rows of one partition, by the values as the log has them."""
+    """Return a predicate for the rows of a partition, from its serialized values."""
     parts: list[Predicate] = []
     for column in config.partition_schema:
         value = deserialize(values[column.physical_name], column.data_type)
@@ -491,12 +494,12 @@ def stage_replaced(
     *,
     data_change: bool = True,
 ) -> Replaced:
-    """Rows go as a DELETE takes them, by vectors or by copying the others; the feed tells of them and of the new rows.
+    """Stage the deletion of the replaced rows like a DELETE: by deletion vectors, or by copying the other rows.
 
     Args:
-        changes: the rows that go; that they were looked for is noted already.
-        copy: writes the rows that stay of these files, and stages them.
-        write_feed: writes the rows that go, and the new ones, for the change data feed, and stages them.
+        changes: the replaced rows; the search is already registered with the transaction.
+        copy: writes the remaining rows of these files to new files, and stages these.
+        write_feed: writes the replaced rows and the new rows for the change data feed, and stages the files.
         data_change: False where the rows of whole partitions are only rearranged, so that the change feed has no rows.
     """
     marked = uses_vectors(config)
@@ -506,26 +509,26 @@ def stage_replaced(
     copied: list[AddFile] = []
     change_files = 0
     if marked:
-        # Readers of the feed take the deleted rows from the two vectors of a file, and the new ones from the new files.
+        # Readers of the feed derive the deleted rows from the old and the new vector of a file, and the new rows from the new files.
         mark_dead(transaction, config, stay)
-        # The rows that come are new ones.
+        # All written rows are new.
         transaction.row_ids_kept = True
     else:
         copied = copy(stay)
         if changes and data_change and config.properties.enable_change_data_feed:
-            # Where a commit has change data files, readers look at nothing else: the new rows must be in them too.
+            # If a commit has change data files, readers of the feed ignore all other files: the new rows must be in them too.
             change_files = len(write_feed(changes))
     return Replaced(tuple(removed), tuple(copied), change_files, sum(len(change.dead) for change in changes))
 
 
 def _in_schema(rows: pa.Table, config: TableConfig) -> pa.Table:
-    """Changed rows with the columns that this commit adds."""
+    """Add the new columns of this commit to changed rows."""
     kinds = rows.column(rows.num_columns - 1)
     return assigned(rows, config.schema, (), rows).append_column(rows.schema.field(rows.num_columns - 1), kinds)
 
 
 def _rows_of(adds: Sequence[AddFile], config: TableConfig, store: LogStore) -> Iterator[pa.Table]:
-    """The rows of files that were just written, file by file."""
+    """Yield the rows of newly written files, file by file."""
     schema, files = to_arrow_schema(config.schema), DataFiles(store, config)
     for add in adds:
         task = ReadTask(decode_path(add.path, store.url, outside=True), add.size, add.partition_values)
@@ -535,7 +538,7 @@ def _rows_of(adds: Sequence[AddFile], config: TableConfig, store: LogStore) -> I
 def _checked(
     data: pa.Table | pa.RecordBatch | pa.RecordBatchReader, condition: RowCondition, config: TableConfig
 ) -> pa.RecordBatchReader:
-    """The data, batch by batch; a row that does not fulfil the condition is an error before the commit."""
+    """Return the data, and check each batch when it is read: a row that does not satisfy the condition is an error before the commit."""
 
     def batches() -> Iterator[pa.RecordBatch]:
         parts = data.to_batches() if isinstance(data, pa.Table) else [data] if isinstance(data, pa.RecordBatch) else data
@@ -557,6 +560,6 @@ def _checked(
 
 
 def _with_table_names(table: pa.Table, config: TableConfig) -> pa.Table:
-    """Columns under the table's spelling of their names, so that the condition finds them."""
+    """Rename the columns to the table's spelling, so that the condition can refer to them."""
     names = [found.name if (found := config.schema.find(name)) else name for name in table.column_names]
     return table.rename_columns(names)

@@ -1,9 +1,9 @@
-"""Rows that go and rows that come → the actions of one commit. What DELETE, UPDATE and MERGE share; nothing is committed here.
+"""Convert deleted and new rows to the actions of a commit, for DELETE, UPDATE and MERGE; nothing is committed here.
 
-file + positions of rows that go ─┬─ all of its rows ─────► remove
+file + positions of deleted rows ─┬─ all of its rows ─────► remove
                                   ├─ deletion vectors on ─► remove + add of the same path with the merged vector
-                                  └─ else ────────────────► remove, and the rows that stay go to new files
-rows that come ───────────────────────────────────────────► add
+                                  └─ else ────────────────► remove, and new files with the remaining rows
+new rows ─────────────────────────────────────────────────► add
 rows of the change data feed ─────────────────────────────► cdc
 """
 
@@ -66,20 +66,20 @@ __all__ = [
 ]
 
 BYTES_OF_A_FILE = 32 * 1024 * 1024
-"""Changed and copied rows become files of about so many bytes in memory, less than half of it on disk: while one is written, the rows
-of the next are read."""
+"""The approximate size in memory of a file of changed or copied rows, on disk less than half of it: while a file is written, the rows of
+the next file are read."""
 VECTOR_FILE_BYTES = 2 * 1024 * 1024
 """Deletion vectors are packed into files of about this size."""
 
 
 @dataclass(frozen=True, slots=True)
 class FileChange:
-    """The rows of one file that go.
+    """The rows to delete from a file.
 
     Args:
         add: the file as it was read.
-        living: how many rows of it the table had.
-        dead: the physical positions of those that go.
+        living: the number of its live rows before the change.
+        dead: the physical positions of the rows to delete.
     """
 
     add: AddFile
@@ -88,16 +88,16 @@ class FileChange:
 
     @property
     def is_whole(self) -> bool:
-        """Whether no living row of the file stays."""
+        """Whether all live rows of the file are deleted."""
         return len(self.dead) == self.living
 
 
 @dataclass(frozen=True, slots=True)
 class Staged:
-    """What a change of rows has staged on its transaction.
+    """The result of staging a change of rows on a transaction.
 
     Args:
-        operation: for the commit; None where no row is changed and nothing is to be committed.
+        operation: the operation of the commit; None if no row changes, so that there is nothing to commit.
     """
 
     operation: Operation | None
@@ -108,11 +108,11 @@ class Staged:
 
 @dataclass(frozen=True, slots=True)
 class RowsChanged:
-    """What a DELETE, UPDATE or MERGE did.
+    """The result of a DELETE, UPDATE or MERGE.
 
     Args:
-        version: the version that has it; None where no row was to be changed and so nothing was committed.
-        metrics: as the history shows them.
+        version: the version of the commit; None if no row changed, so that there was no commit.
+        metrics: the metrics as in the history.
     """
 
     version: int | None
@@ -123,16 +123,16 @@ class RowsChanged:
 
     @property
     def num_affected_rows(self) -> int:
-        """Updated, deleted and inserted rows together, as the result of the SQL statement tells them."""
+        """The number of updated, deleted and inserted rows together, as in the result of the SQL statement."""
         return self.num_updated_rows + self.num_deleted_rows + self.num_inserted_rows
 
 
 def snapshot_to_change(transaction: Transaction) -> Snapshot:
-    """The snapshot that the transaction started from, after every check that can be made before a row is read.
+    """Return the snapshot from which the transaction started, after all checks that need no rows.
 
     Raises:
         NotFound: there is no table.
-        Unsupported: the table needs what this version of Tahoe does not write.
+        Unsupported: the table has a feature that this version of Tahoe cannot write.
     """
     snapshot = transaction.existing()
     transaction.enforces = ENFORCED
@@ -141,12 +141,12 @@ def snapshot_to_change(transaction: Transaction) -> Snapshot:
 
 
 def uses_vectors(config: TableConfig) -> bool:
-    """Whether rows that go are marked in deletion vectors rather than left out of rewritten files."""
+    """Whether rows are deleted by deletion vectors, not by rewriting files."""
     return config.is_active("deletionVectors")
 
 
 def position_column(schema: StructType) -> str:
-    """A name for the column of row positions that no column of the table has."""
+    """Return a name for the column of row positions that differs from all columns of the table."""
     name = "_row_position"
     while schema.find(name) is not None:
         name += "_"
@@ -154,12 +154,12 @@ def position_column(schema: StructType) -> str:
 
 
 def file_with_positions(snapshot: Snapshot, add: AddFile, columns: Sequence[str] | None = None) -> tuple[pa.Table, pa.Array]:
-    """The living rows of a file, of all columns or those named, and the physical position of each."""
+    """Return the live rows of a file, with all columns or the named ones, and the physical position of each row."""
     parts = list(parts_with_positions(snapshot, add, columns))
     schema = to_arrow_schema(_scan_of(snapshot, columns).schema)
     rows = pa.concat_tables([empty_table(schema), *(part for part, _ in parts)]) if schema.names else None
     positions = pa.concat_arrays([place for _, place in parts]) if parts else pa.nulls(0, pa.int64())
-    # A table of no columns takes its number of rows from a part.
+    # Dropping the only column of an Arrow table preserves its row count.
     if rows is None:
         rows = pa.table({"": pa.nulls(len(positions))}).select([])
     return rows, positions
@@ -168,7 +168,7 @@ def file_with_positions(snapshot: Snapshot, add: AddFile, columns: Sequence[str]
 def parts_with_positions(
     snapshot: Snapshot, add: AddFile, columns: Sequence[str] | None = None
 ) -> Iterator[tuple[pa.Table, pa.Array]]:
-    """As `file_with_positions`, part by part in the order of the file, so that a file may be larger than memory."""
+    """Like `file_with_positions`, but yield the rows in parts, in the order of the file, so that a file may be larger than memory."""
     name = position_column(snapshot.schema)
     for batch in _scan_of(snapshot, columns).read_with_positions(add, name):
         places = batch.column(batch.num_columns - 1)
@@ -181,7 +181,7 @@ def _scan_of(snapshot: Snapshot, columns: Sequence[str] | None) -> Scan:
 
 
 def bitmap(positions: pa.Array) -> BitMap64:
-    """The set of these positions (int64, no nulls)."""
+    """Convert positions (int64, no nulls) to a bitmap."""
     from pyroaring import BitMap64
 
     if not len(positions):
@@ -191,7 +191,7 @@ def bitmap(positions: pa.Array) -> BitMap64:
 
 
 def is_in(positions: pa.Array, dead: BitMap64) -> pa.Array:
-    """Which of the positions, which ascend, are in the set."""
+    """Return a mask of the ascending positions that are in the set."""
     from pyroaring import BitMap64
 
     if not len(positions):
@@ -207,7 +207,7 @@ def is_in(positions: pa.Array, dead: BitMap64) -> pa.Array:
 
 
 def all_rows(snapshot: Snapshot, add: AddFile) -> FileChange:
-    """Every row of a file goes; no row is read."""
+    """Return the deletion of all rows of a file; reads no rows."""
     from pyroaring import BitMap64
 
     living = living_rows(snapshot, add)
@@ -216,13 +216,13 @@ def all_rows(snapshot: Snapshot, add: AddFile) -> FileChange:
 
 
 def living_rows(snapshot: Snapshot, add: AddFile) -> int:
-    """How many rows of a file the table has: by its statistics, else by its footer."""
+    """Return the number of live rows of a file, from its statistics or else from its footer."""
     dead = add.deletion_vector.cardinality if add.deletion_vector else 0
     return physical_rows(snapshot.store, add) - dead
 
 
 def kept_rows(snapshot: Snapshot, changes: Iterable[FileChange]) -> Iterator[pa.Table]:
-    """File by file and part by part, all columns of the rows that stay, with their ids where the table tracks rows."""
+    """Yield the remaining rows in parts, file by file, with all columns, and with row ids if the table tracks rows."""
     for change in changes:
         ids, start = RowIds.of(snapshot, change.add), 0
         for rows, positions in parts_with_positions(snapshot, change.add):
@@ -232,19 +232,19 @@ def kept_rows(snapshot: Snapshot, changes: Iterable[FileChange]) -> Iterator[pa.
 
 
 def change_rows(snapshot: Snapshot, changes: Iterable[FileChange], kind: str) -> Iterator[pa.Table]:
-    """File by file and part by part, the rows that go, for the change data feed."""
+    """Yield the deleted rows in parts, file by file, for the change data feed."""
     for change in changes:
         for rows, positions in parts_with_positions(snapshot, change.add):
             yield with_change_type(rows.filter(is_in(positions, change.dead)), kind)
 
 
 def without_dead_files(changes: Iterable[FileChange]) -> list[FileChange]:
-    """Those of which rows stay."""
+    """Return the changes of files of which rows remain."""
     return [change for change in changes if not change.is_whole]
 
 
 def remove_files(transaction: Transaction, adds: Iterable[AddFile], *, data_change: bool = True) -> list[RemoveFile]:
-    """Stage that these files leave the table, and note that they were read."""
+    """Stage the removal of files, and register them as read for conflict detection."""
     now = transaction.clock.now_ms()
     removed = [add.remove(now, data_change) for add in adds]
     transaction.read_files(remove.key for remove in removed)
@@ -253,10 +253,10 @@ def remove_files(transaction: Transaction, adds: Iterable[AddFile], *, data_chan
 
 
 def mark_dead(transaction: Transaction, config: TableConfig, changes: Sequence[FileChange]) -> list[AddFile]:
-    """Stage the same files with deletion vectors that hold the old dead rows and the new ones, and note that the new ones were read.
+    """Stage the files with deletion vectors that include the newly deleted rows, and register these rows for conflict detection.
 
     Args:
-        changes: of files of which rows stay.
+        changes: the changes of files of which rows remain.
     """
     vectors = VectorReader(transaction.store)
     merged = [_merged(change, vectors) for change in changes]
@@ -274,10 +274,10 @@ def mark_dead(transaction: Transaction, config: TableConfig, changes: Sequence[F
 def files_with_vectors(
     transaction: Transaction, config: TableConfig, adds: Sequence[AddFile], dead: Sequence[BitMap64]
 ) -> list[AddFile]:
-    """Write deletion vectors, and return the files with them in the place of those that they had. Nothing is staged.
+    """Write deletion vectors, and return the files with them in place of their old ones. Nothing is staged.
 
     Args:
-        dead: for each file, the positions of all its rows that are dead.
+        dead: for each file, the positions of all its deleted rows.
     """
     store = transaction.store
     descriptors = _write_vectors(config, store, transaction.clock, dead)
@@ -291,8 +291,8 @@ def write_rows(transaction: Transaction, config: TableConfig, rows: Iterable[pa.
     """Write rows to new files, and stage these.
 
     Args:
-        rows: of the table's schema; where the table tracks rows, those that were in it before have their ids (`RowIds.onto`).
-        copied: the rows are the table's own, unchanged.
+        rows: the rows, in the table's schema; if the table tracks rows, its existing rows have their ids (`RowIds.onto`).
+        copied: whether the rows are unchanged rows of the table.
     """
     data = _stream(with_id_columns(config, table) for table in rows)
     stored = config_with_row_ids(config)
@@ -321,10 +321,10 @@ def write_change_data(transaction: Transaction, config: TableConfig, rows: Itera
 
 
 def vector_metrics(changes: Iterable[FileChange], marked: bool) -> dict[str, int]:
-    """The counts of deletion vectors, as the reference has them: an exchanged one counts as added and as removed.
+    """Return the counts of deletion vectors, as in delta-spark: a replaced one counts as added and as removed.
 
     Args:
-        marked: rows that go are marked in vectors, not rewritten.
+        marked: whether rows are deleted by deletion vectors, not by rewriting files.
     """
     added = removed = 0
     for change in changes:
@@ -342,7 +342,7 @@ def _merged(change: FileChange, vectors: VectorReader) -> BitMap64:
 def _write_vectors(
     config: TableConfig, store: LogStore, clock: Clock, bitmaps: Sequence[BitMap64]
 ) -> list[DeletionVectorDescriptor]:
-    """The bitmaps in as few files as `VECTOR_FILE_BYTES` allows."""
+    """Write the bitmaps to as few files as `VECTOR_FILE_BYTES` allows, and return their descriptors."""
     length = int(config.properties.get("delta.randomPrefixLength"))
     descriptors: list[DeletionVectorDescriptor] = []
     for group in _groups(bitmaps):
@@ -369,14 +369,17 @@ def _groups(bitmaps: Sequence[BitMap64]) -> Iterator[list[BitMap64]]:
 
 
 def _wide_statistics(store: LogStore, add: AddFile) -> str:
-    """A file with a vector must tell its rows, and its bounds may be of rows that are gone (PROTOCOL.md, "Per-file Statistics")."""
+    """Return statistics for a file with a vector: with the row count, and with wide bounds, because these may be of deleted rows.
+
+    PROTOCOL.md, "Per-file Statistics".
+    """
     if add.stats is None:
         return FileStatistics(physical_rows(store, add), tight_bounds=False).to_json()
     return FileStatistics.from_json(add.stats).widened().to_json()
 
 
 def physical_rows(store: LogStore, add: AddFile) -> int:
-    """How many rows a file has, dead ones too: by its statistics, else by its footer."""
+    """Return the number of rows of a file including deleted ones, from its statistics or else from its footer."""
     if add.num_records is not None:
         return add.num_records
     with store.open_input(decode_path(add.path, store.url, outside=True)) as source:
@@ -384,7 +387,7 @@ def physical_rows(store: LogStore, add: AddFile) -> int:
 
 
 def _stream(tables: Iterable[pa.Table]) -> ArrowData | None:
-    """The tables as one stream; None where they have no row. Which columns may be null is for the writer to check."""
+    """Join the tables to a stream of batches; None if there is no row. All columns are nullable: the writer checks NOT NULL."""
     filled = (table for table in tables if table.num_rows)
     first = next(filled, None)
     if first is None:

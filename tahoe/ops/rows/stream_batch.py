@@ -1,11 +1,11 @@
-"""One batch of a stream into its table: its files, committed with the number of the batch, once however often the batch comes.
+"""Write a micro-batch of a stream to a table exactly once: commit its files with the number of the batch.
 
-    number there already? ─► schema ─► data files ─► [removals] ─► commit with (query, number)
-                                           ▲                             │
-                                           └── another writer won: the same files once more
+    already committed? ─► schema ─► data files ─► [removals] ─► commit with (query, number)
+                                         ▲                            │
+                                         └── another writer committed first: the same files again
 
-The rows of a batch are made once: a query that keeps state would count a second run of it as another one. So where another writer wins,
-the files that are written are committed anew, if they are still what the table wants.
+The rows of a batch are computed once: a stateful query would count a second run as another batch. If another writer commits first, the same
+files are committed again, provided that they still fit the table.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from tahoe.txn.transaction import Operation, Transaction
 __all__ = ["Batch", "CommitsTable", "WriteFiles", "commit_batch", "demands"]
 
 WriteFiles = Callable[[Transaction, TableConfig], Sequence[AddFile]]
-"""Writes the rows of a batch as the table wants them."""
+"""Writes the rows of a batch to data files for a table configuration."""
 
 _ATTEMPTS = 10
 _OUTPUT_MODES = {"append": "Append", "overwrite": "Complete"}
@@ -35,13 +35,13 @@ _VOID = PrimitiveType("void")
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """One batch of a query.
+    """A micro-batch of a query.
 
     Args:
         query: the query's id, the same after each restart from its checkpoint.
-        number: of the batch; the same rows have the same number.
-        columns: of its rows.
-        reads_target: the query reads the table that it writes, as a join with it does.
+        number: the number of the batch; a repeated batch has the same number.
+        columns: the schema of its rows.
+        reads_target: whether the query reads its target table, for example in a join.
     """
 
     query: str
@@ -52,11 +52,11 @@ class Batch:
 
 @dataclass(frozen=True, slots=True)
 class CommitsTable:
-    """What is asked of a table.
+    """The operations of a table that a streaming write needs.
 
     Args:
-        begin: gives a transaction on the newest version.
-        commit: of `tahoe.table.Table`.
+        begin: starts a transaction on the newest version.
+        commit: `tahoe.table.Table.commit`.
     """
 
     url: str
@@ -65,14 +65,15 @@ class CommitsTable:
 
 
 def commit_batch(table: CommitsTable, batch: Batch, options: WriteOptions, write: WriteFiles) -> int | None:
-    """Write the rows and commit; the version, or None where the table has the batch already.
+    """Write the rows and commit them; return the version, or None if the table contains the batch already.
 
     Args:
-        options: their mode is ``append``, or ``overwrite`` for a stream in output mode complete.
+        options: the write options; the mode is ``append``, or ``overwrite`` for a stream in output mode complete.
+        write: writes the data files.
 
     Raises:
         InvalidRequest: ``DELTA_NULL_SCHEMA_IN_STREAMING_WRITE``.
-        SchemaMismatch, Unsupported: as of any write.
+        SchemaMismatch, Unsupported: as for any write.
         ConcurrentTransactionException: another run of the same query has written the batch meanwhile.
         DeltaConcurrentModificationException: another writer changed the table so that the files no longer fit it.
     """
@@ -94,7 +95,7 @@ def commit_batch(table: CommitsTable, batch: Batch, options: WriteOptions, write
             stage_adds(transaction, config, written.adds, None, options)
             return table.commit(transaction, _operation(transaction, batch, options.mode)).version
         except DeltaConcurrentModificationException as error:
-            # A number that was written meanwhile is told: another run of the query is at work.
+            # If the batch was committed meanwhile, another run of the query is active: raise the error.
             told = isinstance(error, ConcurrentTransactionException)
             if (
                 told
@@ -108,17 +109,17 @@ def commit_batch(table: CommitsTable, batch: Batch, options: WriteOptions, write
 
 
 def demands(config: TableConfig) -> tuple[object, ...]:
-    """What of a table data files are written for: files written for one of equal demands may be committed to the other."""
+    """Return the parts of a configuration on which data files depend: if they are equal, files can be committed to either table state."""
     metadata = config.metadata
     return metadata.schema_string, tuple(metadata.partition_columns), dict(metadata.configuration), config.protocol
 
 
 @dataclass(frozen=True, slots=True)
 class _Written:
-    """Files, and the table that they were written for.
+    """Data files, and the table configuration for which they were written.
 
     Args:
-        is_numbered: their rows have values of identity columns, which another writer may have handed out meanwhile.
+        is_numbered: whether their rows have generated identity values, which another writer may have assigned meanwhile.
     """
 
     config: TableConfig
@@ -133,19 +134,19 @@ def _begun(table: CommitsTable) -> Transaction:
 
 
 def _config(transaction: Transaction, batch: Batch, options: WriteOptions) -> TableConfig:
-    """The table as it will be."""
+    """Return the configuration of the table after the commit."""
     if transaction.snapshot is not None and options.mode == "overwrite":
         transaction.snapshot.config.refuse_if_append_only()
     return prepare_schema(transaction, batch.columns, options)
 
 
 def _fits(written: _Written, table: CommitsTable, batch: Batch, options: WriteOptions) -> bool:
-    """Whether files that are written are what the table, as it is now, would have had written."""
+    """Whether written files still fit the newest version of the table."""
     return demands(_config(_begun(table), batch, options)) == demands(written.config)
 
 
 def _operation(transaction: Transaction, batch: Batch, mode: str) -> Operation:
-    """STREAMING UPDATE with the reference's parameters and metrics."""
+    """Return the operation STREAMING UPDATE with delta-spark's parameters and metrics."""
     adds = transaction.adds
     return Operation(
         "STREAMING UPDATE",

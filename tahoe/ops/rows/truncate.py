@@ -1,4 +1,4 @@
-"""TRUNCATE TABLE: all rows go, and only the log is written."""
+"""TRUNCATE TABLE: delete all rows by writing only the log."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _METRICS = ("numRemovedFiles", "executionTimeMs")
 
 
 def stage_truncate(transaction: Transaction) -> Staged:
-    """Stage that every file leaves the table; nothing for an empty table.
+    """Stage the removal of every file; nothing for an empty table.
 
     Raises:
         InvalidRequest: ``DELTA_CANNOT_MODIFY_APPEND_ONLY``.

@@ -1,6 +1,6 @@
-"""UPDATE: changed rows go to new files, and their old versions go by deletion vectors or by rewriting files.
+"""UPDATE: write changed rows to new files, and delete their old versions by deletion vectors or by rewriting files.
 
-`stage_update` finds and writes rows without Spark. Who finds them otherwise goes on with `stage_updated_rows`.
+`stage_update` finds and writes rows without Spark. Callers with their own search use `stage_updated_rows`.
 """
 
 from __future__ import annotations
@@ -52,16 +52,16 @@ def stage_update(
     time_zone: str = "UTC",
     progress: Progress = silent,
 ) -> Staged:
-    """Stage new values for the rows for which `where` is true; the others stay as they are.
+    """Stage new values for the rows for which `where` is true; the other rows stay unchanged.
 
     Args:
-        values: column, or nested field as ``a.b`` → SQL expression over the row as it was, or a Python value.
-        where: None for all rows.
-        time_zone: of the session, for texts that become timestamps.
-        progress: told of files searched, and of files rewritten.
+        values: column, or nested field as ``a.b`` → SQL expression over the old row, or a Python value.
+        where: SQL text, or a predicate; None for all rows.
+        time_zone: the time zone of the session, for strings that become timestamps.
+        progress: called with the numbers of files searched and of files rewritten.
 
     Raises:
-        InvalidRequest: text that is not understood, a value that cannot be computed or stored, or an append-only table.
+        InvalidRequest: an expression cannot be parsed, a value cannot be computed or stored, or the table is append-only.
         NotFound: there is no table.
     """
     snapshot = snapshot_to_change(transaction)
@@ -95,14 +95,14 @@ def stage_updated_rows(
     write: Callable[[Sequence[FileChange]], list[AddFile]],
     write_feed: Callable[[Sequence[FileChange]], list[AddCDCFile]],
 ) -> Staged:
-    """Rows get new values in new files.
+    """Stage the update of rows, whose new values are in new files.
 
     Args:
-        changes: the rows that are changed; that they were looked for is noted already.
-        text: of the condition, for the history; None where there is none.
-        started: when the operation began, in milliseconds since the epoch; finding the rows has lasted until now.
-        write: writes the changed rows, and where the table marks none in vectors (`uses_vectors`) those beside them in their files, and
-            stages the files.
+        changes: the changed rows; the search is already registered with the transaction.
+        text: the text of the condition, for the history; None without a condition.
+        started: the start of the operation in milliseconds since the epoch; the time since then counts as scan time.
+        write: writes the changed rows, and without deletion vectors (`uses_vectors`) also the other rows of their files, and stages the
+            new files.
         write_feed: writes the rows for the change data feed, after `write`, and stages the files.
     """
     if not changes:
@@ -139,7 +139,7 @@ def stage_updated_rows(
 
 
 def _new_rows(snapshot: Snapshot, changes: Iterable[FileChange], assignments: Sequence[Assignment]) -> Iterator[pa.Table]:
-    """File by file, the changed rows as they will be."""
+    """Yield the changed rows with their new values, file by file."""
     for change in changes:
         rows, positions = file_with_positions(snapshot, change.add)
         chosen = is_in(positions, change.dead)
@@ -149,7 +149,7 @@ def _new_rows(snapshot: Snapshot, changes: Iterable[FileChange], assignments: Se
 
 
 def _whole_new_files(snapshot: Snapshot, changes: Iterable[FileChange], assignments: Sequence[Assignment]) -> Iterator[pa.Table]:
-    """File by file, all rows as they will be, in their old order."""
+    """Yield all rows with the new values in their old order, file by file."""
     for change in changes:
         rows, positions = file_with_positions(snapshot, change.add)
         dead = is_in(positions, change.dead)
@@ -163,7 +163,7 @@ def _whole_new_files(snapshot: Snapshot, changes: Iterable[FileChange], assignme
 
 
 def _feed(snapshot: Snapshot, changes: Sequence[FileChange], assignments: Sequence[Assignment]) -> Iterator[pa.Table]:
-    """File by file, the changed rows as they were and as they will be."""
+    """Yield the changed rows with their old and their new values, file by file."""
     for change in changes:
         rows, positions = file_with_positions(snapshot, change.add)
         before = rows.filter(is_in(positions, change.dead))

@@ -1,5 +1,5 @@
-"""The border to the JVM: classes by name, and Scala collections. Every name of a JVM class that Tahoe uses stands in this layer, and those
-that moved between versions of Spark stand here.
+"""Access to the JVM: classes by name, and Scala collections. Only this layer names the JVM classes that Tahoe uses, and only this module
+those that moved between Spark versions.
 """
 
 from __future__ import annotations
@@ -19,21 +19,21 @@ from tahoe.schema.types import DataType, StructField, StructType
 __all__ = ["JavaObject", "Jvm", "active_session", "is_classic"]
 
 JavaObject = Any
-"""What py4j hands out; it has no types."""
+"""A py4j object; it has no static type."""
 
 _CATALYST = "org.apache.spark.sql.catalyst"
 _DATASOURCES = "org.apache.spark.sql.execution.datasources"
 
 
 def is_classic(spark: SparkSession) -> bool:
-    """Whether the session has a JVM of its own; one of Spark Connect has none."""
+    """Return whether the session has its own JVM; a Spark Connect session has none."""
     return hasattr(spark, "_jsparkSession")
 
 
 def active_session(spark: SparkSession) -> SparkSession:
-    """The session that this thread works for, else `spark`: a stream has a session of its own, with the settings that it began with.
+    """Return this thread's active JVM session, or `spark` if there is none: a stream has its own session with the settings at its start.
 
-    PySpark's `getActiveSession` answers with one session for all threads of a process.
+    PySpark's `getActiveSession` returns the same session for all threads of a process.
     """
     active = Jvm.of(spark).java_class("org.apache.spark.sql.classic.SparkSession").getActiveSession()
     if not active.isDefined() or active.get().equals(spark._jsparkSession):
@@ -61,29 +61,29 @@ class Jvm:
 
     @classmethod
     def of(cls, spark: SparkSession) -> Jvm:
-        """The access to this session's JVM; one is kept for each Spark application."""
+        """Return the access to this session's JVM; there is one for each Spark application."""
         gateway = spark.sparkContext._gateway
         if gateway not in _OPEN:
             _OPEN[gateway] = cls(spark)
         return _OPEN[gateway]
 
     def java_class(self, name: str) -> JavaObject:
-        """The class of that full name: call it to construct, take attributes for static methods."""
+        """Return the class with this full name: call it to construct an object, use its attributes for static methods."""
         if name not in self._classes:
             self._classes[name] = _JavaClass(name, self.gateway._gateway_client)
         return self._classes[name]
 
     def catalyst(self, name: str) -> JavaObject:
-        """The class of that name below the package in which Spark keeps expressions, plans and their rules."""
+        """Return the class with this name in Spark's package of expressions, plans and rules."""
         return self.java_class(f"{_CATALYST}.{name}")
 
     def datasources(self, name: str) -> JavaObject:
-        """The class of that name below the package in which Spark keeps scans of files."""
+        """Return the class with this name in Spark's package of file scans."""
         return self.java_class(f"{_DATASOURCES}.{name}")
 
     def reflected(self, name: str) -> JavaObject:
-        """The `java.lang.Class` of that full name, loaded as Spark loads its own."""
-        # What `java_class` gives is py4j's, no object of the JVM; a method that takes a `Class` wants one from there.
+        """Return the `java.lang.Class` with this full name, loaded as Spark loads its own classes."""
+        # `java_class` returns a py4j object; a method with a `Class` parameter needs an object of the JVM.
         return self.java_class("org.apache.spark.util.Utils").classForName(name, True, False)
 
     # -- Scala -------------------------------------------------------------------------------------------------------------
@@ -93,25 +93,27 @@ class Jvm:
         return self.java_class("org.apache.spark.api.python.PythonUtils")
 
     def seq(self, *items: Any) -> JavaObject:
-        """A Scala `Seq`."""
+        """Return a Scala `Seq`."""
         java_list = self.java_class("java.util.ArrayList")()
         for item in items:
             java_list.add(item)
         return self._python_utils.toSeq(java_list)
 
     def seq_of(self, array: JavaObject) -> JavaObject:
-        """A Scala `Seq` over a Java array of objects, without a call an element."""
+        """Return a Scala `Seq` over a Java array of objects, without one call per element."""
         return self._python_utils.toSeq(self.java_class("java.util.Arrays").asList(array))
 
     def map(self, values: Mapping[str, str]) -> JavaObject:
-        """A Scala immutable `Map`."""
+        """Return an immutable Scala `Map`."""
         java_map = self.java_class("java.util.HashMap")()
         for key, value in values.items():
             java_map.put(key, value)
         return self._python_utils.toScalaMap(java_map)
 
     def dictionary(self, scala_map: JavaObject) -> dict[str, str]:
-        """A Scala `Map` of texts, in two calls whatever its size; py4j's own iteration makes a call an entry and ends with an exception."""
+        """Convert a Scala `Map` of strings in two calls, whatever its size; py4j's own iteration takes a call per entry and ends with an
+        exception.
+        """
         if scala_map.isEmpty():
             return {}
         keys, values = (str(part.mkString("\0")).split("\0") for part in (scala_map.keys(), scala_map.values()))
@@ -121,15 +123,15 @@ class Jvm:
         return {str(key): str(value) for key, value in converted.items()}
 
     def options(self, given: JavaObject) -> dict[str, str]:
-        """What a ``CaseInsensitiveStringMap`` holds, as it was spelt."""
+        """Return the entries of a ``CaseInsensitiveStringMap`` in their original spelling."""
         return self.dictionary(self._python_utils.toScalaMap(given.asCaseSensitiveMap()))
 
     def option(self, value: Any) -> JavaObject:
-        """A Scala `Option`: ``Some`` of the value, ``None`` for None."""
+        """Return a Scala `Option`: ``Some`` of the value, or ``None`` for None."""
         return self.java_class("scala.Option").apply(value)
 
     def array(self, element_class: str, items: Sequence[Any]) -> JavaObject:
-        """A Java array; for a handful of items."""
+        """Return a Java array; only for a few items."""
         java_array = self.gateway.new_array(self.java_class(element_class), len(items))
         for position, item in enumerate(items):
             java_array[position] = item
@@ -138,27 +140,27 @@ class Jvm:
     # -- Spark SQL ---------------------------------------------------------------------------------------------------------
 
     def data_type(self, json: str) -> JavaObject:
-        """The Spark type of a type's JSON text."""
+        """Return the Spark type for a type's JSON text."""
         return self.java_class("org.apache.spark.sql.types.DataType").fromJson(json)
 
     def column(self, expression: JavaObject) -> Column:
-        """A Catalyst expression as a PySpark column."""
+        """Return a Catalyst expression as a PySpark column."""
         from pyspark.sql.classic.column import Column as ClassicColumn
 
         return ClassicColumn(self.java_class("org.apache.spark.sql.classic.ExpressionUtils").column(expression))
 
     def expression(self, column: Column) -> JavaObject:
-        """A PySpark column as a Catalyst expression."""
+        """Return a PySpark column as a Catalyst expression."""
         return self.java_class("org.apache.spark.sql.classic.ExpressionUtils").expression(column._jc)
 
     def frame(self, session: JavaObject, plan: JavaObject, spark: SparkSession) -> DataFrame:
-        """A DataFrame of a logical plan that runs in the given JVM session."""
+        """Return a DataFrame of a logical plan that runs in the given JVM session."""
         from pyspark.sql.classic.dataframe import DataFrame as ClassicDataFrame
 
         return ClassicDataFrame(self.java_class("org.apache.spark.sql.classic.Dataset").ofRows(session, plan), spark)
 
     def parsed_expression(self, session: JavaObject, text: str) -> JavaObject:
-        """The Catalyst expression that a JVM session's parser makes of a text, under the settings of that session.
+        """Parse a text to a Catalyst expression with the parser and the settings of a JVM session.
 
         A parser reads the settings of the thread's active session, whichever session it belongs to.
         """
@@ -174,20 +176,22 @@ class Jvm:
                 sessions.clearActiveSession()
 
     def can_cast(self, rule: str, given: DataType, wanted: DataType) -> bool:
-        """Whether Spark casts values of a type to another by a rule of its class ``Cast``, as ``canUpCast`` and ``canANSIStoreAssign``."""
+        """Return whether Spark casts values between two types by a rule of its class ``Cast``, such as ``canUpCast`` or
+        ``canANSIStoreAssign``.
+        """
         types = (StructType((StructField("value", one),)).to_json() for one in (given, wanted))
         before, after = (self.data_type(one).apply("value").dataType() for one in types)
         return bool(getattr(self.catalyst("expressions.Cast"), rule)(before, after))
 
     def session_with(self, spark: SparkSession, settings: Mapping[str, str]) -> JavaObject:
-        """A copy of the JVM session with other settings, so that nobody else sees them change."""
+        """Return a copy of the JVM session with other settings, so that the original stays unchanged."""
         copy = spark._jsparkSession.cloneSession()
         for key, value in settings.items():
             copy.conf().set(key, value)
         return copy
 
     def kept(self, name: str, make: Callable[[], JavaObject]) -> JavaObject:
-        """An object of the JVM that is made once for each JVM."""
+        """Return a JVM object that is created once per JVM."""
         return self._kept.get(name) or self._kept.setdefault(name, make())
 
 
@@ -195,7 +199,7 @@ _OPEN: WeakKeyDictionary[Any, Jvm] = WeakKeyDictionary()
 
 
 class _JavaClass(JavaClass):  # type: ignore[misc]
-    """A class that asks the JVM once, not at each call, whether a name is one of its static methods."""
+    """A class that queries the JVM once, not at each call, whether a name is one of its static methods."""
 
     def __getattr__(self, name: str) -> Any:
         member = super().__getattr__(name)

@@ -1,4 +1,4 @@
-"""Java classes of Tahoe's own, for interfaces of Spark that a Python object cannot implement well.
+"""Tahoe's own Java classes, for Spark interfaces that a Python object cannot implement well.
 
 Their sources are the resource files ``tahoe/spark/java/*.java``. Janino, the compiler that Spark uses for its queries, compiles each at its
 first use in the driver. Executors need none of them.
@@ -25,10 +25,10 @@ _CONSTRUCTORS: WeakKeyDictionary[Any, dict[str, JavaObject]] = WeakKeyDictionary
 
 
 def java_source(name: str, placeholders: dict[str, str]) -> str:
-    """The source of a class.
+    """Return the source of a class.
 
     Args:
-        name: of the class, and of its file in ``tahoe/spark/java``.
+        name: the name of the class, and of its file in ``tahoe/spark/java``.
         placeholders: the text for each ``{{name}}`` in the file.
     """
     source = (files("tahoe.spark") / "java" / f"{name}.java").read_text(encoding="utf-8")
@@ -38,29 +38,29 @@ def java_source(name: str, placeholders: dict[str, str]) -> str:
 
 
 def compiled_object(jvm: Jvm, name: str, *arguments: Any, **placeholders: str) -> JavaObject:
-    """A new object of a class of ``tahoe/spark/java``, which has one constructor.
+    """Return a new object of a class of ``tahoe/spark/java``, which has one constructor.
 
     Args:
-        arguments: of the constructor; may be Python objects that implement interfaces.
-        placeholders: as for `java_source`. They are the same in every call of one JVM.
+        arguments: constructor arguments; may be Python objects that implement interfaces.
+        placeholders: the arguments of `java_source`, the same in every call of one JVM.
     """
     return compiled_source(jvm, name, lambda: (name, java_source(name, placeholders)), *arguments)
 
 
 def compiled_source(jvm: Jvm, key: str, source: Callable[[], tuple[str, str]], *arguments: Any) -> JavaObject:
-    """A new object of a class whose source is generated. It is compiled once for each JVM.
+    """Return a new object of a class whose source is generated. It is compiled once per JVM.
 
     Args:
         key: identifies the class here.
         source: returns the name and the source of the class. It is called before the class is compiled.
-        arguments: of the constructor; may be Python objects that implement interfaces.
+        arguments: constructor arguments; may be Python objects that implement interfaces.
     """
     constructors = _CONSTRUCTORS.setdefault(jvm.gateway, {})
     # py4j caches methods by class name, so two classes with one name would be confused.
     with _COMPILING:
         if key not in constructors:
             constructors[key] = _constructor(jvm, *source())
-    # py4j cannot put a proxy into an array, but into a list.
+    # py4j cannot put a proxy into an array, only into a list.
     values = jvm.java_class("java.util.ArrayList")()
     for argument in arguments:
         values.add(argument)
@@ -71,9 +71,9 @@ def add_optimizer_rule(spark: SparkSession, name: str, function: Callable[[], An
     """Add a rule of ``tahoe/spark/java`` to the session's optimizer; copies of the session have it too. A second call does nothing.
 
     Args:
-        name: of the class, whose constructor takes one function.
-        function: makes the Python object that implements that function.
-        placeholders: as for `java_source`.
+        name: the name of the class, whose constructor takes one function.
+        function: creates the Python object that implements that function.
+        placeholders: the arguments of `java_source`.
     """
     experimental = spark._jsparkSession.experimental()
     rules = experimental.extraOptimizations()

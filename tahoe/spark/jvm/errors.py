@@ -1,7 +1,7 @@
-"""Errors on their way through the JVM: what Tahoe raises inside a callback reaches the user as it was raised, without Java in it.
+"""Errors that pass through the JVM: an error raised in a callback reaches the user unchanged, without a Java stack.
 
-Spark calls Python while it plans; an error raised there becomes a Java exception on its way back. The Python error is kept here, its
-number travels in the Java exception's text, and PySpark's one function that makes Python errors of Java's gives it back.
+Spark calls Python while it plans; an error raised there becomes a Java exception on its way back. This module stores the Python error, and
+the text of the Java exception contains its number. PySpark's function that converts Java exceptions then returns the stored error.
 """
 
 from __future__ import annotations
@@ -47,16 +47,16 @@ Result = TypeVar("Result")
 _MARK = re.compile(r"tahoe-error-(\d+)-kept(?:-([0-9A-F]+)-)?")
 _LONGEST_VALUE = 200
 Made = Callable[[list[str | None]], BaseException]
-"""Makes an error of the values of the row that brought it."""
+"""Creates an error from the values of the row that caused it."""
 _MOST_KEPT = 1024
 
 
 class _Kept(RuntimeError):
-    """Carries the number of a kept error through the JVM."""
+    """Carries the number of a stored error through the JVM."""
 
 
 class _Errors:
-    """The newest errors of callbacks, by number. A query that Spark gives up silently leaves its error here, so there is a bound."""
+    """The newest errors of callbacks, by number. If Spark drops a query silently, its error stays here, so their number is limited."""
 
     def __init__(self) -> None:
         self._errors: OrderedDict[int, BaseException | Made] = OrderedDict()
@@ -72,7 +72,7 @@ class _Errors:
             return number
 
     def found(self, text: str) -> BaseException | None:
-        """The error that a Java exception's text names."""
+        """Return the error whose number is in a Java exception's text."""
         mark = _MARK.search(text)
         kept = None if mark is None else self._errors.get(int(mark[1]))
         if kept is None or isinstance(kept, BaseException):
@@ -82,13 +82,13 @@ class _Errors:
 
 
 _ERRORS = _Errors()
-# py4j gives the JVM the number of an object of the JVM, and forgets the object when Python does: on another connection, where threads are
-# not pinned, and so perhaps before the number is looked up. A thread that is called again has had its last answer read.
+# py4j passes a JVM object to the JVM by its number, and releases the object when Python does: possibly on another connection if threads are
+# not pinned, and so before the JVM looks the number up. When a thread is called again, its last answer has been read.
 _RETURNED = threading.local()
 
 
 def kept_for_the_caller(function: Callable[Parameters, Result]) -> Callable[Parameters, Result]:
-    """For methods that the JVM calls: keeps what they raise for the Python caller of the query, and what they return until the JVM has it."""
+    """Decorate a method that the JVM calls: store its errors for the Python caller of the query, and its result until the JVM has read it."""
 
     @functools.wraps(function)
     def call(*arguments: Parameters.args, **named: Parameters.kwargs) -> Result:
@@ -102,9 +102,9 @@ def kept_for_the_caller(function: Callable[Parameters, Result]) -> Callable[Para
 
 
 def thrown(jvm: Jvm, error: Exception) -> JavaObject:
-    """What a query that runs by itself shall stop with: the JVM's own exception where it raised one, else one with the error's own text.
+    """Return the exception that ends a query running on its own: the JVM's exception if it raised one, otherwise one with the error's text.
 
-    Spark shows that text wherever it tells of the query. The error's number stands where none is shown, in the exception's stack.
+    Spark shows that text in its reports on the query. The error's number is hidden in the exception's stack.
     """
     origin = origin_of(error)
     if origin is not None:
@@ -118,21 +118,21 @@ def thrown(jvm: Jvm, error: Exception) -> JavaObject:
 
 
 def origin_of(error: BaseException | None) -> JavaObject | None:
-    """The JVM's exception that a Python one was made of."""
+    """Return the JVM exception that a Python one was created from."""
     if isinstance(error, captured.CapturedException):
         return error._origin
     return error.java_exception if isinstance(error, Py4JJavaError) else None
 
 
 def raising(error: TahoeError) -> Column:
-    """An expression that fails, wherever it is evaluated, so that the caller of the query gets this error."""
+    """Return an expression that fails when it is evaluated, so that the caller of the query gets this error."""
     return sf.raise_error(sf.lit(f"tahoe-error-{_ERRORS.keep(error)}-kept"))
 
 
 def raising_with_values(made: Made) -> Callable[[Sequence[Column]], Column]:
-    """As `raising`, for an error that tells of the row: give it columns, and it is made of their values, as texts, when it is met.
+    """Like `raising`, for an error with values of the row: the returned function takes columns, whose values the error gets as text.
 
-    What it returns may be used many times; one error is kept for all of them.
+    The returned function may be called many times; all calls share one stored error.
     """
     number = _ERRORS.keep(made)
 
@@ -145,7 +145,7 @@ def raising_with_values(made: Made) -> Callable[[Sequence[Column]], Column]:
 
 @contextmanager
 def told_once(spark: SparkSession) -> Iterator[None]:
-    """A command whose caller gets what goes wrong as one error: nothing of it is printed or logged besides, by Java or by PySpark."""
+    """Suppress printing and logging of errors, by Java and by PySpark, during a command whose caller gets them as one exception."""
     _COMMAND.depth = getattr(_COMMAND, "depth", 0) + 1
     try:
         with without_task_failures(spark):
@@ -156,8 +156,8 @@ def told_once(spark: SparkSession) -> Iterator[None]:
 
 @contextmanager
 def without_task_failures(spark: SparkSession) -> Iterator[None]:
-    """A job whose failure the caller is told of: that a task of it failed is not logged, with all of Java's stack, once for each part of
-    Spark that hears of it. As the levels of Spark's loggers are all there is for that, the same holds for other jobs meanwhile.
+    """Suppress the log messages on failed tasks during a job whose caller gets the failure; Spark logs each with its Java stack, once per
+    component. This changes the levels of Spark's loggers, so it affects concurrent jobs too.
     """
     loggers = _loggers(spark)
     with _SILENCE:
@@ -181,10 +181,10 @@ def without_task_failures(spark: SparkSession) -> Iterator[None]:
 
 @dataclass(frozen=True, slots=True)
 class _Loggers:
-    """Log4j's objects of one JVM, asked for once: naming a class takes a question for each part of its name.
+    """The Log4j objects of one JVM, looked up once: naming a class takes a call for each part of its name.
 
     Args:
-        silent: the loggers that tell of failed tasks, each with the level ``OFF``.
+        silent: the loggers that report failed tasks, each with the level ``OFF``.
     """
 
     context: Any
@@ -224,29 +224,29 @@ _TELLING_OF_TASKS = (
     "org.apache.spark.util.Utils",
 )
 _COMMAND = threading.local()
-"""How many of `told_once` this thread is in."""
+"""The nesting depth of `told_once` in this thread."""
 _OF_QUERIES = "org.apache.spark.sql.streaming.StreamingQueryException"
 _TELLING_OF_QUERIES = ("SQLQueryContextLogger", "DataFrameQueryContextLogger")
-"""PySpark's loggers, which print an error with the Java stack when they make it, whether or not somebody catches it."""
+"""PySpark's loggers, which print an error with the Java stack when they create it, even if it is caught."""
 _SILENCE = threading.Lock()
 _SILENCED = [0]
 _OWN: dict[str, Any] = {}
-"""What was configured for the silenced loggers; None for one that had the level of those above it."""
+"""The previous configuration of the silenced loggers; None for a logger that inherited its level."""
 _LEVELS: dict[str, Any] = {}
 _LOGGERS: WeakKeyDictionary[Any, _Loggers] = WeakKeyDictionary()
 
 
 def install() -> None:
-    """Make PySpark give kept errors back. Once is enough; more often does nothing."""
+    """Make PySpark return stored errors. Repeated calls do nothing."""
     if getattr(captured.convert_exception, "_tahoe", False):
         return
     original = captured.convert_exception
 
     def convert_exception(java_error: Any) -> Any:
-        # A query's own exception tells which query it was; what it stopped with is its cause, and comes here by itself.
+        # A query's own exception identifies the query; its cause is converted separately.
         if str(java_error.getClass().getName()) == _OF_QUERIES:
             return original(java_error)
-        # Utils.exceptionString has the whole chain of causes in one call.
+        # Utils.exceptionString returns the whole chain of causes in one call.
         kept = _ERRORS.found(str(_exception_text(java_error)))
         return original(_undeclared(java_error)) if kept is None else kept.with_traceback(None)
 
@@ -259,7 +259,7 @@ def install() -> None:
 
 
 def _undeclared(java_error: Any) -> Any:
-    """The exception itself, where Java wrapped it because Python threw it in a method that does not declare it."""
+    """Return the original exception, if Java wrapped it because Python raised it in a method that does not declare it."""
     name = str(java_error.getClass().getName())
     return java_error.getCause() if name == "java.lang.reflect.UndeclaredThrowableException" else java_error
 
@@ -272,7 +272,7 @@ def _exception_text(java_error: Any) -> str:
 
 
 def _is_not_kept(record: logging.LogRecord) -> bool:
-    """py4j logs what callbacks raise; a kept error, and one that the JVM raised and gets back, is told to the caller instead."""
+    """Filter for py4j, which logs the errors of callbacks; stored errors and errors from the JVM reach the caller instead."""
     return not (record.exc_info and isinstance(record.exc_info[1], (_Kept, Py4JJavaError)))
 
 

@@ -1,7 +1,7 @@
-"""How far Spark's jobs are, while a command of Tahoe runs them: Spark's own count of tasks, on Tahoe's bar.
+"""The progress of Spark's jobs during a command of Tahoe: Spark's task counts on Tahoe's progress bar.
 
-Spark has a bar of its own, and who sees that one needs no other. It is on in the `pyspark` shell and in plain Python programs, and off
-under `spark-submit`; there, on a terminal or in a notebook, a command of more than two seconds shows this one.
+Spark has its own bar, which makes another unnecessary. It is on in the `pyspark` shell and in plain Python programs, and off under
+`spark-submit`; there, on a terminal or in a notebook, a command of more than two seconds shows this bar.
 """
 
 from __future__ import annotations
@@ -20,19 +20,19 @@ from tahoe.progress import Progress, shown, silent
 __all__ = ["STEP", "reporting_jobs", "shown_jobs"]
 
 STEP = "tasks of Spark"
-"""What is counted."""
+"""The unit of the count."""
 
 _OWN_BAR = "spark.ui.showConsoleProgress"
-_SECONDS = 0.5  # between two looks; each is a few calls into the JVM
+_SECONDS = 0.5  # between two polls; each takes a few calls into the JVM
 
 
 @contextmanager
 def shown_jobs(spark: SparkSession, clock: Clock = SYSTEM_CLOCK) -> Iterator[None]:
-    """Show a person how far the jobs of the block are. The setting of Spark's own bar decides: where it is ``true``, that bar is there
-    already, and where it is ``false``, somebody wants none.
+    """Show the progress of the jobs of the block. Nothing is shown if the setting of Spark's own bar is set: with ``true``, Spark shows its
+    bar, and with ``false``, the user wants none.
     """
     with shown(clock) as progress:
-        # Spark is asked only where somebody looks.
+        # Poll Spark only if the progress is displayed.
         told = silent if progress is silent or _says_something_of_bars(spark) else progress
         with reporting_jobs(spark.sparkContext, told):
             yield
@@ -40,7 +40,7 @@ def shown_jobs(spark: SparkSession, clock: Clock = SYSTEM_CLOCK) -> Iterator[Non
 
 @contextmanager
 def reporting_jobs(context: SparkContext, progress: Progress) -> Iterator[None]:
-    """Tell `progress` of the tasks of all stages that run meanwhile, from a thread of its own, as the block waits for Spark."""
+    """Report the tasks of all active stages to `progress`, from a separate thread, because the block waits for Spark."""
     if progress is silent:
         yield
         return
@@ -55,7 +55,7 @@ def reporting_jobs(context: SparkContext, progress: Progress) -> Iterator[None]:
 
 
 def _says_something_of_bars(spark: SparkSession) -> bool:
-    # Not by getConf(), which copies every setting, a call into the JVM each.
+    # getConf() would copy every setting, with one call into the JVM each.
     return spark.sparkContext._conf.get(_OWN_BAR) is not None
 
 
@@ -68,8 +68,8 @@ def _look(context: SparkContext, progress: Progress, over: threading.Event) -> N
                 stage_info for stage in tracker.getActiveStageIds() if (stage_info := tracker.getStageInfo(stage)) is not None
             ]
         except Py4JError:
-            return  # Spark was stopped; the command itself will say so
-        # A stage that is gone is done.
+            return  # Spark was stopped; the command itself will raise an error
+        # A stage that is no longer active is done.
         seen = {stage: (total, total) for stage, (_, total) in seen.items()}
         seen |= {stage.stageId: (stage.numCompletedTasks, stage.numTasks) for stage in stages}
         if seen:

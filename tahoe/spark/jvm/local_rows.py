@@ -1,10 +1,10 @@
-"""Rows that Python made, as rows of Spark: the results of statements, and small DataFrames.
+"""Converts rows from Python to Spark: the results of statements, and small DataFrames.
 
     rows ─► JSON ─► Spark's reader of JSON, called as a function ─► Catalyst rows ─┬─► a local relation: a DataFrame
-                                                                                 └─► rows for a command of SQL
+                                                                                 └─► rows for a SQL command
 
 All of it happens in the driver. PySpark's `createDataFrame` makes an RDD of Python objects instead, and each query over it starts a job and
-a Python worker: should that fail after a commit, a statement that is done looks as if it had failed, and who runs it again applies it twice.
+a Python worker: if that failed after a commit, a completed statement would look failed, and a retry would apply it twice.
 """
 
 from __future__ import annotations
@@ -38,25 +38,25 @@ Row = Sequence[Any]
 
 
 def local_frame(spark: SparkSession, rows: Iterable[Row], columns: StructType) -> DataFrame:
-    """A DataFrame of rows that are at hand. Showing or collecting it starts neither a job nor a Python worker.
+    """Return a DataFrame of local rows. Showing or collecting it starts neither a job nor a Python worker.
 
     Args:
         spark: in Spark Connect the client sends the rows with the plan.
-        rows: for each column a value: what PySpark's `createDataFrame` takes, a struct as a tuple or as a dictionary.
+        rows: one value for each column, as PySpark's `createDataFrame` accepts it; a struct as a tuple or as a dictionary.
     """
     values = list(rows)
     if not is_classic(spark):
         return spark.createDataFrame(values, columns)
     jvm = Jvm.of(spark)
     java_type = jvm.data_type(columns.json())
-    # Without rows any column will do, also one of a type that JSON does not have.
+    # Without rows, columns of every type work, even of types that JSON lacks.
     catalyst = _catalyst_rows(jvm, values, columns, java_type).toSeq(java_type) if values else jvm.seq()
     attributes = jvm.catalyst("types.DataTypeUtils").toAttributes(java_type)
     return jvm.frame(spark._jsparkSession, made(jvm, "plans.logical.LocalRelation", attributes, catalyst), spark)
 
 
 def scala_rows(jvm: Jvm, rows: Iterable[Row], columns: StructType) -> JavaObject:
-    """A Scala ``Seq`` of ``Row``, as a command of Spark returns them. The arguments are those of `local_frame`."""
+    """Return a Scala ``Seq`` of ``Row``, the result of a Spark command. The arguments are those of `local_frame`."""
     values = list(rows)
     if not values:
         return jvm.seq()
@@ -66,10 +66,10 @@ def scala_rows(jvm: Jvm, rows: Iterable[Row], columns: StructType) -> JavaObject
 
 
 class Result:
-    """The result of a statement that commits. Make it before the statement runs, and ask for its DataFrame afterwards.
+    """The result of a statement that commits. Create it before the statement runs, and call `of` afterwards.
 
     Args:
-        columns: of the result, or their DDL text.
+        columns: the result's columns, or their DDL text.
     """
 
     def __init__(self, spark: SparkSession, columns: StructType | str) -> None:
@@ -78,20 +78,22 @@ class Result:
         self._empty = local_frame(spark, (), self._columns)
 
     def of(self, rows: Iterable[Row]) -> DataFrame:
-        """The DataFrame. Where the rows cannot be brought into the JVM, that is logged and the DataFrame is empty: the commit is made."""
+        """Return the DataFrame. If the rows cannot be brought into the JVM, this is logged and the DataFrame is empty, as the commit
+        succeeded.
+        """
         with logged_after_commit("The statement is committed, but its result could not be made, and is empty"):
             return local_frame(self._spark, rows, self._columns)
         return self._empty
 
 
 def _catalyst_rows(jvm: Jvm, rows: Sequence[Row], columns: StructType, java_type: JavaObject) -> JavaObject:
-    """Catalyst's array of the rows.
+    """Return Catalyst's array of the rows.
 
     Args:
         java_type: `columns` in the JVM.
     """
     text = jvm.catalyst("expressions.Literal").create(json.dumps(_plain(rows, ArrayType(columns))), jvm.data_type('"string"'))
-    # With a format of its own, so that a session that parses times as Spark 2 did reads the same time.
+    # With an explicit format, so that a session with Spark 2's time parser reads the same time.
     options = jvm.map({"mode": "FAILFAST", "timestampFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSSXXX"})
     return made(jvm, "expressions.JsonToStructs", _array_of(jvm, java_type), options, text, jvm.option("UTC")).eval(None)
 
@@ -101,7 +103,7 @@ def _array_of(jvm: Jvm, java_type: JavaObject) -> JavaObject:
 
 
 def _plain(value: Any, data_type: DataType) -> Any:
-    """A value as JSON of which Spark makes the same value."""
+    """Convert a value to JSON that Spark reads as the same value."""
     if value is None:
         return None
     match data_type:

@@ -1,7 +1,7 @@
-"""Many objects of the JVM, made there in one call.
+"""Creates many JVM objects in one call.
 
-One call through py4j costs about 0.1 ms, and more where Spark is at work, so what Spark wants for each file of a scan is made by a few
-lines of Java over packed columns: texts as offsets, flags and bytes, numbers as they lie in memory.
+A call through py4j costs about 0.1 ms, and more while Spark is busy. So a small Java class creates the objects that Spark needs for each
+file of a scan from packed columns: strings as offsets, flags and bytes, numbers in their memory layout.
 """
 
 from __future__ import annotations
@@ -34,15 +34,15 @@ def directories(
     types: Sequence[object],
     time_zone: str,
 ) -> JavaObject:
-    """A Scala `Seq` of a ``PartitionDirectory`` for each group of files, the files in their order.
+    """Return a Scala `Seq` with a ``PartitionDirectory`` for each group of files, in the order of the files.
 
     Args:
-        urls: of the files, percent-encoded, group by group.
+        urls: of the files, percent-encoded, ordered by group.
         sizes, modification_times: of the files, in bytes and in milliseconds.
-        stops: for each group the number of the file after its last one.
+        stops: for each group the index after its last file.
         values: for each partition column the groups' values, as the log's strings.
         types: for each partition column the JSON of its Spark type.
-        time_zone: of timestamps that name none.
+        time_zone: of timestamps without a time zone.
     """
     parts = [*_texts(urls), _numbers(sizes, pa.int64()), _numbers(modification_times, pa.int64()), _numbers(stops, pa.int32())]
     parts += [part for column in values for part in _texts(column)]
@@ -51,10 +51,10 @@ def directories(
 
 
 def rows_of(jvm: Jvm, columns: Sequence[pa.Array | pa.ChunkedArray], types: Sequence[object], time_zone: str) -> JavaObject:
-    """A Scala `Seq` of Catalyst rows of the log's strings, cast as Spark casts them.
+    """Return a Scala `Seq` of Catalyst rows from the log's strings, cast as Spark casts them.
 
     Args:
-        columns, types, time_zone: as in `directories`.
+        columns, types, time_zone: the arguments of `directories`.
     """
     with _crossing([part for column in columns for part in _texts(column)]) as packed:
         return _many(jvm).typed(packed, len(columns[0]), _lines(types), time_zone)
@@ -63,10 +63,10 @@ def rows_of(jvm: Jvm, columns: Sequence[pa.Array | pa.ChunkedArray], types: Sequ
 def rows_that_hold(
     jvm: Jvm, predicate: JavaObject, columns: Sequence[pa.Array], types: Sequence[object], time_zone: str
 ) -> list[bool]:
-    """For each row of the log's strings, cast as Spark casts them, whether a Catalyst ``BasePredicate`` finds it true.
+    """Return for each row of the log's strings, cast as Spark casts them, whether a Catalyst ``BasePredicate`` is true.
 
     Args:
-        columns, types, time_zone: as in `directories`.
+        columns, types, time_zone: the arguments of `directories`.
     """
     with _crossing([part for column in columns for part in _texts(column)]) as packed:
         answers = _many(jvm).holds(packed, len(columns[0]), _lines(types), time_zone, predicate)
@@ -74,7 +74,7 @@ def rows_that_hold(
 
 
 def texts(jvm: Jvm, values: pa.Array) -> JavaObject:
-    """A Java array of ``UTF8String`` over the bytes of a string or binary array; null stays null."""
+    """Return a Java array of ``UTF8String`` over the bytes of a string or binary array; null stays null."""
     with _crossing(_texts(values)) as packed:
         return _many(jvm).texts(packed, len(values))
 
@@ -89,8 +89,9 @@ def _lines(types: Sequence[object]) -> str:
 
 @contextmanager
 def _crossing(parts: Sequence[bytes]) -> Iterator[bytes | str]:
-    """What the JVM is given for these bytes. py4j makes texts of bytes; many go faster through a file, which the JVM, on the same host,
-    reads."""
+    """Yield the argument that passes these bytes to the JVM. py4j converts bytes to text; large data goes faster through a file, which the
+    JVM reads on the same host.
+    """
     data = b"".join(parts)
     if len(data) < _MOST_BYTES_AS_TEXT:
         yield data
@@ -103,7 +104,7 @@ def _crossing(parts: Sequence[bytes]) -> Iterator[bytes | str]:
 
 
 def _texts(values: pa.Array | pa.ChunkedArray) -> list[bytes]:
-    """Where each text ends, whether there is one, and the bytes of all."""
+    """Return the end offsets of all strings, their validity, and their bytes."""
     values = _contiguous(values)
     if not len(values):
         return []

@@ -1,4 +1,6 @@
-"""Private fields of Spark's objects: some of what a user told Spark stands nowhere else. A Spark that has others is refused by name."""
+"""Private fields of Spark's objects, which contain state that is available nowhere else. An unsupported Spark version raises an error that
+names the missing field.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +13,7 @@ __all__ = ["other_spark", "private_field", "private_value"]
 
 
 def private_field(owner: JavaObject, name: str) -> JavaObject | None:
-    """The field of that name of the object's class, or of one that it inherits from, open to `get` and `set`; None where there is none."""
+    """Return the accessible field with this name of the object's class or a superclass, or None."""
     kind = owner.getClass()
     while kind is not None:
         field = next((field for field in kind.getDeclaredFields() if field.getName() == name), None)
@@ -23,12 +25,12 @@ def private_field(owner: JavaObject, name: str) -> JavaObject | None:
 
 
 def private_value(owner: JavaObject, name: str, use: str) -> Any:
-    """What a private field holds.
+    """Return the value of a private field.
 
     Args:
-        use: what it is looked at for, as `other_spark` says it.
+        use: the purpose, for the message of `other_spark`.
 
-    Raises `Unsupported` (``TAHOE_SPARK_VERSION``) where there is no such field.
+    Raises `Unsupported` (``TAHOE_SPARK_VERSION``) if there is no such field.
     """
     field = private_field(owner, name)
     if field is None:
@@ -37,10 +39,10 @@ def private_value(owner: JavaObject, name: str, use: str) -> Any:
 
 
 def other_spark(use: str, reason: str) -> Unsupported:
-    """The error of a Spark whose private members are not those that Tahoe knows.
+    """Return the error for a Spark whose private members differ from the expected ones.
 
     Args:
-        use: what Tahoe cannot do there, after "cannot".
+        use: the unavailable feature, after "cannot" in the message.
     """
     from pyspark import __version__
 

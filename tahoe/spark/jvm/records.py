@@ -1,4 +1,4 @@
-"""Case classes of Spark, copied and made with some of their fields named: their parameters differ between versions, their names hardly."""
+"""Copies and creates values of Spark's case classes by field name: their parameters differ between versions, their names rarely."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ _NAMES: dict[str, tuple[str, ...]] = {}
 
 
 def copied(record: JavaObject, *second: Any, **changed: Any) -> JavaObject:
-    """A case class's value with other values in the fields that are named, as Scala's ``copy``.
+    """Return a case class value with changed fields, like Scala's ``copy``.
 
     Args:
-        second: the second list of parameters, of a class that has one.
+        second: the second parameter list, for a class that has one.
     """
     names = field_names(record)
     unknown = set(changed) - set(names)
@@ -28,19 +28,21 @@ def copied(record: JavaObject, *second: Any, **changed: Any) -> JavaObject:
 
 
 def made(jvm: Jvm, name: str, *first: Any) -> JavaObject:
-    """A value of the case class ``org.apache.spark.sql.catalyst.{name}``: its first fields are given, the others have their defaults."""
+    """Return a value of the case class ``org.apache.spark.sql.catalyst.{name}``: the first fields as passed, the others with their
+    defaults.
+    """
     kind = jvm.catalyst(name)
     count = max(one.getParameterCount() for one in jvm.reflected(f"org.apache.spark.sql.catalyst.{name}").getConstructors())
     return kind(*first, *(getattr(kind, f"apply$default${place}")() for place in range(len(first) + 1, count + 1)))
 
 
 def items(seq: JavaObject) -> Iterator[JavaObject]:
-    """The elements of a Scala sequence, in order."""
+    """Iterate over the elements of a Scala sequence, in order."""
     return (seq.apply(place) for place in range(seq.size()))
 
 
 def with_queries(jvm: Jvm, node: JavaObject, change: Callable[[JavaObject], JavaObject]) -> JavaObject:
-    """An ``UnresolvedWith`` whose named queries, which are no children of it, are changed."""
+    """Return an ``UnresolvedWith`` with changed named queries, which are not among its children."""
     found = []
     for one in items(node.cteRelations()):
         parts = list(items(one.productIterator().toSeq()))
@@ -50,12 +52,12 @@ def with_queries(jvm: Jvm, node: JavaObject, change: Callable[[JavaObject], Java
 
 
 def has_field(record: JavaObject, name: str) -> bool:
-    """Whether a case class has a parameter of that name in this version of Spark."""
+    """Return whether a case class has a parameter with this name in this Spark version."""
     return name in field_names(record)
 
 
 def field_names(record: JavaObject) -> tuple[str, ...]:
-    """The names of a case class's parameters, in order."""
+    """Return the names of a case class's parameters, in order."""
     kind = str(record.getClass().getName())
     if kind not in _NAMES:
         _NAMES[kind] = tuple(str(record.productElementNames().mkString(",")).split(","))

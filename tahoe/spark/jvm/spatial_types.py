@@ -1,4 +1,4 @@
-"""Which geometries and geographies this version of PySpark brings out of files and into them."""
+"""The geometry and geography types that this PySpark version can read and write."""
 
 from __future__ import annotations
 
@@ -18,11 +18,12 @@ _FIRST_WITH_GEOSPATIAL = (4, 2)
 
 
 def check_geospatial_types(schema: StructType) -> None:
-    """Refuse geometries and geographies that this version of PySpark cannot bring out of files and into them: 4.1 has the types, and neither
+    """Reject geometries and geographies that this PySpark version cannot read and write: 4.1 has the types, but neither reads nor writes
+    them in Parquet.
     reads nor writes them in Parquet.
 
     Raises:
-        Unsupported: ``DELTA_GEOSPATIAL_NOT_SUPPORTED``; ``DELTA_GEOSPATIAL_SRID_NOT_SUPPORTED`` for coordinates that PySpark does not know.
+        Unsupported: ``DELTA_GEOSPATIAL_NOT_SUPPORTED``; ``DELTA_GEOSPATIAL_SRID_NOT_SUPPORTED`` for an SRID that PySpark does not know.
     """
     columns = ", ".join(geospatial_paths(schema))
     if not columns:

@@ -1,11 +1,11 @@
-"""Objects that stand in the places of Spark's own and answer some of their methods in Python; all others go on to the object replaced.
+"""Proxies that replace Spark's objects: some methods are answered in Python, all others are forwarded to the replaced object.
 
-A method answered in Python costs a crossing of the border, 0.3 ms; Spark asks a catalog for its name dozens of times a statement. So a
-stand-in is an object of the JVM: its class is written from the interfaces by reflection, whatever methods they have in this version of
-Spark, and compiled (`tahoe.spark.jvm.compiled`). It runs in the driver alone.
+A method answered in Python costs a py4j round trip of 0.3 ms; Spark queries a catalog for its name dozens of times per statement. So a
+proxy is a JVM object: its class is generated from the interfaces by reflection, for all methods that they have in this Spark version, and
+compiled (`tahoe.spark.jvm.compiled`). It exists only in the driver.
 
-Errors go back as the JVM's own where the JVM raised them, for Spark catches some by their class (``NoSuchTableException``); those of Tahoe
-are kept for the caller of the query (`tahoe.spark.jvm.errors`).
+Errors from the JVM are returned as the original exceptions, because Spark catches some by class (``NoSuchTableException``); Tahoe's errors
+are stored for the caller of the query (`tahoe.spark.jvm.errors`).
 """
 
 from __future__ import annotations
@@ -35,11 +35,11 @@ _NUMBERS = itertools.count(1)
 def stand_in(
     spark: SparkSession, there: JavaObject, answers: Any, methods: Iterable[str], interfaces: Sequence[str]
 ) -> JavaObject:
-    """An object of the JVM with these interfaces.
+    """Return a JVM object with these interfaces.
 
     Args:
-        there: what it stands for, or rests on; methods that it has go on to it.
-        answers: a Python object with the methods that are answered in Python.
+        there: the replaced object; its methods are forwarded to it.
+        answers: a Python object with the methods to answer in Python.
         methods: their names; all overloads of a name are answered.
         interfaces: full names.
     """
@@ -54,12 +54,12 @@ def stand_in(
 
 
 def is_stand_in(java: JavaObject) -> bool:
-    """Whether an object of the JVM is one of these."""
+    """Return whether a JVM object is a proxy created here."""
     return str(java.getClass().getName()).startswith(f"{PACKAGE}.StandIn")
 
 
 def answered(method: Callable[Parameters, Result]) -> Callable[Parameters, Result]:
-    """For methods that the JVM calls: an error that the JVM raised goes back as the exception that it was."""
+    """Decorate a method that the JVM calls: an exception from the JVM is raised there as the original exception."""
     kept = kept_for_the_caller(method)
 
     @functools.wraps(method)
@@ -76,14 +76,14 @@ def answered(method: Callable[Parameters, Result]) -> Callable[Parameters, Resul
 
 
 class Proxied:
-    """What the JVM may ask of any object: for Python objects that stand for interfaces."""
+    """The methods of every Java object, for Python objects that implement interfaces."""
 
     def toString(self) -> str:  # noqa: N802 - Java's name
-        """For plans and errors that show it."""
+        """The text in plans and errors."""
         return "Tahoe"
 
     def hashCode(self) -> int:  # noqa: N802 - Java's name
-        """Goes with `equals`; positive, as an ``int`` of Java has one bit for the sign."""
+        """Consistent with `equals`; positive, because a Java ``int`` has a sign bit."""
         return id(self) & 0x7FFFFFFF
 
     def equals(self, other: object) -> bool:
@@ -95,7 +95,7 @@ class PartialFunction(Proxied):
     """A Scala ``PartialFunction`` over the nodes of a plan.
 
     Args:
-        change: gives what comes in a node's place; None for a node that stays.
+        change: returns the replacement of a node; None for a node that stays.
     """
 
     def __init__(self, change: Callable[[JavaObject], JavaObject | None]) -> None:
@@ -103,17 +103,17 @@ class PartialFunction(Proxied):
 
     @answered
     def isDefinedAt(self, node: JavaObject) -> bool:  # noqa: N802 - Scala's name
-        """Whether something else comes in its place."""
+        """Return whether the node is replaced."""
         return self._change(node) is not None
 
     @answered
     def apply(self, node: JavaObject) -> JavaObject:
-        """What comes in its place."""
+        """Return the replacement of the node."""
         return self._change(node)
 
     @answered
     def applyOrElse(self, node: JavaObject, otherwise: JavaObject) -> JavaObject:  # noqa: N802 - Scala's name
-        """What comes in its place; for a node that stays what `otherwise` says."""
+        """Return the replacement of the node; for a node that stays, the result of `otherwise`."""
         other = self._change(node)
         return otherwise.apply(node) if other is None else other
 
@@ -124,7 +124,9 @@ class PartialFunction(Proxied):
 
 
 class _Answers(Proxied):
-    """``(method, how many arguments, arguments…) → answer``. They come one by one: to look into an array is a call for each."""
+    """``(method, number of arguments, arguments…) → answer``. The arguments are separate, because reading an array takes a call per
+    element.
+    """
 
     def __init__(self, answers: Any) -> None:
         self._answers = answers
@@ -140,7 +142,7 @@ class _Answers(Proxied):
 _MOST_ARGUMENTS = 4
 
 
-# -- the class that is written -------------------------------------------------------------------------------------------------
+# -- the generated class -------------------------------------------------------------------------------------------------------
 
 _CLASS = """
 package {package};
@@ -169,7 +171,7 @@ public class {name} implements {interfaces} {{
 
 @dataclass(frozen=True, slots=True)
 class _Method:
-    """A method of an interface, of the text that ``java.lang.reflect.Method`` has of it."""
+    """A method of an interface, parsed from the text of ``java.lang.reflect.Method``."""
 
     owner: str
     name: str
@@ -180,7 +182,7 @@ class _Method:
 
     @classmethod
     def of(cls, text: str) -> _Method | None:
-        """None for a static method, and for those that every object has."""
+        """Parse a method; None for a static method and for the methods of every object."""
         match = _METHOD.fullmatch(text)
         assert match is not None, text
         *modifiers, result = match["modifiers"].split()
@@ -208,8 +210,8 @@ def _source(jvm: Jvm, name: str, there: JavaObject, answered_in_python: Sequence
 
 
 def _texts(jvm: Jvm, array: JavaObject) -> list[str]:
-    """Of all elements, in a few calls."""
-    # py4j finds no method for an array of any class but `Object`.
+    """Return the texts of all elements, in a few calls."""
+    # py4j finds methods with an array parameter only for arrays of `Object`.
     objects = jvm.gateway.new_array(jvm.java_class("java.lang.Object"), len(array))
     jvm.java_class("java.lang.System").arraycopy(array, 0, objects, 0, len(array))
     return str(jvm.seq_of(objects).mkString("\n")).splitlines()

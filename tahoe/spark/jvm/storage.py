@@ -1,4 +1,4 @@
-"""From what Spark knows of storage to the store that the log is read through: Hadoop's settings as the object store's options."""
+"""Converts Spark's storage settings to the store that reads the log: Hadoop settings to object store options."""
 
 from __future__ import annotations
 
@@ -33,14 +33,14 @@ __all__ = [
 ]
 
 COORDINATOR = "spark.tahoe.coordinator"
-"""The setting of a session that names who ratifies the commits of its catalog-managed tables, as `SqlCoordinator` takes a URL."""
+"""The session setting that names the coordinator of catalog-managed tables, as a URL for `SqlCoordinator`."""
 
 Compactor: TypeAlias = Callable[[Table, Committed], None]
 
-# A folder is listed whole rather than asked for each of so many files.
+# If there are this many files, their folder is listed instead of checking each file.
 _MANY = 100
 _MOST_SIZES = 10_000
-"""Of so many files of one folder the sizes are looked at: some 10 microseconds each on a local disk."""
+"""The sizes of up to this many files per folder are checked, at some 10 microseconds each on a local disk."""
 
 _S3A = {
     "fs.s3a.access.key": "aws_access_key_id",
@@ -52,17 +52,17 @@ _S3A = {
 
 
 def hadoop_url(url: str) -> str:
-    """A table's URL with the scheme that Hadoop serves."""
+    """Return a table's URL with the scheme that Hadoop supports."""
     return "s3a" + url[2:] if url.startswith("s3://") else url
 
 
 def hadoop_path(url: str) -> str:
-    """A table's URL as Hadoop writes a path, and so delta-spark in what it answers: ``file:/data/t``."""
+    """Return a table's URL as a Hadoop path, which delta-spark uses in results: ``file:/data/t``."""
     return f"file:{url[7:]}" if url.startswith("file:///") else hadoop_url(url)
 
 
 def storage_options(path: str, hadoop: Mapping[str, str]) -> dict[str, str]:
-    """The object store's options (`tahoe.store.object_store.open_store`) that say the same as Hadoop's settings."""
+    """Return the object store's options (`tahoe.store.object_store.open_store`) for Hadoop's settings."""
     if split_url(table_url(path))[0] != "s3":
         return {}
     settings = {ours: hadoop[theirs] for theirs, ours in _S3A.items() if theirs in hadoop}
@@ -78,12 +78,12 @@ def storage_options(path: str, hadoop: Mapping[str, str]) -> dict[str, str]:
 
 
 def table_at(spark: SparkSession, path: str, options: Mapping[str, str]) -> Table:
-    """A new handle of the table at a path. All handles share the newest snapshot, so that it is read on, not read from the start.
+    """Return a new handle of the table at a path. All handles share the newest snapshot, so that only new commits are read.
 
     Args:
-        options: of the reader or writer; its ``fs.…`` settings win over the session's.
+        options: of the reader or writer; its ``fs.…`` settings override the session's.
 
-    Raises `Unsupported` (``TAHOE_OPTION_NOT_SUPPORTED``) for the option by which the portable data source is told of a coordinator.
+    Raises `Unsupported` (``TAHOE_OPTION_NOT_SUPPORTED``) for the coordinator option, which is for the portable data source.
     """
     if any(name.lower() == "coordinator" for name in options):
         raise Unsupported(
@@ -99,17 +99,17 @@ def table_at(spark: SparkSession, path: str, options: Mapping[str, str]) -> Tabl
 
 
 def refuse_links_out(root: str, names: Sequence[str], sizes: Sequence[int] = ()) -> None:
-    """Refuse data files that symbolic links lead out of a local table's folder, for Spark would follow them, and files that have not the
-    size that the log says: Spark leaves out the row groups that lie beyond it.
+    """Reject data files that symbolic links place outside a local table's folder, because Spark would follow them, and files whose size
+    differs from the log's: Spark ignores row groups beyond the logged size.
 
-    Where more than `_MOST_SIZES` files of one folder are read, their sizes are not looked at: each is a question to the file system.
+    If more than `_MOST_SIZES` files of one folder are read, their sizes are not checked, because each check is a file system call.
 
     Args:
         root: the table's folder.
-        names: store names of the files to be read.
-        sizes: of them, in bytes, as the log says.
+        names: store names of the files to read.
+        sizes: their sizes in bytes, from the log.
 
-    Raises `CorruptTable` (`TAHOE_PATH_OUTSIDE_TABLE`, `TAHOE_DATA_FILE_SIZE`), naming the file.
+    Raises `CorruptTable` (`TAHOE_PATH_OUTSIDE_TABLE`, `TAHOE_DATA_FILE_SIZE`) with the file's name.
     """
     real_root = os.path.realpath(root)
     expected = dict(zip(names, sizes, strict=False))
@@ -137,7 +137,7 @@ def _by_folder(names: Sequence[str]) -> dict[str, list[str]]:
 
 
 def _links(folder: str, files: list[str], sizes: Mapping[str, int | None]) -> list[str]:
-    """Those of the files that are symbolic links. What tells it of a file tells its size too, which is looked at then."""
+    """Return the files that are symbolic links. The call that detects a link also returns the size, which is checked too."""
     if len(files) < _MANY:
         return [file for file in files if _is_link(folder, file, sizes[file])]
     wanted = set(files)
@@ -154,7 +154,7 @@ def _links(folder: str, files: list[str], sizes: Mapping[str, int | None]) -> li
 def _is_link(folder: str, file: str, size: int | None) -> bool:
     try:
         status = os.lstat(os.path.join(folder, file))
-    except OSError:  # whoever opens it gets the same error, and tells it
+    except OSError:  # opening the file raises the same error
         return False
     if stat.S_ISREG(status.st_mode) and size is not None and status.st_size != size:
         raise wrong_size(os.path.join(folder, file), status.st_size, size)
@@ -171,7 +171,7 @@ def _table(url: str, options: tuple[tuple[str, str], ...], coordinator: str) -> 
 
 
 def name_coordinator(spark: SparkSession, coordinator: SqlCoordinator) -> None:
-    """Have the session's tables ask this coordinator. The session's setting holds its URL without a password; the rest stays here."""
+    """Make the session's tables use this coordinator. The session's setting contains its URL without a password; the rest stays here."""
     _COORDINATORS[coordinator.shown_url] = coordinator
     spark.conf.set(COORDINATOR, coordinator.shown_url)
 
@@ -185,11 +185,11 @@ def _coordinator(url: str) -> SqlCoordinator:
 
 
 _COORDINATORS: dict[str, SqlCoordinator] = {}
-"""By the text of the setting."""
+"""The coordinators by the text of the setting."""
 
 
 class _Follower:
-    """What follows the commits that sessions make through these tables; the session enabled last says what that is."""
+    """The hooks that run after commits through these tables; the session enabled last defines them."""
 
     after: Hook | None = None
     compactor: Compactor | None = None
@@ -207,12 +207,12 @@ _FOLLOWER = _Follower()
 
 
 def after_commits(hook: Hook, compactor: Compactor) -> None:
-    """Have a hook run after each commit made through `table_at`, and then what compacts small files, in the place of those before."""
+    """Run a hook after each commit through `table_at`, then a compaction of small files; both replace earlier hooks."""
     _FOLLOWER.after, _FOLLOWER.compactor = hook, compactor
 
 
 def _hadoop(spark: SparkSession, options: Mapping[str, str]) -> dict[str, str]:
-    """Hadoop's settings for S3: those of the session, and over them those of the options."""
+    """Return Hadoop's settings for S3: the session's, overridden by those of the options."""
     settings: dict[str, str] = {}
     if is_classic(spark):
         configuration = spark._jsparkSession.sessionState().newHadoopConf()

@@ -1,4 +1,4 @@
-"""Default values of columns that only Spark can evaluate, checked as every stored expression is (`tahoe.spark.jvm.stored_trees`)."""
+"""Column defaults that only Spark can evaluate, checked like every stored expression (`tahoe.spark.jvm.stored_trees`)."""
 
 from __future__ import annotations
 
@@ -18,26 +18,26 @@ __all__ = ["check_default_on_spark", "default_column", "written_default"]
 
 
 def check_default_on_spark(spark: SparkSession, column: StructField, table: str) -> None:
-    """Refuse a default that Spark shall not evaluate. Raises `Unsupported` and `InvalidRequest` (``INVALID_DEFAULT_VALUE``)."""
+    """Reject a default that Spark must not evaluate. Raises `Unsupported` and `InvalidRequest` (``INVALID_DEFAULT_VALUE``)."""
     default = default_of(column, table, Moment(0))
     if default is not None and isinstance(default.value, EngineText):
         _bound(spark, default, default.value, table)
 
 
 def default_column(spark: SparkSession, default: Default, table: str) -> Column:
-    """The value as a column of Spark; raises as `check_default_on_spark`."""
+    """Return the value as a Spark column. Raises the errors of `check_default_on_spark`."""
     if isinstance(default.value, EngineText):
         return Jvm.of(spark).column(_bound(spark, default, default.value, table).tree)
     return sf.expr(spark_text(default.value))
 
 
 def written_default(spark: SparkSession, table: str) -> Callable[[Default], str]:
-    """Gives the SQL text of a default of a table, for this session to parse; raises as `check_default_on_spark`."""
+    """Return a function that renders a table's default as SQL text for this session. It raises the errors of `check_default_on_spark`."""
 
     def written(default: Default) -> str:
         if not isinstance(default.value, EngineText):
             return spark_text(default.value)
-        # Checked by the parser and the settings of the session that will read the text again.
+        # Checked with the parser and the settings of the session that will read the text again.
         _bound(spark, default, default.value, table)
         return default.text
 

@@ -1,10 +1,10 @@
-"""The text of a stored expression as a tree of Spark's, checked against lists of what a table may ask Spark to evaluate.
+"""Parses the text of a stored expression to a Spark tree, and checks it against lists of the expressions that a table may use.
 
-    text ─► Spark's parser ─► every node is on the list of syntax, every function is Spark's own ─► bound to the table's columns ─► every
+    text ─► Spark's parser ─► every node is in the syntax list, every function is built in ─► bound to the table's columns ─► every
     bound node is Spark's own, deterministic, and neither an aggregate nor a query
 
-A table names the text, so nothing of it is bound, and no function is looked up, before the parser's tree has passed. The tree that passed is
-the one that is evaluated; its text is not parsed again.
+The text comes from the table, so nothing is bound, and no function is looked up, before the parser's tree has passed. Exactly the checked
+tree is evaluated; its text is not parsed again.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ _SYNTAX = _classes(
     CurrentDate CurrentTime CurrentTimestamp CurrentUser
     """,
 ) | _classes(_ANALYSIS, "UnresolvedAttribute UnresolvedFunction UnresolvedExtractValue")
-"""The nodes that Spark's parser makes of columns, constants, calls, lambdas and operators."""
+"""The nodes that Spark's parser creates for columns, constants, calls, lambdas and operators."""
 _XPATH = "xpath xpath_boolean xpath_double xpath_float xpath_int xpath_long xpath_number xpath_short xpath_string"
 _NEVER = {
     **dict.fromkeys(("java_method", "reflect", "try_reflect"), "it runs any code by its name"),
@@ -56,7 +56,7 @@ _NEVER = {
     **dict.fromkeys(_XPATH.split(), "its XML may refer to other documents"),
     "aes_encrypt": "it gives another value each time",
 }
-"""Functions of Spark that no table may call, and why."""
+"""Spark functions that no table may call, with the reasons."""
 _OF_THE_MOMENT = _classes(
     _EXPRESSIONS,
     """
@@ -64,7 +64,7 @@ _OF_THE_MOMENT = _classes(
     CurrentTimestampNanos CurrentTimestampPrecision CurrentUser LocalTimestamp Now SparkVersion
     """,
 )
-"""They are one value in a query, and another in the next."""
+"""Functions with one value within a query and another one in the next query."""
 _USER_DEFINED = _classes(_EXPRESSIONS, "PythonUDF PythonUDAF ScalaUDF VariableReference")
 _QUERIES = _classes(_EXPRESSIONS, "Exists InSubquery ListQuery ScalarSubquery")
 _AGGREGATE = f"{_EXPRESSIONS}aggregate.AggregateExpression"
@@ -87,13 +87,14 @@ _CODES_OF_DEFAULTS = {
 
 @dataclass(frozen=True, slots=True)
 class Stored:
-    """A stored expression, and whose it is.
+    """A stored expression and its context.
 
     Args:
         table: the table's URL, for messages.
-        subject: what it defines, for messages.
+        subject: the element that it defines, for messages.
         reads: the columns that it may read.
-        by_statement: a statement of Spark defines it now. Its errors have Spark's codes, where Spark checks it before delta-spark does.
+        by_statement: whether a Spark statement defines it now. Errors then have Spark's codes if Spark checks the expression before
+            delta-spark.
     """
 
     engine: EngineText
@@ -104,7 +105,7 @@ class Stored:
     by_statement: bool = False
 
     def refused(self, kind: str, why: str) -> Unsupported:
-        """The error for a tree that is not evaluated."""
+        """Return the error for a rejected tree."""
         codes = _CODES_OF_DEFAULTS if self.use == "DEFAULT" else _CODES
         if self.use == "GENERATED_COLUMN" and self.by_statement:
             codes = _CODES | _CODES_OF_CREATE
@@ -117,7 +118,7 @@ class Stored:
         )
 
     def unknown_function(self, name: str) -> InvalidRequest:
-        """The error for a function that nobody has."""
+        """Return the error for an unknown function."""
         return InvalidRequest(
             f"Table {self.table}: {self.subject} ({self.engine.text[:200]}) calls {name}, which is no function of Spark. Correct the name.",
             code="INVALID_DEFAULT_VALUE.UNRESOLVED_EXPRESSION" if self.use == "DEFAULT" else "UNRESOLVED_ROUTINE",
@@ -126,7 +127,7 @@ class Stored:
         )
 
     def not_accepted(self, error: AnalysisException) -> InvalidRequest:
-        """The error for what Spark's parser or analyzer does not accept."""
+        """Return the error for an expression that Spark's parser or analyzer rejects."""
         return InvalidRequest(
             f"Table {self.table}: Spark does not accept {self.subject} ({self.engine.text[:200]}). {error}",
             code=self._code_of(error),
@@ -150,8 +151,8 @@ class Bound:
     """A stored expression over the columns of its table.
 
     Args:
-        tree: of Spark's parser, checked.
-        data_type: of its values.
+        tree: the checked tree of Spark's parser.
+        data_type: the type of its values.
     """
 
     tree: JavaObject
@@ -162,18 +163,18 @@ class StoredTrees:
     """Checks stored expressions for one session.
 
     Args:
-        session: the JVM session that gives a text its meaning (`tahoe.spark.write.stored_expressions`).
+        session: the JVM session that defines the meaning of a text (`tahoe.spark.write.stored_expressions`).
     """
 
     def __init__(self, spark: SparkSession, session: JavaObject) -> None:
         self._spark, self._session, self._jvm = spark, session, Jvm.of(spark)
 
     def bound(self, stored: Stored) -> Bound:
-        """The expression, checked.
+        """Return the checked expression.
 
         Raises:
-            Unsupported: it holds what is not on the lists; the code is delta-spark's.
-            InvalidRequest: Spark does not accept it; the code is Spark's.
+            Unsupported: it contains nodes that are not in the lists; the code is delta-spark's.
+            InvalidRequest: Spark rejects it; the code is Spark's.
         """
         tree = self._parsed(stored)
         nodes = _nodes(tree)
@@ -202,7 +203,7 @@ class StoredTrees:
         identifier, functions = self._jvm.catalyst("FunctionIdentifier").apply(name), self._session.sessionState().catalog()
         own = self._own_functions.lookupFunction(identifier)
         if own.isEmpty():
-            # Not bound to see what it is: that would load the code of a function of the catalog.
+            # Binding the function to identify it would load the code of a catalog function.
             if ", " not in name and not functions.functionExists(identifier):
                 raise stored.unknown_function(name)
             raise stored.refused("UDF", f"{name.replace(', ', '.')} is a function of the user, which other writers do not have")
@@ -255,7 +256,7 @@ def _refuse_moments(stored: Stored, nodes: Iterable[Mapping[str, str]]) -> None:
 
 
 def _nodes(tree: JavaObject) -> list[dict[str, str]]:
-    """Every node of a tree, by its class and its fields."""
+    """Return every node of a tree, as its class and its fields."""
     nodes: list[dict[str, str]] = json.loads(str(tree.toJSON()))
     return nodes
 

@@ -1,7 +1,7 @@
-"""Between Spark's values and Tahoe's: schemas both ways through their common JSON, and Catalyst's filters into predicates.
+"""Converts between Spark and Tahoe: schemas in both directions through their common JSON, and Catalyst's filters to predicates.
 
-A filter crosses the border as one JSON text. Where it cannot be said as a predicate it is left out of what is asked of the files; Spark
-applies it to the rows in any case. Only filters on partition columns must hold exactly, since Catalyst drops those.
+A filter is transferred as one JSON text. A part that cannot be expressed as a predicate is not used to skip files; Spark applies it to the
+rows anyway. Only filters on partition columns must be translated exactly, because Catalyst drops those.
 """
 
 from __future__ import annotations
@@ -60,30 +60,31 @@ __all__ = [
 ]
 
 _Type = TypeVar("_Type", bound=DataType)
-# What the log keeps beside a column for writers; Spark would act on some of it, or show it as if it were the user's.
+# Column metadata for writers; Spark would act on some of it, or show it as if it were the user's.
 _HIDDEN_KEYS = ("CURRENT_DEFAULT", "EXISTS_DEFAULT", "parquet.field.id", "parquet.field.nested.ids")
-# Spark's own mark of the column that a running query has its event time in.
+# Spark's own mark of the event time column of a running query.
 _WATERMARK = "spark.watermarkDelayMs"
 
 
 def to_spark_schema(schema: StructType) -> SparkStruct:
-    """The Spark schema of a table's schema, field metadata included.
+    """Return the Spark schema for a table's schema, including field metadata.
 
-    Raises: as `check_geospatial_types`.
+    Raises: the errors of `check_geospatial_types`.
     """
     check_geospatial_types(schema)
-    # A copy: PySpark takes collations out of the metadata that it is given.
+    # Of a copy: PySpark removes collations from the metadata that it is passed.
     return SparkStruct.fromJson(json.loads(schema.to_json()))
 
 
 def to_spark_type(data_type: DataType) -> SparkType:
-    """The Spark type of a Delta type."""
+    """Return the Spark type for a Delta type."""
     return to_spark_schema(StructType((StructField("value", data_type),))).fields[0].dataType
 
 
 def from_spark_schema(schema: SparkStruct) -> StructType:
-    """The Delta schema of a DataFrame's. Raises `Unsupported`, naming the column, for a type that Delta does not have, and for one that this
-    version of Spark does not bring into files."""
+    """Return the Delta schema for a DataFrame's schema. Raises `Unsupported` with the column's name for a type that Delta lacks, and for
+    one that this Spark version cannot write to files.
+    """
     plain = SparkStruct([_as_stored(column) for column in schema.fields])
     for column in plain.fields:
         try:
@@ -105,18 +106,18 @@ def _is_mixed(error: TahoeError) -> bool:
 
 
 def shown_metadata(column: StructField) -> dict[str, Any]:
-    """The metadata of a column that is the user's to see: comments and the like, nothing of the protocol."""
+    """Return the metadata of a column that users may see: comments and the like, nothing of the protocol."""
     return {key: value for key, value in column.metadata.items() if not key.startswith("delta.") and key not in _HIDDEN_KEYS}
 
 
 def with_shown_metadata(data_type: _Type) -> _Type:
-    """The type with `shown_metadata` alone, at every depth."""
+    """Return the type with only `shown_metadata`, at every depth."""
     return transform_fields(data_type, lambda column: replace(column, metadata=shown_metadata(column)))
 
 
 @dataclass(frozen=True)
 class Names:
-    """What the names in a relation's filters mean: physical names there, the table's own here.
+    """Resolves the names in a relation's filters: physical names in Spark, logical names here.
 
     Args:
         schema: the table's logical schema, partition columns included.
@@ -127,7 +128,7 @@ class Names:
     opaque: frozenset[str] = field(default_factory=frozenset)
 
     def resolve(self, path: Sequence[str]) -> tuple[Column, DataType] | None:
-        """The column and type that a path of physical names leads to; None where it is no column of the table."""
+        """Return the column and type for a path of physical names; None if it is no column of the table."""
         at: DataType = self.schema
         logical: list[str] = []
         found: StructField | None = None
@@ -140,17 +141,17 @@ class Names:
             logical.append(found.name)
             at = found.data_type
         if found is None or not compares_by_bytes(found):
-            return None  # Catalyst's JSON does not tell collations apart, and bytes decide nothing about them
+            return None  # Catalyst's JSON does not contain collations, and comparing bytes is wrong for them
         return None if logical[0] in self.opaque else (Column(tuple(logical)), at)
 
 
 @dataclass(frozen=True, slots=True)
 class Filter:
-    """A Catalyst expression that rows are filtered by.
+    """A Catalyst expression that filters rows.
 
     Args:
-        text: its JSON, of ``TreeNode.toJSON``.
-        java: gives the expression itself, for what its JSON leaves out.
+        text: its JSON, from ``TreeNode.toJSON``.
+        java: returns the expression itself, for details missing in the JSON.
     """
 
     text: str
@@ -158,28 +159,28 @@ class Filter:
 
 
 def to_predicate(expression: JavaObject, names: Names, *, exact: bool) -> Predicate | None:
-    """The predicate of a Catalyst expression.
+    """Return the predicate for a Catalyst expression.
 
     Args:
-        expression: a filter whose columns are those of the relation.
-        exact: whether the predicate must keep exactly the rows that the expression keeps; else it may keep more.
+        expression: a filter on the columns of the relation.
+        exact: whether the predicate must accept exactly the rows that the expression accepts; otherwise it may accept more.
 
     Returns:
-        None where the expression cannot be said so.
+        None if the expression cannot be translated.
     """
     return filter_predicate(Filter(str(expression.toJSON()), lambda: expression), names, exact=exact)
 
 
 def filter_predicate(given: Filter, names: Names, *, exact: bool) -> Predicate | None:
-    """As `to_predicate`, of an expression whose text is there already."""
+    """Like `to_predicate`, for an expression whose JSON is available."""
     return _translated(_tree(json.loads(given.text), given.java), names, exact)
 
 
 def to_column(expression: JavaObject, names: Names) -> tuple[Column, DataType] | None:
-    """The column that a Catalyst expression is, and its type; also where it is cast from an integral type to a wider one.
+    """Return the column and type of a Catalyst expression that is a column, possibly cast from an integral type to a wider one.
 
     Returns:
-        None where the expression is none that filters on files can be about.
+        None if the expression is no column that file statistics cover.
     """
     nodes: list[dict[str, Any]] = json.loads(expression.toJSON())
     node = _tree(nodes, lambda: expression)
@@ -196,7 +197,7 @@ _INTEGRALS = ("byte", "short", "integer", "long")
 
 @dataclass(frozen=True)
 class _Node:
-    """One Catalyst node. `java` gives the JVM's own object, for what its JSON leaves out."""
+    """One Catalyst node. `java` returns the JVM object, for details missing in the JSON."""
 
     kind: str
     values: Mapping[str, Any]
@@ -205,7 +206,7 @@ class _Node:
 
 
 def _tree(nodes: Sequence[dict[str, Any]], root: Callable[[], JavaObject]) -> _Node:
-    """The tree of Catalyst's list of nodes, each before its children; without recursion, for Catalyst makes a deep tree of a long chain."""
+    """Return the tree for Catalyst's list of nodes in prefix order; not recursive, because Catalyst makes a deep tree from a long chain."""
     parents = _parents(nodes)
 
     def java(index: int) -> JavaObject:
@@ -221,14 +222,14 @@ def _tree(nodes: Sequence[dict[str, Any]], root: Callable[[], JavaObject]) -> _N
     made: list[_Node] = []
     for index in reversed(range(len(nodes))):
         values = nodes[index]
-        # Backwards, what was made last is the first child.
+        # In reverse order, the node created last is the first child.
         children = tuple(made.pop() for _ in range(values["num-children"]))
         made.append(_Node(str(values["class"]).rpartition(".")[2], values, children, partial(java, index)))
     return made.pop()
 
 
 def _parents(nodes: Sequence[dict[str, Any]]) -> list[tuple[int, int]]:
-    """The parent of each node and its position among that one's children; of the first, itself."""
+    """Return for each node its parent and its position among the parent's children; for the root, itself."""
     parents, opened = [(0, 0)], [[0, 0]]
     for index in range(1, len(nodes)):
         while opened[-1][1] == nodes[opened[-1][0]]["num-children"]:
@@ -240,7 +241,7 @@ def _parents(nodes: Sequence[dict[str, Any]]) -> list[tuple[int, int]]:
 
 
 def _translated(root: _Node, names: Names, exact: bool) -> Predicate | None:
-    """The predicate of a tree, children before parents on a stack. One that is nested deeper than others can follow is not said."""
+    """Return the predicate for a tree, children before parents on a stack; None if it is nested too deeply for the predicate's readers."""
     pending: list[tuple[_Node, bool, int]] = [(root, exact, -1)]
     done: list[tuple[Predicate | None, int]] = []
     while pending:
@@ -263,7 +264,7 @@ _JOINS = ("And", "Or", "Not")
 
 
 def _operands(node: _Node) -> list[_Node]:
-    """The operands of a chain of one operator, in their order."""
+    """Return the operands of a chain of one operator, in order."""
     operands, pending = [], [*reversed(node.children)]
     while pending:
         part = pending.pop()
@@ -313,7 +314,7 @@ _OPERATORS = {
     "GreaterThan": (">", "<"),
     "GreaterThanOrEqual": (">=", "<="),
 }
-"""Each comparison as it is written, and with its sides exchanged."""
+"""Each comparison operator, and the operator with exchanged sides."""
 
 
 def _comparison(node: _Node, names: Names) -> Predicate | None:
@@ -343,7 +344,7 @@ def _in(node: _Node, names: Names) -> Predicate | None:
 
 
 def _in_set(node: _Node, names: Names) -> Predicate | None:
-    """`In` with many values, which Catalyst keeps as a set of the JVM's own values."""
+    """Translate `In` with many values, which Catalyst stores as a set of internal values."""
     column = _column(node.children[0], names)
     read = None if column is None else _INTERNAL.get(str(column[1]))
     if column is None or read is None:
@@ -377,7 +378,7 @@ def _column(node: _Node, names: Names) -> tuple[Column, DataType] | None:
 
 
 def _literal(node: _Node, data_type: DataType) -> Literal | None:
-    """The constant, if it is of the column's type and Python can hold it."""
+    """Return the constant, if it has the column's type and Python can represent it."""
     if node.kind != "Literal" or node.values["dataType"] != data_type.to_json_value():
         return None
     text = node.values["value"]
@@ -388,7 +389,7 @@ def _literal(node: _Node, data_type: DataType) -> Literal | None:
             case DecimalType():
                 return Literal(Decimal(text), data_type)
             case PrimitiveType("timestamp" | "timestamp_ntz" as name):
-                # The JSON has the session's local time, which is not one instant when clocks go back.
+                # The JSON contains the session's local time, which is ambiguous when clocks are set back.
                 return Literal(_moment(node.java().value(), name == "timestamp"), data_type)
             case PrimitiveType("binary"):
                 return Literal(bytes(node.java().value()), data_type)
@@ -397,7 +398,7 @@ def _literal(node: _Node, data_type: DataType) -> Literal | None:
             case PrimitiveType(name) if name in _TEXTS:
                 return Literal(_TEXTS[name](text), data_type)
     except (ValueError, OverflowError):
-        # A date beyond the year 9999, say: Python has no value for it, so the filter is not used on files.
+        # Python has no value for a date beyond the year 9999, for example, so the filter is not used on files.
         return None
     return None
 
@@ -418,7 +419,7 @@ _INTERNAL: dict[str, Callable[[str], Any]] = {
     "timestamp": lambda text: _moment(int(text), True),
     "timestamp_ntz": lambda text: _moment(int(text), False),
 }
-"""Values as Catalyst's own objects print them."""
+"""Parsers for the text of Catalyst's internal values."""
 
 
 def _moment(microseconds: int, in_utc: bool) -> datetime:
@@ -434,13 +435,13 @@ def _physical(schema: StructType, name: str) -> StructField | None:
 def _as_stored(column: SparkField, *, is_nested: bool = False) -> SparkField:
     metadata = {key: value for key, value in column.metadata.items() if key != _WATERMARK}
     if not is_nested and _CHAR_OR_VARCHAR.search(column.dataType.simpleString()):
-        # Spark's own way with them: a string, and what was declared.
+        # Like Spark: a string, with the declared type in the metadata.
         metadata[DECLARED_TYPE] = _declared(column.dataType)
     return SparkField(column.name, _plain_type(column.dataType), column.nullable, metadata)
 
 
 def _plain_type(data_type: SparkType) -> SparkType:
-    """The type with user-defined types exchanged for the types that they are stored as."""
+    """Return the type with user-defined types replaced by their storage types."""
     match data_type:
         case UserDefinedType():
             return _plain_type(data_type.sqlType())
@@ -459,7 +460,7 @@ _CHAR_OR_VARCHAR = re.compile(r"\b(var)?char\(\d+\)")
 
 
 def _declared(data_type: SparkType) -> str:
-    """As Spark's ``catalogString``."""
+    """Return Spark's ``catalogString``."""
     match data_type:
         case SparkStruct():
             parts = (f"{_name(column.name)}:{_declared(column.dataType)}" for column in data_type.fields)

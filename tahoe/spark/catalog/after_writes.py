@@ -1,4 +1,4 @@
-"""Auto compaction on Spark: as in the core (`tahoe.ops.layout.auto_compact`), by the session's settings, and by its executors."""
+"""Auto compaction on Spark: the core's (`tahoe.ops.layout.auto_compact`), with the session's settings, on its executors."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ Value = TypeVar("Value")
 
 
 def compact_after(spark: SparkSession, table: Table, committed: Committed) -> None:
-    """The hook: compact what a commit of the active session, or else of this one, has left, where session or table ask for it.
+    """The hook: compact files after a commit of the active session, or else of this one, if the session or the table enables it.
 
-    Raises: what OPTIMIZE raises; `InvalidRequest` (`DELTA_INVALID_AUTO_COMPACT_TYPE`) for a setting that is no value.
+    Raises: the errors of OPTIMIZE; `InvalidRequest` (`DELTA_INVALID_AUTO_COMPACT_TYPE`) for an invalid setting.
     """
     session = active_session(spark)
     asked = session.conf.get(_PREFIX + "enabled", None)
@@ -40,9 +40,9 @@ def compact_after(spark: SparkSession, table: Table, committed: Committed) -> No
 
 
 def compaction_of(setting: Callable[[str], str | None]) -> tuple[AutoCompaction, bool]:
-    """What the settings ``autoCompact.…`` of a session say, and whether a partition is compacted by one thread at a time.
+    """Return a session's ``autoCompact.…`` settings, and whether only one thread at a time compacts a partition.
 
-    Raises `InvalidRequest` for a text that is no value.
+    Raises `InvalidRequest` for an invalid value.
     """
 
     def value(name: str, parse: Callable[[str], Value], default: Value) -> Value:

@@ -1,4 +1,4 @@
-"""The condition of an overwrite as Spark hands it to a table, a tree of named predicates, as SQL that means the same."""
+"""Converts the condition of an overwrite, which Spark passes to a table as a tree of named predicates, to equivalent SQL."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ _PATTERNS = {"STARTS_WITH": "startswith", "ENDS_WITH": "endswith", "CONTAINS": "
 
 
 def condition_text(jvm: Jvm, node: JavaObject) -> str:
-    """The text of a predicate or of a part of one.
+    """Return the SQL text of a predicate or of a part of it.
 
     Raises:
-        Unsupported: a function that is not one of these; its name is told.
+        Unsupported: an unsupported function; the message contains its name.
     """
     kind = str(node.getClass().getSimpleName())
     if kind == "LiteralValue":

@@ -1,9 +1,9 @@
-"""DROP and RENAME of names whose tables a coordinator manages: it is told once Spark has done it.
+"""DROP and RENAME of tables with a coordinator: the coordinator is notified after Spark has run the command.
 
-Spark's own commands delete and move the folders of managed tables, and know no coordinator: a table made again at the same place would meet
-the commits of the one before it, and one that was renamed would be known to nobody. They are seen among the optimizer's plans, whichever way
-they came (`tahoe.spark.catalog.raw_commands`), in sessions that name a coordinator and no others. The table of an external name stays where
-it is when its name goes, and so does what is known of it.
+Spark's own commands delete and move the folders of managed tables without notifying the coordinator: a new table at the same location would
+see the commits of its predecessor, and a renamed table would be unknown. An optimizer rule intercepts these commands, whichever way they
+arrive (`tahoe.spark.catalog.raw_commands`), only in sessions with a coordinator. An external table stays in place when its name is dropped,
+and so does the coordinator's knowledge of it.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ __all__ = ["tell_coordinator_of_names"]
 
 
 def tell_coordinator_of_names(spark: SparkSession) -> None:
-    """Have the rule in the session; copies of the session have it too. A second call does nothing."""
+    """Add the rule to the session; copies of the session have it too. A second call does nothing."""
     add_optimizer_rule(spark, "DroppedNames", lambda: _Told(spark), coordinator=COORDINATOR)
 
 
@@ -41,7 +41,7 @@ class _Told(Proxied):
 
     @answered
     def apply(self, command: JavaObject) -> JavaObject:
-        """The command itself, or one that does the same and tells the coordinator afterwards."""
+        """Return the command itself, or one that also notifies the coordinator afterwards."""
         first = self._of_first_kind(command)
         if first is None:
             return command
@@ -56,7 +56,7 @@ class _Told(Proxied):
         return self._then(first, partial(_forget, stores)) if stores else command
 
     def _of_first_kind(self, command: JavaObject) -> JavaObject | None:
-        """The command as Spark has it for its own catalog; what goes through the interface for all catalogs does no other thing there."""
+        """Return Spark's command for its own catalog; the general command for all catalogs does the same there."""
         jvm, kind = Jvm.of(self._spark), str(command.nodeName())
         if kind not in ("DropTable", "DropNamespace"):
             return command if has_field(command, "isView") or has_field(command, "cascade") else None
@@ -89,7 +89,7 @@ class _Told(Proxied):
 
     def _then(self, command: JavaObject, tell: Callable[[], None]) -> JavaObject:
         def run() -> None:
-            command.run(self._spark._jsparkSession)  # it answers no rows
+            command.run(self._spark._jsparkSession)  # it returns no rows
             tell()
 
         return as_plan(self._spark, Command(str(command.nodeName()), run))
@@ -105,7 +105,7 @@ class _Told(Proxied):
         return list(items(self._catalog.listTables(name)))
 
     def _coordinated(self, identifier: JavaObject) -> CoordinatedStore | None:
-        """The storage of the table whose folder goes with the name, where a coordinator manages it."""
+        """Return the storage of a managed Delta table that a coordinator manages, otherwise None."""
         entry = None if self._catalog.isTempView(identifier) else entry_at(self._catalog, identifier)
         if entry is None or not is_delta(entry) or not is_managed(entry):
             return None

@@ -1,4 +1,4 @@
-"""Names of a session, switched on: Python's answers in the places of `tahoe.spark.catalog.session_fields`."""
+"""Enables table names in a session: puts Python proxies into the fields of `tahoe.spark.catalog.session_fields`."""
 
 from __future__ import annotations
 
@@ -31,20 +31,20 @@ __all__ = ["give_names"]
 
 
 def give_names(spark: SparkSession) -> None:
-    """Let the session know Delta tables by their names. A second call does nothing.
+    """Make Delta tables accessible by name in the session. A second call does nothing.
 
-    Raises `Unsupported` (`TAHOE_SPARK_VERSION`) before anything is changed, where this Spark is not one that Tahoe knows.
+    Raises `Unsupported` (`TAHOE_SPARK_VERSION`) on an unsupported Spark version, before anything is changed.
     """
     install()
     state = spark._jsparkSession.sessionState()
     if is_stand_in(state.sqlParser()):
         return
     take_back_missing_catalog(spark)
-    # An exception of the JVM that passes through Python goes on as what it was; Spark catches some by their class.
+    # A JVM exception that passes through Python must stay the original one; Spark catches some by class.
     Jvm.of(spark).gateway.python_parameters.propagate_java_exceptions = True
     _answer(spark, state)
     follow_tables(spark)
-    # After it: what the log says is asked of the version that a plan was given.
+    # After `follow_tables`: the log must answer for the version that the plan was renewed to.
     answer_from_log(spark)
     after_commits(partial(recache, spark), partial(compact_after, spark))
     plan_writes(spark)
@@ -54,7 +54,7 @@ def give_names(spark: SparkSession) -> None:
 
 
 def _answer(spark: SparkSession, state: JavaObject) -> None:
-    """All fields are looked at before one is changed."""
+    """Look up all fields before changing one."""
     manager = state.catalogManager()
     fields, catalogs = fields_of_state(state), fields_of_catalogs(manager)
     _answer_catalogs(spark, manager, catalogs)
@@ -76,20 +76,20 @@ def _answer_catalogs(spark: SparkSession, manager: JavaObject, fields: Mapping[s
 
 # -- copies of a session, which streams, caching and writers make ------------------------------------------------------------------
 #
-# Spark makes the state of a copy under the lock of the copy, and its analyzer under that of the state. Where PySpark's threads are not
-# pinned to threads of the JVM, Python's calls come on other threads than the one that holds the lock, and would wait for it for ever. So
-# Java makes what needs the lock, and Python is called with what it gives names to.
+# Spark creates the state of a copy under the copy's lock, and its analyzer under the lock of the state. If PySpark's threads are not
+# pinned to JVM threads, Python's calls arrive on other threads than the one with the lock, and would wait for it forever. So Java creates
+# the objects that need the lock, and passes them to Python, which adds names to them.
 
 
 class _Copies(Proxied):
-    """``(session, state)`` of a copy: it has the same names."""
+    """``(session, state)`` of a copy: enables names in it."""
 
     def __init__(self, spark: SparkSession) -> None:
         self._spark = spark
 
     @answered
     def apply(self, session: JavaObject, state: JavaObject) -> None:
-        """Give them to the copy: what stands in the state at once, its catalogs when they are made."""
+        """Replace the fields of the copy's state now, and those of its catalogs when they are created."""
         copy, fields = SparkSession(self._spark.sparkContext, session), fields_of_state(state)
         _answer_state(copy, fields)
         builder = fields["analyzerBuilder"]
@@ -103,14 +103,14 @@ class _Copies(Proxied):
 
 
 class _Catalogs(Proxied):
-    """``manager`` of the catalogs of a copy."""
+    """``manager`` of the catalogs of a copy: enables names in them."""
 
     def __init__(self, spark: SparkSession) -> None:
         self._spark = spark
 
     @answered
     def apply(self, manager: JavaObject) -> None:
-        """Give names to them."""
+        """Replace the fields of the catalogs."""
         _answer_catalogs(self._spark, manager, fields_of_catalogs(manager))
 
     class Java:

@@ -1,7 +1,7 @@
-"""The two settings that switch delta-spark on: a program that was written for it may have kept them, and its JAR is not here.
+"""The two settings that enable delta-spark: a program written for it may still set them, without its JAR.
 
-An extension whose class is missing Spark passes over with a warning and a stack trace; a catalog whose class is missing it refuses at the
-first name of a table.
+Spark ignores an extension whose class is missing, with a warning and a stack trace; a catalog whose class is missing fails at the first
+table name.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ CATALOG = "org.apache.spark.sql.delta.catalog.DeltaCatalog"
 
 
 def leave_out_jar_settings(options: dict[str, Any]) -> None:
-    """Take delta-spark's classes out of the settings of a builder of sessions; other extensions stay."""
+    """Remove delta-spark's classes from the settings of a session builder; other extensions stay."""
     if options.get(_CATALOG) == CATALOG:
         del options[_CATALOG]
     if _EXTENSIONS in options:
@@ -36,7 +36,7 @@ def leave_out_jar_settings(options: dict[str, Any]) -> None:
 
 
 def take_back_missing_catalog(spark: SparkSession) -> None:
-    """Give the session Spark's own catalog where it names delta-spark's and that is not on its class path; it is told."""
+    """Restore Spark's own catalog, with a warning, if the session names delta-spark's and the class path lacks it."""
     if spark.conf.get(_CATALOG, None) != CATALOG or Jvm.of(spark).java_class("org.apache.spark.util.Utils").classIsLoadable(
         CATALOG
     ):

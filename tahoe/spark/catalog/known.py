@@ -1,4 +1,4 @@
-"""What the analyzer was told of a name, until it asks for the plan: `loadTable` says it, and the cache of relations is asked for it."""
+"""The tables that `loadTable` has returned, stored until the analyzer gets their plans from the cache of relations."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ _MOST = 256
 
 @dataclass(frozen=True, slots=True)
 class Loaded:
-    """A version of a table that a query was told of.
+    """A version of a table that a query has loaded.
 
     Args:
-        follows: the table, where the newest version is meant; None for one that was named.
+        follows: the table, if the query asked for the newest version; None for a specific version.
     """
 
     snapshot: Snapshot
@@ -27,15 +27,18 @@ class Loaded:
 
 
 class KnownTables:
-    """The newest of what was loaded, by catalog, database and name. It may be asked on another thread than the one that was told; what
-    it says may be a moment old, for a plan that follows its table is made new when its query is planned (`tahoe.spark.scan.renewal`)."""
+    """The most recently loaded tables, by catalog, database and name.
+
+    They may be read on another thread than the one that loaded them. They may be slightly outdated, because a plan that follows its table
+    is renewed when its query is planned (`tahoe.spark.scan.renewal`).
+    """
 
     def __init__(self) -> None:
         self._loaded: OrderedDict[str, Loaded] = OrderedDict()
         self._lock = threading.Lock()
 
     def tell(self, key: str, loaded: Loaded) -> None:
-        """That this is what the name means."""
+        """Record the version for a name."""
         with self._lock:
             self._loaded[key] = loaded
             self._loaded.move_to_end(key)
@@ -43,11 +46,11 @@ class KnownTables:
                 self._loaded.popitem(last=False)
 
     def forget(self, key: str) -> None:
-        """The name is no Delta table's."""
+        """Record that the name is no Delta table."""
         with self._lock:
             self._loaded.pop(key, None)
 
     def ask(self, key: str) -> Loaded | None:
-        """What was told last; None for names that are no Delta table's."""
+        """Return the version recorded last; None for names that are no Delta tables."""
         with self._lock:
             return self._loaded.get(key)

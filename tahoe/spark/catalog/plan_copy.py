@@ -1,7 +1,7 @@
-"""A logical plan once more, with columns of its own: what two uses of one kept plan in one query need.
+"""Copies a logical plan with new columns, so that one query can use a cached plan twice.
 
-Spark makes such copies by itself, but forgets the hidden output of a projection in them, by which `_metadata` is found. So the plan is
-copied here, node by node from the leaves: each scan gets new columns, each alias a new id, and what refers to them follows.
+Spark's own copies lose the hidden output of a projection, which provides `_metadata`. So this module copies the plan node by node from the
+leaves: each scan gets new columns, each alias a new id, and references are updated.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ __all__ = ["with_new_columns"]
 
 
 def with_new_columns(jvm: Jvm, plan: JavaObject) -> JavaObject:
-    """A copy of an analysed plan that is made of scans of files, projections and filters, whose columns are none of the other's.
+    """Return a copy of an analyzed plan of file scans, projections and filters, with columns that differ from the original's.
 
-    An alias stands around it, so that no way of Spark's takes a bare relation for a folder of Parquet files to write into.
+    An alias surrounds it, so that Spark never takes a bare relation for a folder of Parquet files to write into.
     """
     return jvm.kept("PlanCopy", lambda: compiled_object(jvm, "PlanCopy")).anew(plan)

@@ -1,8 +1,8 @@
-"""Writes by a table's name, as they are planned: Spark tells the writer of a table less than its plan says.
+"""Planned writes by a table's name: Spark passes less information to the writer than the plan contains.
 
-The writer is given the plan, which says whether columns are meant by name. An overwrite of the partitions that the rows have, which Spark
-plans for writers in the JVM alone, becomes an append; its writer knows that it replaces partitions (`tahoe.spark.catalog.writable`). Rules of
-the optimizer are classes, so one is compiled (`tahoe.spark.jvm.compiled`).
+The writer gets the plan, which shows whether columns are matched by name. A dynamic partition overwrite, which Spark plans only for writers
+in the JVM, becomes an append; its writer replaces the partitions (`tahoe.spark.catalog.writable`). Optimizer rules are classes, so one is
+compiled (`tahoe.spark.jvm.compiled`).
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from tahoe.spark.jvm.stand_ins import Proxied, answered, is_stand_in
 __all__ = ["PLANNED", "plan_writes"]
 
 PLANNED = "java.util.function.Consumer"
-"""The interface of a writer that is given its plan."""
+"""The interface of a writer that receives its plan."""
 
 
 def plan_writes(spark: SparkSession) -> None:
-    """Have the rule in the session; copies of the session have it too. A second call does nothing."""
+    """Add the rule to the session; copies of the session have it too. A second call does nothing."""
     add_optimizer_rule(spark, "PlannedWrites", lambda: _Planned(Jvm.of(spark)))
 
 
@@ -33,14 +33,14 @@ class _Planned(Proxied):
 
     @answered
     def apply(self, plan: JavaObject) -> JavaObject:
-        """The append that goes to a table of ours; the plan itself for every other table."""
+        """Return the append for a Delta table; the plan itself for every other table."""
         write = plan.write()
         if write.isEmpty() or not is_stand_in(write.get()):
             return plan
         write.get().accept(plan)
         if str(plan.nodeName()) != "OverwritePartitionsDynamic":
             return plan
-        # An append has the parts of an overwrite, and the query that becomes the DataFrame handed over.
+        # An append has the fields of an overwrite, and the query that becomes the DataFrame.
         parts = items(plan.productIterator().toSeq())
         return self._jvm.catalyst("plans.logical.AppendData")(*parts, self._jvm.option(plan.query()))
 

@@ -1,8 +1,8 @@
-"""Spark's own commands that would change a Delta table past its log: refused, whichever way they came.
+"""Rejects Spark's own commands that would change a Delta table without its log, whichever way they arrive.
 
-Statements on Delta tables become commands of ours where they are parsed (`tahoe.spark.statements`). Spark 4.0 parses the text of EXECUTE
-IMMEDIATE by a parser of no session; what it makes of a text that only a script knows would truncate files, or alter the catalog's entry
-alone. Rules of the optimizer see commands too; they are classes, so one is compiled (`tahoe.spark.jvm.compiled`).
+The parser turns statements on Delta tables into Tahoe's commands (`tahoe.spark.statements`). Spark 4.0 parses the text of EXECUTE IMMEDIATE
+with a parser outside of the session; such commands would truncate files, or alter only the catalog entry. Optimizer rules see commands too;
+they are classes, so one is compiled (`tahoe.spark.jvm.compiled`).
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from tahoe.spark.names.entries import entry_at, is_delta
 
 __all__ = ["refuse_raw_commands"]
 
-# These change entries alone, as they should.
+# These correctly change only catalog entries.
 _OF_ENTRIES = ("AlterTableRenameCommand", "AlterTableRename", "AlterTableSetLocationCommand", "AlterTableSetLocation")
 
 
 def refuse_raw_commands(spark: SparkSession) -> None:
-    """Have the rule in the session; copies of the session have it too. A second call does nothing."""
+    """Add the rule to the session; copies of the session have it too. A second call does nothing."""
     add_optimizer_rule(spark, "RawCommands", lambda: _Looked(spark))
 
 
@@ -35,7 +35,7 @@ class _Looked(Proxied):
 
     @answered
     def apply(self, command: JavaObject) -> JavaObject:
-        """The command itself. Raises `Unsupported` for one on a Delta table."""
+        """Return the command itself. Raises `Unsupported` for a command on a Delta table."""
         kind = str(command.getClass().getSimpleName())
         field = next((name for name in ("tableName", "table") if has_field(command, name)), None)
         if kind in _OF_ENTRIES or field is None:

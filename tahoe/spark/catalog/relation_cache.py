@@ -1,4 +1,4 @@
-"""The cache of relations of a session's catalog: for a Delta table it holds the plan of the version that the analyzer was told of."""
+"""The cache of relations of a session's catalog: for a Delta table it contains the plan of the version that the analyzer loaded."""
 
 from __future__ import annotations
 
@@ -16,25 +16,25 @@ __all__ = ["relation_cache"]
 
 
 def relation_cache(there: JavaObject, spark: SparkSession, known: KnownTables, interface: str) -> JavaObject:
-    """What stands for Spark's own cache, which maps names to logical plans.
+    """Return the proxy for Spark's own cache, which maps names to logical plans.
 
     Args:
-        there: Spark's own.
+        there: Spark's own cache.
         spark: the session whose cache it is.
-        known: asked what a name means.
-        interface: Guava's ``Cache``, in the package under which this Spark ships it.
+        known: the loaded tables by name.
+        interface: Guava's ``Cache``, in the package in which this Spark version ships it.
     """
     return stand_in(spark, there, _RelationCache(there, spark, known), ["getIfPresent"], [interface])
 
 
 _MOST_PLANS = 64
 _SETTINGS = ("spark.sql.session.timeZone", "spark.sql.ansi.enabled", "spark.sql.caseSensitive")
-"""What a plan is made by, beside its table."""
+"""The settings that a plan depends on, besides its table."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Plan:
-    """The plan of a version of a table."""
+    """The plan for a version of a table."""
 
     loaded: Loaded
     settings: tuple[str, ...]
@@ -42,17 +42,17 @@ class _Plan:
 
 
 class _RelationCache:
-    """What Python answers."""
+    """The methods answered in Python."""
 
     def __init__(self, there: JavaObject, spark: SparkSession, known: KnownTables) -> None:
         self._there, self._spark, self._known, self._jvm = there, spark, known, Jvm.of(spark)
         self._plans: dict[str, _Plan] = {}
 
     def getIfPresent(self, key: JavaObject) -> JavaObject | None:  # noqa: N802 - Guava's name
-        """The plan of a Delta table; for every other name what Spark's own cache has.
+        """Return the plan of a Delta table; for every other name the entry of Spark's own cache.
 
-        A plan is made once for a version. Each query gets it with columns of its own, as the reference gives it, so that two frames of one
-        table can be joined by `one["id"] == other["id"]`.
+        A plan is created once per version. Each query gets a copy with its own columns, as in delta-spark, so that two frames of one table
+        can be joined by `one["id"] == other["id"]`.
         """
         name = str(key.productIterator().mkString("\0"))
         loaded = self._known.ask(name)

@@ -1,7 +1,7 @@
-"""`spark_catalog` of a session: to readers and commands of Spark a Delta table is a ``V1Table`` with the schema of its log, to writers a
+"""`spark_catalog` of a session: for readers and commands, a Delta table is a ``V1Table`` with the schema of its log; for writers, it is a
 table that takes a DataFrame (`tahoe.spark.catalog.writable`).
 
-A version that was asked for stands in the entry's catalog name, where the cache of relations finds it and no name in a query sees it.
+A requested version is stored in the entry's catalog name, where the cache of relations finds it and no name in a query refers to it.
 """
 
 from __future__ import annotations
@@ -32,20 +32,20 @@ Travel = str | int | None
 
 
 def session_catalog(there: JavaObject, spark: SparkSession, entries: JavaObject, known: KnownTables) -> JavaObject:
-    """What stands for Spark's own session catalog.
+    """Return the proxy for Spark's own session catalog.
 
     Args:
-        there: Spark's own.
+        there: Spark's own catalog.
         spark: the session whose catalog it is.
-        entries: its ``SessionCatalog``, which holds what it knows of tables.
-        known: told what was loaded.
+        entries: its ``SessionCatalog``, with the entries of its tables.
+        known: records the loaded tables.
     """
     interfaces = _interfaces(there)
     return stand_in(spark, there, _SessionCatalog(there, spark, entries, known), ["loadTable"], interfaces)
 
 
 def _interfaces(there: JavaObject) -> list[str]:
-    """What Spark's own catalog is, to Spark. Copies of a session, of which there are many, have catalogs of the same class."""
+    """Return the connector interfaces of Spark's own catalog. The many copies of a session have catalogs of the same class."""
     kind = there.getClass()
     name = str(kind.getName())
     if name not in _KNOWN_INTERFACES:
@@ -62,7 +62,7 @@ _MOST_SHOWN = 64
 
 @dataclass(frozen=True, slots=True)
 class _Shown:
-    """What readers were given for a name: given again while entry and version are the same, as to make it takes dozens of calls."""
+    """A table returned to readers: reused while entry and version are the same, because creating it takes dozens of calls."""
 
     entry: JavaObject
     snapshot: Snapshot
@@ -71,17 +71,17 @@ class _Shown:
 
 
 class _SessionCatalog:
-    """What Python answers."""
+    """The methods answered in Python."""
 
     def __init__(self, there: JavaObject, spark: SparkSession, entries: JavaObject, known: KnownTables) -> None:
         self._there, self._spark, self._entries, self._known, self._jvm = there, spark, entries, known, Jvm.of(spark)
         self._shown: dict[tuple[str, ...], _Shown] = {}
 
     def loadTable(self, ident: JavaObject, *how: JavaObject) -> JavaObject:  # noqa: N802 - Spark's name
-        """The table of that name; of a Delta table the version that is asked for, or one to write to.
+        """Return the table with this name; a Delta table in the requested version, or a writable one.
 
         Args:
-            how: a version or a time, privileges to write, or both in one value with the reader's options (Spark 4.3).
+            how: a version or a timestamp, privileges to write, or both in one value with the reader's options (Spark 4.3).
         """
         parts = [str(part) for part in (*ident.namespace(), ident.name())]
         path = path_of(parts)
@@ -96,7 +96,7 @@ class _SessionCatalog:
         return self._loaded(parts, entry, table_at(self._spark, location_of(entry), {}), *how)
 
     def _travelled(self, parts: list[str]) -> JavaObject | None:
-        """What ``name@v3`` means where there is no table of that very name: a version of the table `name`."""
+        """Resolve ``name@v3`` to a version of the table `name`, if no table has the full name."""
         meant = travelling(ReadRequest(parts[-1])) if len(parts) == 2 and "@" in parts[-1] else None
         entry = None if meant is None else entry_at(self._entries, table_identifier(self._jvm, (parts[0], meant.path)))
         if meant is None or entry is None or not is_delta(entry):
@@ -107,7 +107,7 @@ class _SessionCatalog:
     def _at_path(self, parts: list[str], path: str, *how: JavaObject) -> JavaObject:
         table = table_at(self._spark, path, {})
         if "@" in path and not table.exists() and (meant := travelling(ReadRequest(path))) is not None:
-            # ``path@v3``, where there is no table of that very name.
+            # ``path@v3``, if there is no table at this path.
             snapshot = requested_snapshot(self._spark, meant, {})
             return self._told(self._path_entry(parts[0], path), snapshot, Loaded(snapshot, None))
         return self._loaded(parts, self._path_entry(parts[0], path), table, *how)
@@ -143,7 +143,7 @@ class _SessionCatalog:
         travelled: bool = False,
         kept_as: tuple[str, ...] | None = None,
     ) -> JavaObject:
-        """The table for readers; the cache of relations will be asked for its plan."""
+        """Return the table for readers; the cache of relations will return its plan."""
         shown = filled(self._jvm, entry, snapshot)
         identifier = shown.identifier()
         if travelled:
@@ -166,7 +166,7 @@ def _key(identifier: JavaObject) -> str:
 
 
 def _asked(*how: JavaObject) -> tuple[Travel, bool]:
-    """The version or time, and whether to write. Spark 4.3 says both in one value, before the options of the reader."""
+    """Return the version or timestamp, and whether to write. Spark 4.3 passes both in one value, before the reader's options."""
     if not how:
         return None, False
     first = how[0]

@@ -1,11 +1,13 @@
-"""Private fields of a session in whose places other objects stand. Their names and types are looked at before anything is changed:
-a Spark that has others is refused by name, not half changed.
+"""The private fields of a session that get other values.
+
+Their names and types are checked before anything is changed: an unsupported Spark version raises an error that names the difference, and is
+never changed halfway.
 
     CatalogManager.defaultSessionCatalog     CatalogPlugin      create, load for reading or writing, time travel
-    SessionCatalog.tableRelationCache        Cache (Guava)      the plan that a named table is read by
+    SessionCatalog.tableRelationCache        Cache (Guava)      the plan for reading a named table
     SessionState.sqlParser                   ParserInterface    statements on Delta tables
     SessionState.createClone                 Function2          copies of the session have all of these too
-    SessionState.analyzerBuilder             Function0          in a copy: makes what the first two belong to
+    SessionState.analyzerBuilder             Function0          in a copy: creates the owners of the first two
 """
 
 from __future__ import annotations
@@ -21,18 +23,18 @@ __all__ = ["Field", "fields_of_catalogs", "fields_of_state"]
 
 @dataclass(frozen=True, slots=True)
 class Field:
-    """One private field of an object of the JVM, and the full name of its type."""
+    """One private field of a JVM object, and the full name of its type."""
 
     owner: JavaObject
     field: JavaObject
     interface: str
 
     def get(self) -> JavaObject:
-        """What stands there."""
+        """Return the field's value."""
         return self.field.get(self.owner)
 
     def set(self, value: Any) -> None:
-        """Put something else there."""
+        """Set the field's value."""
         self.field.set(self.owner, value)
 
 
@@ -46,15 +48,15 @@ _TYPES = {
 
 
 def fields_of_state(state: JavaObject) -> dict[str, Field]:
-    """The fields of a ``SessionState``, by name.
+    """Return the fields of a ``SessionState``, by name.
 
-    Raises `Unsupported` (`TAHOE_SPARK_VERSION`): this Spark has not got one of them, or it holds another type.
+    Raises `Unsupported` (`TAHOE_SPARK_VERSION`): this Spark version lacks one of them, or it has another type.
     """
     return {name: _field(state, name) for name in ("sqlParser", "createClone", "analyzerBuilder")}
 
 
 def fields_of_catalogs(manager: JavaObject) -> dict[str, Field]:
-    """Those of a ``CatalogManager`` and its ``SessionCatalog``. Raises as `fields_of_state`."""
+    """Return the fields of a ``CatalogManager`` and its ``SessionCatalog``. Raises the errors of `fields_of_state`."""
     owners = {"defaultSessionCatalog": manager, "tableRelationCache": manager.v1SessionCatalog()}
     return {name: _field(owner, name) for name, owner in owners.items()}
 
@@ -70,7 +72,7 @@ def _field(owner: JavaObject, name: str) -> Field:
 
 
 _USE = "give names to tables"
-# Sessions are copied often, and looking for a field costs some dozens of calls.
+# Sessions are copied often, and a field lookup takes dozens of calls.
 _KNOWN: dict[tuple[str, str], tuple[JavaObject, str]] = {}
 
 

@@ -1,7 +1,7 @@
 """``table_changes('db.t', start[, end])`` and ``table_changes_by_path('/path', start[, end])``: the change data feed in SQL.
 
-Both are functions of the session, whose bodies are here: Spark calls them while it resolves a query, with arguments that it has resolved,
-and takes the plan that they give.
+Both are table functions of the session, implemented here: Spark calls them with resolved arguments while it resolves a query, and uses the
+returned plan.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _TIMES = ("string", "timestamp")
 
 
 def give_table_changes(spark: SparkSession) -> None:
-    """Let the session know both functions; copies of the session have them too."""
+    """Register both functions in the session; copies of the session have them too."""
     Jvm.of(spark)
     registry = spark._jsparkSession.sessionState().tableFunctionRegistry()
     for name in (_BY_NAME, _BY_PATH):
@@ -42,7 +42,7 @@ class _TableChanges(Proxied):
 
     @answered
     def apply(self, arguments: JavaObject) -> JavaObject:
-        """The plan of the feed."""
+        """Return the plan of the feed."""
         given, spark = list(items(arguments)), _active(self._spark)
         if not 2 <= len(given) <= 3:
             raise InvalidRequest(
@@ -86,7 +86,7 @@ class _TableChanges(Proxied):
         return found.table
 
     def _bound(self, spark: SparkSession, expression: JavaObject | None, name: str) -> tuple[int | None, str | None]:
-        """A version, or a time as text; neither for a bound that is not given."""
+        """Return a version, or a timestamp as text; neither for an omitted bound."""
         if expression is None:
             return None, None
         kind = str(expression.dataType().simpleString())
@@ -121,13 +121,13 @@ class _TableChanges(Proxied):
 
 
 def _is_constant(spark: SparkSession, expression: JavaObject) -> bool:
-    """Whether it has one value, without columns and subqueries."""
+    """Return whether the expression is constant: without columns and subqueries."""
     subqueries = Jvm.of(spark).catalyst("trees.TreePattern").PLAN_EXPRESSION()
     return bool(expression.deterministic() and expression.references().isEmpty() and not expression.containsPattern(subqueries))
 
 
 def _text(spark: SparkSession, expression: JavaObject) -> str | None:
-    """The value of a constant expression, as Spark writes it in the session's time zone."""
+    """Return the value of a constant expression, formatted by Spark in the session's time zone."""
     jvm = Jvm.of(spark)
     one_row = jvm.frame(spark._jsparkSession, jvm.catalyst("plans.logical.OneRowRelation")(), spark)
     value = one_row.select(jvm.column(expression).cast("string")).collect()[0][0]
@@ -135,6 +135,6 @@ def _text(spark: SparkSession, expression: JavaObject) -> str | None:
 
 
 def _active(spark: SparkSession) -> SparkSession:
-    """The session that resolves the query: the one that has the function, or a copy of it."""
+    """Return the session that resolves the query: the one with the function, or a copy of it."""
     java = Jvm.of(spark).java_class("org.apache.spark.sql.classic.SparkSession").active()
     return spark if java.equals(spark._jsparkSession) else SparkSession(spark.sparkContext, java)

@@ -1,7 +1,7 @@
-"""A Delta table as Spark's writers see it: table, builder of a write, the write, and the relation that takes the rows, in one.
+"""A Delta table for Spark's writers: one object is the table, the write builder, the write, and the relation that takes the rows.
 
-Spark hands over the rows of INSERT, append and overwrite as a DataFrame with the query's own columns. Which of them are meant by their
-places, and which by name, the plan of the statement says (`tahoe.spark.catalog.planned_writes`).
+Spark passes the rows of INSERT, append and overwrite as a DataFrame with the query's own columns. The statement's plan shows whether they
+are matched by position or by name (`tahoe.spark.catalog.planned_writes`).
 """
 
 from __future__ import annotations
@@ -27,19 +27,19 @@ from tahoe.table import Table
 __all__ = ["BY_DATAFRAME", "writable"]
 
 BY_DATAFRAME = "tahoe.byDataFrame"
-"""An option of writes by name that are not SQL's."""
+"""An option of writes by name that do not come from SQL."""
 _SQL = "org.apache.spark.sql"
-# Spark asks for BATCH_WRITE where partitions are overwritten, though it then gets an append (`tahoe.spark.catalog.planned_writes`).
-# With ACCEPT_ANY_SCHEMA it neither casts nor counts the columns: what may be cast is more than Spark's own rule of store assignment allows,
+# Spark requires BATCH_WRITE for dynamic partition overwrites, though they become appends (`tahoe.spark.catalog.planned_writes`).
+# With ACCEPT_ANY_SCHEMA it neither casts nor counts the columns: Tahoe allows more casts than Spark's own rule of store assignment,
 # and columns may be added.
 _CAPABILITIES = ("ACCEPT_ANY_SCHEMA", "V1_BATCH_WRITE", "BATCH_WRITE", "OVERWRITE_BY_FILTER", "TRUNCATE", "OVERWRITE_DYNAMIC")
 
 
 def writable(spark: SparkSession, shown: JavaObject, table: Table, config: TableConfig) -> JavaObject:
-    """The table for one statement to write to.
+    """Return the writable table for one statement.
 
     Args:
-        shown: Spark's ``V1Table`` of it, whose name, columns and partitioning it has.
+        shown: Spark's ``V1Table`` with the name, columns and partitioning.
         config: of the version that the statement was analyzed with.
     """
     answers = _WritableTable(spark, table, config, str(shown.name()))
@@ -62,7 +62,7 @@ _METHODS = (
 
 
 class _WritableTable:
-    """What Python answers; most of it is `itself`."""
+    """The methods answered in Python; most return `itself`."""
 
     itself: JavaObject
 
@@ -76,7 +76,7 @@ class _WritableTable:
     # -- Table and SupportsWrite -------------------------------------------------------------------------------------------
 
     def capabilities(self) -> JavaObject:
-        """What Spark's planner may do with the table."""
+        """Return the capabilities for Spark's planner."""
         kind, abilities = (
             self._jvm.java_class(f"{_SQL}.connector.catalog.TableCapability"),
             self._jvm.java_class("java.util.HashSet")(),
@@ -86,63 +86,63 @@ class _WritableTable:
         return abilities
 
     def newWriteBuilder(self, info: JavaObject) -> JavaObject:  # noqa: N802 - Spark's name
-        """Itself, with the options of the writer."""
+        """Set the writer's options; return itself."""
         self._options = self._jvm.options(info.options())
         return self.itself
 
     # -- WriteBuilder ------------------------------------------------------------------------------------------------------
 
     def truncate(self) -> JavaObject:
-        """All rows are replaced."""
+        """Replace all rows."""
         return self.overwrite([])
 
     def canOverwrite(self, predicates: JavaObject) -> bool:  # noqa: N802 - Spark's name
-        """Any predicate is taken; what cannot be said is refused when it is given."""
+        """Accept any predicate; `overwrite` rejects those that cannot be translated."""
         return True
 
     def overwrite(self, predicates: JavaObject) -> JavaObject:
-        """The rows for which all predicates are true are replaced."""
+        """Replace the rows for which all predicates are true."""
         texts = [condition_text(self._jvm, one) for one in predicates]
         self._mode, self._where = "overwrite", " AND ".join(text for text in texts if text != "TRUE")
         return self.itself
 
     def overwriteDynamicPartitions(self) -> JavaObject:  # noqa: N802 - Spark's name
-        """The partitions that the rows have are replaced."""
+        """Replace the partitions of the written rows."""
         self._mode, self._by_partition = "overwrite", True
         return self.itself
 
     def build(self) -> JavaObject:
-        """The write: itself."""
+        """Return the write: itself."""
         return self.itself
 
     # -- Consumer ----------------------------------------------------------------------------------------------------------
 
     def accept(self, plan: JavaObject) -> None:
-        """The statement's plan, which this is the write of, before it is executed."""
+        """Read the settings of the statement's plan before it is executed."""
         self._by_name = bool(plan.isByName())
-        # Before 4.2, Spark has no INSERT WITH SCHEMA EVOLUTION.
+        # Spark versions before 4.2 have no INSERT WITH SCHEMA EVOLUTION.
         self._evolves = has_field(plan, "withSchemaEvolution") and bool(plan.withSchemaEvolution())
 
     # -- V1Write and InsertableRelation ------------------------------------------------------------------------------------
 
     def toInsertableRelation(self) -> JavaObject:  # noqa: N802 - Spark's name
-        """What takes the rows: itself."""
+        """Return the relation that takes the rows: itself."""
         return self.itself
 
     def description(self) -> str:
-        """For Spark's own texts."""
+        """Return the text for Spark's own messages."""
         return "Tahoe"
 
     def supportedCustomMetrics(self) -> JavaObject:  # noqa: N802 - Spark's name
-        """None."""
+        """Return no metrics."""
         return self._jvm.array(f"{_SQL}.connector.metric.CustomMetric", [])
 
     def reportDriverMetrics(self) -> JavaObject:  # noqa: N802 - Spark's name
-        """None."""
+        """Return no metrics."""
         return self._jvm.array(f"{_SQL}.connector.metric.CustomTaskMetric", [])
 
     def insert(self, data: JavaObject, overwrite: bool) -> None:
-        """Write the rows of a Dataset, in one commit."""
+        """Write the rows of a Dataset in one commit."""
         given, settings = dict(self._options), settings_of(self._spark)
         is_statement = given.pop(BY_DATAFRAME, None) is None
         if self._where:

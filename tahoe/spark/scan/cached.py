@@ -1,7 +1,7 @@
-"""What users have cached (`CACHE TABLE`, `df.cache()`) after a commit of this session: the same rows as the table.
+"""Refreshes the user's cache (`CACHE TABLE`, `df.cache()`) after a commit of this session, so that it has the same rows as the table.
 
-A scan knows its version, so a query never takes rows of an older version from Spark's cache: after a commit of another process it reads the
-table. What this session writes itself is cached anew, at the next use of it, as the reference does; cached views of one version stay.
+A scan includes its version, so a query never takes rows of an older version from Spark's cache: after a commit of another process it reads
+the table. Data that this session changes is cached again at its next use, as in delta-spark; cached views of a specific version stay.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ logger = logging.getLogger(__name__)
 
 
 def recache(spark: SparkSession, committed: Committed) -> None:
-    """Cache anew what was cached of the table that this commit changed.
+    """Cache the data of the changed table again.
 
     Args:
-        spark: any session of the application; the cache is shared by all.
+        spark: any session of the application; all sessions share the cache.
     """
     manager = spark._jsparkSession.sharedState().cacheManager()
     if manager.isEmpty():
@@ -50,12 +50,12 @@ def recache(spark: SparkSession, committed: Committed) -> None:
 
 
 def _entries(manager: JavaObject) -> list[JavaObject]:
-    """``CachedData`` of Spark's own list, which it keeps private."""
+    """Return the ``CachedData`` entries of Spark's private list."""
     return list(items(private_value(manager, "cachedData", "cache written tables anew")))
 
 
 def _leaf(plan: JavaObject, url: str) -> JavaObject | None:
-    """The first scan in a plan that follows the table; None where none does."""
+    """Return the first scan in a plan that follows the table, or None."""
     for leaf in items(plan.collectLeaves()):
         index = index_of(leaf)
         if index is not None and index.follows is not None and index.follows.url == url:
@@ -64,7 +64,7 @@ def _leaf(plan: JavaObject, url: str) -> JavaObject | None:
 
 
 def _named(spark: SparkSession, name: str, url: str) -> JavaObject | None:
-    """What a cached name means now, as a Dataset; None where it means another thing in this session: that is left uncached."""
+    """Return the Dataset of a cached name; None if the name now refers to something else in this session: that stays uncached."""
     try:
         frame = spark.table(name)
     except (PySparkException, TahoeError) as error:

@@ -1,10 +1,10 @@
 """The change data feed as a DataFrame: Spark's own Parquet scan over the files of all commits of a range at once.
 
-    Feed.files ─┬─ data files ────────► scan; kind, version, time and the rows meant are hidden partition values ─┐
-                └─ change data files ─► scan; version and time are hidden partition values ──────────────────────┴─► union
+    Feed.files ─┬─ data files ────────► scan; kind, version, time and the chosen rows are hidden partition values ────┐
+                └─ change data files ─► scan; version and time are hidden partition values ──────────────────────────┴─► union
 
-There are two scans at most, however many commits the range has. A filter on the commit's version or time, or on the kind of change, leaves
-whole files out; filters on the table's columns skip files by statistics and reach the Parquet reader.
+There are at most two scans, however many commits the range has. A filter on the commit's version or timestamp, or on the change type, skips
+whole files; filters on the table's columns skip files by statistics and reach the Parquet reader.
 """
 
 from __future__ import annotations
@@ -34,18 +34,18 @@ from tahoe.table import Table
 __all__ = ["OUT_OF_RANGE", "read_changed_files", "read_changes"]
 
 OUT_OF_RANGE = "spark.databricks.delta.changeDataFeed.timestampOutOfRange.enabled"
-"""The setting of a session that makes a range after the newest commit empty instead of an error."""
+"""The session setting that makes a range after the newest commit empty instead of an error."""
 
 _AFTER_LATEST = ("DELTA_CDC_START_VERSION_AFTER_LATEST", "DELTA_TIMESTAMP_GREATER_THAN_COMMIT")
 _NONE: Mapping[str, str] = {}
 
 
 def read_changes(spark: SparkSession, table: Table, asked: ChangeRange, *, options: Mapping[str, str] | None = None) -> DataFrame:
-    """The changed rows of a range of commits, read natively by Spark. Without an end, each query reads up to the newest commit.
+    """Return the changed rows of a range of commits, read natively by Spark. Without an end, each query reads up to the newest commit.
 
     Args:
-        spark: a classic session; timestamps without a zone are in its time zone.
-        options: of the reader, for Hadoop (``fs.…``).
+        spark: a classic session; its time zone applies to timestamps without a zone.
+        options: reader options for Hadoop (``fs.…``).
 
     Returns:
         The table's columns as of the end of the range, then ``_change_type``, ``_commit_version`` and ``_commit_timestamp``.
@@ -80,10 +80,10 @@ def read_changed_files(
     options: Mapping[str, str] = _NONE,
     is_stream: bool = False,
 ) -> DataFrame | None:
-    """The changed rows of some files of a feed; None where there is no file.
+    """Return the changed rows of some files of a feed; None if there is no file.
 
     Args:
-        is_stream: whether the rows are a batch of a stream.
+        is_stream: whether the rows are a micro-batch of a stream.
     """
     time_zone = str(spark.conf.get("spark.sql.session.timeZone"))
     indexes = [ChangedFilesIndex(Jvm.of(spark), changes, group, time_zone) for group in groups_of(files) if group]
@@ -92,7 +92,7 @@ def read_changed_files(
 
 
 def _following(spark: SparkSession, changes: Feed, follows: Following, options: Mapping[str, str]) -> DataFrame:
-    """Two scans, though one may have no file yet: a later commit may bring some."""
+    """Return two scans, even if one has no file yet: a later commit may add some."""
     time_zone = str(spark.conf.get("spark.sql.session.timeZone"))
     indexes = [
         ChangedFilesIndex(Jvm.of(spark), changes, group, time_zone, is_change_data=bool(place), range_of=follows)
@@ -108,7 +108,7 @@ def _no_changes(spark: SparkSession, snapshot: Snapshot) -> DataFrame:
 def _scan(
     spark: SparkSession, changes: Feed, index: ChangedFilesIndex, options: Mapping[str, str], *, is_stream: bool
 ) -> DataFrame:
-    """The rows of files that all are change data files, or all are not."""
+    """Return the rows of files that are either all change data files or all data files."""
     jvm, snapshot = Jvm.of(spark), changes.snapshot
     hidden = [column.name for column in index.hidden]
     is_change_data = KIND.name not in hidden
@@ -128,5 +128,5 @@ def _scan(
 
 
 def _milliseconds(moment: datetime) -> int:
-    # Whole milliseconds are what a commit's time has.
+    # A commit's timestamp has whole milliseconds.
     return int(moment.timestamp() * 1000)

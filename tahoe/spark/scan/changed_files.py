@@ -1,7 +1,7 @@
-"""The files of a change data feed, as Spark's scan asks for them; of a feed without an end, those of the newest version.
+"""The file index of a change data feed; a feed without an end lists the files up to the newest version.
 
-Version, time and kind of a change are hidden partition values of its file. So are the rows that count, where these are not all: the rows
-that a commit deleted by a deletion vector (`MEANT`), or those that no vector has deleted (`DELETED_ROWS`).
+Version, timestamp and type of a change are hidden partition values of its file. So are the rows to include, if not all are: the rows that a
+commit deleted by a deletion vector (`MEANT`), or those that no vector has deleted (`DELETED_ROWS`).
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ VERSION = StructField("__tahoe_commit_version", PrimitiveType("long"))
 TIME = StructField("__tahoe_commit_timestamp", PrimitiveType("timestamp"))
 MEANT = StructField("__tahoe_rows_meant", PrimitiveType("binary"))
 _DEAD = StructField(DELETED_ROWS, PrimitiveType("binary"))
-# The number of a file among those of its feed; a column of the files alone.
+# The index of a file in its feed; a column of the files only.
 _NUMBER = "__tahoe_number"
 
 
@@ -40,11 +40,11 @@ def _is_meant(jvm: Jvm, meant: Column, position: Column) -> Column:
 
 
 ROWS_THAT_COUNT: Mapping[str, Callable[[Jvm, Column, Column], Column]] = {MEANT.name: _is_meant, DELETED_ROWS: is_alive}
-"""By the name of a hidden column: the condition for rows, of that column and a row's position in its file."""
+"""The name of a hidden column → the condition for rows, a function of that column and the row's position in its file."""
 
 
 def groups_of(files: Sequence[ChangedFile]) -> tuple[list[ChangedFile], list[ChangedFile]]:
-    """Data files, whose rows all changed in one way, and change data files."""
+    """Return the data files, whose rows all have the same change type, and the change data files."""
     return [file for file in files if file.kind is not None], [file for file in files if file.kind is None]
 
 
@@ -54,7 +54,7 @@ class Following:
 
     Args:
         bounds: of the range.
-        latest: the newest version when its files were listed.
+        latest: the newest version when the files were listed.
     """
 
     table: Table
@@ -66,9 +66,9 @@ class ChangedFilesIndex(FileIndex):
     """The files of one group of a feed (`groups_of`).
 
     Args:
-        is_change_data: which group it is, in case it has no file.
-        range_of: where each query reads up to the newest version; None for a range with an end.
-        hidden: hidden columns that a plan has already, whether the files need them or not.
+        is_change_data: the group, in case it has no file.
+        range_of: the range, if each query reads up to the newest version; None for a range with an end.
+        hidden: hidden columns that a plan already has, whether the files need them or not.
     """
 
     def __init__(
@@ -99,7 +99,7 @@ class ChangedFilesIndex(FileIndex):
 
     @staticmethod
     def of_text(text: str) -> ChangedFilesIndex | None:
-        """The index of a range without an end that has that text, if there is one."""
+        """Return the index of a range without an end with this text, if there is one."""
         return _OPEN.get(text)
 
     @property
@@ -108,12 +108,12 @@ class ChangedFilesIndex(FileIndex):
         return None if self._range is None else self._range.table
 
     def shows(self, snapshot: Snapshot) -> bool:
-        """Whether the range ends with that version."""
+        """Return whether the range ends with that version."""
         assert self._range is not None
         return _identity(self._range.latest) == _identity(snapshot)
 
     def renewed(self, snapshot: Snapshot) -> ChangedFilesIndex:
-        """The same range, up to that version."""
+        """Return the same range up to that version."""
         assert self._range is not None
         table, bounds = self._range.table, self._range.bounds
         changes = feed(table.store, snapshot, bounds)
@@ -128,7 +128,7 @@ class ChangedFilesIndex(FileIndex):
         )
 
 
-# As those of whole versions: kept as long as any index of the same text is.
+# Like the indexes of whole versions: kept as long as any index with the same text.
 _OPEN: WeakValueDictionary[str, ChangedFilesIndex] = WeakValueDictionary()
 
 
@@ -144,12 +144,12 @@ def _hidden(files: Sequence[ChangedFile], is_change_data: bool) -> tuple[StructF
 
 
 def _deleted(file: ChangedFile) -> DeletionVectorDescriptor | None:
-    """The vector whose rows are not meant, where that is all that is to be said of the rows."""
+    """Return the vector that defines the rows to skip, if nothing else restricts the rows."""
     return file.without if file.within is None else None
 
 
 def _table_of(changes: Feed, files: Sequence[ChangedFile]) -> pa.Table:
-    """The files as an index takes them, with the hidden columns but `MEANT`, and `_NUMBER`."""
+    """Return the files in the form of an index, with the hidden columns except `MEANT`, and with `_NUMBER`."""
 
     def added(file: ChangedFile) -> AddFile:
         values, time = file.partition_values, changes.times[file.version]
@@ -164,7 +164,7 @@ def _table_of(changes: Feed, files: Sequence[ChangedFile]) -> pa.Table:
 
 
 def _rows_meant(changes: Feed, files: Sequence[ChangedFile]) -> Callable[[pa.Table], pa.Array]:
-    """Makes packed bits of the rows that are meant of those files that a query reads; null where nothing narrows them down."""
+    """Return a function that computes packed bits of the rows to include for the files that a query reads; null for all rows."""
     store = changes.store
 
     def made(chosen: pa.Table) -> pa.Array:

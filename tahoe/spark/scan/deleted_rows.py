@@ -1,8 +1,8 @@
-"""Deletion vectors on Spark's native scan: each file brings the bits of its dead rows along as a hidden partition value.
+"""Deletion vectors on Spark's native scan: each file has the bits of its deleted rows as a hidden partition value.
 
-A row is alive if its file has no vector, or if its bit is 0. The bits are packed as Arrow packs booleans, and one static method of
-Hadoop's, called from Spark's generated code, reads 32 of them at a time. Nothing is joined or broadcast; only the vectors of files
-that a query reads are fetched, and each task gets those of its own files.
+A row is live if its file has no vector, or if its bit is 0. The bits are packed like Arrow's booleans, and a static method of Hadoop,
+called from Spark's generated code, reads 32 of them at a time. Nothing is joined or broadcast; only the vectors of files that a query reads
+are fetched, and each task gets those of its own files.
 """
 
 from __future__ import annotations
@@ -37,29 +37,29 @@ _BLOCKS_OF_A_PART = 64
 _ROWS_OF_A_PART = _BLOCKS_OF_A_PART * 2**16
 _COOKIE_WITH_RUNS = 12347
 _MOST_ROWS = 2**33
-"""Of one file; its bits fill 1 GB then. A vector that speaks of more is hostile or broken."""
+"""The limit for one file; its bits then fill 1 GB. A vector with greater positions is malicious or corrupt."""
 
 
 def bitmaps(store: LogStore, descriptors: Sequence[DeletionVectorDescriptor]) -> pa.Array:
-    """The dead rows of each vector as packed bits: bit *i* of byte *i / 8*, lowest first, up to the last dead row.
+    """Return the deleted rows of each vector as packed bits: bit *i* of byte *i / 8*, lowest first, up to the last deleted row.
 
-    Those of files are kept (`tahoe.cache`): the next query has them without a look at storage.
+    Vectors in files are cached (`tahoe.cache`): the next query gets them without accessing storage.
 
-    Raises `CorruptTable` where a vector is damaged.
+    Raises `CorruptTable` for a corrupt vector.
     """
     new = [one for one in dict.fromkeys(descriptors) if not is_kept(_KIND, (store.url, one))]
     names = sorted({name for one in new if (name := file_name(one, store.url)) is not None})
     contents = dict(zip(names, store.get_many(names), strict=True))
 
     def bits(one: DeletionVectorDescriptor) -> bytes:
-        # One that went meanwhile, because there is too much to keep, is fetched by itself.
+        # A vector that was evicted from the cache meanwhile is fetched separately.
         return packed(decode(one, lambda name: contents[name] if name in contents else store.get(name), store.url), store.url)
 
     return pa.array([keep(_KIND, (store.url, one), partial(bits, one), len) for one in descriptors], pa.binary())
 
 
 def packed(rows: BitMap64, table: str) -> bytes:
-    """A set of row positions as bits: bit *i* of byte *i / 8*, lowest first, up to the last of them, in whole words of 32."""
+    """Return a set of row positions as bits: bit *i* of byte *i / 8*, lowest first, up to the last position, in whole words of 32."""
     if not rows:
         return b""
     last = rows.max()
@@ -75,17 +75,17 @@ def packed(rows: BitMap64, table: str) -> bytes:
 
 
 def is_alive(jvm: Jvm, deleted_rows: Column, row_index: Column) -> Column:
-    """Whether the row at a position of its file is not dead.
+    """Return whether the row at a position of its file is live.
 
     Args:
         deleted_rows: the column `DELETED_ROWS`.
         row_index: the physical position in the file, a long.
     """
-    # Nothing here can overflow, so nothing is checked for it row by row: each operation more costs a scan some percent.
-    # row >> 5 << 2: the byte at which the row's word begins, 32 rows to a word, 4 bytes to a word.
+    # Nothing here can overflow, so there are no checks per row: each extra operation costs a scan some percent.
+    # row >> 5 << 2: the first byte of the row's word, with 32 rows per word and 4 bytes per word.
     word = _read_int(jvm, deleted_rows, _low_int(jvm, sf.shiftleft(sf.shiftright(row_index, 5), 2)))
-    # The method reads bytes from the most significant one on, the bits are packed the other way: row 0 of a word is its bit 24. Java shifts
-    # by the low five bits of a number, and row ^ 7 brings the row's own bit to the top, where the sign is.
+    # The method reads the most significant byte first, the bits are packed the other way: row 0 of a word is its bit 24. Java shifts
+    # by the low five bits of a number, and row ^ 7 moves the row's own bit to the top, where the sign is.
     shifted = jvm.column(
         jvm.catalyst("expressions.ShiftLeft")(
             jvm.expression(word), jvm.expression(_low_int(jvm, row_index.bitwiseXOR(sf.lit(7))))
@@ -96,16 +96,17 @@ def is_alive(jvm: Jvm, deleted_rows: Column, row_index: Column) -> Column:
 
 
 def _bits_of_part(rows: BitMap64, start: int) -> bytes:
-    """The bits of `_ROWS_OF_A_PART` rows from `start` on.
+    """Return the bits of `_ROWS_OF_A_PART` rows from `start` on.
 
-    A block of a Roaring bitmap is stored as bits where many rows are set, and else as a list. United with every even row, and with every
-    odd one, each block is bits, and of the two the rows' own are every other one: two copies instead of a look at each row.
+    A block of a Roaring bitmap is stored as bits if many rows are set, otherwise as a list. United with every even row, or with every odd
+    row, each block is stored as bits, and every other bit of the two unions belongs to the rows: two copies instead of a loop over the
+    rows.
     """
     even, odd = _every_other_row()
     part = (rows & _range(start)).shift(-start)
     if not part:
         return bytes(_ROWS_OF_A_PART // 8)
-    # As one large number each, so that a few operations of Python treat all bits: even | rows shows the rows' bits at odd places, and
+    # As one large integer each, so that a few Python operations process all bits: even | rows has the rows' bits at odd positions, and
     # odd | rows at even ones. 0xAA has the odd bits of a byte, shifted by one the even ones.
     at_odd, at_even = (int.from_bytes(_bits_of_blocks(part | others), "little") for others in (even, odd))
     odd_bits = int.from_bytes(b"\xaa" * (_ROWS_OF_A_PART // 8), "little")
@@ -126,10 +127,11 @@ def _every_other_row() -> tuple[BitMap64, BitMap64]:
 
 
 def _bits_of_blocks(rows: BitMap64) -> bytes:
-    """The bits of a bitmap of one bucket of `_BLOCKS_OF_A_PART` blocks, half of whose rows are set at least (RoaringFormatSpec: a cookie, a
-    head, the blocks; one of 8 KB of bits, or of runs, here one run of all rows)."""
+    """Return the bits of a bitmap with one bucket of `_BLOCKS_OF_A_PART` blocks, in which at least half of the rows are set
+    (RoaringFormatSpec: a cookie, a header, the blocks; each block is 8 KB of bits, or runs, here one run of all rows).
+    """
     data = rows.serialize()
-    at = 12  # The number of buckets, and the key of the one.
+    at = 12  # The number of buckets, and the key of the only one.
     (cookie,) = struct.unpack_from("<I", data, at)
     has_runs = cookie & 0xFFFF == _COOKIE_WITH_RUNS
     flags = data[at + 4 : at + 4 + _BLOCKS_OF_A_PART // 8] if has_runs else bytes(_BLOCKS_OF_A_PART // 8)
@@ -147,13 +149,14 @@ def _bits_of_blocks(rows: BitMap64) -> bytes:
 
 
 def _low_int(jvm: Jvm, values: Column) -> Column:
-    """The low 32 bits of a long."""
+    """Return the low 32 bits of a long."""
     cast, legacy = jvm.catalyst("expressions.Cast"), jvm.catalyst("expressions.EvalMode").LEGACY()
     return jvm.column(cast(jvm.expression(values), jvm.data_type('"integer"'), jvm.option(None), legacy))
 
 
 def _read_int(jvm: Jvm, data: Column, start: Column) -> Column:
-    # No function of Spark SQL reads a number out of bytes. Hadoop's does, and `StaticInvoke` compiles a call of it into the scan's own loop.
+    # Spark SQL has no function that reads a number from bytes. Hadoop has one, and `StaticInvoke` compiles a call to it into the scan's
+    # loop.
     invoke = jvm.catalyst("expressions.objects.StaticInvoke")
     expression = invoke(
         jvm.reflected("org.apache.hadoop.io.WritableComparator"),

@@ -1,9 +1,9 @@
-"""Catalyst's ``FileIndex`` in Python: when Spark plans a scan it asks here for the files, and Delta's log answers.
+"""Catalyst's ``FileIndex`` in Python: when Spark plans a scan, it lists the files here, from Delta's log.
 
     Spark plans ──filters──► predicate ──► Snapshot.files_matching ──► partition filters, exactly ──► PartitionDirectory for each partition
 
-Spark's own vectorised Parquet reader does the rest. Partition values come from the log, never from the path. Called on whatever thread
-plans; nothing here changes after construction.
+Spark's own vectorized Parquet reader does the rest. Partition values come from the log, never from the path. Any planning thread may call
+this; nothing here changes after construction.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ __all__ = [
 _NEWEST = "Tahoe, the newest version"
 BASE_ROW_ID = StructField("__tahoe_base_row_id", PrimitiveType("long"))
 DEFAULT_ROW_COMMIT_VERSION = StructField("__tahoe_default_row_commit_version", PrimitiveType("long"))
-"""Hidden partition columns: what the log says of the ids and versions of a file's rows."""
+"""Hidden partition columns: the ids and versions of a file's rows in the log."""
 _OF_LOG = {BASE_ROW_ID.name: "baseRowId", DEFAULT_ROW_COMMIT_VERSION.name: "defaultRowCommitVersion"}
 
 _BINARY, _TIMESTAMP = PrimitiveType("binary"), PrimitiveType("timestamp")
@@ -65,12 +65,12 @@ class FileIndex(Proxied):
     """The Scala trait ``org.apache.spark.sql.execution.datasources.FileIndex`` over one snapshot.
 
     Args:
-        snapshot: what is read.
+        snapshot: the version to read.
         files: only these of its files; None for all.
-        hidden: partition columns that the table does not have: `DELETED_ROWS`, which brings each file's dead rows along, `BASE_ROW_ID` and
-            `DEFAULT_ROW_COMMIT_VERSION`, and others, whose values are columns of `files`.
-        computed: how values of hidden columns are made of the files that a query reads, where they are no columns of `files`.
-        follows: the table, where its newest version is meant whenever a query runs (`tahoe.spark.scan.renewal`).
+        hidden: partition columns that the table lacks: `DELETED_ROWS` with each file's deleted rows, `BASE_ROW_ID` and
+            `DEFAULT_ROW_COMMIT_VERSION`, and others whose values are columns of `files`.
+        computed: functions that compute hidden columns from the files that a query reads, unless they are columns of `files`.
+        follows: the table, if each query reads its newest version (`tahoe.spark.scan.renewal`).
     """
 
     def __init__(
@@ -98,7 +98,7 @@ class FileIndex(Proxied):
             f"time {snapshot.segment.last_modified_ms}, {chosen}{''.join(f' + {column.name}' for column in hidden)}]"
         )
         if files is None and not computed:
-            # Kept as long as any index of the same text is: the JVM may still hold one when others are gone.
+            # Kept as long as any index with the same text: the JVM may still refer to one when others are gone.
             with _WHOLE_LOCK:
                 first = _WHOLE.setdefault(self._identity, self)
             self._first = None if first is self else first
@@ -107,19 +107,19 @@ class FileIndex(Proxied):
 
     @staticmethod
     def of_text(text: str) -> FileIndex | None:
-        """The index of all files of a version that has that text, if there is one; one with the same text lists the same files."""
+        """Return the index of all files of a version with this text, if there is one; indexes with the same text list the same files."""
         index = _WHOLE.get(text)
         assert index is not None or not text.startswith(f"{_NEWEST}["), text
         return index
 
     @cached_property
     def known_rows(self) -> KnownRows:
-        """What the log says of the rows of all files; kept as long as plans are, for to count them takes a look at each file's statistics."""
+        """The log's information on the rows of all files; kept as long as plans are, because counting reads each file's statistics."""
         return KnownRows(self._snapshot.files(), self._snapshot.partition_columns)
 
     @property
     def time_zone(self) -> str:
-        """Of timestamps that name none."""
+        """The time zone of timestamps without a zone."""
         return self._time_zone
 
     @property
@@ -129,12 +129,12 @@ class FileIndex(Proxied):
 
     @property
     def follows(self) -> Table | None:
-        """The table whose newest version is meant; None where this very version is."""
+        """The table whose newest version is read; None for this specific version."""
         return self._follows
 
     @property
     def hidden(self) -> tuple[StructField, ...]:
-        """The partition columns that the table does not have."""
+        """The partition columns that the table lacks."""
         return self._hidden
 
     @property
@@ -143,7 +143,7 @@ class FileIndex(Proxied):
         return any(column.name == DELETED_ROWS for column in self._hidden)
 
     def shows(self, snapshot: Snapshot) -> bool:
-        """Whether these are the files of that version already."""
+        """Return whether these are the files of that version already."""
         mine = self._snapshot
         return (mine.version, mine.metadata.id, mine.segment.last_modified_ms) == (
             snapshot.version,
@@ -152,7 +152,7 @@ class FileIndex(Proxied):
         )
 
     def renewed(self, snapshot: Snapshot) -> FileIndex:
-        """The same question to another version of the table, with the hidden columns that its files need besides."""
+        """Return the index of another version of the table, with additional hidden columns that its files need."""
         more = () if self.has_vectors or not has_vectors(snapshot) else (StructField(DELETED_ROWS, _BINARY),)
         return FileIndex(
             self._jvm,
@@ -164,17 +164,18 @@ class FileIndex(Proxied):
         )
 
     def only(self, files: pa.Table) -> FileIndex:
-        """The same question to some of its files."""
+        """Return the index of some of its files."""
         return FileIndex(self._jvm, self._snapshot, time_zone=self._time_zone, files=files, hidden=self._hidden)
 
-    # -- what Spark asks ---------------------------------------------------------------------------------------------------
+    # -- calls from Spark --------------------------------------------------------------------------------------------------
 
     @cached_property
     def java(self) -> JavaObject:
-        """The ``FileIndex`` of the JVM that stands for this one.
+        """The JVM ``FileIndex`` that calls this one.
 
-        Two roots, the table's own folder and the log in it: Spark takes a relation with one root for a folder to write into, and would
-        write its files past the log, or clear the folder first: by INSERT into a temporary view, say. It refuses one with two.
+        It has two roots, the table's own folder and the log in it: Spark treats a relation with one root as a folder to write into, and
+        would write files without the log, or clear the folder first, for example by INSERT into a temporary view. It rejects a relation
+        with two.
         """
         jvm, root = self._jvm, hadoop_url(self._snapshot.store.url)
         schema = _partition_schema_json(self._snapshot, self._hidden)
@@ -182,7 +183,7 @@ class FileIndex(Proxied):
 
     @answered
     def apply(self, question: str, partition_filters: JavaObject, data_filters: JavaObject, texts: str) -> JavaObject:
-        """The answer to a question of the JVM's: ``listFiles``, ``filesOf``, ``inputFiles`` or ``sizeInBytes``."""
+        """Answer a call from the JVM: ``listFiles``, ``filesOf``, ``inputFiles`` or ``sizeInBytes``."""
         match question:
             case "listFiles" | "filesOf":
                 of_partitions, of_data = (text.split("\t") if text else [] for text in texts.split("\n"))
@@ -193,12 +194,12 @@ class FileIndex(Proxied):
             case "inputFiles":
                 # For ``DataFrame.inputFiles()``.
                 return self._jvm.array("java.lang.String", self._listing(self._matching(None)).urls.to_pylist())
-        # Spark decides by it which side of a join is sent to every executor.
+        # Spark uses it to decide which side of a join to broadcast.
         assert question == "sizeInBytes", question
         return self._size
 
     def _files_of(self, partition: Sequence[Filter], data: Sequence[Filter]) -> pa.Table:
-        """The files that a scan with these filters must read. Raises `InvalidRequest` for a table without columns."""
+        """Return the files that a scan with these filters must read. Raises `InvalidRequest` for a table without columns."""
         if not self._snapshot.schema.fields:
             raise InvalidRequest(
                 f"Table {self._snapshot.store.url} has no columns, so that there is nothing to read. Append rows with mergeSchema, or add "
@@ -216,11 +217,11 @@ class FileIndex(Proxied):
 
     @property
     def text(self) -> str:
-        """The text by which two of these are equal: table, version and chosen files; ``explain()`` prints it."""
+        """The text by which two indexes are equal: table, version and chosen files; ``explain()`` prints it."""
         return self._identity
 
     class Java:
-        """Where py4j looks for the interfaces that the JVM may call on this object."""
+        """The interfaces that the JVM may call on this object."""
 
         implements = ("scala.Function4",)
 
@@ -265,7 +266,7 @@ class FileIndex(Proxied):
         )
 
     def _values(self, files: pa.Table, column: StructField) -> pa.Array:
-        """The text, or the bytes, of a partition column's value for each file."""
+        """Return the text, or the bytes, of a partition column's value for each file."""
         if column not in self._hidden:
             return partition_texts(files, column.physical_name)
         if column.name == DELETED_ROWS:
@@ -276,7 +277,7 @@ class FileIndex(Proxied):
         return values if column.data_type == _BINARY else values.cast(pa.string())
 
     def _where(self, files: pa.Table, expression: JavaObject) -> pa.Table:
-        """The files for whose partition values Catalyst itself finds the filter true."""
+        """Return the files for whose partition values Catalyst evaluates the filter to true."""
         attributes = list(items(expression.references().toSeq()))
         if not attributes:
             return files if expression.eval(None) else files.slice(0, 0)
@@ -287,28 +288,31 @@ class FileIndex(Proxied):
         return files.take(files_where(self._jvm, expression, attributes, values, types, self._time_zone))
 
 
-# Those that list all files, by their texts: py4j gives no Python object back for what the JVM holds of it.
+# The indexes of all files of a version, by text: py4j does not return the Python object behind a JVM proxy.
 _WHOLE: WeakValueDictionary[str, FileIndex] = WeakValueDictionary()
 _WHOLE_LOCK = Lock()
 
 
 def opaque_columns(snapshot: Snapshot) -> frozenset[str]:
-    """Columns on which no filter is translated: partition columns of timestamps, which without a zone in the log mean the session's local
-    time to Spark and UTC to the predicates. Catalyst itself filters those."""
+    """Return the columns whose filters are not translated: partition columns of type timestamp.
+
+    A value without a zone in the log means the session's local time to Spark, and UTC to the predicates. Catalyst itself evaluates these
+    filters.
+    """
     return frozenset(column.name for column in snapshot.config.partition_schema if column.data_type == _TIMESTAMP)
 
 
 def checksum_or_none(snapshot: Snapshot) -> VersionChecksum | None:
-    """What the version's checksum file says: a hint, cheaper than the live files."""
+    """Return the version's checksum file, or None: a hint, cheaper than reading the live files."""
     try:
         return read_checksum(snapshot.store, snapshot.version)
     except CorruptTable:
-        # A damaged checksum says nothing; the table can be read all the same.
+        # A corrupt checksum is ignored; the table is still readable.
         return None
 
 
 def has_vectors(snapshot: Snapshot, files: pa.Table | None = None) -> bool:
-    """Whether files of a version have deletion vectors, as cheaply as that can be told.
+    """Return whether files of a version have deletion vectors, determined as cheaply as possible.
 
     Args:
         files: only these; None for all.
@@ -317,7 +321,7 @@ def has_vectors(snapshot: Snapshot, files: pa.Table | None = None) -> bool:
         return False
     if files is None and not snapshot.has_files_in_memory:
         known = checksum_or_none(snapshot)
-        # The file index refuses to list a file with a vector that was not expected.
+        # The file index refuses to list a file with an unexpected vector.
         if known is not None and known.num_deletion_vectors == 0:
             return False
     vectors = (snapshot.files() if files is None else files)["deletionVector"]
@@ -325,7 +329,7 @@ def has_vectors(snapshot: Snapshot, files: pa.Table | None = None) -> bool:
 
 
 def _partition_schema_json(snapshot: Snapshot, hidden: Sequence[StructField] = ()) -> str:
-    """The partition columns of the relation under their physical names, as Spark's JSON."""
+    """Return the partition columns of the relation under their physical names, as Spark's JSON."""
     columns = [
         replace(column, name=column.physical_name, metadata=physical_collations(column, shown_metadata(column)))
         for column in snapshot.config.partition_schema
@@ -334,13 +338,13 @@ def _partition_schema_json(snapshot: Snapshot, hidden: Sequence[StructField] = (
 
 
 def partition_texts(files: pa.Table, physical_name: str) -> pa.Array:
-    """What the log says of a partition column's value, file by file; an empty text is null."""
+    """Return a partition column's values from the log, one for each file; an empty text is null."""
     values = pc.map_lookup(files["partitionValues"].combine_chunks(), physical_name, "first")
     return pc.if_else(pc.equal(values, ""), pa.scalar(None, pa.string()), values)
 
 
 def _digest(files: pa.Table, columns: Sequence[str]) -> str:
-    """Tells apart any two lists of files that differ in one of the columns; those that are missing are left out."""
+    """Return a digest that differs for any two lists of files that differ in one of the columns; missing columns are ignored."""
     digest = hashlib.sha256()
     for name in columns:
         if name in files.column_names:

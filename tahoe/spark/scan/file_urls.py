@@ -1,4 +1,4 @@
-"""The URLs by which Spark opens the data files of a table, once it is known that the table may name them."""
+"""The URLs by which Spark opens a table's data files, after checking that they may belong to the table."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from tahoe.store.log_store import LogStore
 __all__ = ["PLAIN_PATH", "file_urls"]
 
 PLAIN_PATH = r"^([A-Za-z0-9_=+,@~-][A-Za-z0-9_=+,@~.-]*/)*[A-Za-z0-9_=+,@~-][A-Za-z0-9_=+,@~.-]*$"
-"""What nearly every path of a log is like: relative, no escapes, no part that begins with a dot, no doubled slash."""
+"""The pattern of nearly every path in a log: relative, no escapes, no part that begins with a dot, no doubled slash."""
 
 
 def file_urls(paths: pa.ChunkedArray, store: LogStore, sizes: pa.ChunkedArray | None = None) -> pa.Array:
-    """Absolute percent-encoded URLs of the log's paths, each of them below the table's root, or of a folder that it is a clone of."""
+    """Return absolute percent-encoded URLs of the log's paths, each below the root of the table or of a table that it is a clone of."""
     paths, root_url = paths.combine_chunks(), store.url
     plain = bool(pc.all(pc.match_substring_regex(paths, PLAIN_PATH), min_count=0).as_py())
     names = paths.to_pylist() if plain else [decode_path(path, root_url, outside=True) for path in paths.to_pylist()]
@@ -29,7 +29,7 @@ def file_urls(paths: pa.ChunkedArray, store: LogStore, sizes: pa.ChunkedArray | 
 
 
 def _refuse_links(store: LogStore, names: Sequence[str], sizes: Sequence[int]) -> None:
-    """As `refuse_links_out`, of the table's folder and of those that it is a clone of."""
+    """Call `refuse_links_out` for the table's folder and for the folders that it is a clone of."""
     known = dict(zip(names, sizes, strict=False))
     by_root: dict[str, dict[str, int | None]] = {store.url: {}}
     for name in names:

@@ -1,8 +1,8 @@
-"""Queries that the log answers: counts, least and greatest values, the values of partition columns, and which files a LIMIT needs.
+"""Answers queries from the log: counts, minimum and maximum values, partition column values, and the files that a LIMIT needs.
 
-A rule of Spark's optimizer looks for an aggregate, or a limit, over nothing but a scan of ours, and asks Python what the log says
-(`tahoe.snapshot.known_rows`). Where it says all that is asked, constants come in the place of the aggregate, or rows without a file in
-the place of the scan; else the plan stays. Filters on partition columns may stand between; dead rows are subtracted.
+A rule of Spark's optimizer looks for an aggregate, or a limit, directly over a Delta scan, and queries the log's statistics in Python
+(`tahoe.snapshot.known_rows`). If these suffice, constants replace the aggregate, or rows without a file replace the scan; otherwise the
+plan stays. Filters on partition columns may be in between; deleted rows are subtracted.
 
 delta-spark does so for counts and bounds of whole tables (``spark.databricks.delta.optimizeMetadataQuery.enabled``).
 """
@@ -35,20 +35,21 @@ _ENABLED = "spark.databricks.delta.optimizeMetadataQuery.enabled"
 
 
 def answer_from_log(spark: SparkSession) -> None:
-    """Have the rule in the session; copies of the session have it too. A second call does nothing."""
+    """Add the rule to the session; copies of the session have it too. A second call does nothing."""
     add_optimizer_rule(spark, "FromLog", lambda: _FromLog(spark), deleted_rows=DELETED_ROWS)
 
 
 class _FromLog(Proxied):
-    """``(question, text of the scan's index, texts of filters, the filters, what is asked, node) → answer``; None where the log does not
-    say it."""
+    """``(question, text of the scan's index, texts of filters, the filters, requested values, node) → answer``; None if the log does not
+    contain it.
+    """
 
     def __init__(self, spark: SparkSession) -> None:
         self._spark, self._jvm = spark, Jvm.of(spark)
 
     @answered
     def apply(self, question: str, text: str, texts: str, filters: JavaObject, asked: str, node: JavaObject | None) -> Any:
-        """The answer."""
+        """Return the answer."""
         index = FileIndex.of_text(text)
         if index is None or str(self._spark.conf.get(_ENABLED, "true")).lower() != "true":
             return None
@@ -65,7 +66,7 @@ class _FromLog(Proxied):
         return _limited(index, known, int(asked), node)
 
     def _partitions(self, index: FileIndex, known: KnownRows, names: Sequence[str], attributes: JavaObject) -> JavaObject | None:
-        """A relation with the rows that partition columns can have."""
+        """Return a relation with the distinct values of partition columns."""
         columns = [_column(index, name) for name in names]
         partitions = [column for column in columns if column is not None and column.name in known.partition_columns]
         files = known.living_files() if len(partitions) == len(columns) else None
@@ -84,7 +85,7 @@ class _FromLog(Proxied):
 
 
 def _known_rows(index: FileIndex, filters: Sequence[Filter]) -> KnownRows | None:
-    """The rows that fulfil filters on partition columns; None where a filter asks for more."""
+    """Return the rows that fulfill filters on partition columns; None if a filter involves other columns."""
     snapshot = index.snapshot
     names = Names(snapshot.schema, opaque_columns(snapshot))
     predicates: list[Predicate] = []
@@ -99,7 +100,7 @@ def _known_rows(index: FileIndex, filters: Sequence[Filter]) -> KnownRows | None
 
 
 def _constants(index: FileIndex, known: KnownRows, questions: Sequence[str]) -> str | None:
-    """A line for each: a number, days since 1970 for a date, nothing for null."""
+    """Return one line per question: a number, days since 1970 for a date, nothing for null."""
     lines = [_constant(index, known, *question.split("\t")) for question in questions]
     return None if None in lines else "\n".join(line for line in lines if line is not None)
 
@@ -124,7 +125,7 @@ def _told(count: int | None) -> str | None:
 
 
 def _limited(index: FileIndex, known: KnownRows, count: int, scan: JavaObject) -> JavaObject | None:
-    """The scan with the files alone that are enough for so many rows; None where these are all that there are."""
+    """Return the scan with only the files that suffice for this number of rows; None if all files are needed."""
     files = known.first(count)
     if files is None or len(files) >= index.snapshot.num_files:
         return None
@@ -133,7 +134,7 @@ def _limited(index: FileIndex, known: KnownRows, count: int, scan: JavaObject) -
 
 
 def _column(index: FileIndex, physical_name: str) -> StructField | None:
-    """The column at the top of the schema that has that name in the files."""
+    """Return the top-level column with this name in the files."""
     return next((column for column in index.snapshot.schema if column.physical_name == physical_name), None)
 
 

@@ -1,4 +1,4 @@
-"""The files of a scan by their partitions, as Spark wants them."""
+"""Groups the files of a scan by partition, as Spark expects them."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Listing:
         sizes, modification_times: bytes; milliseconds.
         partition_values: a column of the log's strings for each partition column.
         partition_types: the JSON of each partition column's Spark type.
-        time_zone: of timestamps that name none.
+        time_zone: of timestamps without a zone.
     """
 
     urls: pa.Array
@@ -34,7 +34,7 @@ class Listing:
 
 
 def list_files(jvm: Jvm, listing: Listing) -> JavaObject:
-    """What ``FileIndex.listFiles`` returns: a Scala `Seq` of a `PartitionDirectory` for each partition."""
+    """Return the result of ``FileIndex.listFiles``: a Scala `Seq` with a `PartitionDirectory` for each partition."""
     if not len(listing.urls):
         return jvm.seq()
     groups = _grouped(listing.partition_values) if listing.partition_values else _Groups.one(len(listing.urls))
@@ -59,12 +59,12 @@ def files_where(
     types: Sequence[object],
     zone: str,
 ) -> pa.Array:
-    """The row numbers of the files for whose partition values Catalyst itself finds a filter true.
+    """Return the row numbers of the files for whose partition values Catalyst evaluates a filter to true.
 
     Args:
-        attributes: the partition columns that the filter speaks of.
+        attributes: the partition columns in the filter.
         values, types: of these columns, as in `Listing`.
-        zone: of timestamps that name none.
+        zone: of timestamps without a zone.
     """
     inputs = jvm.java_class("org.apache.spark.sql.catalyst.expressions.package$AttributeSeq")(jvm.seq(*attributes))
     predicate = jvm.catalyst("expressions.InterpretedPredicate")(
@@ -77,11 +77,11 @@ def files_where(
 
 @dataclass(frozen=True)
 class _Groups:
-    """Rows brought together by equal values.
+    """Rows grouped by equal values.
 
     Args:
         order: row numbers, group by group.
-        starts, stops: where each group lies in `order`.
+        starts, stops: the range of each group in `order`.
         values: for each grouping column the value of each group.
     """
 
@@ -95,7 +95,7 @@ class _Groups:
         return cls(pa.array(range(count), pa.int64()), pa.array([0], pa.int32()), pa.array([count], pa.int32()), [])
 
     def members_where(self, kept: Sequence[bool]) -> pa.Array:
-        """The row numbers of the groups that are kept."""
+        """Return the row numbers of the selected groups."""
         parts = [
             self.order[start:stop]
             for start, stop, keep in zip(self.starts.to_pylist(), self.stops.to_pylist(), kept, strict=True)

@@ -1,9 +1,9 @@
-"""A snapshot as a DataFrame: Spark's own Parquet scan over our file index, and on top of it what the log says the files mean.
+"""A snapshot as a DataFrame: Spark's own Parquet scan over Tahoe's file index, and on top of it the log's mapping of files to rows.
 
-    HadoopFsRelation(FileIndex, physical schema) ─► rows that no deletion vector kills ─► logical names, order, and void columns
+    HadoopFsRelation(FileIndex, physical schema) ─► rows that no deletion vector deletes ─► logical names, order, and void columns
 
-Where physical and logical schema are one and no file has a vector, the scan stands alone. Fields of structs are renamed by struct updates,
-which Catalyst takes apart again, so that filters on nested fields reach the Parquet reader.
+If physical and logical schema are the same and no file has a vector, the scan is used alone. Struct fields are renamed by struct updates,
+which Catalyst simplifies, so that filters on nested fields reach the Parquet reader.
 """
 
 from __future__ import annotations
@@ -64,11 +64,12 @@ __all__ = [
 ]
 
 FILE, ROW = "__tahoe_file", "__tahoe_row"
-"""The columns of `read_rows` that say where a row lies: the number of its file, an int, and its physical position there, a long."""
+"""The columns of `read_rows` with a row's location: the number of its file, an int, and its physical position there, a long."""
 
 CHOSEN = "__tahoe_chosen"
-"""The column of `read_rows` that says whether a row is among those that `files` names; and the column of `files` that names them:
-packed bits (`tahoe.spark.scan.deleted_rows.packed`), null for none."""
+"""The column of `read_rows` that is true for the rows selected in `files`; and the column of `files` that selects them: packed bits
+(`tahoe.spark.scan.deleted_rows.packed`), null for none.
+"""
 
 _VOID = PrimitiveType("void")
 _POSITION_TYPES = {FILE: PrimitiveType("integer"), CHOSEN: PrimitiveType("binary")}
@@ -84,14 +85,14 @@ def read_snapshot(
     follows: Table | None = None,
     is_stream: bool = False,
 ) -> DataFrame:
-    """The rows of a snapshot, read natively by Spark.
+    """Return the rows of a snapshot, read natively by Spark.
 
     Args:
         spark: a classic session.
-        files: read these files only (`tahoe.log.replay.FILES_SCHEMA`).
-        options: of the reader, for Hadoop (``fs.…``).
-        follows: the table that the snapshot is the newest of, to show its newest version whenever the frame is executed.
-        is_stream: whether the rows are a batch of a stream, which Spark wants to know of its plan.
+        files: only these files (`tahoe.log.replay.FILES_SCHEMA`).
+        options: reader options for Hadoop (``fs.…``).
+        follows: the table, if the snapshot is its newest; each execution of the frame then reads the newest version.
+        is_stream: whether the rows are a micro-batch of a stream, which Spark's plan must show.
     """
     install()
     if follows is not None:
@@ -105,11 +106,11 @@ def read_snapshot(
 def read_rows(
     spark: SparkSession, snapshot: Snapshot, files: pa.Table, *, options: Mapping[str, str] | None = None, metadata: bool = True
 ) -> DataFrame:
-    """The living rows of some files with the place of each: the table's columns, then `FILE` and `ROW`, then `CHOSEN` where `files` has it.
+    """Return the live rows of some files with their locations: the table's columns, then `FILE` and `ROW`, then `CHOSEN` if `files` has it.
 
     Args:
-        files: of the snapshot, each with its number in a further column `FILE` (int32), and maybe rows of it in `CHOSEN` (binary).
-        metadata: whether `_metadata` can be asked for, which takes Catalyst some time; where rows are tracked it always can.
+        files: of the snapshot, each with its number in an extra column `FILE` (int32), and optionally selected rows in `CHOSEN` (binary).
+        metadata: whether to provide `_metadata`, which takes Catalyst some time; tables with row tracking always provide it.
     """
     install()
     taken = [name for name in snapshot.schema.names if name.lower() in (FILE, ROW, CHOSEN)]
@@ -125,11 +126,11 @@ def read_rows(
 
 
 Alias = str | tuple[str, ...]
-"""The name that expressions may use for a table; or its parts, of which the first may be left out: ``spark_catalog.db.t``, ``db.t``."""
+"""The name of a table in expressions, or its parts, of which the first may be left out: ``spark_catalog.db.t``, ``db.t``."""
 
 
 def named(frame: DataFrame, alias: Alias | None) -> DataFrame:
-    """The frame under the name that the user's expressions may use for the table."""
+    """Return the frame under the name that the user's expressions use for the table."""
     if alias is None or isinstance(alias, str):
         return frame if alias is None else frame.alias(alias)
     jvm, spark = Jvm.of(frame.sparkSession), frame.sparkSession
@@ -140,17 +141,17 @@ def named(frame: DataFrame, alias: Alias | None) -> DataFrame:
 
 
 def last_of(alias: Alias | None) -> str | None:
-    """The name alone."""
+    """Return the last part of the name."""
     return alias if alias is None or isinstance(alias, str) else alias[-1]
 
 
 @dataclass(frozen=True, slots=True)
 class Condition:
-    """What an SQL condition asks of files.
+    """A SQL condition as predicates on files.
 
     Args:
-        predicates: all must hold of a row that fulfils the condition; none where nothing can be said.
-        exact: whether a row that fulfils them fulfils the condition.
+        predicates: a row that fulfills the condition fulfills all of them; none if nothing can be derived.
+        exact: whether a row that fulfills them fulfills the condition.
     """
 
     predicates: tuple[Predicate, ...]
@@ -158,29 +159,31 @@ class Condition:
 
 
 EVERY_ROW = Condition((), True)
-"""What no condition asks: nothing."""
+"""The condition that is always true."""
 
 
 def condition_of(spark: SparkSession, snapshot: Snapshot, condition: str | Column, alias: Alias | None = None) -> Condition:
-    """What Catalyst makes of a condition that the user wrote, in terms of the table's columns.
+    """Return Catalyst's analysis of the user's condition, in terms of the table's columns.
 
     Args:
-        alias: a name that may stand for the table.
+        alias: a name for the table.
 
-    Raises PySpark's own errors for what is no condition on these columns.
+    Raises PySpark's own errors for an invalid condition on these columns.
     """
     plan = named(shape_of(spark, snapshot), alias).where(condition)._jdf.queryExecution().optimizedPlan()
     return condition_of_plan(snapshot, plan)
 
 
 def shape_of(spark: SparkSession, snapshot: Snapshot) -> DataFrame:
-    """The table's columns for Catalyst to analyse expressions on; not to be run, since no deletion vector is applied."""
+    """Return a frame with the table's columns, only for Catalyst to analyze expressions; it must not run, as no deletion vector
+    is applied.
+    """
     install()
     return _scan(spark, snapshot, with_vectors=False)
 
 
 def condition_of_plan(snapshot: Snapshot, plan: JavaObject) -> Condition:
-    """What the filters of an optimised plan over `shape_of` ask of the table's columns."""
+    """Return the filters of an optimized plan over `shape_of`, as predicates on the table's columns."""
     names = Names(snapshot.schema, opaque_columns(snapshot))
     kind = plan.getClass().getSimpleName()
     if kind == "LocalRelation":
@@ -241,8 +244,10 @@ def _scan(
 
 
 def without_preview_types(rows: DataFrame, snapshot: Snapshot) -> DataFrame:
-    """The rows; a query that reads a column whose old files Spark's Parquet reader does not understand fails and says so. (A column that
-    is not read is taken out by Spark's optimizer, and the error with it.)"""
+    """Return rows that raise an error if a query reads a column whose old files Spark's Parquet reader cannot read.
+
+    Spark's optimizer removes a column that is not read, and the error with it.
+    """
     changes = preview_type_changes(snapshot.schema)
     return (
         rows.withColumns({name: _refused(name, change, rows, snapshot) for name, change in changes.items()}) if changes else rows
@@ -270,11 +275,11 @@ def scan_of(
     *,
     is_stream: bool = False,
 ) -> DataFrame:
-    """Spark's own scan.
+    """Return Spark's own scan.
 
     Args:
-        in_files: columns of the data files beside the table's.
-        is_stream: whether its rows are a batch of a stream.
+        in_files: columns of the data files that the table lacks.
+        is_stream: whether its rows are a micro-batch of a stream.
     """
     check_geospatial_types(config.schema)
     jvm, by_id = Jvm.of(spark), config.column_mapping_mode == "id"
@@ -295,7 +300,7 @@ def scan_of(
 
 
 def _file_schema(config: TableConfig, by_id: bool) -> StructType:
-    """What the files hold, under physical names: no partition columns, no void."""
+    """Return the schema of the files, with physical names: without partition columns and void."""
 
     def physical(column: StructField) -> StructField:
         metadata = physical_collations(column, shown_metadata(column))
@@ -316,8 +321,7 @@ def _as_logical(base: DataFrame, schema: StructType) -> DataFrame:
 
 
 def logical_column(base: DataFrame, column: StructField) -> Column:
-    """One column of the table. A column that is already what it shall be keeps its identity: an alias would hide from Spark that two scans
-    are the same."""
+    """Return one column of the table. An unchanged column keeps its identity: an alias would hide from Spark that two scans are the same."""
     if column.data_type == _VOID:
         return sf.lit(None).alias(column.name)
     values = base[quote_identifier(column.physical_name)]
@@ -327,7 +331,7 @@ def logical_column(base: DataFrame, column: StructField) -> Column:
 
 
 def _logical(values: Column, data_type: DataType) -> Column:
-    """The values with every struct's fields under their logical names, void ones added."""
+    """Return the values with the logical names of struct fields, and with void fields."""
     if _is_plain(data_type):
         return values
     match data_type:
@@ -342,7 +346,7 @@ def _logical(values: Column, data_type: DataType) -> Column:
 
 
 def _renamed(values: Column, struct: StructType) -> Column:
-    """All old fields dropped, then all new ones added; the mark keeps the struct from being empty in between."""
+    """Drop all old fields, then add all new ones; the mark keeps the struct from being empty in between."""
     held = [column for column in struct if column.data_type != _VOID]
     renamed = values.withField(_MARK, sf.lit(True)).dropFields(*(quote_identifier(column.physical_name) for column in held))
     for column in struct:
@@ -355,7 +359,7 @@ _MARK = "__tahoe_mark"
 
 
 def _is_plain(data_type: DataType) -> bool:
-    """Whether physical and logical form are the same."""
+    """Return whether physical and logical form are the same."""
     match data_type:
         case StructType():
             return all(f.name == f.physical_name and f.data_type != _VOID and _is_plain(f.data_type) for f in data_type)

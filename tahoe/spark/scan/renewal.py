@@ -1,11 +1,11 @@
-"""A plan that follows its table shows the newest version whenever it is run, and one version in all of its parts.
+"""A plan that follows its table reads the newest version at each execution, and the same version in all of its parts.
 
-A DataFrame's plan is made once and run often: by `count`, by `show`, by a temporary view over it. Before Spark's optimizer is done with a
-plan, `Renewal` looks at each scan in it that follows a table, and puts the files of the newest version in the place of those that were
-the newest when the plan was made. What was asked for by version or time stays. (delta-spark does the same, by rules of its own.)
+A DataFrame's plan is created once and executed often: by `count`, by `show`, by a temporary view over it. Before Spark's optimizer finishes
+a plan, `Renewal` examines each scan in it that follows a table, and replaces the files with those of the newest version. A scan of a
+specific version or timestamp stays. (delta-spark does the same, by rules of its own.)
 
-Rules of the optimizer are classes, so one is compiled (`tahoe.spark.jvm.compiled`). Its code is the constant below: it looks for our scans,
-and asks Python only where there is one.
+Optimizer rules are classes, so one is compiled (`tahoe.spark.jvm.compiled`). The compiled rule looks for Tahoe's scans, and calls Python
+only if there is one.
 """
 
 from __future__ import annotations
@@ -32,12 +32,12 @@ _MOST_QUERIES = 64
 
 
 def follow_tables(spark: SparkSession) -> None:
-    """Have the rule in the session; copies of the session have it too. A second call does nothing."""
+    """Add the rule to the session; copies of the session have it too. A second call does nothing."""
     add_optimizer_rule(spark, "Renewal", lambda: _Renewal(spark))
 
 
 class _Renewal(Proxied):
-    """``(plan, texts of our scans in it, tracker, its number) → plan``; one tracker goes with each query, through its subqueries too."""
+    """``(plan, texts of Tahoe's scans in it, tracker, its number) → plan``; each query has one tracker, which its subqueries share."""
 
     def __init__(self, spark: SparkSession) -> None:
         self._spark, self._jvm = spark, Jvm.of(spark)
@@ -46,7 +46,7 @@ class _Renewal(Proxied):
 
     @answered
     def apply(self, plan: JavaObject, texts: str, tracker: JavaObject | None, number: int) -> JavaObject:
-        """The plan with the newest files of every table that it follows."""
+        """Return the plan with the newest files of every table that it follows."""
         versions = self._versions(tracker, number)
         older: dict[str, tuple[FileIndex, Snapshot]] = {}
         for text in texts.split("\n"):
@@ -67,11 +67,11 @@ class _Renewal(Proxied):
         )
 
     def _versions(self, tracker: JavaObject | None, number: int) -> dict[str, Snapshot]:
-        """The version of each table that this query reads, filled by the first scan of it that is met."""
+        """Return the versions of the tables that this query reads; the first scan of a table sets its version."""
         if tracker is None:
             return {}
         with self._lock:
-            # The tracker is held, so that no other gets its number meanwhile.
+            # A reference to the tracker prevents another one from getting its number.
             query = self._queries.setdefault(number, (tracker, {}))
             self._queries.move_to_end(number)
             while len(self._queries) > _MOST_QUERIES:
@@ -84,9 +84,9 @@ class _Renewal(Proxied):
         missing = tuple(column for column in newest.hidden if column not in index.hidden)
         if not missing:
             return copied(leaf, relation=copied(relation, relation.sparkSession(), location=newest.java))
-        # The first vectors since the plan was made: the rows that do not count because of them go out below what was planned.
+        # The first vectors since the plan was created: the deleted rows are filtered out below the planned nodes.
         jvm, shown = self._jvm, list(items(leaf.output()))
-        # Spark makes the position of a row in one way for a scan: as a column, or as a field of the struct that the query asked for.
+        # Spark provides the position of a row in one way per scan: as a column, or as a field of the struct that the query requested.
         asked = next((one for one in shown if one.name() == METADATA and '"row_index"' in str(one.dataType().json())), None)
         known = next((one for one in shown if one.name() == ROW_INDEX.name), None)
         hidden = StructType(missing if asked is not None or known is not None else (*missing, ROW_INDEX))
@@ -115,19 +115,19 @@ class _Renewal(Proxied):
 
 
 def index_of(leaf: JavaObject) -> FileIndex | None:
-    """What a leaf of a plan lists its files by, where it is a scan that follows its table."""
+    """Return the file index of a plan leaf, if it is a scan that follows its table."""
     index = scan_of(leaf)
     return None if index is None or index.follows is None else index
 
 
 def scan_of(leaf: JavaObject) -> FileIndex | None:
-    """What a leaf of a plan lists its files by, where it is a scan of a whole version of a table, the newest or an older one."""
+    """Return the file index of a plan leaf, if it scans a whole version of a table, the newest or an older one."""
     text = _text_of(leaf)
     return None if text is None else FileIndex.of_text(text)
 
 
 def _text_of(leaf: JavaObject) -> str | None:
-    """The text of the index of a scan of files; None for other leaves."""
+    """Return the text of the index of a file scan; None for other leaves."""
     if str(leaf.getClass().getSimpleName()) != "LogicalRelation":
         return None
     relation = leaf.relation()
@@ -139,7 +139,7 @@ def _attributes(jvm: Jvm, columns: StructType) -> list[JavaObject]:
 
 
 def refuse_other_columns(planned: Snapshot, newest: Snapshot) -> None:
-    """Refuse a plan whose columns are no longer there as they were; columns that came since do not harm it."""
+    """Reject a plan whose columns have changed or are gone; added columns are allowed."""
     if planned.metadata.schema_string == newest.metadata.schema_string and planned.partition_columns == newest.partition_columns:
         return
     reason = None

@@ -1,15 +1,14 @@
-"""Row ids on Spark: `_metadata.row_id` and `_metadata.row_commit_version` of tables that track rows (PROTOCOL.md, "Row Tracking").
+"""Row ids on Spark: `_metadata.row_id` and `_metadata.row_commit_version` of tables with row tracking (PROTOCOL.md, "Row Tracking").
 
-    scan: the table's columns, the two columns in which files keep ids, base ids as hidden partition values, the row's position
-      └─► inner projection: the columns, and a struct `_metadata` of Spark's own fields and of ours
-            └─► outer projection: the columns alone, with the struct as its hidden output
+    scan: the table's columns, the two columns in which files store ids, base ids as hidden partition values, the row's position
+      └─► inner projection: the columns, and a struct `_metadata` of Spark's own fields and of Tahoe's
+            └─► outer projection: only the columns, with the struct as its hidden output
 
-A hidden output is what Catalyst itself uses for the columns that a natural join leaves out: the analyzer brings it up for a query that
-asks for it, and the optimizer prunes the struct, and all that only the struct reads, for a query that does not. Spark's own `_metadata`
-could not be asked for the position of a row without its being computed in every scan, so the position is a column of the files here,
-under the name by which Spark's Parquet reader makes it.
+Catalyst itself uses a hidden output for the columns that a natural join leaves out: the analyzer adds it for a query that requests it, and
+the optimizer prunes the struct, and all that only the struct reads, for a query that does not. Requesting the position from Spark's own
+`_metadata` would compute it in every scan, so the position is a column of the files here, under the name that Spark's Parquet reader fills.
 
-Ids are carried into rewritten rows by `with_row_ids`; `tahoe.spark.write.row_ids.write_files_with_row_ids` writes such rows.
+`with_row_ids` adds the ids to rewritten rows; `tahoe.spark.write.row_ids.write_files_with_row_ids` writes such rows.
 """
 
 from __future__ import annotations
@@ -42,34 +41,34 @@ __all__ = [
 
 METADATA = "_metadata"
 ROW_INDEX = StructField("_tmp_metadata_row_index", PrimitiveType("long"))
-"""A column of the files' schema that no file has: Spark's Parquet reader fills the one of this name with the positions of rows."""
+"""A column of the files' schema that no file has: Spark's Parquet reader fills a column with this name with row positions."""
 HIDDEN = (BASE_ROW_ID, DEFAULT_ROW_COMMIT_VERSION)
-"""The partition columns that a scan of a table that tracks rows has beside the table's."""
+"""The partition columns that a scan of a table with row tracking adds."""
 
-# Tells the analyzer that a column is one of metadata, and its name.
+# The metadata key that marks a metadata column for the analyzer, with its name.
 _METADATA_KEY = "__metadata_col"
-# The fields are also columns of metadata of their own, under names of ours: a struct of which two computed fields are wanted is made
-# for each row, which DML need not pay.
+# The fields are also separate metadata columns, under Tahoe's own names: a struct with two computed fields is created for each row,
+# which DML avoids.
 _PREFIX = "__tahoe_metadata_"
 
 
 def in_files(tracked: MaterializedColumns) -> tuple[StructField, ...]:
-    """The columns in which data files keep ids and versions; files in which no row was ever moved do not have them."""
+    """Return the columns in which data files store ids and versions; files without moved rows lack them."""
     return tuple(StructField(name, PrimitiveType("long")) for name in (tracked.row_id, tracked.row_commit_version))
 
 
 def position(jvm: Jvm, base: DataFrame) -> Column:
-    """The physical position of a row in its file, of a scan that has the column `ROW_INDEX`. Never null."""
+    """Return the physical position of a row in its file, for a scan with the column `ROW_INDEX`. Never null."""
     return jvm.column(jvm.catalyst("expressions.KnownNotNull")(jvm.expression(base[ROW_INDEX.name])))
 
 
 def with_file_metadata(jvm: Jvm, base: DataFrame) -> tuple[DataFrame, Column]:
-    """The scan, with what Spark tells of a row's file as a further column, a struct; and that column.
+    """Return the scan with Spark's file metadata as an extra struct column; and that column.
 
-    It has all fields of Spark's `_metadata` that are one for a block of a file, so it costs nothing where it is not used.
+    It has all fields of Spark's `_metadata` that are constant for a block of a file, so it costs nothing unless it is used.
     """
     padded = _plan(base)
-    has_char = str(padded.getClass().getSimpleName()) == "Project"  # by which Spark fills up what it reads of a char(n)
+    has_char = str(padded.getClass().getSimpleName()) == "Project"  # with which Spark pads the values of a char(n) column
     plan = (padded.child() if has_char else padded).withMetadataColumns()
     *columns, file_metadata = items(plan.output())
     struct = json.loads(file_metadata.dataType().json())
@@ -87,14 +86,14 @@ def with_file_metadata(jvm: Jvm, base: DataFrame) -> tuple[DataFrame, Column]:
 def with_metadata(
     jvm: Jvm, base: DataFrame, columns: Sequence[Column], file: Column, tracked: MaterializedColumns | None
 ) -> DataFrame:
-    """The columns as a DataFrame that has `_metadata`, with ids and versions where the table tracks rows.
+    """Return the columns as a DataFrame with `_metadata`, including ids and versions if the table tracks rows.
 
     Args:
-        base: a scan with `ROW_INDEX`, and `HIDDEN` and `in_files` where rows are tracked.
+        base: a scan with `ROW_INDEX`, and with `HIDDEN` and `in_files` if rows are tracked.
         columns: of the scan.
-        file: of `with_file_metadata`.
+        file: the column of `with_file_metadata`.
     """
-    # Computed below the struct, so that they can be had without it, too.
+    # Computed below the struct, so that they are available without it.
     made = _made(base, position(jvm, base), tracked)
     computed = base.select(*columns, file, *(values.alias(_PREFIX + name) for name, values in made.items()))
     attributes = [jvm.column(one) for one in _output(computed)]
@@ -104,7 +103,7 @@ def with_metadata(
     taken = {name.lower() for name in computed.columns[: len(columns)]}
     name = METADATA
     while name in taken:
-        # As Spark names its own where the data has a column of that name; `metadataColumn("_metadata")` finds it.
+        # Like Spark, which renames its own column if the data has a column with that name; `metadataColumn("_metadata")` finds it.
         name = "_" + name
     alone = [_as_metadata(values, _PREFIX + name) for name, values in zip(made, ours, strict=True)]
     inner = computed.select(*shown, _as_metadata(struct, name, METADATA), *alone)
@@ -117,20 +116,20 @@ def with_metadata(
 
 
 def with_row_ids(rows: DataFrame, config: TableConfig, changed: Column | None = None) -> DataFrame:
-    """Rows that will be written to new files, with the columns in which data files keep the ids that they have; for DML.
+    """Return the rows of a DML command with the columns in which data files store their ids.
 
-    Rows that are copied keep id and version, rows that are changed keep the id and get the version of the commit to come, for which null
-    stands. Rows that are new have null in both; `write_files_with_row_ids` gives them that where the columns are missing.
+    Copied rows keep id and version; changed rows keep the id and get the version of the coming commit, represented by null. New rows have
+    null in both; `write_files_with_row_ids` adds the columns if they are missing.
 
     Args:
-        rows: what `read_snapshot`, `read_rows` or `with_positions` gave, filtered or with columns more, of a table as it was read; not
-            joined or aliased yet, since `_metadata` does not go through these.
+        rows: the result of `read_snapshot`, `read_rows` or `with_positions`, filtered or with added columns, with the table's original
+            rows; not joined or aliased yet, because these drop `_metadata`.
         config: of the table that was read.
-        changed: which rows are changed, null for not changed; None for no row.
+        changed: the condition for changed rows, null for unchanged; None if no row is changed.
 
     Returns:
-        The rows and after all columns two of type long, named as ``delta.rowTracking.materializedRowIdColumnName`` and
-        ``…RowCommitVersionColumnName`` say; the rows as they are where the table tracks none.
+        The rows with two extra columns of type long at the end, named by ``delta.rowTracking.materializedRowIdColumnName`` and
+            ``…RowCommitVersionColumnName``; the rows unchanged if the table does not track rows.
     """
     tracked = materialized_columns(config)
     if tracked is None:
@@ -142,7 +141,7 @@ def with_row_ids(rows: DataFrame, config: TableConfig, changed: Column | None = 
 
 
 def _made(base: DataFrame, row_index: Column, tracked: MaterializedColumns | None) -> dict[str, Column]:
-    """The fields of `_metadata` that Spark does not compute for us."""
+    """Return the fields of `_metadata` that Spark does not compute."""
     if tracked is None:
         return {"row_index": row_index}
     base_id, default = (base[column.name] for column in HIDDEN)
@@ -156,12 +155,12 @@ def _made(base: DataFrame, row_index: Column, tracked: MaterializedColumns | Non
 
 
 def _as_metadata(values: Column, name: str, called: str | None = None) -> Column:
-    """The values as a column of metadata; `called` is what `metadataColumn` knows it by."""
+    """Return the values as a metadata column; `called` is its name for `metadataColumn`."""
     return values.alias(name, metadata={_METADATA_KEY: called or name})
 
 
 def _field_names(struct: DataFrame) -> list[str]:
-    """Of the one column of a DataFrame."""
+    """Return the field names of a DataFrame's only column, a struct."""
     (column,) = struct.schema.fields
     assert isinstance(column.dataType, SparkStruct)
     return column.dataType.names

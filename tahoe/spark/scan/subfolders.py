@@ -1,6 +1,6 @@
-"""Reading a folder of a table's partition, as ``load(".../sales/month=3")``: the table, and of its rows those of that partition.
+"""Reads a partition folder of a table, as in ``load(".../sales/month=3")``: the rows of that partition.
 
-delta-spark discourages it (``where`` says the same), and so the reader is told once.
+delta-spark discourages it (``where`` is equivalent), so a warning is issued once.
 """
 
 from __future__ import annotations
@@ -31,10 +31,10 @@ _NULL = "__HIVE_DEFAULT_PARTITION__"
 
 @dataclass(frozen=True, slots=True)
 class Subfolder:
-    """A folder inside of a table.
+    """A folder inside a table.
 
     Args:
-        request: what was asked, of the whole table.
+        request: the read request, for the whole table.
         fragment: the folders below the table's own.
     """
 
@@ -42,10 +42,10 @@ class Subfolder:
     fragment: str
 
     def condition(self, spark: SparkSession, snapshot: Snapshot) -> Column:
-        """What the folder's rows fulfil.
+        """Return the condition that the folder's rows fulfill.
 
         Raises:
-            InvalidRequest: folders that are not of the form ``column=value`` (``DELTA_INVALID_PARTITION_PATH``), or not of partition columns.
+            InvalidRequest: a folder is not of the form ``column=value`` (``DELTA_INVALID_PARTITION_PATH``), or not of a partition column.
             NotFound: the partition has no files.
         """
         pairs = [_pair(folder, self.fragment) for folder in self.fragment.split("/")]
@@ -68,7 +68,7 @@ class Subfolder:
 
 
 def subfolder_of(spark: SparkSession, request: ReadRequest, options: Mapping[str, str]) -> Subfolder | None:
-    """The table and its folder that a path means at which there is no table itself; None where it does not mean that."""
+    """Return the table and folder for a path without a table of its own; None if there is no such table."""
     if "=" not in request.path or table_at(spark, request.path, options).exists():
         return None
     request = travelling(request) or request if "@" in request.path else request
@@ -85,7 +85,7 @@ def subfolder_of(spark: SparkSession, request: ReadRequest, options: Mapping[str
 
 
 def table_root(spark: SparkSession, path: str, options: Mapping[str, str]) -> str | None:
-    """The nearest table that a path is of, the path itself or a folder above it; None where there is none, and inside of a log."""
+    """Return the nearest table at the path or at a folder above it; None if there is none, or inside a log."""
     path = path.rstrip("/")
     while path and not path.endswith((":", "/")) and path.rpartition("/")[2] != "_delta_log":
         if table_at(spark, path, options).exists():

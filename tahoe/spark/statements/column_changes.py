@@ -1,4 +1,4 @@
-"""ALTER TABLE's columns as the parser made them: ADD, DROP, RENAME, ALTER (CHANGE) and REPLACE COLUMNS."""
+"""ALTER TABLE statements on columns, from the parser's plans: ADD, DROP, RENAME, ALTER (CHANGE) and REPLACE COLUMNS."""
 
 from __future__ import annotations
 
@@ -85,14 +85,14 @@ COLUMN_STATEMENTS: Mapping[str, Callable[[SparkSession, JavaObject], Command | N
     "AlterColumns": partial(_command, words="ALTER TABLE … ALTER COLUMN", staging=_altering),
     "ReplaceColumns": partial(_command, words="ALTER TABLE … REPLACE COLUMNS", staging=_replacing),
 }
-"""By the name of the plan's node."""
+"""Handlers by the name of the plan node."""
 
 
 # -- parts -------------------------------------------------------------------------------------------------------------------
 
 
 def _new_column(spark: SparkSession, one: JavaObject) -> NewColumn:
-    """Of a ``QualifiedColType``."""
+    """Convert a ``QualifiedColType``."""
     name, parent = str(one.colName()), _path(one.path().get()) if one.path().isDefined() else ()
     metadata = {"comment": str(one.comment().get())} if one.comment().isDefined() else {}
     if one.default().isDefined():
@@ -102,7 +102,7 @@ def _new_column(spark: SparkSession, one: JavaObject) -> NewColumn:
 
 
 def _change(spark: SparkSession, one: JavaObject) -> ColumnChange:
-    """Of an ``AlterColumnSpec``."""
+    """Convert an ``AlterColumnSpec``."""
     path = _path(one.column())
     drops_default = has_field(one, "dropDefault") and bool(one.dropDefault())
     default = _text(one.newDefaultExpression().get()) if one.newDefaultExpression().isDefined() else None
@@ -123,12 +123,12 @@ def _change(spark: SparkSession, one: JavaObject) -> ColumnChange:
 
 
 def _text(default: JavaObject | str) -> str:
-    """The text of a default; Spark 4.0 gives the text itself, and an empty one for DROP DEFAULT."""
+    """Return the text of a default; Spark 4.0 passes the text itself, and an empty one for DROP DEFAULT."""
     return default if isinstance(default, str) else str(default.originalSQL())
 
 
 def _field(spark: SparkSession, name: str, data_type: JavaObject, nullable: bool, metadata: Mapping[str, str]) -> StructField:
-    """The column as Delta has it: char and varchar are strings whose length stands in the metadata."""
+    """Return the column in Delta's form: char and varchar are strings, and the metadata contains their length."""
     field: dict[str, Any] = {"name": name, "type": json.loads(data_type.json()), "nullable": nullable, "metadata": metadata}
     jvm = Jvm.of(spark)
     parsed = jvm.data_type(json.dumps({"type": "struct", "fields": [field]}))

@@ -1,8 +1,7 @@
-"""A statement on Delta tables as a plan: Spark's own node for commands of others, which runs once, when the statement is executed.
+"""A statement on Delta tables as a plan: Spark's own node for external commands, which runs once, when the statement is executed.
 
-EXPLAIN shows it and does not run it. The node answers one column of text; so a class of its own is derived from it, whose columns and rows
-are those of the command (`tahoe.spark.jvm.compiled`). Parameters of the statement are expressions of the node, which
-Spark exchanges for their values.
+EXPLAIN shows the node without running it. The node returns one text column, so a subclass is compiled whose columns and rows are those of
+the command (`tahoe.spark.jvm.compiled`). Parameters of the statement are expressions of the node, which Spark replaces by their values.
 """
 
 from __future__ import annotations
@@ -27,15 +26,15 @@ __all__ = ["Command", "as_plan"]
 
 @dataclass(frozen=True, slots=True)
 class Command:
-    """What a statement will do.
+    """The execution of a statement.
 
     Args:
         described: its name, for EXPLAIN and the log of Spark's queries.
-        run: does it, and gives its rows, each a tuple of `columns`.
-        columns: of the answer; none for a statement without one.
+        run: executes it and returns its rows, each a tuple of `columns`.
+        columns: of the result; none for a statement without a result.
         parameters: expressions whose values are known when the statement is executed.
-        run_with: in the place of `run` where there are parameters: takes their values, expressions too.
-        is_query: it changes nothing. The rows of any other statement are made after its commit, and cannot fail it.
+        run_with: replaces `run` if there are parameters: takes their values, also as expressions.
+        is_query: whether it changes nothing. The rows of any other statement are created after its commit, and cannot make it fail.
     """
 
     described: str
@@ -47,7 +46,7 @@ class Command:
 
 
 def as_plan(spark: SparkSession, command: Command) -> JavaObject:
-    """The logical plan that runs a command."""
+    """Return the logical plan that runs a command."""
     jvm = Jvm.of(spark)
     output = jvm.catalyst("types.DataTypeUtils").toAttributes(jvm.data_type(command.columns.json()))
     arguments = (_Runner(), command.described, jvm.map({}), jvm.seq(*command.parameters), output, _Rows(spark, command))
@@ -62,7 +61,7 @@ class _Rows(Proxied):
 
     @answered
     def apply(self, values: JavaObject) -> JavaObject:
-        """Run the command, and return its rows."""
+        """Run the command and return its rows."""
         command, jvm = self._command, Jvm.of(self._spark)
         no_rows = jvm.seq()
         with with_classes(COMMANDS.get(command.described, COMMANDS[""])):
@@ -81,7 +80,7 @@ class _Rows(Proxied):
 
 
 class _Runner(Proxied):
-    """The Java interface ``ExternalCommandRunner``, which the node has but does not ask; EXPLAIN shows it."""
+    """The Java interface ``ExternalCommandRunner``, which the node requires but does not call; EXPLAIN shows it."""
 
     class Java:
         """The interface that the JVM may call on this object."""

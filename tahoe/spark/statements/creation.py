@@ -1,5 +1,7 @@
-"""CREATE TABLE and REPLACE TABLE, with or without AS SELECT, as the parser made them. They are taken here, not where Spark resolves them,
-because Spark would ask for a data source named ``delta`` first, for which it starts a Python process.
+"""CREATE TABLE and REPLACE TABLE, with or without AS SELECT, from the parser's plans.
+
+They are handled before Spark resolves them, because Spark would look up a data source named ``delta``, for which it starts a Python
+process.
 """
 
 from __future__ import annotations
@@ -49,7 +51,7 @@ CREATION_STATEMENTS: Mapping[str, Callable[[SparkSession, JavaObject], Command |
     "ReplaceTable": _replace,
     "ReplaceTableAsSelect": _replace,
 }
-"""By the name of the plan's node."""
+"""Handlers by the name of the plan node."""
 
 
 def _command(spark: SparkSession, plan: JavaObject, how: str, words: str) -> Command | None:
@@ -68,7 +70,7 @@ def _command(spark: SparkSession, plan: JavaObject, how: str, words: str) -> Com
 
 
 def _is_delta(spark: SparkSession, spec: JavaObject, has_query: bool) -> bool:
-    """As Spark finds a table's provider: the one that is named, Hive's, or the session's default."""
+    """Determine a table's provider as Spark does: the named one, Hive's, or the session's default."""
     provider = given(spec.provider())
     if provider is not None:
         return str(provider).lower() == "delta"
@@ -105,14 +107,14 @@ def _asked(spark: SparkSession, plan: JavaObject, name: tuple[str, ...], how: st
 
 
 def _schema(jvm: Jvm, columns: JavaObject) -> StructType:
-    """The schema of a parsed list of columns, generated ones as the protocol has them."""
+    """Return the schema of a parsed column list, with generated columns in the protocol's form."""
     schema = jvm.java_class("org.apache.spark.sql.types.StructType")()
     for column in items(columns):
         schema = schema.add(column.toV1Column())
     text = str(schema.json())
     try:
         parsed = SparkStruct.fromJson(json.loads(text))
-    except IllegalArgumentException:  # coordinates that Spark's parser knows, and PySpark does not
+    except IllegalArgumentException:  # an SRID that Spark's parser supports, and PySpark does not
         check_geospatial_types(schema_from_json(text))
         raise
     found = from_spark_schema(parsed)
@@ -120,7 +122,7 @@ def _schema(jvm: Jvm, columns: JavaObject) -> StructType:
 
 
 def _with_delta_metadata(column: StructField, parsed: JavaObject) -> StructField:
-    """What the values of a column are, under the protocol's keys instead of Spark's."""
+    """Return the column with Delta's metadata keys for generated, default and identity values instead of Spark's."""
     kept = {key: value for key, value in column.metadata.items() if key not in _OF_SPARK and not key.startswith("identity.")}
     if _GENERATED in column.metadata:
         kept["delta.generationExpression"] = column.metadata[_GENERATED]
@@ -134,7 +136,7 @@ def _with_delta_metadata(column: StructField, parsed: JavaObject) -> StructField
 
 
 def _layout(partitioning: JavaObject) -> tuple[tuple[str, ...], tuple[str, ...] | None]:
-    """The columns of PARTITIONED BY, and those of CLUSTER BY, None where it is not there."""
+    """Return the columns of PARTITIONED BY, and those of CLUSTER BY, or None without the clause."""
     transforms = list(items(partitioning))
     clusters = [one for one in transforms if str(one.name()) == "cluster_by"]
     cluster_by = [column_text(reference) for one in clusters for reference in one.references()]
@@ -143,7 +145,7 @@ def _layout(partitioning: JavaObject) -> tuple[tuple[str, ...], tuple[str, ...] 
 
 
 def column_text(reference: JavaObject) -> str:
-    """A ``NamedReference`` as text, its parts quoted where they need it."""
+    """Return a ``NamedReference`` as text, with its parts quoted if necessary."""
     return shown_path(tuple(map(str, reference.fieldNames())))
 
 
@@ -164,7 +166,7 @@ def _options(spec: JavaObject) -> Iterator[tuple[str, str]]:
 
 
 def given(option: JavaObject) -> Any:
-    """What a Scala ``Option`` holds; None for nothing."""
+    """Return the value of a Scala ``Option``, or None."""
     return option.get() if option.isDefined() else None
 
 

@@ -1,4 +1,4 @@
-"""INSERT: Spark plans it, and hands over the rows (`tahoe.spark.catalog.writable`)."""
+"""INSERT: Spark plans it, and passes the rows to `tahoe.spark.catalog.writable`."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def _planned_by_spark(_spark: SparkSession, _plan: JavaObject) -> Command | None
 
 
 def _directory(spark: SparkSession, plan: JavaObject) -> Command | None:
-    """``INSERT OVERWRITE DIRECTORY … USING delta``: files alone would be no commit."""
+    """``INSERT OVERWRITE DIRECTORY … USING delta``: files without a commit would not be a table."""
     if not plan.provider().isDefined() or str(plan.provider().get()).lower() != "delta":
         return None
     raise Unsupported(
@@ -30,8 +30,8 @@ def _directory(spark: SparkSession, plan: JavaObject) -> Command | None:
 
 INSERT_STATEMENTS: Mapping[str, Callable[[SparkSession, JavaObject], Command | None]] = {
     "InsertIntoStatement": _planned_by_spark,
-    "UnresolvedInsert": _planned_by_spark,  # INSERT INTO IDENTIFIER(…), where it is made of a variable (Spark 4.3)
+    "UnresolvedInsert": _planned_by_spark,  # INSERT INTO IDENTIFIER(…) with a variable (Spark 4.3)
     "OverwriteByExpression": _planned_by_spark,  # INSERT … REPLACE WHERE
     "InsertIntoDir": _directory,
 }
-"""By the name of the plan's node."""
+"""Handlers by the name of the plan node."""

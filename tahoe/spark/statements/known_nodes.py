@@ -1,11 +1,11 @@
 """The statements of Spark's parsers that Tahoe knows, and an error for any other one on a Delta table.
 
-    a handler of `tahoe.spark.statements`   makes a command of the statement, or refuses it
-    `LEFT_TO_SPARK`                         Spark carries it out, on Delta tables too
+    a handler of `tahoe.spark.statements`   turns the statement into a command, or rejects it
+    `LEFT_TO_SPARK`                         Spark executes it, also on Delta tables
     every other statement                   an error if it names a Delta table: Spark would change files or the catalog without a commit
 
 A field that Spark adds to a statement is a new clause, which a handler would ignore. So the fields are listed as well, and a value in an
-unlisted one is an error. Queries are not statements, and are never looked at.
+unlisted one is an error. Queries are not statements, and are never checked.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ FIELDS: Mapping[str, str] = {
     "UnsetTableProperties": "table propertyKeys ifExists",
     "UpdateTable": "table assignments condition",
 }
-"""The fields of the statements that handlers understand. A statement that is refused on every Delta table needs none."""
+"""The fields of the statements that handlers support. A statement that is rejected on every Delta table needs none."""
 
 _FUNCTIONS = """
     CreateFunction CreateFunctionCommand CreateUserDefinedFunction DescribeFunction DropFunction DropFunctionCommand RefreshFunction
@@ -91,26 +91,25 @@ _VIEWS = """
 _PIPELINES = """
     CreateFlowCommand CreateMaterializedViewAsSelect CreateStreamingTable CreateStreamingTableAsSelect CreateStreamingTableAutoCdc
 """
-# These name a table: the catalog's entry is all that they are about, or they only read.
+# These name a table, but change only the catalog's entry, or only read.
 _TABLES = "CacheTable DescribeQueryCommand DescribeRelationJsonCommand DropTable ExplainCommand RenameTable UncacheTable"
 
 LEFT_TO_SPARK = frozenset(" ".join((_FUNCTIONS, _NAMESPACES, _SESSION, _SCRIPTS, _VIEWS, _PIPELINES, _TABLES)).split())
-"""Statements that Spark carries out, by the names of their nodes."""
+"""Statements that Spark executes, by the names of their nodes."""
 
 _STATEMENTS = ("catalyst.plans.logical.Command", "catalyst.plans.logical.ParsedStatement", "catalyst.plans.logical.InsertIntoDir")
 _OPEN_NAMES = ("UnresolvedTable", "UnresolvedTableOrView", "UnresolvedIdentifier")
-"""Names that only statements have, at any depth: the tables that they are about."""
+"""Names that only statements have, at any depth: the tables that the statements act on."""
 
 _UNLISTED: dict[str, tuple[str, ...] | None] = {}
-"""By the name of a node's class, for this process: its unlisted fields, all of which are of a statement that is not listed; None for a
-query."""
+"""The unlisted fields by the name of a node's class, for this process: all fields of an unlisted statement; None for a query."""
 
 
 def handler_of(handlers: Mapping[str, Statement], jvm: Jvm, kind: str, plan: JavaObject) -> Statement | None:
-    """What is to be done with a plan; None for a query, and for a statement that Spark carries out.
+    """Return the handler of a plan; None for a query, and for a statement that Spark executes.
 
     Args:
-        handlers: by the name of a node.
+        handlers: by node name.
         kind: the name of the plan's node.
     """
     if kind not in _UNLISTED:
@@ -140,7 +139,7 @@ def _unlisted(handlers: Mapping[str, Statement], jvm: Jvm, kind: str, plan: Java
 
 
 def _is_empty(jvm: Jvm, value: Any) -> bool:
-    """Whether a field has the value of a clause that was not written."""
+    """Return whether a field has the value of an omitted clause."""
     if not isinstance(value, java_gateway.JavaObject):
         return value in (None, False, "", 0)
     kinds = ("scala.Option", "scala.collection.Iterable")
@@ -148,7 +147,7 @@ def _is_empty(jvm: Jvm, value: Any) -> bool:
 
 
 def _refuse(spark: SparkSession, plan: JavaObject, kind: str, clauses: list[str]) -> Command | None:
-    """None if the statement names no Delta table. Raises `Unsupported`; `NotKnownYet` if one of its names is not known yet."""
+    """Return None if the statement names no Delta table. Raises `Unsupported`; `NotKnownYet` if one of its names is not known yet."""
     unknown: NotKnownYet | None = None
     for name in _named(spark, Jvm.of(spark), plan):
         try:
@@ -173,7 +172,7 @@ def _refuse(spark: SparkSession, plan: JavaObject, kind: str, clauses: list[str]
 
 
 def _named(spark: SparkSession, jvm: Jvm, plan: JavaObject) -> Iterator[Callable[[SparkSession], str | None]]:
-    """The tables that a statement names outside of its queries, each as the name of the Delta table that it is, or None."""
+    """Yield the tables that a statement names outside its queries, each as a function that returns the name of a Delta table, or None."""
 
     def of_node(node: JavaObject) -> Callable[[SparkSession], str | None]:
         return lambda session: _delta_name(session, node)
@@ -199,7 +198,7 @@ def _delta_named(spark: SparkSession, names: tuple[str, ...]) -> str | None:
 
 
 def _parts(jvm: Jvm, value: Any) -> Iterator[JavaObject]:
-    """A field's value, or those in it."""
+    """Yield a field's value, or the values in it."""
     if not isinstance(value, java_gateway.JavaObject):
         return
     if is_instance_of(jvm.gateway, value, "scala.collection.Seq"):
@@ -218,5 +217,5 @@ def _open_names(plan: JavaObject) -> Iterator[JavaObject]:
 
 
 def _words(kind: str) -> str:
-    """A node's name as SQL: ``CREATE INDEX`` of ``CreateIndex``."""
+    """Return a node's name as SQL: ``CREATE INDEX`` for ``CreateIndex``."""
     return " ".join(re.findall(r"[A-Z]+(?![a-z])|[A-Z][a-z0-9]*", re.sub(r"(Command|Statement)$", "", kind))).upper()

@@ -1,10 +1,10 @@
-"""Statements whose table or values are known only when they are executed: parameters, variables, and tables that a script makes first.
+"""Statements whose table or values are known only at execution: parameters, variables, and tables that a script creates first.
 
-    DELETE FROM t WHERE id = :id          the table is known, the value comes when Spark binds it
-    ALTER TABLE IDENTIFIER(:t) …          the table comes with the value
-    BEGIN CREATE TABLE t …; UPDATE t …    the table comes with the statement before
+    DELETE FROM t WHERE id = :id          the table is known, Spark binds the value later
+    ALTER TABLE IDENTIFIER(:t) …          the table depends on the value
+    BEGIN CREATE TABLE t …; UPDATE t …    the previous statement creates the table
 
-Such a statement is decided when it runs: on a Delta table it is the command of `tahoe.spark.statements`, on any other Spark's own.
+Such a statement is resolved at execution: on a Delta table it is the command of `tahoe.spark.statements`, otherwise Spark's own.
 """
 
 from __future__ import annotations
@@ -45,10 +45,10 @@ _QUERIES = {"ShowTableProperties", *ANSWERS}
 
 
 def with_name(spark: SparkSession, plan: JavaObject, *parts: str) -> JavaObject:
-    """What stands around a name that ``IDENTIFIER(…)`` gives (``PlanWithUnresolvedIdentifier``), with that name, or with another one.
+    """Return the statement around a name from ``IDENTIFIER(…)`` (``PlanWithUnresolvedIdentifier``), with that name or another one.
 
     Args:
-        parts: a name to take in its place.
+        parts: a name to use instead.
 
     Raises `NotKnownYet`.
     """
@@ -57,17 +57,17 @@ def with_name(spark: SparkSession, plan: JavaObject, *parts: str) -> JavaObject:
 
 
 def planned(spark: SparkSession, plan: JavaObject, kind: str, statement: Statement, *, scripted: bool = False) -> JavaObject:
-    """The plan that runs a statement; the given one, untouched, where it is none on a Delta table.
+    """Return the plan that runs a statement; the original plan if the statement is not on a Delta table.
 
     Args:
-        plan: as Spark's parser made it.
-        kind: the name of its node, or of the one around its name.
-        statement: what Tahoe makes of a plan of this kind; None for what is not Delta's.
-        scripted: statements before it may make the table that it names.
+        plan: from Spark's parser.
+        kind: the name of its node, or of the node around its name.
+        statement: creates the command for a plan of this kind; returns None if it is not on a Delta table.
+        scripted: whether earlier statements of a script may create its table.
     """
     parameters = _parameters(spark, plan)
     if scripted and _NAMED_LATER in str(plan.toString()):
-        # Statements before it may give the variables of its IDENTIFIER(…) other values.
+        # Earlier statements may change the variables in its IDENTIFIER(…).
         return as_plan(spark, _later(spark, plan, kind, statement, parameters))
     try:
         with with_classes(COMMANDS[""]):
@@ -82,11 +82,11 @@ def planned(spark: SparkSession, plan: JavaObject, kind: str, statement: Stateme
 
 
 def in_script(jvm: Jvm, body: JavaObject, taken: Callable[[JavaObject], JavaObject]) -> JavaObject:
-    """An SQL script with every statement in it exchanged, at any depth of its blocks.
+    """Return a SQL script with every statement in it replaced, at any depth of its blocks.
 
     Args:
         body: a ``CompoundBody``, or a part of one.
-        taken: gives the plan of a statement; the very one it was given where nothing changes.
+        taken: returns the plan for a statement; the same object if nothing changes.
     """
     if str(body.getClass().getSimpleName()) == "SingleStatement":
         plan = body.parsedPlan()
@@ -100,7 +100,7 @@ def in_script(jvm: Jvm, body: JavaObject, taken: Callable[[JavaObject], JavaObje
     return _at_origin(jvm, body, **changed) if changed else body
 
 
-# -- when it runs ------------------------------------------------------------------------------------------------------------
+# -- at execution ------------------------------------------------------------------------------------------------------------
 
 
 def _later(
@@ -130,7 +130,7 @@ def _later(
 
 
 def _bound(spark: SparkSession, plan: JavaObject, parameters: Sequence[JavaObject], values: Sequence[JavaObject]) -> JavaObject:
-    """The plan with values in the place of its parameters, put there by Spark's own rule."""
+    """Return the plan with its parameters replaced by values, by Spark's own rule."""
     jvm = Jvm.of(spark)
     names = [str(one.name()) for one in parameters] if _is_named(parameters[0]) else []
     query = _parameterized(jvm, plan, names, values)
@@ -145,18 +145,18 @@ def _bound(spark: SparkSession, plan: JavaObject, parameters: Sequence[JavaObjec
 
 
 def _parameterized(jvm: Jvm, plan: JavaObject, names: Sequence[str], values: Sequence[JavaObject]) -> JavaObject:
-    """Spark's node of a plan with values for its parameters: by name, or by position where there are no names."""
+    """Return Spark's node for a plan with parameter values: by name, or by position if there are no names."""
     if names:
         return jvm.catalyst("analysis.NameParameterizedQuery")(plan, jvm.seq(*names), jvm.seq(*values))
     return jvm.catalyst("analysis.PosParameterizedQuery")(plan, jvm.seq(*values))
 
 
 def _parameters(spark: SparkSession, plan: JavaObject) -> list[JavaObject]:
-    """The parameters in a plan, each once: by name, or in their order. Newer versions of Spark leave none."""
+    """Return the parameters in a plan, each once: by name, or in their order. Newer Spark versions leave none."""
     pattern = Jvm.of(spark).catalyst("trees.TreePattern").PARAMETER()
     known: dict[Any, JavaObject] = {}
     parts = [plan]
-    if str(plan.nodeName()) == "UnresolvedWith":  # what WITH names is no part of the tree
+    if str(plan.nodeName()) == "UnresolvedWith":  # the named queries of WITH are not in the tree
         parts = [plan.child(), *(one._2() for one in items(plan.cteRelations()))]
     for one in (one for part in parts for one in _in_plan(part, pattern)):
         known.setdefault(str(one.name()) if _is_named(one) else int(one.pos()), one)
@@ -198,7 +198,7 @@ _BLOCKS = ("SingleStatement", "CompoundBody", "ExceptionHandler")
 
 
 def _part(jvm: Jvm, value: Any, taken: Callable[[JavaObject], JavaObject]) -> Any:
-    """A field of a block, exchanged where statements are in it; the very one where there are none."""
+    """Return a field of a block with its statements replaced; the same object if it contains none."""
     if not isinstance(value, java_gateway.JavaObject):
         return value
     name = str(value.getClass().getSimpleName())
@@ -218,7 +218,7 @@ def _part(jvm: Jvm, value: Any, taken: Callable[[JavaObject], JavaObject]) -> An
 
 
 def _at_origin(jvm: Jvm, node: JavaObject, **changed: Any) -> JavaObject:
-    """A copy that knows its place in the text, as a node takes it from the thread that makes it."""
+    """Return a copy with the original's position in the text, which a new node gets from the creating thread."""
     current = jvm.catalyst("trees.CurrentOrigin")
     before = current.get()
     current.set(node.origin())
@@ -228,19 +228,19 @@ def _at_origin(jvm: Jvm, node: JavaObject, **changed: Any) -> JavaObject:
         current.set(before)
 
 
-# -- EXECUTE IMMEDIATE of Spark 4.0, which parses its text with a parser of no session; later versions ask the session's own -------------
+# -- EXECUTE IMMEDIATE of Spark 4.0, which parses its text without the session's parser; later versions use that parser ------------------
 
 
 def taken_out(
     spark: SparkSession, plan: JavaObject, understood: Callable[[str], JavaObject | None], *, scripted: bool
 ) -> JavaObject:
-    """The plan of the text's statement, with its parameters bound; `plan` itself for a text that is none on a Delta table.
+    """Return the plan of the text's statement with bound parameters; `plan` itself for a text that is no statement on a Delta table.
 
     Args:
         plan: an ``ExecuteImmediateQuery``.
-        understood: gives the plan of a statement on a Delta table; None for other texts.
-        scripted: statements before it may give its variables other values; what a variable then says is Spark's to find out, and what
-            would change a Delta table past its log is refused (`tahoe.spark.catalog.raw_commands`).
+        understood: returns the plan for a statement on a Delta table; None for other texts.
+        scripted: whether earlier statements may change its variables. Spark then evaluates them, and a command that would change a Delta
+            table without its log is rejected (`tahoe.spark.catalog.raw_commands`).
     """
     query = plan.query()
     if str(query.getClass().getSimpleName()) not in ("Left", "Right") or plan.targetVariables().nonEmpty():

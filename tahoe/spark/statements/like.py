@@ -26,18 +26,18 @@ from tahoe.spark.statements.targets import name_parts
 __all__ = ["LIKE_STATEMENTS"]
 
 _OWN = frozenset({"delta.columnMapping.maxColumnId", MATERIALIZED_ROW_ID, MATERIALIZED_ROW_COMMIT_VERSION})
-"""Properties that a table makes for itself."""
+"""The properties that each table generates for itself."""
 
 
 def _like(spark: SparkSession, plan: JavaObject) -> Command | None:
-    """Of Spark since 4.2, whose parser leaves the names open."""
+    """Handle the plan of Spark 4.2 and later, whose parser leaves the names unresolved."""
     target, source = name_parts(spark, plan.name()), name_parts(spark, plan.source())
     location, has_serde = given(plan.location()), plan.serdeInfo().isDefined()
     return None if target is None or source is None else _command(spark, plan, target, source, location, has_serde)
 
 
 def _like_before(spark: SparkSession, plan: JavaObject) -> Command | None:
-    """Of Spark before that."""
+    """Handle the plan of earlier Spark versions."""
     target, source = (_parts(one) for one in (plan.targetTable(), plan.sourceTable()))
     uri = given(plan.fileFormat().locationUri())
     location = None if uri is None else str(Jvm.of(spark).catalyst("catalog.CatalogUtils").URIToString(uri))
@@ -48,7 +48,7 @@ LIKE_STATEMENTS: Mapping[str, Callable[[SparkSession, JavaObject], Command | Non
     "CreateTableLike": _like,
     "CreateTableLikeCommand": _like_before,
 }
-"""By the name of the plan's node."""
+"""Handlers by the name of the plan node."""
 
 
 def _command(
@@ -121,6 +121,6 @@ def _without_views_own(properties: Mapping[str, str]) -> dict[str, str]:
 
 
 def _parts(identifier: JavaObject) -> tuple[str, ...]:
-    """The identifiers of a ``TableIdentifier``."""
+    """Return the identifiers of a ``TableIdentifier``."""
     before = (given(identifier.catalog()), given(identifier.database()))
     return tuple(str(part) for part in (*before, identifier.table()) if part is not None)

@@ -1,6 +1,6 @@
-"""Statements that Spark parses and that a Delta table does not have: each is refused by name, as the reference does.
+"""Statements that Spark parses and that Delta tables do not support: each is rejected by name, as in delta-spark.
 
-Spark would carry out some of them on the catalog's entry alone, behind the log's back.
+Spark would apply some of them to only the catalog's entry, without the log.
 """
 
 from __future__ import annotations
@@ -73,4 +73,4 @@ def _refuse(spark: SparkSession, plan: JavaObject, words: str, code: str, remedy
 REFUSED_STATEMENTS: Mapping[str, Callable[[SparkSession, JavaObject], Command | None]] = {
     node: partial(_refuse, words=words, code=code, remedy=remedy) for node, (words, code, remedy) in _WORDS.items()
 }
-"""By the name of the plan's node."""
+"""Handlers by the name of the plan node."""

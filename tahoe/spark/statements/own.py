@@ -1,4 +1,4 @@
-"""Statements that Delta alone has, which Spark's parser does not know (`tahoe.sql.parse`), as commands."""
+"""Delta's own statements, which Spark's parser does not support (`tahoe.sql.parse`), as commands."""
 
 from __future__ import annotations
 
@@ -65,11 +65,11 @@ __all__ = ["own_command"]
 
 
 def own_command(spark: SparkSession, text: str) -> Command | None:
-    """The command that a text is; None for what Spark's parser reads.
+    """Return the command for a text; None for a text that Spark's parser reads.
 
     Raises:
-        Unsupported: a statement of Delta that this version of Tahoe does not carry out.
-        SqlSyntaxError: the text begins as a statement of Delta and goes on otherwise.
+        Unsupported: a Delta statement that this version of Tahoe does not support.
+        SqlSyntaxError: the text begins like a Delta statement and is invalid.
     """
     statement = parse(text)
     if statement is None:
@@ -129,7 +129,7 @@ _WORDS = {
 
 
 def _existing(table: Table) -> Table:
-    """The table; raises `NotFound` as delta-spark does for a path at which nothing is."""
+    """Return the table; raise `NotFound` like delta-spark for a path without a table."""
     if not table.exists():
         raise NotFound(
             f"{table.url} is not a Delta table. Check the path, or create the table.",
@@ -143,7 +143,7 @@ _MAY_LOWER = "spark.databricks.delta.identityColumn.allowSyncIdentityToLowerHigh
 
 
 def _is_sparks(spark: SparkSession, statement: Statement) -> bool:
-    """Whether it is a statement of Spark after all: ``DESCRIBE history id`` is about a column of a table of that name."""
+    """Return whether it is a Spark statement after all: ``DESCRIBE history id`` describes a column of a table named history."""
     if isinstance(statement, (AddConstraint, DropConstraint)):
         return not names_view(spark, statement.table.identifiers)
     word = {DescribeDetail: "detail", DescribeHistory: "history"}.get(type(statement))
@@ -151,7 +151,7 @@ def _is_sparks(spark: SparkSession, statement: Statement) -> bool:
 
 
 def _refuse_view(spark: SparkSession, words: str, name: TableName) -> None:
-    """RESTORE has an error of its own, as on delta-spark."""
+    """Reject a view; RESTORE raises its own error, as in delta-spark."""
     if words != _WORDS[Restore] and names_view(spark, name.identifiers):
         raise InvalidRequest(
             f"'{words}' expects a table but {name} is a view. Name the Delta table that the view reads.",
@@ -223,4 +223,4 @@ def _columns(row: str) -> StructType:
 
 
 def _done(_: object) -> None:
-    """For a statement that answers nothing."""
+    """Discard the result of a statement that returns no rows."""

@@ -1,8 +1,8 @@
-"""The session's parser: statements on Delta tables become commands of ours, everything else goes on as Spark parsed it.
+"""The session's parser: statements on Delta tables become Tahoe's commands, everything else stays as Spark parsed it.
 
-text ─┬─ Delta's alone (`tahoe.sql.parse`) ──► command
+text ─┬─ Delta's own (`tahoe.sql.parse`) ──► command
       └─ Spark's parser ──► plan ─┬─ a statement on a Delta table ──► command
-                                  └─ everything else ───────────────► as it is
+                                  └─ everything else ───────────────► unchanged
 """
 
 from __future__ import annotations
@@ -49,18 +49,18 @@ _STATEMENTS: Mapping[str, Statement] = {
     **LOCATION_STATEMENTS,
     **VIEW_STATEMENTS,
 }
-# A query by its first word, as nearly all texts are: what Spark makes of it is not looked at. ``FROM t INSERT INTO …`` is a statement.
+# A query by its first word, as nearly all texts are: its plan is not examined. ``FROM t INSERT INTO …`` is a statement.
 _QUERY = re.compile(r"\s*(?:(?:select|values|table|set|use)\b|from\b(?!.*\binsert\b))", re.IGNORECASE | re.DOTALL)
 _INSERTS = ("InsertIntoStatement", "UnresolvedInsert", "InsertIntoDir")
 
 
 def _named(statement: Statement) -> Statement:
-    """The same of a plan that stands around a name yet to be known."""
+    """Apply a statement handler to a plan with an unresolved name."""
     return lambda spark, plan: statement(spark, with_name(spark, plan))
 
 
 def parser(there: JavaObject, spark: SparkSession) -> JavaObject:
-    """What stands for the session's parser.
+    """Return the proxy for the session's parser.
 
     Args:
         there: Spark's own parser.
@@ -70,17 +70,17 @@ def parser(there: JavaObject, spark: SparkSession) -> JavaObject:
 
 
 class _Parser:
-    """What Python answers."""
+    """The methods answered in Python."""
 
     def __init__(self, there: JavaObject, spark: SparkSession) -> None:
         self._there, self._spark, self._jvm = there, spark, Jvm.of(spark)
 
     def parsePlan(self, text: str) -> JavaObject:  # noqa: N802 - Spark's name
-        """The plan of a statement."""
+        """Return the plan of a statement."""
         return self._understood(text, lambda: self._there.parsePlan(text))
 
     def parsePlanWithParameters(self, text: str, values: JavaObject) -> JavaObject:  # noqa: N802 - Spark's name
-        """The plan of a statement with values for its parameters."""
+        """Return the plan of a statement with values for its parameters."""
         return self._understood(text, lambda: self._there.parsePlanWithParameters(text, values))
 
     def _understood(self, text: str, parsed: Callable[[], JavaObject]) -> JavaObject:
@@ -118,7 +118,7 @@ class _Parser:
         return plan if statement is None else planned(self._spark, plan, kind, statement, scripted=scripted)
 
     def _with(self, plan: JavaObject, *, scripted: bool) -> JavaObject:
-        """``WITH … INSERT``, UPDATE, DELETE or MERGE: the statement with Spark's own plan of each query that WITH names in it."""
+        """Handle ``WITH … INSERT``, UPDATE, DELETE or MERGE: insert Spark's plan of each named query into the statement."""
         child = plan.child()
         kind = str(child.nodeName())
         if kind not in ("Union", "PlanWithUnresolvedIdentifier") and handler_of(_STATEMENTS, self._jvm, kind, child) is None:
@@ -130,14 +130,14 @@ class _Parser:
         return plan if taken is statement else taken
 
     def _each(self, plan: JavaObject, *, scripted: bool) -> JavaObject:
-        """``FROM … INSERT INTO a … INSERT INTO b …``: each INSERT by itself."""
+        """Handle ``FROM … INSERT INTO a … INSERT INTO b …``: each INSERT separately."""
         before = list(items(plan.children()))
         after = [self._taken(one, scripted=scripted) for one in before]
         changed = any(one is not other for one, other in zip(before, after, strict=True))
         return copied(plan, children=self._jvm.seq(*after)) if changed else plan
 
     def _delta_statement(self, text: str, *, scripted: bool) -> JavaObject | None:
-        """The plan of a text that is a statement on a Delta table; None for any other."""
+        """Return the plan of a statement on a Delta table; None for any other text."""
         own = own_command(self._spark, text)
         if own is not None:
             return as_plan(self._spark, own)

@@ -1,7 +1,7 @@
-"""``delta.`/path` TIMESTAMP AS OF <expression>``: kept from a rule of Spark's that would look for a data source instead.
+"""``delta.`/path` TIMESTAMP AS OF <expression>``: protected from a Spark rule that would look for a data source.
 
-Spark resolves the expression first, and meanwhile another rule of it takes a name of two parts for a format and a path, and fails: it knows
-no format ``delta``. A name of three parts it leaves alone; so the catalog is put before the name, here, where the text is parsed.
+Spark resolves the expression first. Meanwhile another rule takes a two-part name for a format and a path, and fails, because there is no
+format ``delta``. It ignores three-part names, so the catalog's name is prefixed here, when the text is parsed.
 """
 
 from __future__ import annotations
@@ -21,23 +21,23 @@ _TRAVEL = re.compile(r"\bdelta\s*\.\s*`.*\b(?:timestamp|system_time)\s+as\s+of\b
 
 
 def travels_by_path(text: str) -> bool:
-    """Whether a text may read a table by path as of a time."""
+    """Return whether a text may read a table by path as of a timestamp."""
     return _TRAVEL.search(text) is not None
 
 
 def with_catalog(spark: SparkSession, plan: JavaObject) -> JavaObject:
-    """The plan with the session catalog's name before each path that is read as of a time."""
+    """Return the plan with the session catalog's name before each path that is read as of a timestamp."""
     return plan.transformUpWithSubqueries(PartialFunction(_Named(spark).of))
 
 
 class _Named:
-    """``RelationTimeTravel`` and ``UnresolvedWith`` with the catalog's name in them."""
+    """Adds the catalog's name to ``RelationTimeTravel`` and ``UnresolvedWith``."""
 
     def __init__(self, spark: SparkSession) -> None:
         self._spark, self._jvm = spark, Jvm.of(spark)
 
     def of(self, node: JavaObject) -> JavaObject | None:
-        """The node with the name; None for a node of another kind."""
+        """Return the node with the name; None for a node of another kind."""
         change = {"RelationTimeTravel": self._travel, "UnresolvedWith": self._with}.get(str(node.nodeName()))
         return None if change is None else change(node)
 

@@ -1,4 +1,4 @@
-"""MERGE, UPDATE and DELETE as the parser made them: conditions and values stay Catalyst's own expressions."""
+"""MERGE, UPDATE and DELETE from the parser's plans: conditions and values stay Catalyst expressions."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from tahoe.spark.statements.views import row_target_of
 __all__ = ["AFFECTED", "ROW_STATEMENTS"]
 
 AFFECTED = StructType([StructField("num_affected_rows", LongType())])
-"""The columns of what DELETE and UPDATE answer."""
+"""The result columns of DELETE and UPDATE."""
 
 
 def _delete(spark: SparkSession, plan: JavaObject) -> Command | None:
@@ -96,7 +96,7 @@ ROW_STATEMENTS: Mapping[str, Callable[[SparkSession, JavaObject], Command | None
     "UpdateTable": _update,
     "MergeIntoTable": _merge,
 }
-"""By the name of the plan's node."""
+"""Handlers by the name of the plan node."""
 
 
 # -- parts -------------------------------------------------------------------------------------------------------------------
@@ -104,7 +104,7 @@ ROW_STATEMENTS: Mapping[str, Callable[[SparkSession, JavaObject], Command | None
 
 @contextmanager
 def _of_a_path(target: Target) -> Iterator[None]:
-    """A path without a table is an error of Spark's own to these statements."""
+    """Raise Spark's own error for a path without a table, as these statements do in delta-spark."""
     try:
         yield
     except NotFound as error:
@@ -124,7 +124,7 @@ def _clause(spark: SparkSession, kind: Kind, action: JavaObject) -> Clause[str |
 
 
 def _assignments(spark: SparkSession, assignments: JavaObject) -> Iterator[tuple[str, str | Column]]:
-    """Column or nested field, as text, perhaps with the names of the table before it, and its value; the word DEFAULT as a text."""
+    """Yield each column or nested field, as text, possibly qualified with the table's name, and its value; the word DEFAULT as text."""
     for one in items(assignments):
         yield (
             ".".join(quote_identifier(str(part)) for part in items(one.key().nameParts())),
@@ -133,12 +133,12 @@ def _assignments(spark: SparkSession, assignments: JavaObject) -> Iterator[tuple
 
 
 def _is_default(value: JavaObject) -> bool:
-    """Whether it is the word; Spark's parser makes a name of it, and of no other that is one."""
+    """Return whether the value is the word DEFAULT; Spark's parser turns it into an attribute name."""
     return str(value.getClass().getSimpleName()) == "UnresolvedAttribute" and str(value.sql()).upper() == "DEFAULT"
 
 
 def _is_always_true(condition: JavaObject) -> bool:
-    """Whether it is the condition of a DELETE without one."""
+    """Return whether it is the condition of a DELETE without WHERE."""
     return str(condition.nodeName()) == "Literal" and str(condition.sql()) == "true"
 
 

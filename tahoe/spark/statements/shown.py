@@ -1,6 +1,6 @@
-"""What a table tells of its columns, as the log has them: DESCRIBE, SHOW COLUMNS, SHOW PARTITIONS, SHOW CREATE TABLE.
+"""The columns of a table from the log: DESCRIBE, SHOW COLUMNS, SHOW PARTITIONS, SHOW CREATE TABLE.
 
-The rows are those of Spark's commands for tables of a catalog of version 2, which the reference's tables are.
+The rows are those of Spark's commands for tables of a version 2 catalog, as in delta-spark.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ ANSWERS: Mapping[str, StructType] = {
     "ShowColumns": text_columns("col_name"),
     "ShowCreateTable": text_columns("createtab_stmt"),
 }
-"""The columns of an answer, by the name of the plan's node."""
+"""The result columns, by the name of the plan node."""
 
 
 def _describe(spark: SparkSession, plan: JavaObject) -> Command | None:
@@ -130,7 +130,7 @@ def _show_columns(spark: SparkSession, plan: JavaObject) -> Command | None:
 
 
 def _refuse_other_namespace(plan: JavaObject, target: Target) -> None:
-    """``SHOW COLUMNS IN a.t IN b`` names two databases."""
+    """Reject ``SHOW COLUMNS IN a.t IN b``, which names two databases."""
     stated = [str(part) for part in items(plan.namespace().get())] if plan.namespace().isDefined() else []
     named = list(target.named.name.identifiers[:-1])
     if stated and named and [part.lower() for part in stated[-1:]] != [part.lower() for part in named[-1:]]:
@@ -196,7 +196,7 @@ def _show_create(spark: SparkSession, plan: JavaObject) -> Command | None:
 
 
 def _creation(spark: SparkSession, named: NamedTable) -> str:
-    """The statement that makes a table of these columns."""
+    """Return the statement that creates a table with these columns."""
     snapshot = named.table.snapshot()
     quoted = ".".join(quote_identifier(part) if not part.isidentifier() else part for part in named.full_name_parts)
     lines = [
@@ -227,14 +227,14 @@ SHOWING_STATEMENTS: Mapping[str, Callable[[SparkSession, JavaObject], Command | 
     "ShowPartitions": _show_partitions,
     "ShowCreateTable": _show_create,
 }
-"""By the name of the plan's node."""
+"""Handlers by the name of the plan node."""
 
 
 # -- parts -------------------------------------------------------------------------------------------------------------------
 
 
 def _columns(snapshot: Snapshot) -> StructType:
-    """The columns as PySpark has them."""
+    """Return the columns as a PySpark schema."""
     return to_spark_schema(snapshot.schema)
 
 

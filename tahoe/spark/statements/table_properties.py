@@ -1,4 +1,4 @@
-"""Properties of a Delta table: SHOW TBLPROPERTIES, ALTER TABLE … SET and UNSET TBLPROPERTIES, and CLUSTER BY, as the parser made them."""
+"""Properties of a Delta table: SHOW TBLPROPERTIES, ALTER TABLE … SET and UNSET TBLPROPERTIES, and CLUSTER BY, from the parser's plans."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def _unset(spark: SparkSession, plan: JavaObject) -> Command | None:
 
     def run() -> None:
         _check_removal_of_mapping(spark, table, names)
-        # As the reference: a statement passes a property that is not set, with IF EXISTS and without.
+        # As in delta-spark, the statement ignores a property that is not set, with IF EXISTS and without.
         table.unset_properties(names, if_exists=True)
 
     return Command("ALTER TABLE … UNSET TBLPROPERTIES", run)
@@ -66,7 +66,7 @@ _MODE = "delta.columnMapping.mode"
 
 
 def _check_removal_of_mapping(spark: SparkSession, table: Table, names: Sequence[str]) -> None:
-    """Refuse to write every file anew where the session says so."""
+    """Reject the removal of column mapping, which rewrites every file, if the session forbids it."""
     if _MODE.lower() not in map(str.lower, names) or str(spark.conf.get(_ALLOWS_REMOVAL, "true")).lower() != "false":
         return
     mode = table.snapshot().config.column_mapping_mode
@@ -98,11 +98,11 @@ PROPERTY_STATEMENTS: Mapping[str, Callable[[SparkSession, JavaObject], Command |
     "UnsetTableProperties": _unset,
     "AlterTableClusterBy": _cluster_by,
 }
-"""By the name of the plan's node."""
+"""Handlers by the name of the plan node."""
 
 
 def shown_properties(spark: SparkSession, snapshot: Snapshot) -> dict[str, str]:
-    """The configuration, and the protocol, without what Spark's settings say is secret."""
+    """Return the configuration and the protocol, with the values redacted that Spark's settings declare secret."""
     protocol = snapshot.protocol
     told = {
         **snapshot.metadata.configuration,
@@ -116,7 +116,7 @@ def shown_properties(spark: SparkSession, snapshot: Snapshot) -> dict[str, str]:
 
 
 def _shown(spark: SparkSession, named: NamedTable, key: str | None) -> dict[str, str]:
-    """As SHOW TBLPROPERTIES tells them."""
+    """Return the properties as in SHOW TBLPROPERTIES."""
     told = shown_properties(spark, named.table.snapshot())
     if key is None:
         return told

@@ -1,4 +1,4 @@
-"""The table that a parsed statement is about: its name in the plan, and whether it is one of Delta."""
+"""The table of a parsed statement: its name in the plan, and whether it is a Delta table."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Target:
 
     Args:
         named: the table.
-        qualifiers: the names that may stand before its columns: an alias alone, or the parts of its name.
+        qualifiers: the possible qualifiers of its columns: only an alias, or the parts of its name.
         options: of ``WITH (…)``.
     """
 
@@ -32,10 +32,10 @@ class Target:
 
 
 class NotKnownYet(Exception):
-    """What a name means is known when the statement is executed, perhaps.
+    """The meaning of a name can only be determined at execution.
 
     Args:
-        is_absent: the name is known, and there is nothing of it.
+        is_absent: whether the name is known, and there is no such table.
         reason: why the name is not known.
     """
 
@@ -45,13 +45,13 @@ class NotKnownYet(Exception):
 
 
 def target_of(spark: SparkSession, plan: JavaObject) -> Target | None:
-    """What an unresolved table of a plan is; None for what is no Delta table.
+    """Resolve an unresolved table of a plan; None if it is no Delta table.
 
     Args:
-        plan: ``UnresolvedRelation`` and its like, perhaps below an alias.
+        plan: ``UnresolvedRelation`` or a similar node, possibly below an alias.
 
     Raises:
-        NotKnownYet: there is nothing of that name, or the name is made of what has no value yet.
+        NotKnownYet: there is no such table, or the name depends on a value that is not known yet.
     """
     kind, alias = str(plan.nodeName()), None
     if kind == "SubqueryAlias":
@@ -70,7 +70,7 @@ def target_of(spark: SparkSession, plan: JavaObject) -> Target | None:
 
 
 def name_parts(spark: SparkSession, plan: JavaObject) -> tuple[str, ...] | None:
-    """The identifiers of a name in a plan; None where something else than a name stands."""
+    """Return the identifiers of a name in a plan; None if the node is no name."""
     kind = str(plan.nodeName())
     if kind in _NAMED:
         name = plan.nameParts() if kind == "UnresolvedIdentifier" else plan.multipartIdentifier()
@@ -81,13 +81,13 @@ def name_parts(spark: SparkSession, plan: JavaObject) -> tuple[str, ...] | None:
 
 
 def evaluated(spark: SparkSession, expression: JavaObject) -> str:
-    """The text that an expression of constants and variables makes, as in ``IDENTIFIER(…)``. Raises `NotKnownYet`."""
+    """Return the text of an expression of constants and variables, as in ``IDENTIFIER(…)``. Raises `NotKnownYet`."""
     value = expression if expression.foldable() else analyzed(spark, expression)
     return str(value.eval(None))
 
 
 def analyzed(spark: SparkSession, expression: JavaObject) -> JavaObject:
-    """The expression as Spark's analyzer understands it where there are no columns. Raises `NotKnownYet`."""
+    """Return the expression, resolved by Spark's analyzer without columns. Raises `NotKnownYet`."""
     jvm = Jvm.of(spark)
     one_row = jvm.frame(spark._jsparkSession, jvm.catalyst("plans.logical.OneRowRelation")(), spark)
     try:
@@ -98,7 +98,7 @@ def analyzed(spark: SparkSession, expression: JavaObject) -> JavaObject:
 
 
 def is_nothing(spark: SparkSession, parts: tuple[str, ...]) -> bool:
-    """Whether the session's own catalog would have a table of that name, and has none, nor a view."""
+    """Return whether the name belongs to the session's own catalog, which has no such table or view."""
     state = spark._jsparkSession.sessionState()
     if len(parts) == 3 and parts[0].lower() != SESSION_CATALOG:
         return False
@@ -109,7 +109,7 @@ def is_nothing(spark: SparkSession, parts: tuple[str, ...]) -> bool:
 
 
 def _qualifiers(spark: SparkSession, named: NamedTable, parts: tuple[str, ...]) -> tuple[str, ...]:
-    """As Spark qualifies the columns of a table without an alias: catalog, database, name."""
+    """Return the qualifiers that Spark adds to columns of a table without an alias: catalog, database, name."""
     if named.entry is None:
         return (SESSION_CATALOG, "delta", parts[-1])
     database = named.entry.identifier().database().get()

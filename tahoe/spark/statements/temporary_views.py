@@ -1,6 +1,6 @@
-"""CREATE TEMPORARY VIEW … USING delta OPTIONS (path …): a view over what a reader with these options gives.
+"""CREATE TEMPORARY VIEW … USING delta OPTIONS (path …): a view over a reader with these options.
 
-Spark would ask the portable data source, which reads every row through Python and the version of the statement for ever.
+Spark would use the portable data source, which reads every row through Python, and always the version at the time of the statement.
 """
 
 from __future__ import annotations
@@ -37,4 +37,4 @@ def _view(spark: SparkSession, plan: JavaObject) -> Command | None:
 
 
 VIEW_STATEMENTS: Mapping[str, Callable[[SparkSession, JavaObject], Command | None]] = {"CreateTempViewUsing": _view}
-"""By the name of the plan's node."""
+"""Handlers by the name of the plan node."""

@@ -1,7 +1,7 @@
-"""Temporary views as targets of UPDATE, DELETE and MERGE: a view that only shows columns of one Delta table stands for that table.
+"""Temporary views as targets of UPDATE, DELETE and MERGE: a view that only selects columns of one Delta table represents that table.
 
 CREATE TEMP VIEW v AS SELECT * FROM t        df.createOrReplaceTempView("v")
-analysed view: View ─► Project, SubqueryAlias ─► the table's own plan, whose columns are the table's ─► scan
+analyzed view: View ─► Project, SubqueryAlias ─► the table's own plan, whose columns are the table's ─► scan
 """
 
 from __future__ import annotations
@@ -31,26 +31,26 @@ _GLOBAL = "global_temp"
 
 @dataclass(frozen=True, slots=True)
 class RowTarget(Target):
-    """The table whose rows a statement changes: named itself, or by a temporary view.
+    """The table whose rows a statement changes, named directly or by a temporary view.
 
     Args:
         view: the name of the view; empty for a table.
-        shown: the columns that the view shows, each with the column of the table that it is; None for an expression.
+        shown: the columns of the view, each with its table column; None for an expression.
     """
 
     view: str = ""
     shown: tuple[tuple[str, str | None], ...] = ()
 
     def check_columns(self, spark: SparkSession, expressions: Sequence[Column], assigned: Sequence[str] = ()) -> None:
-        """Refuse a view that shows anything but columns of the table under their own names, and expressions that see other columns.
+        """Reject a view with anything but columns of the table under their own names, and expressions with other columns.
 
         Args:
             expressions: the conditions and values of the statement.
-            assigned: the columns and fields that get values.
+            assigned: the assigned columns and fields.
 
         Raises:
             InvalidRequest: ``DELTA_CANNOT_RESOLVE_COLUMN`` for such a view.
-            AnalysisException: PySpark's own, for a column that the view does not show.
+            AnalysisException: PySpark's own, for a column that the view lacks.
         """
         if not self.view:
             return
@@ -70,7 +70,7 @@ class RowTarget(Target):
             seen.select(*expressions, *assigned).schema  # noqa: B018 - analyses the expressions
 
     def check_all_columns(self, spark: SparkSession) -> None:
-        """As `check_columns`, for a MERGE, which needs all columns of the table: ``DELTA_SCHEMA_CHANGE_SINCE_ANALYSIS``."""
+        """Like `check_columns`, for a MERGE, which needs all columns of the table: ``DELTA_SCHEMA_CHANGE_SINCE_ANALYSIS``."""
         if not self.view:
             return
         names = [column.name.lower() for column in self.named.table.schema()]
@@ -86,15 +86,15 @@ class RowTarget(Target):
 
 
 def row_target_of(spark: SparkSession, plan: JavaObject) -> RowTarget | None:
-    """The Delta table whose rows a statement changes; None for what is neither one nor a temporary view of one.
+    """Return the Delta table whose rows a statement changes; None if the plan is neither one nor a temporary view of one.
 
     Args:
-        plan: as `target_of` takes it.
+        plan: the plan for `target_of`.
 
     Raises:
-        NotKnownYet: as `target_of`.
+        NotKnownYet: raised by `target_of`.
         InvalidRequest: ``DELTA_UNEXPECTED_PARTIAL_SCAN`` for a view that is more than a selection of columns,
-            ``DELTA_FAILED_SCAN_WITH_HISTORICAL_VERSION`` for one of a version of its own.
+            ``DELTA_FAILED_SCAN_WITH_HISTORICAL_VERSION`` for a view of a specific version.
     """
     target = target_of(spark, plan)
     if target is not None:
@@ -129,7 +129,7 @@ def _is_stored_view(spark: SparkSession, parts: Sequence[str]) -> bool:
 
 
 def _refuse_stored_view(plan: JavaObject, name: str) -> None:
-    """Refuse a view of the catalog that reads a Delta table, as delta-spark does; other views are Spark's to refuse."""
+    """Reject a catalog view that reads a Delta table, as delta-spark does; Spark rejects other views."""
     if any(index_of(leaf) is not None for leaf in items(plan.collectLeaves())):
         raise InvalidRequest(
             f"UPDATE, DELETE and MERGE only support Delta sources, and {name} is a view of the catalog. Change the rows of the table itself, "
@@ -160,7 +160,7 @@ def _of_temporary_view(plan: JavaObject, name: str, qualifiers: tuple[str, ...])
 
 
 def _refuse_older_version(leaves: Iterable[JavaObject]) -> None:
-    """Refuse a view of a version of its own: rows are changed in the newest."""
+    """Reject a view of a specific version: only rows of the newest version can be changed."""
     older = next((index for leaf in leaves if (index := scan_of(leaf)) is not None), None)
     if older is not None:
         url, version = older.snapshot.store.url, older.snapshot.version
@@ -174,7 +174,7 @@ def _refuse_older_version(leaves: Iterable[JavaObject]) -> None:
 
 
 def _nodes_above_the_table(plan: JavaObject, index: FileIndex) -> list[JavaObject] | None:
-    """The nodes from the view down to the plan that Tahoe made of the table, without it; None for a plan with branches."""
+    """Return the nodes from the view down to the plan that Tahoe created for the table, excluding it; None for a plan with branches."""
     chain = [plan]
     while not chain[-1].children().isEmpty():
         if chain[-1].children().size() > 1:
@@ -186,7 +186,7 @@ def _nodes_above_the_table(plan: JavaObject, index: FileIndex) -> list[JavaObjec
 
 
 def _shown(plan: JavaObject, nodes: Sequence[JavaObject], index: FileIndex) -> tuple[tuple[str, str | None], ...]:
-    """The columns of the view, each with the column of the table that it is."""
+    """Return the columns of the view, each with its table column."""
     table = nodes[-1].children().head() if nodes else plan
     known = {_id(one): str(one.name()) for one in items(table.output())}
     for node in reversed(nodes):
@@ -199,7 +199,7 @@ def _shown(plan: JavaObject, nodes: Sequence[JavaObject], index: FileIndex) -> t
 
 
 def _without_cast(expression: JavaObject) -> JavaObject:
-    """The attribute below an alias, and below the casts to its own type that Spark puts into SQL views."""
+    """Return the attribute below an alias, and below the casts to its own type that Spark adds to SQL views."""
     if str(expression.nodeName()) == "Alias":
         expression = expression.child()
     while str(expression.nodeName()) == "Cast" and expression.dataType().equals(expression.child().dataType()):
@@ -208,7 +208,7 @@ def _without_cast(expression: JavaObject) -> JavaObject:
 
 
 def _id(expression: JavaObject) -> int | None:
-    """What identifies an attribute or an alias in a plan; None for other expressions."""
+    """Return the id of an attribute or an alias in a plan; None for other expressions."""
     if str(expression.nodeName()) not in ("Alias", "AttributeReference"):
         return None
     return int(expression.exprId().id())

@@ -1,4 +1,4 @@
-"""Statements about a table as a whole: TRUNCATE, COMMENT ON, SET LOCATION, and the constraints that Spark's own parser reads."""
+"""Statements on a whole table: TRUNCATE, COMMENT ON, SET LOCATION, REFRESH, and the constraints that Spark's own parser reads."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def _comment(spark: SparkSession, plan: JavaObject) -> Command | None:
 
 
 def _add_check(spark: SparkSession, plan: JavaObject) -> Command | None:
-    # Below is the table, filtered for rows that break the constraint.
+    # The node's child is the table, filtered for rows that violate the constraint.
     target = target_of(spark, plan.child().child())
     if target is None:
         return None
@@ -86,7 +86,7 @@ TABLE_STATEMENTS: Mapping[str, Callable[[SparkSession, JavaObject], Command | No
     "AddCheckConstraint": _add_check,
     "DropConstraint": _drop_constraint,
 }
-"""By the name of the plan's node."""
+"""Handlers by the name of the plan node."""
 
 
 _BYPASS = "spark.databricks.delta.alterLocation.bypassSchemaCheck"
@@ -119,7 +119,7 @@ def _refresh(spark: SparkSession, plan: JavaObject) -> Command | None:
     name, table = str(target.named.name), target.named.table
 
     def run() -> None:
-        # Every query asks the log for the newest version; what was cached of an older one is all that can be stale.
+        # Every query reads the newest version from the log, so only cached data can be outdated.
         table.snapshot()
         if spark.catalog.isCached(name):
             spark.catalog.uncacheTable(name)
@@ -132,11 +132,11 @@ LOCATION_STATEMENTS: Mapping[str, Callable[[SparkSession, JavaObject], Command |
     "SetTableLocation": _set_location,
     "RefreshTable": _refresh,
 }
-"""By the name of the plan's node."""
+"""Handlers by the name of the plan node."""
 
 
 def _moved(spark: SparkSession, named: NamedTable, location: str) -> None:
-    """Let the entry name another Delta table, of the same columns."""
+    """Change the entry to another Delta table with the same columns."""
     entry, jvm = named.entry, Jvm.of(spark)
     assert entry is not None
     moved = copied(entry, storage=copied(entry.storage(), locationUri=jvm.option(uri_of_text(spark, location))))

@@ -33,7 +33,7 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True)
 class Protocol:
-    """The least that a client must understand. The feature lists are None below reader version 3, writer version 7."""
+    """The minimum versions and features that a client must support. The feature lists are None below reader version 3, writer version 7."""
 
     min_reader_version: int
     min_writer_version: int
@@ -41,7 +41,7 @@ class Protocol:
     writer_features: frozenset[str] | None = None
 
     def to_json_value(self) -> dict[str, Any]:
-        """The action without its name, as the specification spells its members; feature lists in the order of their names."""
+        """Return the action without its name, with the specification's member names; feature lists are sorted."""
         value: dict[str, Any] = {"minReaderVersion": self.min_reader_version, "minWriterVersion": self.min_writer_version}
         if self.reader_features is not None:
             value["readerFeatures"] = sorted(self.reader_features)
@@ -50,7 +50,7 @@ class Protocol:
         return value
 
 
-@dataclass(frozen=True)  # without slots, in which a cached property could keep nothing
+@dataclass(frozen=True)  # without slots, which a cached property needs absent
 class Metadata:
     """The table's identity, schema and properties. `created_time` is in milliseconds since the epoch."""
 
@@ -66,11 +66,11 @@ class Metadata:
 
     @cached_property
     def schema(self) -> StructType:
-        """`schema_string`, parsed when it is first asked for. Raises `CorruptTable` where it is no schema."""
+        """`schema_string`, parsed on first use. Raises `CorruptTable` if it is not a schema."""
         return schema_from_json(self.schema_string)
 
     def to_json_value(self) -> dict[str, Any]:
-        """The action without its name, as the specification spells its members."""
+        """Return the action without its name, with the specification's member names."""
         value: dict[str, Any] = {"id": self.id}
         if self.name is not None:
             value["name"] = self.name
@@ -87,13 +87,13 @@ class Metadata:
 
 @dataclass(frozen=True, slots=True)
 class DeletionVectorDescriptor:
-    """Where a file's dead row positions are (PROTOCOL.md, "Deletion Vector Descriptor Schema").
+    """The location of a file's deleted row positions (PROTOCOL.md, "Deletion Vector Descriptor Schema").
 
     Args:
         storage_type: ``u`` (a file named by a UUID below the root), ``i`` (inline), ``p`` (an absolute path).
-        offset: bytes into the file, for ``u`` and ``p``.
-        size_in_bytes: of the serialised bitmap.
-        cardinality: how many rows are dead.
+        offset: in bytes within the file, for ``u`` and ``p``.
+        size_in_bytes: of the serialized bitmap.
+        cardinality: the number of deleted rows.
     """
 
     storage_type: str
@@ -110,7 +110,7 @@ class DeletionVectorDescriptor:
         return base if self.offset is None else f"{base}@{self.offset}"
 
     def to_json_value(self) -> dict[str, Any]:
-        """The member ``deletionVector`` of an `add` or a `remove`."""
+        """Return the member ``deletionVector`` of an `add` or a `remove`."""
         value: dict[str, Any] = {"storageType": self.storage_type, "pathOrInlineDv": self.path_or_inline_dv}
         if self.offset is not None:
             value["offset"] = self.offset
@@ -123,7 +123,7 @@ class DeletionVectorDescriptor:
 
 @dataclass(frozen=True, slots=True)
 class AddFile:
-    """A data file joins the table. `path` is as the log writes it, percent-encoded; `stats` is the JSON text, unparsed.
+    """Adds a data file to the table. `path` is as in the log, percent-encoded; `stats` is the JSON text, unparsed.
 
     `partition_values` maps physical column names to the specification's strings, None for null.
     """
@@ -179,7 +179,7 @@ class AddFile:
         return value
 
     def remove(self, deletion_timestamp: int, data_change: bool = True) -> RemoveFile:
-        """The tombstone of this logical file, with its extended metadata."""
+        """Return the tombstone of this logical file, with its extended metadata."""
         return RemoveFile(
             path=self.path,
             deletion_timestamp=deletion_timestamp,
@@ -200,7 +200,7 @@ _NUM_RECORDS_FIRST = re.compile(r'\s*\{\s*"numRecords"\s*:\s*(\d+)\s*[,}]')
 
 @dataclass(frozen=True, slots=True)
 class RemoveFile:
-    """A data file leaves the table; kept as a tombstone until VACUUM's retention has passed."""
+    """Removes a data file from the table; kept as a tombstone until VACUUM's retention has passed."""
 
     path: str
     deletion_timestamp: int | None
@@ -245,7 +245,7 @@ class AddCDCFile:
     tags: Mapping[str, str | None] | None = None
 
     def to_json_value(self) -> dict[str, Any]:
-        """The action without its name, as the specification spells its members; `dataChange` is false always."""
+        """Return the action without its name, with the specification's member names; `dataChange` is always false."""
         value: dict[str, Any] = {
             "path": self.path,
             "partitionValues": dict(self.partition_values),
@@ -258,14 +258,14 @@ class AddCDCFile:
 
 @dataclass(frozen=True, slots=True)
 class SetTransaction:
-    """The newest version that an application has written (PROTOCOL.md, "Transaction Identifiers")."""
+    """The newest version of an application's own that it has committed (PROTOCOL.md, "Transaction Identifiers")."""
 
     app_id: str
     version: int
     last_updated: int | None = None
 
     def to_json_value(self) -> dict[str, Any]:
-        """The action without its name, as the specification spells its members."""
+        """Return the action without its name, with the specification's member names."""
         value: dict[str, Any] = {"appId": self.app_id, "version": self.version}
         _put(value, "lastUpdated", self.last_updated)
         return value
@@ -273,14 +273,14 @@ class SetTransaction:
 
 @dataclass(frozen=True, slots=True)
 class DomainMetadata:
-    """One named piece of configuration; `removed` marks a tombstone."""
+    """A named configuration; `removed` marks a tombstone."""
 
     domain: str
     configuration: str
     removed: bool = False
 
     def to_json_value(self) -> dict[str, Any]:
-        """The action without its name, as the specification spells its members."""
+        """Return the action without its name, with the specification's member names."""
         return {"domain": self.domain, "configuration": self.configuration, "removed": self.removed}
 
 
@@ -298,12 +298,12 @@ class CommitInfo:
 
     @property
     def in_commit_timestamp(self) -> int | None:
-        """Milliseconds since the epoch; None where the commit does not carry its time."""
+        """Milliseconds since the epoch; None if the commit does not record its timestamp."""
         value = self.values.get("inCommitTimestamp")
         return value if isinstance(value, int) else None
 
     def to_json_value(self) -> dict[str, Any]:
-        """All members that the writer gave, those that Tahoe does not know too."""
+        """Return all members that the writer wrote, including those that Tahoe does not know."""
         return dict(self.values)
 
 
@@ -315,7 +315,7 @@ class CheckpointMetadata:
     tags: Mapping[str, str] | None = None
 
     def to_json_value(self) -> dict[str, Any]:
-        """The action without its name, as the specification spells its members."""
+        """Return the action without its name, with the specification's member names."""
         value: dict[str, Any] = {"version": self.version}
         _put(value, "tags", None if self.tags is None else dict(self.tags))
         return value
@@ -331,7 +331,7 @@ class SidecarFile:
     tags: Mapping[str, str] | None = None
 
     def to_json_value(self) -> dict[str, Any]:
-        """The action without its name, as the specification spells its members."""
+        """Return the action without its name, with the specification's member names."""
         value: dict[str, Any] = {
             "path": self.path,
             "sizeInBytes": self.size_in_bytes,
@@ -369,7 +369,7 @@ _NAMES: dict[type, str] = {
 
 
 def to_json_line(action: Action) -> str:
-    """The action as one line of a commit, without the line break."""
+    """Return the action as one line of a commit, without the line break."""
     return json.dumps({_NAMES[type(action)]: action.to_json_value()}, separators=(",", ":"), ensure_ascii=False)
 
 
@@ -411,7 +411,7 @@ def _protocol(value: Mapping[str, Any]) -> Protocol:
     )
 
 
-# Old writers leave the schema of an empty table out, and the reference reads that so (docs/design/012-required-fields.md).
+# Old writers omit the schema of an empty table, and the reference accepts that (docs/design/012-required-fields.md).
 _EMPTY_SCHEMA = '{"type":"struct","fields":[]}'
 
 

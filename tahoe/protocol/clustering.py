@@ -40,12 +40,12 @@ __all__ = [
 ]
 
 Path: TypeAlias = tuple[str, ...]
-"""The names of a column and of the structs around it, from the top down."""
+"""The names from the top-level column down to a nested column."""
 
 DOMAIN = "delta.clustering"
 FEATURE = "clustering"
 ENABLING = f"delta.feature.{FEATURE}"
-"""The property by which a commit asks for the feature; the protocol keeps it, the table's properties do not."""
+"""The property with which a commit enables the feature; it is kept in the protocol, not in the table's properties."""
 PROVIDER = "liquid"
 MOST_COLUMNS = 4
 """The maximum number of clustering columns: the reference's limit, unless its session sets another."""
@@ -69,7 +69,7 @@ class Cube:
 
 
 def clustering_paths(domains: Mapping[str, DomainMetadata], table: str) -> tuple[Path, ...] | None:
-    """The physical paths of the columns that a table is clustered by; empty after ``CLUSTER BY NONE``, None where it never was.
+    """Return the physical paths of the clustering columns; empty after ``CLUSTER BY NONE``, None if the table was never clustered.
 
     Args:
         domains: of a version.
@@ -94,26 +94,26 @@ def clustering_paths(domains: Mapping[str, DomainMetadata], table: str) -> tuple
 
 
 def clustering_domain(paths: Sequence[Path]) -> DomainMetadata:
-    """The action that says by which columns a table is clustered, as the reference writes it.
+    """Return the action that records the clustering columns, as the reference writes it.
 
     Args:
-        paths: physical; none for a table that is not clustered any more.
+        paths: physical; empty for a table that is no longer clustered.
     """
     value = {"clusteringColumns": [list(path) for path in paths], "domainName": DOMAIN}
     return DomainMetadata(DOMAIN, json.dumps(value, separators=(",", ":"), ensure_ascii=False))
 
 
 def logical_path(schema: StructType, physical: Path) -> Path:
-    """The names that users see of a physical path; the physical ones where the schema has no such column."""
+    """Return the logical names of a physical path; the physical names if the schema has no such column."""
     fields = field_chain(schema, physical, physical=True)
     return tuple(field.name for field in fields) if fields else physical
 
 
 def field_chain(schema: StructType, path: Path, *, physical: bool = False) -> list[StructField]:
-    """The fields from the top down to a column inside of structs; none where there is no such column.
+    """Return the fields from the top-level column down to a column inside structs; empty if there is no such column.
 
     Args:
-        physical: the path is of physical names.
+        physical: the path consists of physical names.
     """
     fields: list[StructField] = []
     inner: DataType = schema
@@ -141,12 +141,12 @@ def named_path(name: str) -> Path:
 
 
 def shown_path(path: Path) -> str:
-    """A path as the reference writes it in the history, in DESCRIBE and in tags: parts that are no plain names are quoted."""
+    """Format a path as the reference does in the history, in DESCRIBE and in tags: parts that are not plain names are quoted."""
     return ".".join(part if part.isidentifier() and part.isascii() else "`" + part.replace("`", "``") + "`" for part in path)
 
 
 def cube_of(add: AddFile) -> Cube | None:
-    """How a file was clustered; None where its tags do not say."""
+    """Return how a file was clustered; None if it has no such tags."""
     tags = add.tags or {}
     id, by = tags.get(_ID), tags.get(_BY)
     if id is None or by is None:
@@ -159,7 +159,7 @@ def cube_of(add: AddFile) -> Cube | None:
 
 
 def with_cube(adds: Iterable[AddFile], cube: Cube) -> list[AddFile]:
-    """Files that were clustered together, with the tags that say so."""
+    """Return files that were clustered together, with the tags of their cube."""
     tags = {_ID: cube.id, _BY: json.dumps(list(cube.columns), separators=(",", ":"), ensure_ascii=False)}
     if cube.curve is not None:
         tags[_CURVE] = cube.curve
@@ -174,7 +174,7 @@ def as_clustered_as(new: AddFile, old: AddFile) -> AddFile:
 
 
 def refuse_enabling(properties: Iterable[str], config: TableConfig | None = None) -> None:
-    """Refuse the feature as a property that somebody sets: CLUSTER BY brings it.
+    """Refuse a user's property that enables the feature: only CLUSTER BY does.
 
     Args:
         config: of the table that is altered; None for a new one.

@@ -1,4 +1,4 @@
-"""`TableConfig`: protocol and metadata checked against each other; it answers every "may I?" of a table."""
+"""`TableConfig`: protocol and metadata checked against each other, and the operations that they allow."""
 
 from __future__ import annotations
 
@@ -73,11 +73,11 @@ class TableConfig:
 
     @cached_property
     def features(self) -> frozenset[str]:
-        """All supported features, those implied by version numbers included."""
+        """All supported features, including those implied by version numbers."""
         return features_of(self.protocol)
 
     def is_active(self, feature: str) -> bool:
-        """Whether the protocol supports a feature and the table's properties or schema ask for it."""
+        """Whether the protocol supports a feature and the table's properties or schema use it."""
         if feature not in self.features:
             return False
         row = FEATURES[feature]
@@ -85,12 +85,12 @@ class TableConfig:
 
     @property
     def column_mapping_mode(self) -> str:
-        """``none``, ``name`` or ``id``; the mode counts only where the protocol supports column mapping."""
+        """``none``, ``name`` or ``id``; the mode counts only if the protocol supports column mapping."""
         return self.properties.column_mapping_mode if self.is_active("columnMapping") else "none"
 
     @property
     def iceberg_compat_version(self) -> int | None:
-        """1, 2 or 3 where an IcebergCompat feature is active."""
+        """1, 2 or 3 if an IcebergCompat feature is active, else None."""
         return next((version for version in (3, 2, 1) if self.is_active(f"icebergCompatV{version}")), None)
 
     @property
@@ -100,16 +100,16 @@ class TableConfig:
 
     @property
     def random_prefixes(self) -> bool:
-        """Whether new files go to folders of random names in place of ``column=value`` ones."""
+        """Whether new files go to folders of random names instead of ``column=value`` folders."""
         return self.properties.randomize_file_prefixes or self.column_mapping_mode != "none"
 
     @property
     def writes_v2_checkpoints(self) -> bool:
-        """Whether checkpoints are to follow the V2 specification (PROTOCOL.md, "V2 Checkpoint Table Feature")."""
+        """Whether checkpoints follow the V2 specification (PROTOCOL.md, "V2 Checkpoint Table Feature")."""
         return self.properties.checkpoint_policy == "v2" and "v2Checkpoint" in self.features
 
     def automatic_widening(self, mode: str) -> Widening:
-        """Which types schema evolution may make wider in this table (PROTOCOL.md, "Type Widening").
+        """Return the types that schema evolution may widen in this table (PROTOCOL.md, "Type Widening").
 
         Args:
             mode: one of `tahoe.schema.widening.WIDENING_MODES`.
@@ -120,12 +120,12 @@ class TableConfig:
 
     @property
     def in_commit_timestamps(self) -> bool:
-        """Whether commits carry their time (PROTOCOL.md, "In-Commit Timestamps")."""
+        """Whether commits record their timestamp (PROTOCOL.md, "In-Commit Timestamps")."""
         return self.is_active("inCommitTimestamp")
 
     def ensure_readable(self) -> None:
-        """Raises where this version of Tahoe cannot read the table right; the message names the features, and the fact ``action`` says
-        whether it is about the ``protocol`` or the ``metaData``."""
+        """Raise if this version of Tahoe cannot read the table correctly; the message names the features, and the fact ``action`` is
+        ``protocol`` or ``metaData``, the action at fault."""
         with _about("protocol", self.table):
             check_readable(self.protocol, self.table)
         with _about("metaData", self.table):
@@ -180,7 +180,7 @@ class TableConfig:
             )
 
     def refuse_if_append_only(self) -> None:
-        """Raises `InvalidRequest` (`DELTA_CANNOT_MODIFY_APPEND_ONLY`) where rows may not be removed or changed."""
+        """Raise `InvalidRequest` (`DELTA_CANNOT_MODIFY_APPEND_ONLY`) if rows may not be removed or changed."""
         if self.properties.append_only:
             raise InvalidRequest(
                 f"Table {self.table} is append-only (delta.appendOnly = true), so rows may not be removed or changed. "
@@ -219,7 +219,7 @@ class TableConfig:
 
 @contextmanager
 def _about(action: str, table: str) -> Iterator[None]:
-    """Errors raised inside say of which action they are, and of which table."""
+    """Add the action and the table to errors raised inside."""
     try:
         yield
     except TahoeError as error:
@@ -229,8 +229,8 @@ def _about(action: str, table: str) -> Iterator[None]:
 
 
 def features_wanted_by(metadata: Metadata) -> frozenset[str]:
-    """The features that a table's schema and properties need in its protocol: as the table of features says, and those that a property
-    ``delta.feature.<name>`` asks for by name."""
+    """Return the features that a table's schema and properties need in its protocol: according to the table of features, and those that a
+    property ``delta.feature.<name>`` requests by name."""
     properties = TableProperties(metadata.configuration)
     fields = list(all_fields(metadata.schema))
     by_name = {

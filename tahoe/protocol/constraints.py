@@ -98,7 +98,7 @@ class Generated:
 
 @dataclass(frozen=True, slots=True)
 class Constraints:
-    """All that a table demands of its rows, but for NOT NULL of top-level columns, which is checked where rows are given their types.
+    """All constraints of a table, except NOT NULL of top-level columns, which is checked when rows are converted to the table's types.
 
     Args:
         table: the table's URL, for messages.
@@ -112,7 +112,7 @@ class Constraints:
 
     @property
     def columns(self) -> frozenset[str]:
-        """The top-level columns that must be known to check a row."""
+        """The top-level columns that are needed to check a row."""
         read = {name for one in self.checks for _, name in columns(one.condition)}
         read |= {name for one in self.generated for _, name in columns(one.value)}
         return frozenset(read | {one.column.name for one in self.generated} | {path[0] for path in self.required})
@@ -127,12 +127,12 @@ class Constraints:
                 raise cannot_enforce(self.table, what, engine)
 
     def with_evaluator(self) -> Constraints:
-        """Those that Tahoe's own evaluator can check: enough for rows of the table that are written again as they are."""
+        """Return the constraints that Tahoe's own evaluator can check: enough for rewriting rows of the table unchanged."""
         checks = tuple(one for one in self.checks if engine_text_in(one.condition) is None)
         return replace(self, checks=checks, generated=tuple(one for one in self.generated if engine_text_in(one.value) is None))
 
     def expressions(self) -> Iterator[tuple[Expression, str, str]]:
-        """Each condition and each value of a generated column, with its text in the table and its name for messages."""
+        """Yield each condition and each value of a generated column, with its text in the table and its name for messages."""
         yield from ((check.condition, check.text, f"CHECK constraint '{check.name}'") for check in self.checks)
         for generated in self.generated:
             yield generated.value, generated.text, f"the generated column '{generated.column.name}'"
@@ -206,7 +206,7 @@ def check_generated_type(one: Generated, data_type: DataType, table: str) -> Non
 def refuse_required_in_collections(schema: StructType, table: str) -> None:
     """Raise `InvalidRequest` (``DELTA_NESTED_NOT_NULL_CONSTRAINT``) for a NOT NULL field inside an array or a map.
 
-    Delta has none. A table of another writer that has one is read and written, and its rows are validated.
+    Delta does not support them. A table of another writer that has such a field is read and written, and its rows are validated.
     """
     path = next(_required_in_collections(schema, "", False), None)
     if path is not None:
@@ -220,7 +220,7 @@ def refuse_required_in_collections(schema: StructType, table: str) -> None:
 
 
 def check_dependents(config: TableConfig, schema: StructType) -> None:
-    """Refuse a new schema in which something that a constraint or a generated column reads has another type.
+    """Refuse a new schema that changes the type of a field that a constraint or a generated column reads.
 
     Args:
         config: the table as it is.
@@ -303,17 +303,17 @@ def recomputed(schema: StructType, rows: pa.Table, given: Iterable[str], table: 
 
 
 def base_columns(schema: StructType) -> StructType:
-    """The columns that a generated column may read: those that are not generated."""
+    """Return the columns that a generated column may read: those that are not generated."""
     return StructType(tuple(field for field in schema if _GENERATION not in field.metadata))
 
 
 def with_optional_generated(schema: StructType) -> StructType:
-    """The schema that data must fit: a column that is computed or numbered may be left out even where it must not be null."""
+    """Return the schema that data must fit: columns that the table fills in may be left out even if they must not be null."""
     return StructType(tuple(replace(field, nullable=True) if is_filled_in(field) else field for field in schema))
 
 
 def is_filled_in(field: StructField) -> bool:
-    """Whether the table computes or numbers the values of a column that rows come without."""
+    """Whether the table fills in a column that rows lack: a generated column, an identity column, or one with a default."""
     return any(key in (_GENERATION, CURRENT_DEFAULT) or key.startswith(IDENTITY) for key in field.metadata)
 
 
@@ -328,7 +328,7 @@ def vetted(text: str, schemas: Schemas, time_zone: str = "UTC") -> str:
 
 
 def spark_text(expression: Expression) -> str:
-    """The expression as Spark may be given it; raises as `vetted`. An `EngineText` is not: Spark's own parser must check it first."""
+    """Return the expression's text for Spark; raises as `vetted`. Not for an `EngineText`, which Spark's own parser must check first."""
     assert engine_text_in(expression) is None
     written = sql_of_expression(expression)
     if "${" in written:
@@ -341,7 +341,7 @@ def spark_text(expression: Expression) -> str:
 
 
 def null_found(path: tuple[str, ...], table: str) -> InvariantViolation:
-    """The error for a null in a column, a field, an element or a value of a map that must not be null."""
+    """Return the error for a null in a column, a field, an element or a value of a map that must not be null."""
     name = ".".join(path)
     return InvariantViolation(
         f"Column '{name}' of table {table} must not be null, but the data has rows without a value there. "
@@ -353,10 +353,10 @@ def null_found(path: tuple[str, ...], table: str) -> InvariantViolation:
 
 
 def violated(table: str, name: str, text: str, values: Mapping[str, Any]) -> InvariantViolation:
-    """The error for a row that breaks a constraint.
+    """Return the error for a row that breaks a constraint.
 
     Args:
-        text: the constraint as the table states it.
+        text: the constraint as in the table.
         values: of the row, by the names that the constraint reads.
     """
     lines = "\n".join(f" - {column} : {str(value)[:200]}" for column, value in sorted(values.items()))
@@ -401,14 +401,14 @@ def _understood(config: TableConfig, what: str, text: str, time_zone: str) -> Ex
 
 
 class _LongConditions:
-    """The long conditions that were read last: reading one of 50,000 terms takes seconds, and every write needs it."""
+    """A cache of the long conditions parsed last: parsing 50,000 terms takes seconds, and every write needs it."""
 
     def __init__(self) -> None:
         self._lock = Lock()
         self._known: OrderedDict[tuple[str, str, str], Expression] = OrderedDict()
 
     def condition(self, text: str, schema: StructType, time_zone: str) -> Expression:
-        """As `parse_condition`."""
+        """Parse a condition as `parse_condition` does."""
         if len(text) < _LONG:
             return parse_condition(text, schema, time_zone)
         key = (text, schema.to_json(), time_zone)
@@ -449,7 +449,7 @@ def _left_to_spark(table: str, what: str, text: str, schema: StructType, error: 
 
 
 _ONLY_SPARK = ("TAHOE_EXPRESSION_NOT_ALLOWED", "PARSE_SYNTAX_ERROR")
-"""A text with these may be a part of SQL that Tahoe's own grammar does not have."""
+"""The errors of texts that may be SQL outside Tahoe's own grammar."""
 _NOT_FOR_SPARK = ("TAHOE_EXPRESSION_TOO_LONG", "TAHOE_EXPRESSION_TOO_DEEP")
 
 
@@ -489,7 +489,7 @@ def _invariant(config: TableConfig, column: str, stored: Any) -> str:
 
 
 def _fields_in_structs(schema: StructType, prefix: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], StructField]]:
-    """Every field that structs alone lead to."""
+    """Yield every field outside arrays and maps."""
     for field in schema:
         path = (*prefix, field.name)
         yield path, field

@@ -37,7 +37,7 @@ class _Member:
 
     Args:
         kind: of its JSON value; ``dict`` is a map of texts unless `members` names another table.
-        demanded: whether an action without it is damaged.
+        demanded: whether an action without it is corrupt.
         least, most: bounds of a number.
         members: the table of `_MEMBERS` for an object with members of its own.
     """
@@ -67,7 +67,7 @@ def check_action(name: str, value: Any) -> None:
 
 
 def is_misspelt(name: str, of: str = "") -> bool:
-    """Whether the name differs in case only from a member of the action `of`, or from an action where `of` is empty."""
+    """Whether the name differs only in case from a member of the action `of`, or from an action if `of` is empty."""
     known, by_case = (_MEMBERS[of], _BY_CASE[of]) if of else (_ACTIONS, _ACTIONS_BY_CASE)
     return name not in known and name.lower() in by_case
 
@@ -128,7 +128,7 @@ def check_partition_keys(files: pa.Table, schema: StructType, partition_columns:
 def check_partition_values(
     path: str, values: Mapping[str, str | None] | None, schema: StructType, partition_columns: Sequence[str], url: str
 ) -> None:
-    """As `check_partition_keys`, for one file."""
+    """Check one file as `check_partition_keys` does."""
     for name in partition_columns:
         physical_name = schema.field(name).physical_name
         if values is None or physical_name not in values:
@@ -269,7 +269,7 @@ def _fault_of_columns(of: str, columns: Mapping[str, pa.ChunkedArray], what: str
 
 
 def _first_without(maps: pa.MapArray, name: str) -> int | None:
-    """The first row whose map does not have the key exactly once."""
+    """Return the first row whose map does not have the key exactly once."""
     if maps.null_count:
         return int(pc.index(maps.is_null(), scalar(True)).as_py())
     offsets = maps.offsets

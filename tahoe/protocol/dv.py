@@ -45,7 +45,7 @@ __all__ = [
 
 MAGIC = 1681511377
 FILE_VERSION = 1
-# Of a format that early versions of the reference wrote, in either byte order.
+# The magic numbers of a format that early versions of the reference wrote, in either byte order.
 _NATIVE_MAGICS = (struct.pack("<i", 1681511376), struct.pack(">i", 1681511376))
 _MAX_ROW_INDEX = 2**63 - 1
 _UUID_LENGTH = 20
@@ -60,7 +60,7 @@ _CHARACTERS_AT_ONCE = 5 << 20
 
 @dataclass(frozen=True, slots=True)
 class Placed:
-    """Where `pack` put one bitmap: bytes into the file, bytes of the bitmap with its magic number, and its dead rows."""
+    """The position of one bitmap in a file from `pack`: byte offset, size of the bitmap with its magic number, and deleted rows."""
 
     offset: int
     size: int
@@ -92,18 +92,18 @@ def decode(descriptor: DeletionVectorDescriptor, read: Callable[[str], bytes], r
 
 
 def vector_data(descriptor: DeletionVectorDescriptor, read: Callable[[str], bytes], root_url: str) -> bytes:
-    """The bytes of a vector as they are stored, from its magic number to the end of its bitmap; size and checksum are checked.
+    """Return a vector's bytes as stored, from its magic number to the end of its bitmap; size and checksum are checked.
 
-    Args and errors: as of `decode`.
+    Args and errors: as for `decode`.
     """
     name = file_name(descriptor, root_url)
     return _inline_data(descriptor) if name is None else _data_of_file(read(name), descriptor, name)
 
 
 def file_name(descriptor: DeletionVectorDescriptor, root_url: str) -> str | None:
-    """The store name of the vector's file, e.g. ``ab/deletion_vector_<uuid>.bin``; None for an inline vector.
+    """Return the store name of the vector's file, e.g. ``ab/deletion_vector_<uuid>.bin``; None for an inline vector.
 
-    Raises `CorruptTable` for a name that the specification does not allow ; one outside of the table's root is a URL (`tahoe.store.outside`).
+    Raises `CorruptTable` for a name that the specification does not allow; a name outside the table's root is a URL (`tahoe.store.outside`).
     """
     match descriptor.storage_type:
         case "i":
@@ -129,13 +129,13 @@ def file_name(descriptor: DeletionVectorDescriptor, root_url: str) -> str | None
 
 
 def new_file_name(uuid: str, prefix: str = "") -> str:
-    """The store name of a vector file with that UUID; `prefix` is the folder of tables with random file prefixes."""
+    """Return the store name of a vector file with that UUID; `prefix` is the folder in tables with random file prefixes."""
     name = f"deletion_vector_{uuid}.bin"
     return f"{prefix}/{name}" if prefix else name
 
 
 def pack(bitmaps: Iterable[BitMap64]) -> tuple[bytes, list[Placed]]:
-    """One vector file with these bitmaps in order, and where each is."""
+    """Return the bytes of a vector file with these bitmaps in order, and their positions."""
     parts = [bytes([FILE_VERSION])]
     places: list[Placed] = []
     offset = 1
@@ -148,19 +148,19 @@ def pack(bitmaps: Iterable[BitMap64]) -> tuple[bytes, list[Placed]]:
 
 
 def descriptor_in_file(uuid: str, place: Placed, prefix: str = "") -> DeletionVectorDescriptor:
-    """The descriptor of one bitmap in the vector file `new_file_name(uuid, prefix)`."""
+    """Return the descriptor of one bitmap in the vector file `new_file_name(uuid, prefix)`."""
     encoded = z85_encode(uuids.UUID(uuid).bytes)
     return DeletionVectorDescriptor("u", prefix + encoded, place.size, place.cardinality, place.offset)
 
 
 def inline_descriptor(bitmap: BitMap64) -> DeletionVectorDescriptor:
-    """The descriptor that carries the bitmap itself."""
+    """Return a descriptor that contains the bitmap itself."""
     data = bitmap_to_bytes(bitmap)
     return DeletionVectorDescriptor("i", z85_encode(data + b"\0" * (-len(data) % 4)), len(data), len(bitmap))
 
 
 def bitmap_to_bytes(bitmap: BitMap64) -> bytes:
-    """Magic number and portable serialisation, runs compressed. Raises `InvalidRequest` for a position of 2^63 or more."""
+    """Return magic number and portable serialization, runs compressed. Raises `InvalidRequest` for a position of 2^63 or more."""
     if len(bitmap) and bitmap.max() > _MAX_ROW_INDEX:
         raise InvalidRequest(
             f"Row positions must be below 2^63, found {bitmap.max()}.",
@@ -173,7 +173,7 @@ def bitmap_to_bytes(bitmap: BitMap64) -> bytes:
 
 
 def bitmap_from_bytes(data: bytes, where: str = "memory") -> BitMap64:
-    """The reverse of `bitmap_to_bytes`; `where` names the place in errors, which are `CorruptTable` or `Unsupported`."""
+    """Reverse `bitmap_to_bytes`; `where` names the place in errors, which are `CorruptTable` or `Unsupported`."""
     from pyroaring import BitMap64
 
     magic = int.from_bytes(data[:4], "little")
@@ -196,7 +196,7 @@ def bitmap_from_bytes(data: bytes, where: str = "memory") -> BitMap64:
 
 
 def z85_encode(data: bytes) -> str:
-    """Z85 text (https://rfc.zeromq.org/spec/32/) of bytes whose number is a multiple of 4."""
+    """Return the Z85 text (https://rfc.zeromq.org/spec/32/) of bytes whose number is a multiple of 4."""
     if len(data) % 4:
         raise InvalidRequest(f"Z85 encodes groups of 4 bytes, got {len(data)} bytes.", code="TAHOE_Z85_LENGTH")
     text = bytearray()
@@ -253,7 +253,7 @@ def _z85_decode_long(text: str) -> bytes:
 
 def _inline_data(descriptor: DeletionVectorDescriptor) -> bytes:
     data = z85_decode(descriptor.path_or_inline_dv)
-    # Encoders pad to a multiple of four bytes, so up to three bytes more than the size are right.
+    # Encoders pad to a multiple of four bytes, so up to three extra bytes are valid.
     if not 0 <= len(data) - descriptor.size_in_bytes < 4:
         raise _mismatch("SIZE", "the log", "has", f"{descriptor.size_in_bytes} bytes", str(len(data)))
     return data[: descriptor.size_in_bytes]

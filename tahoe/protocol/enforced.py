@@ -1,4 +1,4 @@
-"""The table features with constraints on rows. Separate from `constraints`, which imports all of `expr`: a reader starts fast."""
+"""The table features that constrain or complete rows. Separate from `constraints`, which imports all of `expr`: a reader starts fast."""
 
 from __future__ import annotations
 
@@ -8,4 +8,4 @@ ENFORCED = frozenset(
     {"allowColumnDefaults", "char/varchar", "checkConstraints", "generatedColumns", "identityColumns", "invariants"}
 )
 """The table features that `tahoe.protocol.constraints.check`, `generated_values` and `column_values` enforce together, and the lengths of
-``char`` and ``varchar``, which are no table feature."""
+``char`` and ``varchar``, which are not a table feature."""

@@ -71,7 +71,7 @@ class TableFeature:
     writable: bool = True
 
     def is_wanted_by(self, properties: TableProperties, fields: Iterable[StructField]) -> bool:
-        """Whether a table's properties or schema ask for the feature.
+        """Whether a table's properties or schema need the feature.
 
         Args:
             fields: of the schema, at any depth (`tahoe.schema.walk.all_fields`).
@@ -192,13 +192,13 @@ _ROWS = (
 FEATURES: Mapping[str, TableFeature] = {row.name: row for row in _ROWS}
 
 COORDINATED = frozenset({"catalogManaged", "catalogOwned-preview"})
-"""Features of tables whose commits a coordinator ratifies; `check_coordinated` refuses such a table without one."""
+"""Features of tables whose commits a coordinator ratifies; `check_coordinated` refuses such a table without a coordinator."""
 
 _NEWEST_READER, _NEWEST_WRITER = 3, 7
 
 
 def features_of(protocol: Protocol) -> frozenset[str]:
-    """All features that a protocol supports, those that its version numbers imply included."""
+    """Return all features that a protocol supports, including those implied by its version numbers."""
     implied = frozenset(
         row.name
         for row in _ROWS
@@ -210,8 +210,8 @@ def features_of(protocol: Protocol) -> frozenset[str]:
 
 
 def check_readable(protocol: Protocol, table: str) -> None:
-    """Raises `Unsupported` naming every reader feature that this version cannot read, and `CorruptTable` for a protocol that
-    contradicts the specification. A writer version that is not known is no matter of readers."""
+    """Raise `Unsupported` naming every reader feature that this version cannot read, and `CorruptTable` for a protocol that
+    contradicts the specification. Unknown writer versions do not affect readers."""
     _check_versions(protocol, table, known=1 <= protocol.min_reader_version <= _NEWEST_READER)
     _check_lists(protocol, table)
     if protocol.min_reader_version < _NEWEST_READER:
@@ -228,7 +228,7 @@ def check_readable(protocol: Protocol, table: str) -> None:
 
 
 def check_writable(protocol: Protocol, table: str) -> None:
-    """Raises `Unsupported` naming every feature that this version cannot write."""
+    """Raise `Unsupported` naming every feature that this version cannot write."""
     check_readable(protocol, table)
     _check_versions(protocol, table, known=1 <= protocol.min_writer_version <= _NEWEST_WRITER)
     missing = sorted(name for name in features_of(protocol) if not _can(name, "writable"))
@@ -314,7 +314,7 @@ def check_types_supported(before: Iterable[StructField], fields: Iterable[Struct
 
 
 def without_feature(protocol: Protocol, name: str, *, adding: Iterable[str] = ()) -> Protocol:
-    """The weakest protocol that supports all that `protocol` does but `name`, and the features `adding` (PROTOCOL.md, "Table Features").
+    """Return the weakest protocol with the features of `protocol` except `name`, and those in `adding` (PROTOCOL.md, "Table Features").
 
     Version numbers that imply the feature become lists of names; lists that are no longer needed become version numbers.
     """
@@ -323,24 +323,24 @@ def without_feature(protocol: Protocol, name: str, *, adding: Iterable[str] = ()
 
 
 def feature_named(name: str) -> TableFeature | None:
-    """The row of a feature, whatever the case in which it is written; None where there is none."""
+    """Return the row of a feature, ignoring case, or None."""
     return FEATURES.get(name) or next((row for row in _ROWS if row.name.lower() == name.lower()), None)
 
 
 def first_name_of(name: str) -> str:
-    """The name that the feature had before it was settled. A table that has it under that name keeps it, for clients that know just that."""
+    """Return the feature's name before it was final. A table with that name keeps it, for clients that know only that name."""
     return "geospatial-dev" if name == "geospatial" else f"{name}-preview"
 
 
 def dependents_of(name: str, protocol: Protocol) -> list[str]:
-    """The features of a protocol that require the feature `name`."""
+    """Return the features of a protocol that require the feature `name`."""
     return sorted(other for other in features_of(protocol) if other in FEATURES and name in FEATURES[other].requires)
 
 
 def normalise(names: frozenset[str], least: Protocol) -> Protocol:
-    """The weakest form that expresses exactly `names`: version numbers alone where they imply just these, else protocol.
+    """Return the weakest protocol with exactly these features: version numbers alone if they imply exactly them, else lists of names.
 
-    `least` gives the version numbers below which the result does not go: a table is never downgraded by a write.
+    `least` gives the minimum version numbers of the result: a write never downgrades a table.
     """
     known = [FEATURES[name] for name in names if name in FEATURES]
     if least.min_writer_version < _NEWEST_WRITER and len(known) == len(names) and all(row.legacy for row in known):

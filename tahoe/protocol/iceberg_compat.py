@@ -35,7 +35,7 @@ __all__ = [
 ]
 
 DELETES_PROPERTY = "delta.universalFormat.config.iceberg.deletes"
-"""``position``: under IcebergCompatV1 and V2, deletion vectors are shown as Iceberg's position deletes."""
+"""``position``: under IcebergCompatV1 and V2, deletion vectors become Iceberg's position deletes."""
 
 _ALLOWED = frozenset(
     ("byte", "short", "integer", "long", "float", "double", "string", "binary", "boolean", "timestamp", "timestamp_ntz", "date")
@@ -44,12 +44,12 @@ _ROW_TRACKING = "delta.enableRowTracking"
 
 
 def uniform_is_enabled(properties: TableProperties) -> bool:
-    """Whether every commit shall become readable as Iceberg (``delta.universalFormat.enabledFormats``)."""
+    """Whether every commit is converted to Iceberg (``delta.universalFormat.enabledFormats``)."""
     return "iceberg" in properties.universal_format_enabled_formats
 
 
 def deletes_form(properties: TableProperties) -> str:
-    """How the Iceberg side shows rows that deletion vectors delete: ``none`` (not at all: vectors are refused), ``position`` (position
+    """Return the Iceberg form of rows deleted by deletion vectors: ``none`` (vectors are refused), ``position`` (position
     delete files) or ``vector`` (Puffin files)."""
     if 3 in _compat_versions(properties):
         return "vector"
@@ -58,12 +58,12 @@ def deletes_form(properties: TableProperties) -> str:
 
 
 def format_version(properties: TableProperties) -> int:
-    """The version of Iceberg's table format: 3 for IcebergCompatV3, else 2."""
+    """Return the version of Iceberg's table format: 3 for IcebergCompatV3, else 2."""
     return 3 if 3 in _compat_versions(properties) else 2
 
 
 def required_properties(configuration: Mapping[str, str]) -> dict[str, str]:
-    """Properties that are set by themselves where the user gave none: column mapping, and row tracking for IcebergCompatV3."""
+    """Return the properties that are set automatically unless the user sets them: column mapping, and row tracking for IcebergCompatV3."""
     properties = TableProperties(configuration)
     versions = _compat_versions(properties)
     required = {}
@@ -75,7 +75,7 @@ def required_properties(configuration: Mapping[str, str]) -> dict[str, str]:
 
 
 def check_iceberg_compat(config: TableConfig, previous: TableConfig | None, adds: Iterable[AddFile]) -> None:
-    """Raises where a commit would make a table that Iceberg cannot read.
+    """Refuse a commit after which Iceberg could not read the table.
 
     Args:
         config: the table as it will be after the commit.
@@ -127,7 +127,7 @@ def _check_formats(config: TableConfig, compat: Sequence[int]) -> None:
 
 
 def _check_stays(config: TableConfig, previous: TableConfig | None, compat: Sequence[int]) -> None:
-    """Iceberg's format never goes back from version 3 to 2."""
+    """Refuse to disable IcebergCompatV3, because Iceberg's format never goes back from version 3 to 2."""
     if previous is not None and 3 in _compat_versions(previous.properties) and 3 not in compat:
         raise InvalidRequest(
             f"Table {config.table} has IcebergCompatV3, which cannot be disabled. Leave delta.enableIcebergCompatV3 = true, or write "
@@ -286,12 +286,12 @@ def _partitioned_differently(config: TableConfig, previous: TableConfig) -> bool
 
 
 def _physical(config: TableConfig) -> list[str]:
-    """Physical names: a renamed partition column is still the same partitioning."""
+    """The physical names of the partition columns: renaming a column does not change the partitioning."""
     return [column.physical_name for column in config.partition_schema]
 
 
 def _parts(data_type: DataType) -> Iterator[DataType]:
-    """The types of one field: itself, or those inside its lists and maps; the fields of structs are visited on their own."""
+    """Yield the types of one field: its own, and those inside its lists and maps; the fields of structs are visited separately."""
     match data_type:
         case ArrayType(element):
             yield from _parts(element)

@@ -1,11 +1,11 @@
-"""Which files have greatest floats that count NaN.
+"""The files whose greatest floats take NaN into account.
 
 To Spark, NaN is greater than every other number. Tahoe and delta-spark follow that order: a number as the greatest value of a column
-means that the column has no NaN. Other writers leave NaN out. delta-rs states 1.0 as the greatest of 1.0 and NaN, and a reader that
-believes it skips the file for ``f > 5``.
+means that the column has no NaN. Other writers leave NaN out. delta-rs records 1.0 as the greatest of 1.0 and NaN, and a reader that
+trusts it skips the file for ``f > 5``.
 
-The log does not say for good who wrote a file: `commitInfo` is gone once the commit is. So Tahoe adds a tag to each file whose statistics
-have a greatest float, and tags stay in checkpoints. The greatest floats of other files are not used.
+The log does not permanently record the writer of a file: `commitInfo` is lost with its commit. So Tahoe adds a tag to each file whose
+statistics have a greatest float, and tags stay in checkpoints. The greatest floats of other files are not used.
 """
 
 from __future__ import annotations
@@ -38,19 +38,19 @@ def is_float(data_type: DataType) -> bool:
 
 
 def with_statistics(add: AddFile, statistics: FileStatistics, leaves: Sequence[Leaf]) -> AddFile:
-    """The file with statistics that Tahoe has collected, and with the tag where these have a greatest float.
+    """Return the file with statistics collected by Tahoe, tagged if they have a greatest float.
 
     Args:
-        leaves: the columns of which the statistics were collected.
+        leaves: the columns of the statistics.
     """
     return with_stats_text(add, statistics.to_json(), nan_counted=has_greatest_float(statistics, leaves))
 
 
 def with_stats_text(add: AddFile, text: str, *, nan_counted: bool) -> AddFile:
-    """The file with the JSON of statistics that Tahoe has collected.
+    """Return the file with the JSON of statistics collected by Tahoe.
 
     Args:
-        nan_counted: of `has_greatest_float`.
+        nan_counted: from `has_greatest_float`.
     """
     tags = {name: value for name, value in (add.tags or {}).items() if name != NAN_COUNTED}
     if nan_counted:
@@ -59,12 +59,12 @@ def with_stats_text(add: AddFile, text: str, *, nan_counted: bool) -> AddFile:
 
 
 def has_greatest_float(statistics: FileStatistics, leaves: Sequence[Leaf]) -> bool:
-    """Whether the statistics state the greatest value of a column that can have NaN."""
+    """Whether the statistics contain the greatest value of a column that can have NaN."""
     return any(is_float(leaf[-1].data_type) and _is_stated(statistics.max_values, leaf) for leaf in leaves)
 
 
 def is_nan_counted(tags: Mapping[str, str | None] | None) -> bool:
-    """Whether the greatest floats of a file with these tags count NaN."""
+    """Whether the greatest floats of a file with these tags take NaN into account."""
     return tags is not None and tags.get(NAN_COUNTED) == _YES
 
 

@@ -45,10 +45,10 @@ def serialize(value: Any, data_type: DataType) -> str | None:
 
 
 def deserialize(text: str | None, data_type: DataType) -> Any:
-    """The Python value of the log's string; '' and None are NULL. A timestamp without a time zone is taken as UTC.
+    """Return the Python value of the log's string; '' and None are NULL. A timestamp without a time zone is read as UTC.
 
     Raises:
-        CorruptTable: the string is no value of that type.
+        CorruptTable: the string is not a value of that type.
     """
     if not text:
         return None
@@ -70,7 +70,7 @@ def deserialize(text: str | None, data_type: DataType) -> Any:
 
 
 def deserialize_column(values: pa.Array | pa.ChunkedArray, data_type: DataType) -> pa.Array:
-    """As `deserialize` for a column of strings, into the type of `tahoe.schema.arrow.to_arrow_type`."""
+    """Convert a column of strings as `deserialize` does, to the type of `tahoe.schema.arrow.to_arrow_type`."""
     if isinstance(values, pa.ChunkedArray):
         values = values.combine_chunks()
     encoded = values if pa.types.is_dictionary(values.type) else pc.dictionary_encode(values)
@@ -80,15 +80,15 @@ def deserialize_column(values: pa.Array | pa.ChunkedArray, data_type: DataType) 
     try:
         distinct = _fast(texts, data_type, target)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
-        # Something that Arrow's parsers do not know: Spark's spellings of numbers, a time zone, or garbage.
+        # Not parsable by Arrow: Spark's spellings of numbers, a time zone, or garbage.
         distinct = array([deserialize(text, data_type) for text in texts.to_pylist()], target)
     return distinct.take(encoded.indices)
 
 
 def partition_folder(partition_columns: Sequence[str], partition_values: Mapping[str, str | None]) -> str:
-    """The folder of a partition's data files: `hive_folder`, with letters outside ASCII escaped too, as delta-rs does: ``p=%C3%A9``.
+    """Return the folder of a partition's data files: `hive_folder`, with letters outside ASCII escaped too, as delta-rs does: ``p=%C3%A9``.
 
-    Paths in ASCII are the ones that all writers spell alike in the log (docs/design/002-log.md).
+    All writers spell paths in ASCII alike in the log (docs/design/002-log.md).
     """
     return _folder(partition_columns, partition_values, _escape_all)
 
@@ -106,21 +106,21 @@ def _folder(columns: Sequence[str], values: Mapping[str, str | None], escape: Ca
     parts = []
     for column in columns:
         value = values.get(column)
-        # A text that is Hive's name for NULL gets another folder than NULL.
+        # A text equal to Hive's name for NULL gets a different folder than NULL.
         text = HIVE_NULL if not value else HIVE_NULL.replace("_", "%5F", 1) if value == HIVE_NULL else escape(value)
         parts.append(_shortened(f"{escape(column)}={text}"))
     return "/".join(parts)
 
 
-# What Spark's ExternalCatalogUtils escapes: control characters and those with a meaning in paths, globs and Hive; and NUL, which
-# no file system has.
+# The characters that Spark's ExternalCatalogUtils escapes: control characters and those with a meaning in paths, globs and Hive; and
+# NUL, which no file system allows.
 _ESCAPED = frozenset([*map(chr, range(0x20)), *"\"#%'*/:=?\\\x7f{[]^"])
 _LONGEST_NAME = 255
 _DIGITS_OF_DIGEST = 32
 _NUMBER = re.compile(r"[+-]?\d+")
 _DATE = re.compile(r"(\d{4})-(\d{1,2})-(\d{1,2})")
 _TIMESTAMP = re.compile(r"(\d{4}-\d{2}-\d{2})[ T](\d{2}:\d{2}:\d{2})(?:\.(\d{1,9}))?\s*(Z|UTC|[+-]\d{2}:?\d{2})?")
-_WIDE = Context(prec=80)  # Python's own context rounds to 28 digits
+_WIDE = Context(prec=80)  # Python's default context rounds to 28 digits
 _RANGES = {"byte": 1 << 7, "short": 1 << 15, "integer": 1 << 31, "long": 1 << 63}
 
 
@@ -145,7 +145,7 @@ def _shortened(name: str) -> str:
 
 
 def _java_float(digits: str) -> str:
-    """Python's shortest digits in the form of Java's Double.toString, which Spark writes."""
+    """Convert Python's shortest digits to the form of Java's Double.toString, which Spark writes."""
     if digits in ("nan", "inf", "-inf"):
         return {"nan": "NaN", "inf": "Infinity", "-inf": "-Infinity"}[digits]
     sign, figures, exponent = Decimal(digits).as_tuple()
@@ -163,7 +163,7 @@ def _java_float(digits: str) -> str:
 
 
 def _shortest_float32(value: float) -> str:
-    """The fewest digits that read back to the same 32-bit float."""
+    """Return the fewest digits that read back to the same 32-bit float."""
     if not math.isfinite(value):
         return repr(value)
     for digits in range(1, 10):
@@ -254,7 +254,7 @@ def _float(text: str) -> float:
 
 
 def _day(text: str) -> date:
-    """Also without leading zeros, as folders of converted tables have them."""
+    """Parse a date, also without leading zeros, as in folders of converted tables."""
     match = _DATE.fullmatch(text)
     if not match:
         raise ValueError(text)
@@ -302,7 +302,7 @@ _FROM_TEXT: dict[str, Callable[[str], Any]] = {
 
 def _fast(texts: pa.Array, data_type: DataType, target: pa.DataType) -> pa.Array:
     if data_type == PrimitiveType("timestamp"):
-        # 'T' or a blank between, with or without Z: the same instants in UTC. Offsets are left to the slow way.
+        # 'T' or a blank between, with or without Z: the same timestamps in UTC. Offsets are left to the slow path.
         return pc.replace_substring_regex(texts, pattern="Z$", replacement="").cast(pa.timestamp("us")).cast(target)
     if isinstance(data_type, PrimitiveType) and data_type.name in ("string", "long", "date", "timestamp_ntz"):
         return texts.cast(target)

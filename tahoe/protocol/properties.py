@@ -65,17 +65,17 @@ class TableProperties:
 
     @property
     def checkpoint_interval(self) -> int:
-        """Versions from one checkpoint to the next."""
+        """The number of versions from one checkpoint to the next."""
         return int(self.get("delta.checkpointInterval"))
 
     @property
     def checkpoint_policy(self) -> str:
-        """``classic`` or ``v2``; the second counts only with the protocol's feature."""
+        """``classic`` or ``v2``; the latter counts only with the protocol's feature."""
         return str(self.get("delta.checkpointPolicy"))
 
     @property
     def checkpoints_protected_before(self) -> int:
-        """Before which version checkpoints stay until all before it go; that counts only with the protocol's feature."""
+        """The version before which checkpoints stay until all of them expire; counts only with the protocol's feature."""
         return int(self.get("delta.requireCheckpointProtectionBeforeVersion"))
 
     @property
@@ -90,34 +90,34 @@ class TableProperties:
 
     @property
     def log_retention_ms(self) -> int:
-        """For how many milliseconds a commit stays in the log once a checkpoint has taken its place."""
+        """How long a commit stays in the log after a checkpoint includes it, in milliseconds."""
         return int(self.get("delta.logRetentionDuration"))
 
     @property
     def deleted_file_retention_ms(self) -> int:
-        """For how many milliseconds a removed file stays, for readers of older versions."""
+        """How long a removed file stays for readers of older versions, in milliseconds."""
         return int(self.get("delta.deletedFileRetentionDuration"))
 
     @property
     def set_transaction_retention_ms(self) -> int | None:
-        """After how many milliseconds checkpoints forget an application's transaction; None for never."""
+        """The age at which checkpoints drop an application's transaction, in milliseconds; None for never."""
         milliseconds = self.get("delta.setTransactionRetentionDuration")
         return None if milliseconds is None else int(milliseconds)
 
     @property
     def enable_expired_log_cleanup(self) -> bool:
-        """Whether a checkpoint is followed by the cleaning of the log."""
+        """Whether expired log files are deleted after a checkpoint."""
         return bool(self.get("delta.enableExpiredLogCleanup"))
 
     @property
     def target_file_size(self) -> int | None:
-        """How many bytes OPTIMIZE gives a data file; None where the table leaves it to the writer."""
+        """The size of OPTIMIZE's data files in bytes; None for the writer's default."""
         size = self.get("delta.targetFileSize")
         return None if size is None else int(size)
 
     @property
     def auto_compacts(self) -> bool:
-        """Whether a write is followed by the compaction of the small files that it leaves; ``auto`` and ``legacy`` are ``true`` here."""
+        """Whether a write is followed by a compaction of its small files; ``auto`` and ``legacy`` mean ``true`` here."""
         return bool(self.get("delta.autoOptimize")) or self.get("delta.autoOptimize.autoCompact") in ("true", "auto", "legacy")
 
     @property
@@ -128,7 +128,7 @@ class TableProperties:
 
     @property
     def enable_deletion_vectors(self) -> bool:
-        """Whether writers may mark rows as deleted; that counts only with the protocol's feature."""
+        """Whether writers may mark rows as deleted; counts only with the protocol's feature."""
         return bool(self.get("delta.enableDeletionVectors"))
 
     @property
@@ -138,12 +138,12 @@ class TableProperties:
 
     @property
     def column_mapping_mode(self) -> str:
-        """``none``, ``name`` or ``id``; that counts only with the protocol's feature (`TableConfig.column_mapping_mode`)."""
+        """``none``, ``name`` or ``id``; counts only with the protocol's feature (`TableConfig.column_mapping_mode`)."""
         return str(self.get("delta.columnMapping.mode"))
 
     @property
     def max_column_id(self) -> int:
-        """The highest id that column mapping has given to a column; 0 where it has given none."""
+        """The highest id that column mapping has assigned to a column; 0 if there is none."""
         return int(self.get("delta.columnMapping.maxColumnId"))
 
     @property
@@ -153,17 +153,17 @@ class TableProperties:
 
     @property
     def enable_type_widening(self) -> bool:
-        """Whether the types of columns may become wider."""
+        """Whether the types of columns may be widened."""
         return bool(self.get("delta.enableTypeWidening"))
 
     @property
     def universal_format_enabled_formats(self) -> tuple[str, ...]:
-        """Other formats that the table is to be readable as, such as ``iceberg``."""
+        """Other formats in which the table is readable, such as ``iceberg``."""
         return tuple(self.get("delta.universalFormat.enabledFormats"))
 
     @property
     def parquet_compression_codec(self) -> str | None:
-        """The codec of new data files, as it is set; None where the table leaves it to the writer."""
+        """The codec of new data files; None for the writer's default."""
         codec = self.get("delta.parquet.compression.codec")
         return None if codec is None else str(codec)
 
@@ -241,7 +241,7 @@ _PROTOCOL_VERSIONS = {"delta.minReaderVersion": 3, "delta.minWriterVersion": 7}
 
 
 def same_key(key: str, other: str) -> bool:
-    """Whether two texts name one property: those of Delta are the same in any case, keys of users and constraints only in the same."""
+    """Whether two texts name the same property: keys of Delta are case-insensitive, keys of users and constraints case-sensitive."""
     if key == other:
         return True
     lowered = key.lower()
@@ -249,12 +249,12 @@ def same_key(key: str, other: str) -> bool:
 
 
 def is_table_property(name: str) -> bool:
-    """Whether there is a ``delta.`` property of this name, whatever its case."""
+    """Whether a ``delta.`` property has this name, ignoring case."""
     return name.lower() in _ROWS
 
 
 def parse_interval_ms(text: str) -> int:
-    """Milliseconds of ``interval 30 days``, ``2 weeks``, ``1 day 12 hours``. Raises ValueError for months, years and nonsense."""
+    """Parse ``interval 30 days``, ``2 weeks``, ``1 day 12 hours`` to milliseconds. Raises ValueError for months, years and invalid text."""
     body = text.strip().lower()
     body = body.removeprefix("interval").strip()
     parts = _INTERVAL_PART.findall(body)
@@ -267,7 +267,7 @@ def parse_interval_ms(text: str) -> int:
 
 
 def parse_size(text: str) -> int:
-    """Bytes of ``134217728``, ``128mb``, ``1g``. Raises ValueError for nonsense and for none."""
+    """Parse ``134217728``, ``128mb``, ``1g`` to bytes. Raises ValueError for invalid text and for 0."""
     match = _SIZE.fullmatch(text.strip().lower())
     if match is None or not int(match[1]):
         raise ValueError(text)

@@ -1,10 +1,10 @@
-"""Row tracking: which row ids and row commit versions the files of a commit get (PROTOCOL.md, "Row Tracking").
+"""Row tracking: the row ids and row commit versions of the files of a commit (PROTOCOL.md, "Row Tracking").
 
     actions of a commit ──assigned──► the same, each new file with ``baseRowId`` and ``defaultRowCommitVersion``
-                                      and the domain ``delta.rowTracking`` where the high-water mark has risen
+                                      and the domain ``delta.rowTracking`` if the high-water mark has risen
 
-Ids are given when a commit is put into bytes, from the high-water mark and the version that it goes for, so a commit that loses
-a race gets fresh ones without anything being taken back.
+Ids are assigned when a commit is encoded, from the high-water mark and the version that it attempts to write, so a commit that loses
+a race gets new ids and nothing has to be undone.
 """
 
 from __future__ import annotations
@@ -44,11 +44,11 @@ ENABLED = "delta.enableRowTracking"
 SUSPENDED = "delta.rowTrackingSuspended"
 MATERIALIZED_ROW_ID = "delta.rowTracking.materializedRowIdColumnName"
 MATERIALIZED_ROW_COMMIT_VERSION = "delta.rowTracking.materializedRowCommitVersionColumnName"
-# Iceberg's reserved ids of the same two columns (Iceberg's format/spec.md, "Reserved Field IDs"); IcebergCompatV3 demands them.
+# Iceberg's reserved ids of the same two columns (Iceberg's format/spec.md, "Reserved Field IDs"); IcebergCompatV3 requires them.
 ROW_ID_FIELD_ID, ROW_COMMIT_VERSION_FIELD_ID = 2147483540, 2147483539
-# The tag of commitInfo that says whether rows kept their ids.
+# The tag of commitInfo that records whether rows kept their ids.
 PRESERVED = "delta.rowTracking.preserved"
-# The high-water mark of a table in which no id was given yet.
+# The high-water mark of a table without row ids.
 NO_ROW_IDS = -1
 _MARK = "rowIdHighWaterMark"
 
@@ -62,17 +62,17 @@ class MaterializedColumns:
 
 
 def assigns_row_ids(config: TableConfig) -> bool:
-    """Whether writers must give ids: row tracking is supported and not suspended."""
+    """Whether writers must assign ids: row tracking is supported and not suspended."""
     return "rowTracking" in config.features and not config.properties.get(SUSPENDED)
 
 
 def has_row_tracking(config: TableConfig) -> bool:
-    """Whether row tracking is enabled: every row has an id, and rows that are copied or changed keep theirs."""
+    """Whether row tracking is enabled: every row has an id, and copied or changed rows keep theirs."""
     return config.is_active("rowTracking")
 
 
 def materialized_columns(config: TableConfig) -> MaterializedColumns | None:
-    """Under which names rows keep their ids in data files; None where row tracking is not enabled."""
+    """Return the names of the columns with row ids in data files; None if row tracking is not enabled."""
     if not has_row_tracking(config):
         return None
     names = [config.properties.get(key) for key in (MATERIALIZED_ROW_ID, MATERIALIZED_ROW_COMMIT_VERSION)]
@@ -87,9 +87,9 @@ def materialized_columns(config: TableConfig) -> MaterializedColumns | None:
 
 
 def with_materialized_columns(configuration: Mapping[str, str], clock: Clock) -> dict[str, str]:
-    """The properties of a table, with names for the materialised columns where row tracking is enabled and they have none.
+    """Return a table's properties, with names for the materialized columns if row tracking is enabled and they have none.
 
-    Raises `InvalidRequest` where row tracking is enabled and suspended at once.
+    Raises `InvalidRequest` if row tracking is both enabled and suspended.
     """
     properties = TableProperties(configuration)
     if not properties.get(ENABLED):
@@ -100,16 +100,16 @@ def with_materialized_columns(configuration: Mapping[str, str], clock: Clock) ->
             code="DELTA_ROW_TRACKING_ILLEGAL_PROPERTY_COMBINATION",
             property=SUSPENDED,
         )
-    # As the reference spells them, so that nobody takes them for columns of a user.
+    # Spelled like the reference's, so that they are not mistaken for user columns.
     prefixes = {MATERIALIZED_ROW_ID: "_row-id-col-", MATERIALIZED_ROW_COMMIT_VERSION: "_row-commit-version-col-"}
     named = {key: prefix + clock.uuid() for key, prefix in prefixes.items() if properties.get(key) is None}
     return {**configuration, **named}
 
 
 def high_water_mark(domains: Mapping[str, DomainMetadata] | Iterable[Action]) -> int | None:
-    """The highest row id given so far, of a table's domains or of a commit's actions; None where they do not say.
+    """Return the highest row id assigned so far, from a table's domains or a commit's actions; None if they do not contain it.
 
-    Raises `CorruptTable` where the domain is damaged.
+    Raises `CorruptTable` if the domain is corrupt.
     """
     if isinstance(domains, Mapping):
         domain = domains.get(DOMAIN)
@@ -165,7 +165,7 @@ def row_id_domain(mark: int) -> DomainMetadata:
 
 
 def _num_records(add: AddFile, table: str) -> int:
-    """Physical rows, those that a deletion vector removes included: each position has its id."""
+    """Return the number of physical rows, including those that a deletion vector removes: each position has its id."""
     if add.num_records is None:
         raise Unsupported(
             f"Table {table} tracks rows, and file {add.path} has no numRecords in its statistics, so its rows cannot be given ids. "

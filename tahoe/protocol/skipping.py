@@ -90,9 +90,9 @@ class FileCondition:
 
     @classmethod
     def of(cls, predicate: Predicate, schema: StructType, partition_columns: Sequence[str]) -> FileCondition:
-        """See the class."""
+        """Compile a predicate; see the class."""
         on_partitions, on_data = _split(predicate, partition_columns)
-        # Partition values decide exactly; statistics may only keep too much, and a long condition would take long for every file.
+        # Partition values decide exactly; statistics only keep too much, and evaluating a long condition for every file is slow.
         on_data = None if on_data is None else outline(on_data)
         in_short = all_of(outline(part) for part in (on_partitions, on_data) if part is not None)
         return cls(
@@ -119,7 +119,7 @@ class FileCondition:
             return mask
         if pc.all(mask).as_py():
             return self.on_data.keep(files)
-        # Statistics are read for those files only that the partition leaves.
+        # Statistics are read only for the files that the partition condition keeps.
         left = files.select([name for name in _COLUMNS if name in files.column_names]).filter(mask)
         return pc.replace_with_mask(mask, mask, self.on_data.keep(left))
 
@@ -144,7 +144,7 @@ class StatsCondition:
 
     @classmethod
     def of(cls, predicate: Predicate | None, schema: StructType, partition_columns: Sequence[str]) -> StatsCondition | None:
-        """None where the predicate says nothing of a file."""
+        """Compile a predicate; None if it cannot skip files."""
         condition = None if predicate is None else stats_predicate(predicate, schema, partition_columns)
         if condition is None:
             return None
@@ -159,7 +159,7 @@ class StatsCondition:
         )
 
     def keep(self, files: pa.Table) -> pa.BooleanArray:
-        """True for each file of which the condition is not FALSE."""
+        """Return True for each file for which the condition is not FALSE."""
         mask = pc.fill_null(evaluate(self.condition, self._facts(files)), scalar(True))
         return combined(mask) if isinstance(mask, pa.ChunkedArray) else mask
 
@@ -184,7 +184,7 @@ class StatsCondition:
 
 
 def keep(predicate: Predicate, files: pa.Table, schema: StructType, partition_columns: Sequence[str]) -> pa.BooleanArray:
-    """`FileCondition.keep` for a predicate that is asked once."""
+    """Apply `FileCondition.keep` for a predicate that is used once."""
     return FileCondition.of(predicate, schema, partition_columns).keep(files)
 
 
@@ -216,7 +216,7 @@ def wanted_statistics(predicate: Predicate, schema: StructType) -> pa.StructType
 
 
 def partition_column(files: pa.Table, column: StructField) -> pa.Array:
-    """The typed values of one partition column of the files."""
+    """Return the typed values of one partition column of the files."""
     texts = pa.chunked_array(
         [_map_values(chunk, column.physical_name) for chunk in files.column("partitionValues").chunks], pa.string()
     )
@@ -224,7 +224,7 @@ def partition_column(files: pa.Table, column: StructField) -> pa.Array:
 
 
 def _split(predicate: Predicate, partition_columns: Sequence[str]) -> tuple[Predicate | None, Predicate | None]:
-    """As `split_by_columns`; at once where the predicate speaks of data alone, for taking a long one apart takes its time."""
+    """Split as `split_by_columns` does, without taking apart a predicate on data columns only, which is slow for a long one."""
     asked, partitioned = references(predicate), set(partition_columns)
     if asked and not any(path[0] in partitioned for path in asked):
         return None, predicate
@@ -264,7 +264,7 @@ class _Translation:
 
 
 def _exactly(predicate: Predicate, column: Column) -> Predicate:
-    """The leaf on a value that is known: FALSE where SQL says NULL."""
+    """Return the predicate on a known value: FALSE where SQL yields NULL."""
     match predicate:
         case IsNull():
             return IsNull(column)
@@ -310,14 +310,14 @@ class _Bounded:
         self._nulls = Column(("nullCount", *names))
         self._has_values = Column((HAS_VALUES, *names))
         self._is_leaf = not isinstance(self._type, StructType)
-        # A collation has another order than the bytes that the bounds are made of.
+        # A collation's order differs from that of the bytes from which the bounds are made.
         self._ordered = has_bounds(self._type) and compares_by_bytes(fields[-1])
         self._moment = self._type in (PrimitiveType("timestamp"), PrimitiveType("timestamp_ntz"))
         self._was_float = any(change.get("fromType") == "float" for change in fields[-1].metadata.get("delta.typeChanges", ()))
 
     def translate(self, predicate: Predicate) -> Predicate:
         if not self._is_leaf:
-            return TRUE  # a struct has no statistics of its own
+            return TRUE  # a struct has no statistics itself
         if isinstance(predicate, IsNull):
             return Comparison(">", self._nulls, Literal(0, PrimitiveType("long")))
         some = Comparison("=", self._has_values, Literal(True, PrimitiveType("boolean")))
@@ -347,7 +347,7 @@ class _Bounded:
         return self._between(literal, literal)
 
     def _between(self, low: Literal, high: Literal) -> Predicate:
-        """Some value may lie between the two, themselves included."""
+        """A value between the two, inclusive, may exist."""
         return all_of((self._below("<=", high), self._above(">=", low)))
 
     def _below(self, op: str, literal: Literal) -> Predicate:
@@ -356,7 +356,7 @@ class _Bounded:
     def _above(self, op: str, literal: Literal) -> Predicate:
         value = literal.value
         if self._moment:
-            # A greatest timestamp has lost its microseconds: the file's greatest may be up to a millisecond later.
+            # Greatest timestamps are truncated to milliseconds: the file's greatest may be up to a millisecond later.
             try:
                 value = value - _MILLISECOND
             except OverflowError:
@@ -369,7 +369,7 @@ class _Bounded:
         return self._with_nan(any_of((Comparison("<", self._least, literal), Comparison(">", self._greatest, literal))))
 
     def _with_nan(self, condition: Predicate) -> Predicate:
-        """A condition on the greatest value, which says nothing of NaN in files of some writers."""
+        """Weaken a condition on the greatest value, because some writers' greatest floats ignore NaN."""
         return any_of((condition, NAN_MAY_BE_MISSING)) if is_float(self._type) else condition
 
     def _in_none(self, literals: tuple[Literal, ...]) -> Predicate:
@@ -383,7 +383,7 @@ class _Bounded:
         return all_of((Comparison(">=", self._greatest, wanted), early))
 
     def _loosened(self, value: Any, direction: int) -> Any:
-        """A double column that was float has bounds in the log with fewer digits than its values have now."""
+        """Widen a bound of a double column that was float: bounds in the log have fewer digits than its values have now."""
         return value + direction * (abs(value) * 2**-22 + 2**-148) if self._was_float else value
 
 
@@ -403,7 +403,7 @@ def _ranges(literals: tuple[Literal, ...]) -> Iterator[tuple[Literal, Literal]]:
 
 
 def statistics_of(files: pa.Table, wanted: pa.StructType) -> pa.ChunkedArray:
-    """The wanted statistics from ``stats_parsed`` where a file has it, from the text of ``stats`` elsewhere."""
+    """Return the requested statistics from ``stats_parsed`` where a file has it, else from the text of ``stats``."""
     names = files.column_names
     texts = files.column("stats") if "stats" in names else pa.nulls(files.num_rows, pa.string())
     if "stats_parsed" not in names:
@@ -453,7 +453,7 @@ def _cast(values: pa.Array, kind: pa.DataType) -> pa.Array:
 
 
 def _map_values(maps: pa.MapArray, key: str) -> pa.Array:
-    """The value of one key in each map; null where the key is missing."""
+    """Return the value of one key in each map; null where the key is missing."""
     at = _regular_position(maps, key)
     if at is None:
         return pc.map_lookup(maps, scalar(key, maps.type.key_type), "first").cast(pa.string())
@@ -463,7 +463,7 @@ def _map_values(maps: pa.MapArray, key: str) -> pa.Array:
 
 
 def _regular_position(maps: pa.MapArray, key: str) -> tuple[int, int] | None:
-    """Where the key's values lie when all maps have the same keys in the same order, as most logs do: the first, and the step."""
+    """Return the first position and the step of the key's values if all maps have the same keys in the same order, as in most logs."""
     if not len(maps) or maps.null_count:
         return None
     offsets = maps.offsets
@@ -485,7 +485,7 @@ def _struct(tree: dict[str, Any]) -> pa.StructType:
 
 
 def _struct_column(leaves: dict[tuple[str, ...], Any]) -> pa.StructArray:
-    """A struct, nested as the paths say, of the columns at its leaves."""
+    """Build a struct, nested according to the paths, from the columns at its leaves."""
     members: dict[str, Any] = {}
     for name in dict.fromkeys(path[0] for path in leaves):
         inner = {path[1:]: values for path, values in leaves.items() if path[0] == name}

@@ -1,4 +1,4 @@
-"""`TableState`: all of a version that is not a file."""
+"""`TableState`: the state of a version except its files."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ __all__ = ["TableState", "advance_state"]
 
 @dataclass(frozen=True, slots=True)
 class TableState:
-    """All of a version that is not a file.
+    """The state of a version except its files.
 
     Args:
         transactions: the newest of each application.
         domains: by name, without removed ones.
-        in_commit_timestamp: of the version's own commit, in milliseconds since the epoch; None where that commit states none,
-            or was not read because a checkpoint or a compaction took its place.
+        in_commit_timestamp: of the version's own commit, in milliseconds since the epoch; None if that commit records none,
+            or was not read because a checkpoint or a compaction replaced it.
         transaction_id: `commitInfo.txnId` of the version's own commit; None likewise.
     """
 
@@ -31,7 +31,7 @@ class TableState:
 
 
 def advance_state(state: TableState, actions: Iterable[Action]) -> TableState:
-    """The state after the actions of one or more commits more, oldest first; nothing is read."""
+    """Return the state after the actions of one or more further commits, oldest first; nothing is read."""
     transactions, domains = dict(state.transactions), dict(state.domains)
     protocol, metadata = state.protocol, state.metadata
     in_commit_timestamp: int | None = None

@@ -198,7 +198,7 @@ class _StrictCheck:
 
 
 def _bare(commit: Commit, state: State) -> Step:
-    """A commit for which nothing is in force."""
+    """Return a commit for which no settings are in force."""
     return Step(commit, state, Settings({}, {}))
 
 

@@ -1,1 +1,1 @@
-"""Tables made and altered: metadata, properties, constraints."""
+"""Creating and altering tables: metadata, properties, constraints."""

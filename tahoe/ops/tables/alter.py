@@ -1,4 +1,4 @@
-"""ALTER TABLE … SET and UNSET TBLPROPERTIES: properties of a table that is there. Nothing is committed here."""
+"""ALTER TABLE … SET and UNSET TBLPROPERTIES: properties of an existing table. Nothing is committed here."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ def stage_unset_properties(
 def stage_changed_properties(
     transaction: Transaction, snapshot: Snapshot, properties: Mapping[str, str | None], name: str
 ) -> Operation:
-    """Stage that properties are set, or unset where the value is None, those too that users may not change; for Tahoe's own operations.
+    """Stage properties, or their removal if the value is None, including those that users may not change; for Tahoe's own operations.
 
     Args:
         name: of the operation in the history: ``SET TBLPROPERTIES`` or ``UNSET TBLPROPERTIES``.

@@ -52,7 +52,7 @@ __all__ = [
 _STATS_COLUMNS = "delta.dataSkippingStatsColumns"
 _COMMENT = "comment"
 _NO_CHANGE, _NO_CAST = "DELTA_UNSUPPORTED_ALTER_TABLE_CHANGE_COL_OP", "NOT_SUPPORTED_CHANGE_COLUMN"
-"""Error classes: Delta does not change the column so, and Spark does not because values might not fit the new type."""
+"""Error classes: changes that Delta does not support, and those that Spark refuses because values might not fit the new type."""
 _PART_BY_PART: tuple[tuple[type, str, str], ...] = (
     (StructType, "STRUCT", "add, drop or change its fields"),
     (MapType, "MAP", "change {name}.key or {name}.value"),
@@ -86,10 +86,10 @@ class ColumnChange:
 
 
 def stage_add_columns(transaction: Transaction, snapshot: Snapshot, columns: Sequence[NewColumn]) -> Operation:
-    """Stage that columns, or fields of structs, are added. Rows that are there have NULL in them.
+    """Stage new columns, or fields of structs. They are NULL in existing rows.
 
     Raises:
-        InvalidRequest: a column that must not be null, a parent or sibling that is not there; `SchemaMismatch` for a name given twice.
+        InvalidRequest: a column that must not be null, a parent or sibling that does not exist; `SchemaMismatch` for a repeated name.
     """
     for one in columns:
         if {CURRENT_DEFAULT, EXISTS_DEFAULT} & one.column.metadata.keys():
@@ -124,7 +124,7 @@ def stage_add_columns(transaction: Transaction, snapshot: Snapshot, columns: Seq
 def stage_drop_columns(
     transaction: Transaction, snapshot: Snapshot, paths: Sequence[Path], *, if_exists: bool = False
 ) -> Operation | None:
-    """Stage that columns, or fields of structs, are dropped; their values stay in the files, unseen. None where there is nothing to drop.
+    """Stage the removal of columns, or fields of structs; their values stay in the files, unread. None if there is nothing to drop.
 
     Raises:
         InvalidRequest: the table has no column mapping, or a column partitions or clusters it, or a constraint or a generated column reads
@@ -158,7 +158,7 @@ def stage_drop_columns(
 
 
 def stage_rename_column(transaction: Transaction, snapshot: Snapshot, path: Path, name: str) -> Operation:
-    """Stage that a column, or a field of a struct, gets another name. Files, statistics and partition values keep its physical name.
+    """Stage a new name of a column, or of a field of a struct. Files, statistics and partition values keep its physical name.
 
     Raises:
         InvalidRequest: the table has no column mapping; a constraint or a generated column reads the column; ``FIELD_ALREADY_EXISTS``.
@@ -187,12 +187,12 @@ def stage_rename_column(transaction: Transaction, snapshot: Snapshot, path: Path
 
 
 def stage_change_columns(transaction: Transaction, snapshot: Snapshot, changes: Sequence[ColumnChange]) -> Operation:
-    """Stage that comment, place, NOT NULL or type of columns change, each at most once.
+    """Stage changes of comment, place, NOT NULL or type of columns, each at most once.
 
     Raises:
-        InvalidRequest: a type would change in a way that the files do not allow; NOT NULL inside an array or a map; more than the comment
-            or the place of an identity column would change.
-        InvariantViolation: ``DELTA_NEW_NOT_NULL_VIOLATION``: NOT NULL would be set on a column in which rows have NULL.
+        InvalidRequest: the files do not allow the new type; NOT NULL inside an array or a map; a change of an identity column other than
+            its comment or its place.
+        InvariantViolation: ``DELTA_NEW_NOT_NULL_VIOLATION``: NOT NULL on a column in which rows have NULL.
     """
     schema, told = snapshot.schema, []
     _refuse_changing_twice(snapshot, changes)
@@ -227,7 +227,7 @@ def stage_replace_columns(transaction: Transaction, snapshot: Snapshot, columns:
     """
     config, wanted = snapshot.config, fresh(columns)
     refuse_replacing(config)
-    with_columns(StructType(()), [NewColumn((), column) for column in wanted])  # refuses a name given twice
+    with_columns(StructType(()), [NewColumn((), column) for column in wanted])  # refuses a repeated name
     schema, gone = replaced_columns(config, wanted)
     for path in gone:
         refuse_clustering(snapshot, path)
@@ -268,7 +268,7 @@ def _changed(snapshot: Snapshot, column: StructField, change: ColumnChange) -> S
 
 
 def _with_declared(snapshot: Snapshot, column: StructField, new: StructField, change: ColumnChange) -> StructField:
-    """With another limit of its texts, which every text that is there must fulfil already."""
+    """Return the column with another length limit of its texts, which every existing text must satisfy already."""
     old = column.metadata.get(DECLARED_TYPE)
     fits = may_become(None if old is None else str(old), change.declared)
     if not fits or (change.declared and len(change.path) > 1):
@@ -357,7 +357,7 @@ def _holder(schema: StructType, path: Path) -> StructType | None:
 
 
 def _refuse_changing_twice(snapshot: Snapshot, changes: Sequence[ColumnChange]) -> None:
-    """A column and a field inside it are not changed together, either: the outcome would depend on the order."""
+    """Refuse to change a column together with a field inside it, or twice: the outcome would depend on the order."""
     paths = [tuple(part.lower() for part in change.path) for change in changes]
     for place, path in enumerate(paths):
         met = next((other for other in paths[:place] if path[: len(other)] == other or other[: len(path)] == path), None)
@@ -371,7 +371,7 @@ def _refuse_changing_twice(snapshot: Snapshot, changes: Sequence[ColumnChange]) 
 
 
 def _refuse_name_in_use(snapshot: Snapshot, path: Path, name: str) -> None:
-    """Its own name is in use, too, in any case."""
+    """Refuse a name that is in use, including the column's own name in any case."""
     holder = _holder(snapshot.schema, path)
     if holder is not None and holder.find(name) is not None:
         raise InvalidRequest(
@@ -383,7 +383,7 @@ def _refuse_name_in_use(snapshot: Snapshot, path: Path, name: str) -> None:
 
 
 def _spelled(schema: StructType, path: Path) -> Path:
-    """The path with the names as the schema has them."""
+    """Return the path in the schema's spelling."""
     found = [field_at(schema, path[: length + 1]) for length in range(len(path))]
     return tuple(part if column is None else column.name for part, column in zip(path, found, strict=True))
 
@@ -419,7 +419,7 @@ def _demands_values(schema: StructType) -> bool:
 
 
 def _with_stats_columns(configuration: dict[str, str], path: Path, new: Path | None) -> dict[str, str]:
-    """The properties with another name, or none, for a column in the list of those that have statistics."""
+    """Return the properties with a renamed or removed column replaced in the list of columns with statistics."""
     key = next((key for key in configuration if key.lower() == _STATS_COLUMNS.lower()), None)
     if key is None:
         return configuration

@@ -20,11 +20,11 @@ __all__ = ["Alterable"]
 @checked_arguments
 class Alterable(ABC):
     """Properties, constraints, clustering and columns of a table. Columns are named as in SQL: ``a``, ``a.b`` for a field of a struct, a name
-    with a point in back-ticks."""
+    with a dot in back-ticks."""
 
     @abstractmethod
     def begin(self) -> Transaction:
-        """A transaction on the newest version."""
+        """Return a transaction on the newest version."""
 
     @abstractmethod
     def commit(self, transaction: Transaction, operation: Operation) -> Any:
@@ -41,18 +41,18 @@ class Alterable(ABC):
         return self._with_properties({f"delta.feature.{name}": "supported"})
 
     def upgrade_protocol(self, reader_version: int, writer_version: int) -> int:
-        """Raise the protocol to at least these versions; a table that has them stays as it is. The version that says so.
+        """Raise the protocol to at least these versions; return the new version. A table that has them is not changed.
 
-        The protocol is written as the weakest that says the same: version numbers where they imply just its features, else names.
+        The protocol is written in its weakest equivalent form: version numbers if they imply exactly its features, else names.
 
-        Raises `InvalidRequest`: ``TAHOE_TABLE_PROPERTY`` for numbers that there are not,
+        Raises `InvalidRequest`: ``TAHOE_TABLE_PROPERTY`` for unknown version numbers,
             ``DELTA_READ_FEATURE_PROTOCOL_REQUIRES_WRITE`` for reader 3 with a writer below 7.
         """
         versions = {"delta.minReaderVersion": str(reader_version), "delta.minWriterVersion": str(writer_version)}
         return self._with_properties(versions)
 
     def cluster_by(self, columns: Sequence[str]) -> int:
-        """Cluster the table by these columns from the next OPTIMIZE on, by none with an empty list; the version that says so.
+        """Set the clustering columns from the next OPTIMIZE on, or none with an empty list; return the new version.
 
         Raises: see `tahoe.ops.tables.cluster_by.stage_cluster_by`.
         """
@@ -61,7 +61,7 @@ class Alterable(ABC):
         return self._altered(lambda transaction: stage_cluster_by(transaction, transaction.existing(), columns))
 
     def add_constraint(self, name: str, condition: str) -> int:
-        """Demand that every row fulfils a condition; see `tahoe.ops.tables.constrain`. The version that has it."""
+        """Add a CHECK constraint for all rows; see `tahoe.ops.tables.constrain`. Return the new version."""
         from tahoe.ops.tables.constrain import stage_add_constraint
 
         return self._altered(lambda transaction: stage_add_constraint(transaction, transaction.existing(), name, condition))
@@ -100,7 +100,7 @@ class Alterable(ABC):
         return self._altered(lambda transaction: stage_add_columns(transaction, transaction.existing(), added))
 
     def drop_columns(self, names: Sequence[str], *, if_exists: bool = False) -> int:
-        """Drop columns, or fields of structs, of a table with column mapping; the version without them."""
+        """Drop columns, or fields of structs, of a table with column mapping; return the new version."""
         from tahoe.ops.tables.alter_columns import stage_drop_columns
 
         paths = [_path(name) for name in names]
@@ -109,10 +109,10 @@ class Alterable(ABC):
         )
 
     def rename_column(self, name: str, new: str) -> int:
-        """Give a column, or a field of a struct, of a table with column mapping another name; the version that has it.
+        """Rename a column, or a field of a struct, of a table with column mapping; return the new version.
 
         Args:
-            new: the name alone, as it shall be.
+            new: the new name, without the path.
         """
         from tahoe.ops.tables.alter_columns import stage_rename_column
 
@@ -129,11 +129,11 @@ class Alterable(ABC):
         first: bool = False,
         after: str | None = None,
     ) -> int:
-        """Change a column's comment, its place, its type, its default, or drop its NOT NULL (``nullable=True``); the version that has it.
+        """Change a column's comment, its place, its type, its default, or drop its NOT NULL (``nullable=True``); return the new version.
 
         Args:
             data_type: of Delta or pyarrow, or a name such as ``long`` or ``decimal(10,2)``.
-            default: SQL text of the value that rows get which come without the column; empty for none. The table must have the feature:
+            default: SQL text of the value for rows that lack the column; empty for none. The table must have the feature:
                 ``set_properties({"delta.feature.allowColumnDefaults": "supported"})``.
 
         Raises: see `tahoe.ops.tables.alter_columns.stage_change_columns`.
@@ -160,7 +160,7 @@ class Alterable(ABC):
         )
 
     def replace_columns(self, columns: SchemaLike) -> int:
-        """Let the table have these columns: more, or in another order; see `tahoe.ops.tables.alter_columns.stage_replace_columns`."""
+        """Replace the columns: add columns or change their order; see `tahoe.ops.tables.alter_columns.stage_replace_columns`."""
         from tahoe.ops.tables.alter_columns import stage_replace_columns
         from tahoe.schema.schema_forms import schema_of
 

@@ -47,12 +47,12 @@ __all__ = [
 
 
 def is_clustered(snapshot: Snapshot) -> bool:
-    """Whether the table is a clustered one, which one without columns is too (``CLUSTER BY NONE``)."""
+    """Whether the table is clustered, including one without columns (``CLUSTER BY NONE``)."""
     return FEATURE in snapshot.config.features
 
 
 def clustering_columns(snapshot: Snapshot) -> tuple[Path, ...]:
-    """The columns that a table is clustered by, by the names that users see; none where it is not."""
+    """Return the logical names of the clustering columns; empty if the table is not clustered."""
     if not is_clustered(snapshot):
         return ()
     paths = clustering_paths(snapshot.state.domains, snapshot.config.table) or ()
@@ -60,7 +60,7 @@ def clustering_columns(snapshot: Snapshot) -> tuple[Path, ...]:
 
 
 def clustered_by(snapshot: Snapshot) -> list[str]:
-    """The columns that a table is clustered by, as they are shown."""
+    """Return the clustering columns as they are shown."""
     return [shown_path(path) for path in clustering_columns(snapshot)]
 
 
@@ -97,11 +97,11 @@ def stage_clustering(transaction: Transaction, names: Sequence[str] | None) -> l
 
 
 def stage_cluster_by(transaction: Transaction, snapshot: Snapshot, names: Sequence[str]) -> Operation | None:
-    """Stage that the table is clustered by other columns from now on, or by none; None where it never was, and shall not be.
+    """Stage new clustering columns, or none; None if the table was never clustered and no columns are named.
 
     Args:
         snapshot: of the transaction.
-        names: as of `stage_clustering`; none for ``CLUSTER BY NONE``.
+        names: as for `stage_clustering`; empty for ``CLUSTER BY NONE``.
 
     Raises `InvalidRequest`: as `stage_clustering`; `DELTA_ALTER_TABLE_CLUSTER_BY_ON_PARTITIONED_TABLE_NOT_ALLOWED`.
     """
@@ -125,7 +125,7 @@ def stage_cluster_by(transaction: Transaction, snapshot: Snapshot, names: Sequen
 
 
 def check_same_clustering(snapshot: Snapshot, names: Sequence[str]) -> None:
-    """Refuse rows for a table that is clustered otherwise than the writer says.
+    """Refuse rows for a table whose clustering differs from the writer's.
 
     Raises `InvalidRequest` (`DELTA_CLUSTERING_COLUMNS_MISMATCH`)."""
     config = snapshot.config
@@ -141,10 +141,10 @@ def check_same_clustering(snapshot: Snapshot, names: Sequence[str]) -> None:
 
 
 def check_still_clusterable(snapshot: Snapshot, metadata: Metadata) -> None:
-    """Refuse metadata by which a column that the table is clustered by has statistics no more, which the specification demands.
+    """Refuse metadata under which a clustering column would lose its statistics, which the specification requires.
 
     Args:
-        metadata: as it shall be, of the same columns, perhaps in another order or with other properties.
+        metadata: the new metadata, with the same columns, perhaps in another order or with other properties.
 
     Raises `InvalidRequest`: `DELTA_CLUSTERING_COLUMN_MISSING_STATS`.
     """
@@ -166,7 +166,7 @@ def restored_clustering(newest: Snapshot, target: Snapshot) -> list[DomainMetada
 
 
 def _checked(config: TableConfig, names: Sequence[str]) -> tuple[Path, ...]:
-    """The columns in the schema's spelling."""
+    """Return the columns in the schema's spelling."""
     schema, table, paths = config.schema, config.table, list[Path]()
     for name in names:
         parts = named_path(name)

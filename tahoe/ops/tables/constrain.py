@@ -1,4 +1,4 @@
-"""ALTER TABLE ADD CONSTRAINT and DROP CONSTRAINT: a condition that every row has to fulfil, those that are there already included."""
+"""ALTER TABLE ADD CONSTRAINT and DROP CONSTRAINT: a condition on every row, including existing rows."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ def stage_add_constraint(
 
 
 def stage_drop_constraint(transaction: Transaction, snapshot: Snapshot, name: str) -> Operation | None:
-    """Stage that a CHECK constraint goes; None where there is none of that name."""
+    """Stage the removal of a CHECK constraint; None if there is none of that name."""
     key = _stored_key(snapshot, name)
     if key is None:
         return None

@@ -1,4 +1,4 @@
-"""The metadata of a new table, and of a table whose schema or properties change: everything that creation and evolution decide."""
+"""The metadata of a new table, and of a table whose schema or properties change."""
 
 from __future__ import annotations
 
@@ -40,15 +40,15 @@ def new_metadata(
     description: str | None = None,
     table_id: str | None = None,
 ) -> Metadata:
-    """The metadata of a new table.
+    """Return the metadata of a new table.
 
     Args:
-        schema: logical; ids and physical names are given where the properties ask for column mapping.
+        schema: logical; ids and physical names are assigned if the properties enable column mapping.
         partition_by: names of columns of the schema, in order.
         table_id: kept when a table is replaced in place; else new.
 
     Raises:
-        InvalidRequest: a partition column that is not there or cannot partition, bad names, unknown properties.
+        InvalidRequest: a partition column that does not exist or cannot partition, invalid names, unknown properties.
     """
     check_duplicates(schema, "DATA")
     check_no_new_collations(schema)
@@ -76,11 +76,11 @@ def with_schema(
     *,
     files_stay: bool = True,
 ) -> Metadata:
-    """The table's metadata with another schema; new columns get ids where column mapping is on, and wider types are recorded.
+    """Return the table's metadata with another schema; new columns get ids if column mapping is on, and widened types are recorded.
 
     Args:
         partition_by: another partitioning, or other names for it; None keeps it.
-        files_stay: False where no file of the earlier schema is left, so that there are no earlier types to record.
+        files_stay: False if no file of the earlier schema remains, so that there are no earlier types to record.
     """
     if files_stay and config.properties.enable_type_widening:
         schema = with_type_changes(config.schema, schema)
@@ -94,7 +94,7 @@ def with_schema(
 
 
 def with_properties(config: TableConfig, properties: Mapping[str, str | None], clock: Clock) -> Metadata:
-    """The table's metadata with properties set, or unset where the value is None.
+    """Return the table's metadata with properties set, or removed if the value is None.
 
     Raises:
         InvalidRequest: an unknown property, a value that is not allowed, or a change of column mapping that would need a rewrite.
@@ -113,8 +113,8 @@ def with_properties(config: TableConfig, properties: Mapping[str, str | None], c
 
 
 def with_kept_marks(wanted: Metadata, newest: Metadata) -> Metadata:
-    """The metadata that a table gets in the place of its newest, going back or to another table's: its identity columns go on from where
-    they are."""
+    """Return metadata that replaces the newest, from an older version or another table, with identity columns that continue from their
+    current marks."""
     schema = with_marks_of(wanted.schema, newest.schema, newest.id)
     return wanted if schema == wanted.schema else replace(wanted, schema_string=schema.to_json())
 
@@ -134,7 +134,7 @@ def _refuse_constraints(config: TableConfig, properties: Mapping[str, str | None
 def create_operation(
     metadata: Metadata, name: str = "CREATE TABLE", *, is_managed: bool = False, cluster_by: Sequence[str] = ()
 ) -> Operation:
-    """The operation of a creation, in the reference's parameters.
+    """Return the operation of a creation, with the reference's parameters.
 
     Args:
         cluster_by: columns as `tahoe.ops.tables.cluster_by.stage_clustering` shows them.

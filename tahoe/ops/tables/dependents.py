@@ -92,5 +92,5 @@ def refuse_replacing(config: TableConfig) -> None:
 
 
 def _meet(one: Path, other: Path) -> bool:
-    """Whether one path leads to the other's column, or through it."""
+    """Whether one path is equal to the other, or a prefix of it."""
     return all(a.lower() == b.lower() for a, b in zip(one, other, strict=False))

@@ -13,7 +13,7 @@ __all__ = ["detail"]
 
 
 def detail(snapshot: Snapshot) -> dict[str, Any]:
-    """One row: format, id, name, description, location, createdAt, lastModified, partitionColumns, clusteringColumns, numFiles,
+    """Return one row: format, id, name, description, location, createdAt, lastModified, partitionColumns, clusteringColumns, numFiles,
     sizeInBytes (of the live files), properties, minReaderVersion, minWriterVersion, tableFeatures."""
     metadata, protocol, files = snapshot.metadata, snapshot.protocol, snapshot.files()
     return {

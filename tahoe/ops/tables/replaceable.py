@@ -14,11 +14,11 @@ __all__ = ["replaced_columns"]
 
 
 def replaced_columns(config: TableConfig, wanted: StructType) -> tuple[StructType, list[Path]]:
-    """The schema that the table gets, in which columns that stay keep their ids, and the paths of those that go.
+    """Return the new schema, in which existing columns keep their ids, and the paths of removed columns.
 
     Raises:
-        InvalidRequest: ``DELTA_UNSUPPORTED_ALTER_TABLE_REPLACE_COL_OP``: another type, NOT NULL where NULL was allowed, a column gone
-            without column mapping; ``DELTA_AMBIGUOUS_DATA_TYPE_CHANGE``: columns come and go, which might mean a new name.
+        InvalidRequest: ``DELTA_UNSUPPORTED_ALTER_TABLE_REPLACE_COL_OP``: another type, NOT NULL where NULL was allowed, a removed column
+            without column mapping; ``DELTA_AMBIGUOUS_DATA_TYPE_CHANGE``: columns are both added and removed, which might mean a rename.
     """
     replacing = _Replacing(config)
     schema = replacing.struct(config.schema, wanted, ())
@@ -26,7 +26,7 @@ def replaced_columns(config: TableConfig, wanted: StructType) -> tuple[StructTyp
 
 
 class _Replacing:
-    """One comparison; `gone` grows with it."""
+    """One comparison; it adds removed columns to `gone`."""
 
     def __init__(self, config: TableConfig) -> None:
         self._config = config

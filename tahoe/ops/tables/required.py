@@ -1,4 +1,4 @@
-"""ALTER COLUMN … SET NOT NULL: every row of the table is validated before its columns may demand values."""
+"""ALTER COLUMN … SET NOT NULL: the validation of every row before its columns become NOT NULL."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""ALTER TABLE … ALTER COLUMN … SYNC IDENTITY: the mark of an identity column follows values that rows brought themselves. Nothing is
+"""ALTER TABLE … ALTER COLUMN … SYNC IDENTITY: raise the mark of an identity column to explicitly written values. Nothing is
 committed here."""
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ def stage_sync_identity(transaction: Transaction, snapshot: Snapshot, path: Path
 
 
 def _furthest(snapshot: Snapshot, column: IdentityColumn) -> int | None:
-    """Of the column's values in the living rows the furthest; None where there is none."""
+    """Return the furthest value of the column in the live rows, or None."""
     found = []
     for batch in Scan(snapshot, columns=(column.name,)).to_batches():
         bounds = pc.min_max(batch.column(0))

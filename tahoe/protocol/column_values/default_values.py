@@ -52,7 +52,7 @@ _CLOCK = {
 
 @dataclass(frozen=True, slots=True)
 class Moment:
-    """When and where a statement runs.
+    """The time and time zone of a statement.
 
     Args:
         ms: milliseconds since the epoch.
@@ -68,8 +68,8 @@ class Default:
     """A column's default value.
 
     Args:
-        text: as the table states it.
-        value: in the column's type; a constant, or made of constants; an `EngineText` is in a type that Spark decides on.
+        text: as in the table's metadata.
+        value: in the column's type; a constant, or made of constants; the type of an `EngineText` is determined by Spark.
     """
 
     column: StructField
@@ -88,7 +88,7 @@ def is_keyword(term: object) -> bool:
 
 
 def defaults_of(schema: StructType, table: str, moment: Moment) -> Iterator[Default]:
-    """The defaults of a table's columns; raises as `default_of`."""
+    """Yield the defaults of a table's columns; raises as `default_of`."""
     for column in schema:
         found = default_of(column, table, moment)
         if found is not None:
@@ -112,10 +112,10 @@ def constant_default(column: StructField, table: str, now_ms: int | None = None)
 
 
 def default_of(column: StructField, table: str, moment: Moment) -> Default | None:
-    """A column's default; None where it has none, which is as NULL.
+    """Return a column's default; None if it has none, which means NULL.
 
     Raises:
-        InvalidRequest: ``INVALID_DEFAULT_VALUE``: no value of the column's type;
+        InvalidRequest: ``INVALID_DEFAULT_VALUE``: not a value of the column's type;
             ``TAHOE_EXPRESSION_TOO_LONG`` and ``…_TOO_DEEP``.
     """
     text = column.metadata.get(CURRENT_DEFAULT)
@@ -145,7 +145,7 @@ _UNRESOLVED = "INVALID_DEFAULT_VALUE.UNRESOLVED_EXPRESSION"
 
 
 def type_refused(column: StructField, table: str, found: DataType) -> InvalidRequest:
-    """The error for a default whose type the column does not store."""
+    """Return the error for a default whose type the column cannot store."""
     why = f"It is {found}, which is not stored in {column.data_type}."
     return _refused(column, table, "INVALID_DEFAULT_VALUE.DATA_TYPE", why)
 
@@ -198,7 +198,7 @@ def check_default(column: StructField, table: str, *, enabled: bool, statement: 
 
 
 def _time(text: str, moment: Moment) -> Literal | None:
-    """The time that a text names; None where it names none."""
+    """Return the time that a text names, or None."""
     name = text.strip().lower().removesuffix("()").rstrip()
     if name not in _CLOCK or (name in ("now", "curdate") and "(" not in text):
         return None

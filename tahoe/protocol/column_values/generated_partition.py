@@ -22,9 +22,9 @@ __all__ = ["MOST_VALUES", "GeneratedPartition"]
 _TIMESTAMP, _STRING = (PrimitiveType(name) for name in ("timestamp", "string"))
 _ANY_ZONE = timedelta(hours=16)
 _A_DAY_LEFT_OUT = timedelta(days=1)
-"""Of a date that a time zone never had, each hour is that of the next day (Samoa, 30 December 2011)."""
+"""If a time zone skipped a date, each of its hours is that of the next day (Samoa, 30 December 2011)."""
 MOST_VALUES = 100
-"""Of a longer list of constants nothing is derived."""
+"""No filter is derived from a longer list of constants."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +72,7 @@ class GeneratedPartition:
         return depends_on_zone(self.value)
 
     def is_base(self, column: Column, literal: Literal | None = None) -> bool:
-        """Whether it is the base column, and the literal beside it of the column's type."""
+        """Whether the column is the base column, and the literal, if any, has its type."""
         named = [part.lower() for part in column.path] == [part.lower() for part in self.base.path]
         return named and (literal is None or same_type(literal.data_type, self.base.data_type))
 
@@ -95,11 +95,11 @@ class GeneratedPartition:
         return found
 
     def compared(self, op: str, value: Any) -> Comparison:
-        """The partition column against a value of its own."""
+        """Compare the partition column with a value of its own type."""
         return Comparison(op, self.partition, Literal(value, self.column.data_type))
 
     def _kept(self, found: Predicate | None) -> Predicate | None:
-        """With the partitions whose text the log keeps as NULL."""
+        """Add the partitions whose empty text the log stores as NULL."""
         if found is None or self.column.data_type != _STRING:
             return found
         return Or((found, IsNull(self.partition)))
@@ -112,13 +112,13 @@ class GeneratedPartition:
         return self._at_most(value) if op in ("<", "<=") else self._at_least(value) if op in (">", ">=") else None
 
     def _exactly(self, value: Any) -> Predicate | None:
-        """One of the values that the base can have been shown as."""
+        """The partition is one of the values for the base in any time zone."""
         if not self.depends_on_zone:
             exact = self._value(value)
             return None if exact is None else self.compared("=", exact)
         if not asks_for_days_alone(self.value):
             return None
-        try:  # the three lie so near that no day is between two of them
+        try:  # the three are so close that no day falls between two of them
             found = [self._value(value + far * _ANY_ZONE) for far in (-1, 0, 1)]
         except OverflowError:
             return None
@@ -141,7 +141,7 @@ class GeneratedPartition:
         return None if greatest is None else self.compared("<=", greatest)
 
     def _value(self, base: Any) -> Any:
-        """The column's value for one of its base; None for NULL, and where it cannot be computed."""
+        """Return the column's value for a value of its base; None for NULL, and if it cannot be computed."""
         nested: Any = base
         for name in reversed(self.base.path[1:]):
             nested = {name: nested}

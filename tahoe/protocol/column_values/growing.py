@@ -18,7 +18,7 @@ _FIELDS_OF_TIME = ("yyyy", "MM", "dd", "HH", "mm", "ss")
 
 
 def grows(value: Expression) -> bool:
-    """Whether a greater value of the column that is read never gives a lesser one of the expression."""
+    """Whether a greater value of the base column never yields a lesser value of the expression."""
     match value:
         case Reference(data_type=data_type):
             return data_type in (*_TIMES, *_WHOLE, *_OTHERS, _STRING) or isinstance(data_type, DecimalType)
@@ -34,7 +34,7 @@ def grows(value: Expression) -> bool:
 
 
 def is_prefix(value: Expression) -> bool:
-    """Whether the expression is the beginning of a column's text, or all of it."""
+    """Whether the expression is a prefix of a column's text, or all of it."""
     match value:
         case Reference():
             return value.data_type == _STRING
@@ -48,12 +48,12 @@ def is_prefix(value: Expression) -> bool:
 
 
 def depends_on_zone(value: Expression) -> bool:
-    """Whether the value is another one where the session has another time zone."""
+    """Whether the value depends on the session's time zone."""
     return any(node.data_type == _TIMESTAMP for node in walk(value))
 
 
 def asks_for_days_alone(value: Expression) -> bool:
-    """Whether of a timestamp the expression looks at nothing but its day."""
+    """Whether the expression depends only on the date part of a timestamp."""
     match value:
         case Cast(child=Reference(data_type=data_type), data_type=target) if data_type == _TIMESTAMP:
             return target == _DATE
@@ -65,14 +65,14 @@ def asks_for_days_alone(value: Expression) -> bool:
 
 
 def writes_years(value: Expression) -> bool:
-    """Whether text that begins with a year is written, which sorts as the years do from 0 to 9999 alone."""
+    """Whether the value is text that begins with a year, which sorts like the years only from 0 to 9999."""
     return any(isinstance(node, Call) and node.function == "date_format" for node in walk(value))
 
 
 def pattern_fields(pattern: str) -> tuple[str, ...]:
-    """The fields of a pattern of dates; none where they are not written once each, from the greater to the lesser with none left out.
+    """Return the fields of a date pattern; none unless each is written once, from the greatest to the least without gaps.
 
-    Each has one width, so that texts of such a pattern sort as the times do.
+    Each has a fixed width, so that texts of such a pattern sort like the times.
     """
     found = tuple(field for _, field in sorted(_places(pattern)))
     rest = pattern

@@ -72,5 +72,5 @@ def _understood(column: StructField, schema: StructType) -> GeneratedPartition |
     if len(read) != 1 or not read[0].by_bytes or not same_type(value.data_type, column.data_type):
         return None  # other types were cast when they were written
     if read[0].data_type in _FLOATS and value != read[0]:
-        return None  # 0.0 and -0.0 are equal and not one value
+        return None  # 0.0 and -0.0 are equal but distinct values
     return GeneratedPartition(column, value, read[0], grows(value))

@@ -1,9 +1,9 @@
-"""Numbers for tasks that know of each other neither how many they are nor how many rows they have. Pure.
+"""Row numbers for tasks that do not know how many tasks there are nor how many rows the others have. Pure.
 
     task 0: 0, 2, 4, …      task 1: 1, 17, 33, …      task 2: 5, 21, 37, …
 
-The lowest bits of a number say which task gave it, by a code of which no word begins another one, so that no two tasks give one number,
-however many there are. The first words are the shortest: few tasks leave small gaps.
+The lowest bits of a number identify its task by a prefix-free code, so that no two tasks use the same number, however many tasks there
+are. The first code words are the shortest: few tasks leave small gaps.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ _WIDTHS = (0, 2, 4, 7, 10, 31)
 
 
 def numbers_of_task(task: int, first: int, count: int) -> range:
-    """The numbers of some rows of a task.
+    """Return the numbers of some rows of a task.
 
     Args:
         task: its number from 0.
         first: the number of the first row within the task, from 0.
-        count: how many rows follow each other from there.
+        count: the number of consecutive rows.
     """
     word, bits = _word(task)
     stride = 1 << bits
@@ -28,7 +28,7 @@ def numbers_of_task(task: int, first: int, count: int) -> range:
 
 
 def _word(task: int) -> tuple[int, int]:
-    """The lowest bits of a task's numbers, and how many they are: so many ones as its class has before it, a zero, and its place there."""
+    """Return the lowest bits of a task's numbers, and how many: a one for each class before its own, a zero, and its place in the class."""
     before = 0
     for ones, width in enumerate(_WIDTHS):
         place = task - before

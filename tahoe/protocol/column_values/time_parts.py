@@ -30,7 +30,7 @@ _WITHIN = {
     "minute": ("hour",),
     "second": ("minute",),
 }
-"""A field to the units within which it grows with time, the greatest first."""
+"""Maps a field to the units within which it grows with time, the greatest first."""
 _OF_DAYS = ("quarter", "month", "day", "dayofyear")
 _FIELDS = {"yyyy": "year", "MM": "month", "dd": "day", "HH": "hour", "mm": "minute", "ss": "second"}
 
@@ -40,7 +40,7 @@ class TimeParts:
     """Partition columns that grow together with their base.
 
     Args:
-        parts: the first grows by itself, each other one where those before it are equal.
+        parts: the first grows by itself, each further one while those before it are equal.
     """
 
     parts: tuple[GeneratedPartition, ...]
@@ -74,7 +74,7 @@ class TimeParts:
 
 
 def time_parts(partitions: Iterable[GeneratedPartition]) -> tuple[TimeParts, ...]:
-    """The chains among generated partition columns, each of two columns or more."""
+    """Return the chains among generated partition columns, each of at least two columns."""
     known = tuple(partitions)
     found = (_chain(one, known) for one in known if one.grows)
     return tuple(TimeParts(chain) for chain in found if len(chain) > 1)
@@ -83,7 +83,7 @@ def time_parts(partitions: Iterable[GeneratedPartition]) -> tuple[TimeParts, ...
 def _chain(first: GeneratedPartition, partitions: Sequence[GeneratedPartition]) -> tuple[GeneratedPartition, ...]:
     chain, unit = [first], _finest(first.value)
     for field, within in _WITHIN.items():
-        # Where one value of a row depends on a time zone and another does not, they may belong to two days.
+        # If one value of a row depends on a time zone and another does not, they may belong to different days.
         fitting = (
             (one, finest)
             for one in partitions
@@ -123,14 +123,14 @@ def _field(value: Expression, field: str) -> str | None:
 
 
 def _is_day(value: Expression) -> bool:
-    """Whether it is the column itself, or its day."""
+    """Whether the expression is the column itself, or its day."""
     return isinstance(value, Reference) or (
         isinstance(value, Cast) and isinstance(value.child, Reference) and value.data_type == _DATE
     )
 
 
 def _is_time(value: Expression) -> bool:
-    """Whether it is the column itself, or the midnight of a date."""
+    """Whether the expression is the column itself, or the midnight of a date."""
     match value:
         case Cast(child=Reference(data_type=data_type)):
             return data_type == _DATE

@@ -1,1 +1,1 @@
-"""Per-file statistics: from rows and footers, as values, as JSON."""
+"""Per-file statistics: collected from rows and footers, as values, and as JSON."""

@@ -27,7 +27,7 @@ NAN_COUNTED = "tahoe.nanCounted"
 """The tag of a file whose greatest floats count NaN (`tahoe.protocol.nan_bounds`). Its value is ``true``."""
 
 Leaf: TypeAlias = tuple[StructField, ...]
-"""A leaf column as the chain of fields that leads to it."""
+"""A leaf column as the chain of fields from the top-level column to it."""
 
 
 def has_bounds(data_type: DataType) -> bool:
@@ -49,7 +49,7 @@ def bound_of(value: Any, data_type: DataType, *, greatest: bool, prefix_length: 
         case PrimitiveType("float" | "double"):
             if not math.isfinite(value):
                 return None
-            return value + 0.0 if greatest else value  # adding 0.0 makes 0.0 of -0.0
+            return value + 0.0 if greatest else value  # adding 0.0 turns -0.0 into 0.0
         case PrimitiveType("date"):
             return value.isoformat() if isinstance(value, date) else None
         case PrimitiveType("timestamp" | "timestamp_ntz" as name):
@@ -58,12 +58,12 @@ def bound_of(value: Any, data_type: DataType, *, greatest: bool, prefix_length: 
 
 
 def truncate_min(text: str, length: int) -> str | None:
-    """The first characters of a least text: not greater than any text that is not less than it."""
+    """Return the first characters of a least text: not greater than any text of the file."""
     return text[:length] if length > 0 else None
 
 
 def truncate_max(text: str, length: int) -> str | None:
-    """A text of about `length` UTF-16 units that is not less than the given one; None where there is no short one.
+    """Return a text of about `length` UTF-16 units that is not less than the given one; None if there is no short one.
 
     The prefix is followed by the greatest character, U+7F if that is enough, else U+10FFFF. Characters that are U+10FFFF
     themselves are skipped first. Units and order of trial are the reference's, so that both write the same bounds.

@@ -34,7 +34,7 @@ def row_groups_to_read(metadata: pq.FileMetaData, condition: Predicate | None) -
         condition: from `stats_predicate`; None selects all row groups with ``add`` rows.
     """
     paths = [metadata.schema.column(i).path for i in range(metadata.num_columns)]
-    # A name with dots in it can make two leaves look alike; neither is used then.
+    # A name with dots can make two leaves look alike; neither is used then.
     positions = {path: i for i, path in enumerate(paths) if paths.count(path) == 1}
     wanted = []
     for i in range(metadata.num_row_groups):
@@ -78,7 +78,7 @@ class _Group:
         except (ValueError, OverflowError):
             return _Range(None, None, nulls)
         if isinstance(greatest, float) and (not self._shows_nan or math.isnan(greatest)):
-            greatest = math.inf  # there may be NaN, which is greater still
+            greatest = math.inf  # there may be NaN, which is greater than infinity
         return _Range(least, greatest, nulls)
 
     def _null_count(self, path: str) -> int | None:
@@ -108,7 +108,7 @@ def _possible(condition: Predicate, group: _Group) -> bool:
 
 
 def _within(leaf: Comparison | In | IsNull | IsNotNull | StartsWith, found: _Range) -> bool:
-    """Whether some value of the range may fulfil the leaf; there is no NULL among them."""
+    """Whether some value of the range may satisfy the leaf; there is no NULL among them."""
     match leaf:
         case IsNull():
             return False
@@ -145,7 +145,7 @@ _COMPARED: dict[str, Callable[[_Range, Any], bool]] = {
 
 
 def _comparable(found: _Range, value: Any) -> bool:
-    """Whether Python orders the bounds and the value, and as Spark does."""
+    """Whether Python can order the bounds and the value, and orders them as Spark does."""
     least = found.least
     if least is None or value is None:
         return False

@@ -1,4 +1,4 @@
-"""Per-file statistics: which columns have them, and how they come from rows or a footer (PROTOCOL.md, "Per-file Statistics")."""
+"""Per-file statistics: the columns that have them, and their collection from rows or a footer (PROTOCOL.md, "Per-file Statistics")."""
 
 from __future__ import annotations
 
@@ -81,15 +81,15 @@ def check_statistics_columns(schema: StructType, partition_columns: Sequence[str
 
 
 def string_prefix_length(configuration: Mapping[str, str]) -> int:
-    """``delta.dataSkippingStringPrefixLength``: how many characters of a text a bound keeps."""
+    """Return ``delta.dataSkippingStringPrefixLength``, the number of characters of a text in a bound."""
     return _number(configuration, "delta.dataSkippingStringPrefixLength", DEFAULT_PREFIX_LENGTH)
 
 
 def stats_arrow_type(schema: StructType, indexed: Sequence[Leaf] | None = None) -> pa.StructType:
-    """The Arrow type of the statistics: ``numRecords, minValues, maxValues, nullCount, tightBounds``, under physical names.
+    """Return the Arrow type of the statistics: ``numRecords, minValues, maxValues, nullCount, tightBounds``, under physical names.
 
     Args:
-        indexed: of `indexed_columns`; by default the first 32 leaves of the schema.
+        indexed: from `indexed_columns`; by default the first 32 leaves of the schema.
     """
     chosen = indexed_columns(schema, (), {}) if indexed is None else indexed
     bounds = _nested_type([(leaf, to_arrow_type(leaf[-1].data_type)) for leaf in chosen if has_bounds(leaf[-1].data_type)])
@@ -125,13 +125,13 @@ def statistics_of_footer(
 def statistics_of_table(
     data: pa.Table, schema: StructType, indexed: Sequence[Leaf] | None = None, *, prefix_length: int = DEFAULT_PREFIX_LENGTH
 ) -> FileStatistics:
-    """The statistics of rows that are about to become a file.
+    """Return the statistics of rows before they are written to a file.
 
     Args:
-        data: columns under their physical names, as the file will have them; a column that is missing counts as all NULL.
+        data: columns under their physical names, as in the file; a missing column counts as all NULL.
         schema: the table's logical schema.
-        indexed: of `indexed_columns`.
-        prefix_length: of `string_prefix_length`.
+        indexed: from `indexed_columns`.
+        prefix_length: from `string_prefix_length`.
     """
     collected = StatisticsCollector(indexed_columns(schema, (), {}) if indexed is None else indexed, prefix_length)
     collected.add(data)
@@ -139,13 +139,13 @@ def statistics_of_table(
 
 
 class StatisticsCollector:
-    """The statistics of a file whose rows come part by part.
+    """Collects the statistics of a file from batches of its rows.
 
     Args:
-        indexed: of `indexed_columns`.
-        prefix_length: of `string_prefix_length`.
-        texts_by_footer: each part becomes a row group that Arrow writes with statistics. The extremes of texts, which cost the most to find,
-            are taken from these instead of being looked for twice; `statistics` must be given the footer then.
+        indexed: from `indexed_columns`.
+        prefix_length: from `string_prefix_length`.
+        texts_by_footer: each batch becomes a row group that Arrow writes with statistics. The extremes of texts, which are the most
+            expensive to compute, are taken from these instead of being computed twice; `statistics` then needs the footer.
     """
 
     def __init__(self, indexed: Sequence[Leaf], prefix_length: int, *, texts_by_footer: bool = False) -> None:
@@ -155,17 +155,17 @@ class StatisticsCollector:
         self._columns = [_Column(leaf, texts_by_footer and _is_text_at_the_top(leaf)) for leaf in indexed]
 
     def add(self, data: pa.Table) -> None:
-        """Some rows of the file: columns under their physical names; a column that is missing counts as all NULL."""
+        """Add some rows of the file: columns under their physical names; a missing column counts as all NULL."""
         self._rows += data.num_rows
         for column in self._columns:
             column.add(data, self._parts)
         self._parts += 1
 
     def statistics(self, footer: pq.FileMetaData | None = None) -> FileStatistics:
-        """Those of all rows that came.
+        """Return the statistics of all added rows.
 
         Args:
-            footer: that Arrow's writer has made, where `texts_by_footer`.
+            footer: from Arrow's writer, if `texts_by_footer`.
         """
         builder = StatisticsBuilder(self._rows)
         for column in self._columns:
@@ -206,7 +206,7 @@ class _Column:
         self._add_extremes(*_extremes(values))
 
     def add_from_footer(self, footer: pq.FileMetaData | None) -> None:
-        """The extremes of the parts that were left to the writer."""
+        """Add the extremes that were left to the writer."""
         if not self._in_footer:
             return
         assert footer is not None, "statistics of a file whose texts are left to its writer need its footer"
@@ -219,21 +219,21 @@ class _Column:
     def _add_extremes(self, least: Any, greatest: Any) -> None:
         if not self._told:
             return
-        if greatest is None:  # there are values, and nothing can be said of them
+        if greatest is None:  # there are values without bounds
             self.least = self.greatest = None
             self._told = False
             return
-        if least is not None:  # NaN alone has none
+        if least is not None:  # a column of NaN only has no least value
             self.least = least if self.least is None else min(self.least, least, key=_order)
         self.greatest = greatest if self.greatest is None else max(self.greatest, greatest, key=_order)
 
 
 _LONGEST_IN_FOOTER = 4096
-"""Arrow's writer gives no bounds of a row group where one of them would have more bytes."""
+"""Arrow's writer omits the bounds of a row group if one of them would have more bytes."""
 
 
 def _is_text_at_the_top(leaf: Leaf) -> bool:
-    # Parquet's paths of nested columns have dots: a name without one is the path of a column at the top, and of no other.
+    # Parquet's paths of nested columns have dots: a name without a dot is the path of exactly one top-level column.
     return len(leaf) == 1 and leaf[0].data_type == PrimitiveType("string") and "." not in leaf[0].physical_name
 
 
@@ -245,7 +245,7 @@ def _are_short(values: pa.ChunkedArray) -> bool:
 
 
 def _order(value: Any) -> Any:
-    """Spark's order, where NaN is the greatest number; the least of two zeros is the negative one."""
+    """A sort key for Spark's order, where NaN is the greatest number; of two zeros the negative one is the least."""
     return (math.isnan(value), value, math.copysign(1.0, value)) if isinstance(value, float) else value
 
 
@@ -267,7 +267,7 @@ def _leaf_values(data: pa.Table, leaf: Leaf) -> pa.ChunkedArray | None:
 
 
 def _extremes(values: pa.ChunkedArray) -> tuple[Any, Any]:
-    """The least and greatest value by Spark's order, where NaN is the greatest of all."""
+    """Return the least and greatest value by Spark's order, where NaN is the greatest of all."""
     kind = values.type
     if pa.types.is_floating(kind):
         return _float_extremes(values)
@@ -281,7 +281,7 @@ def _extremes(values: pa.ChunkedArray) -> tuple[Any, Any]:
         return least.value, greatest.value
     try:
         return least.as_py(), greatest.as_py()
-    except (ValueError, OverflowError):  # a year that Python has no date for
+    except (ValueError, OverflowError):  # a year outside the range of Python's dates
         return None, None
 
 
@@ -297,7 +297,7 @@ def _float_extremes(values: pa.ChunkedArray) -> tuple[Any, Any]:
 
 
 def _nested_type(columns: Sequence[tuple[Leaf, pa.DataType]]) -> pa.StructType:
-    """A struct of structs from leaves with a common beginning next to each other."""
+    """Build a struct of structs from leaves; leaves with a common prefix are adjacent."""
     tree: dict[str, Any] = {}
     for leaf, kind in columns:
         inner = tree
@@ -316,7 +316,7 @@ def _begins_with(leaf: Leaf, path: tuple[str, ...]) -> bool:
 
 
 def multipart_names(text: str) -> Iterator[tuple[str, ...]]:
-    """The names of a comma-separated list, each of parts joined by dots, any part in back-ticks."""
+    """Yield the names in a comma-separated list, each of parts joined by dots, any part in back-ticks."""
     path: list[str] = []
     position = 0
     while position < len(text):

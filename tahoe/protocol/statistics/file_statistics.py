@@ -20,11 +20,11 @@ class FileStatistics:
     """The statistics of one data file.
 
     Args:
-        num_records: rows in the file, dead ones included.
-        min_values: nested by physical names; the values are JSON's: int, float or `Decimal`, str, bool. A missing one is unknown.
+        num_records: rows in the file, including deleted ones.
+        min_values: nested by physical names; the values are JSON's: int, float or `Decimal`, str, bool. A missing value is unknown.
         max_values: as `min_values`.
         null_count: nested as well.
-        tight_bounds: False once rows may have died after the statistics were collected.
+        tight_bounds: False if rows may have been deleted since the statistics were collected.
     """
 
     num_records: int
@@ -34,7 +34,7 @@ class FileStatistics:
     tight_bounds: bool = True
 
     def to_json(self) -> str:
-        """The text of `AddFile.stats`."""
+        """Return the text of `AddFile.stats`."""
         value: dict[str, Any] = {
             "numRecords": self.num_records,
             "minValues": self.min_values,
@@ -47,7 +47,7 @@ class FileStatistics:
 
     @classmethod
     def from_json(cls, text: str) -> FileStatistics:
-        """The statistics of `AddFile.stats`; numbers with a fraction come as `Decimal`, exactly as they are written.
+        """Parse the statistics of `AddFile.stats`; numbers with a fraction become exact `Decimal` values.
 
         Raises:
             CorruptTable: the text is not JSON, or has no row count.
@@ -72,7 +72,7 @@ class FileStatistics:
 
 
 class StatisticsBuilder:
-    """Puts the statistics of a file together, leaf by leaf; None is unknown and left out."""
+    """Builds the statistics of a file, leaf by leaf; None is unknown and left out."""
 
     def __init__(self, num_records: int) -> None:
         self._num_records = num_records
@@ -90,7 +90,7 @@ class StatisticsBuilder:
                 tree[path[-1]] = value
 
     def statistics(self) -> FileStatistics:
-        """Those of the file, with all leaves noted so far."""
+        """Return the file's statistics, with all leaves added so far."""
         return FileStatistics(self._num_records, self._least, self._greatest, self._nulls)
 
 

@@ -42,7 +42,7 @@ def footer_statistics(metadata: pq.FileMetaData, indexed: Sequence[Leaf], *, by_
         data_type = leaf[-1].data_type
         position = positions.get(_key(leaf, by_id))
         if position is None:
-            built.add(leaf, None, None, metadata.num_rows)  # a column that the file does not have is read as NULL
+            built.add(leaf, None, None, metadata.num_rows)  # a column that the file lacks is read as NULL
             continue
         chunks = [group.column(position) for group in groups if group.num_rows]
         statistics = [chunk.statistics if chunk.is_stats_set else None for chunk in chunks]
@@ -60,9 +60,9 @@ def footer_statistics(metadata: pq.FileMetaData, indexed: Sequence[Leaf], *, by_
 
 
 def shows_nan(metadata: pq.FileMetaData) -> bool:
-    """Whether a float column with NaN has NaN as its greatest value in this footer, so that another greatest value rules NaN out.
+    """Whether this footer's greatest value of a float column is NaN if the column has NaN, so that another greatest value excludes NaN.
 
-    True for the versions of parquet-mr, which Spark writes with, that are known to do so.
+    True for the versions of parquet-mr, Spark's Parquet writer, that are known to do so.
     """
     match = re.match(r"parquet-mr version 1\.(\d+)\.", metadata.created_by or "")
     return match is not None and int(match[1]) <= _LAST_KNOWN_PARQUET_MR
@@ -119,7 +119,7 @@ def _positions(metadata: pq.FileMetaData, by_id: bool, variants: frozenset[_Key]
 def _walk(
     fields: pa.Schema | pa.StructType, prefix: tuple[str, ...], variants: frozenset[_Key]
 ) -> Iterator[tuple[tuple[str, ...], pa.Field, int]]:
-    """Each column that is no struct but of a variant, with the number of leaves that it takes in the file."""
+    """Yield each variant, and each other column that is not a struct, with the number of its leaves in the file."""
     for column in fields:
         path = (*prefix, column.name)
         if pa.types.is_struct(column.type) and path not in variants and _id_of(column) not in variants:
@@ -134,7 +134,7 @@ def _id_of(column: pa.Field) -> int | None:
 
 
 def _before_metadata(variant: pa.DataType) -> int:
-    """How many leaves of a variant come before `metadata`, which every value has, shredded or not, so that its NULLs are the variant's."""
+    """Return the number of a variant's leaves before `metadata`, which every value has, shredded or not: its NULLs are the variant's."""
     before = 0
     for field in variant.fields if pa.types.is_struct(variant) else ():
         if field.name == "metadata":
@@ -175,14 +175,14 @@ def _bounds(
             least.append(group.min_raw)
             greatest.append(group.max_raw)
         elif not group.has_null_count or group.num_values:
-            return None, None  # there are values, and nothing is said of them
+            return None, None  # there are values without bounds
     if not least:
         return None, None
     if column.physical_type in ("FLOAT", "DOUBLE"):
         return _float_bounds(least, greatest, trusted)
     try:
         return min(map(decode, least)), max(map(decode, greatest))
-    except (ValueError, OverflowError):  # no UTF-8, or a year that Python has no date for
+    except (ValueError, OverflowError):  # not UTF-8, or a year outside the range of Python's dates
         return None, None
 
 
@@ -246,7 +246,7 @@ def _decimal_decoder(physical: str, logical: str, column: pq.ColumnSchema, scale
 
 
 def _moment_decoder(logical: str, name: str) -> Callable[[int], int] | None:
-    """To microseconds; Delta has no nanoseconds, so a file with them is not understood."""
+    """Return a conversion to microseconds; Delta has no nanoseconds, so a file with them is not understood."""
     if name == "timestamp_ntz" and logical == "Date":
         return lambda raw: raw * 86_400_000_000
     match = re.fullmatch(r"Timestamp\(isAdjustedToUTC=(true|false), timeUnit=(\w+),.*", logical)

@@ -25,11 +25,11 @@ __all__ = ["parse_statistics"]
 
 
 def parse_statistics(texts: pa.Array | pa.ChunkedArray, wanted: pa.StructType) -> pa.ChunkedArray:
-    """One struct for each text; null where the text is null, members null where they are missing, odd or not of the wanted type.
+    """Return one struct for each text; null if the text is null; members are null if they are missing, malformed or of another type.
 
     Args:
         texts: `AddFile.stats` of the files.
-        wanted: of `tahoe.protocol.statistics.collect.stats_arrow_type`, or any part of it.
+        wanted: from `tahoe.protocol.statistics.collect.stats_arrow_type`, or any part of it.
     """
     slices = list(_slices(texts))
     if len(slices) > 1 and texts.nbytes >= _WORTH_THREADS:
@@ -43,7 +43,7 @@ def parse_statistics(texts: pa.Array | pa.ChunkedArray, wanted: pa.StructType) -
 _THREADS = 2
 _SLICE_ROWS = 32_768
 _RETRY_ROWS = 512
-# Arrow's reader hands its work to another thread, for which a busy processor takes longer than for these.
+# Arrow's reader uses another thread; on a busy processor that takes longer than parsing so few texts here.
 _FEW = 24
 _WORTH_THREADS = 1 << 20
 _NOT_FINITE = r'":"(?:NaN|[+-]?Inf(?:inity)?|[+-]?INF)"'
@@ -51,7 +51,7 @@ _NOT_FINITE = r'":"(?:NaN|[+-]?Inf(?:inity)?|[+-]?INF)"'
 
 def _slices(texts: pa.Array | pa.ChunkedArray) -> Iterator[pa.Array]:
     if isinstance(texts, pa.ChunkedArray) and texts.num_chunks > 1 and len(texts) <= _SLICE_ROWS:
-        # Each call of Arrow's reader costs as much as hundreds of texts.
+        # One call of Arrow's reader costs as much as hundreds of texts.
         texts = texts.combine_chunks()
     for chunk in texts.chunks if isinstance(texts, pa.ChunkedArray) else [texts]:
         if not (pa.types.is_string(chunk.type) or pa.types.is_large_string(chunk.type)):
@@ -67,7 +67,7 @@ def _parse(texts: pa.Array, wanted: pa.StructType) -> pa.StructArray:
     parsed = _parse_valid(valid, wanted)
     if not texts.null_count:
         return parsed
-    # Texts that are null were left out: put the gaps back.
+    # Texts that are null were left out: restore the gaps.
     present = texts.is_valid()
     ranks = pc.subtract(pc.cumulative_sum(present.cast(pa.int64())), scalar(1))
     return parsed.take(pc.if_else(present, ranks, scalar(None, pa.int64())))
@@ -78,7 +78,7 @@ def _parse_valid(texts: pa.Array, wanted: pa.StructType) -> pa.StructArray:
         return array([_read_one(text, wanted) for text in texts.to_pylist()], wanted)
     parsed = _read_block(texts, wanted)
     if parsed is None:
-        # As Spark writes them; a bound that is not finite says nothing that unknown does not say as safely.
+        # Spark writes such bounds; a bound that is not finite is no more useful than an unknown one.
         texts = pc.replace_substring_regex(texts, pattern=_NOT_FINITE, replacement='":null')
         parsed = _read_block(texts, wanted)
     if parsed is not None:
@@ -90,7 +90,7 @@ def _parse_valid(texts: pa.Array, wanted: pa.StructType) -> pa.StructArray:
 
 
 def _read_block(texts: pa.Array, wanted: pa.StructType) -> pa.StructArray | None:
-    """All texts in one go, or None where that fails or the rows would not line up."""
+    """Parse all texts at once; None if that fails or the rows would not line up."""
     if not len(texts):
         return array([], wanted)
     if not (pc.all(pc.starts_with(texts, "{")).as_py() and pc.all(pc.ends_with(texts, "}")).as_py()):
@@ -113,7 +113,7 @@ def _read_block(texts: pa.Array, wanted: pa.StructType) -> pa.StructArray | None
 
 
 def _content(texts: pa.Array) -> pa.Buffer:
-    """The bytes of all texts, one after the other, where they lie."""
+    """Return the bytes of all texts, one after the other, without a copy."""
     offset_type = pa.int32() if pa.types.is_string(texts.type) else pa.int64()
     _, offsets, data = texts.buffers()
     ends = pa.Array.from_buffers(offset_type, len(texts) + 1, [None, offsets], offset=texts.offset)
@@ -122,7 +122,7 @@ def _content(texts: pa.Array) -> pa.Buffer:
 
 
 def _json_type(kind: pa.DataType) -> pa.DataType:
-    """The type to ask of the JSON reader: it has no dates, so they come as texts."""
+    """Return the type to request from the JSON reader: it has no dates, so they come as texts."""
     if pa.types.is_struct(kind):
         return pa.struct([pa.field(member.name, _json_type(member.type)) for member in kind.fields])
     return pa.string() if pa.types.is_date(kind) else kind
@@ -144,7 +144,7 @@ def _read_one(text: str, wanted: pa.StructType) -> dict[str, Any] | None:
 
 
 def _member(value: Any, kind: pa.DataType) -> Any:
-    """The value as the type has it, None where it does not fit."""
+    """Convert a value to the type; None if it does not fit."""
     if pa.types.is_struct(kind):
         if not isinstance(value, dict):
             return None
@@ -175,5 +175,5 @@ def _plain(value: Any, kind: pa.DataType) -> Any:
         if kind.tz is None:
             return moment.replace(tzinfo=None)
         return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).astimezone(UTC)
-    value.encode("utf-8")  # half a surrogate pair is no text
+    value.encode("utf-8")  # half a surrogate pair is invalid
     return value

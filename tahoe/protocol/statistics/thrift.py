@@ -38,7 +38,7 @@ _TRUTH = (_TRUE, _FALSE)
 
 
 def read_struct(data: bytes) -> Struct:
-    """The struct that the bytes begin with. Raises `CorruptTable` for bytes that are none."""
+    """Parse the struct at the beginning of the bytes. Raises `CorruptTable` if there is none."""
     try:
         return _struct(data, 0)[0]
     except (IndexError, ValueError, RecursionError) as error:
@@ -48,17 +48,17 @@ def read_struct(data: bytes) -> Struct:
 
 
 def write_struct(values: Struct) -> bytes:
-    """The bytes of a struct."""
+    """Encode a struct."""
     return _Writer().struct(values)
 
 
 def field_at(data: bytes, at: int, before: int) -> tuple[int, int, int]:
-    """Of the member of a struct that begins at a byte: its number, its type, and where its value begins.
+    """Return the number and type of the struct member at a byte offset, and the offset of its value.
 
     Args:
         before: the number of the member before it; 0 for the first.
 
-    Raises `IndexError` or `ValueError` for bytes that are none, as the other functions that read a part do.
+    Raises `IndexError` or `ValueError` for invalid bytes, as the other functions that read a part do.
     """
     head = data[at]
     if head >> 4:
@@ -68,17 +68,17 @@ def field_at(data: bytes, at: int, before: int) -> tuple[int, int, int]:
 
 
 def end_of_value(data: bytes, at: int, kind: int) -> int:
-    """Where the value of a member ends. (A member that is a boolean has no bytes but its head.)"""
+    """Return the offset after a member's value. (The value of a boolean member is part of its head.)"""
     return at if kind in _TRUTH else _value(data, at, kind)[1]
 
 
 def read_integer(data: bytes, at: int) -> int:
-    """The number that begins at a byte."""
+    """Return the number at a byte offset."""
     return _integer(data, at)[0]
 
 
 def read_list_head(data: bytes, at: int) -> tuple[int, int, int]:
-    """Of the list that begins at a byte: the type of its values, how many there are, and where the first begins."""
+    """Return the element type and length of the list at a byte offset, and the offset of its first element."""
     count, begin = data[at] >> 4, at + 1
     if count == 15:
         count, begin = _unsigned(data, begin)
@@ -95,13 +95,13 @@ def footer_of(content: bytes) -> tuple[int, Struct]:
 
 
 def with_footer(footer: Struct) -> bytes:
-    """The end of a Parquet file: the footer, its length and the magic bytes."""
+    """Return the end of a Parquet file: the footer, its length and the magic bytes."""
     data = write_struct(footer)
     return data + len(data).to_bytes(4, "little") + MAGIC
 
 
-# Each tiny file of a table has a footer that is walked here: numbers of one byte, short texts and plain members are read where they stand,
-# for a call takes longer than they do. Every function gives the value, and where it ends.
+# Every small file of a table has a footer that is parsed here, so single-byte numbers, short texts and plain members are read inline,
+# because a call takes longer than reading them. Every function returns the value, and the offset after it.
 
 
 def _struct(data: bytes, at: int) -> tuple[Struct, int]:
@@ -121,7 +121,7 @@ def _struct(data: bytes, at: int) -> tuple[Struct, int]:
                 value, at = _integer(data, at)
             fields[number] = kind, value
         elif kind in _TRUTH:
-            # In a struct the type is the boolean's value.
+            # Inside a struct the type is the boolean's value.
             fields[number] = kind, kind == _TRUE
         else:
             value, at = _value(data, at, kind)

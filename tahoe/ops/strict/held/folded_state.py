@@ -1,4 +1,4 @@
-"""Action Reconciliation, done plainly: one commit after the other into dictionaries. Shares no code with the readers of the log."""
+"""Action Reconciliation in its simplest form: one commit after the other into dictionaries. Shares no code with the readers of the log."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class State:
     modified_ms: int | None = None
 
     def key(self, action: dict[str, Any]) -> Key:
-        """The logical file that an `add` or `remove` is about."""
+        """The logical file of an `add` or `remove`."""
         return self.path(action), unique_id(action.get("deletionVector"))
 
     def path(self, action: dict[str, Any]) -> str:
@@ -80,7 +80,7 @@ class State:
         return None if both[0] is None or both[1] is None else Settings(both[0], both[1])
 
     def fold(self, commit: Commit) -> None:
-        """Take a commit into the state."""
+        """Fold a commit into the state."""
         self.settings = self.settings_with(commit)
         self.complete = self.complete or commit.version == 0
         self.take(commit.actions)
@@ -89,14 +89,14 @@ class State:
         self.timestamp = times[0] if times else self.timestamp
 
     def begin(self, version: int, actions: Actions) -> None:
-        """Take a checkpoint as the state."""
+        """Start from a checkpoint."""
         self.take(actions)
         self.version = version
         if self.protocol is not None and self.metadata is not None:
             self.settings = Settings(self.protocol, self.metadata)
 
     def take(self, actions: Iterable[tuple[str, Any]]) -> None:
-        """Let the newest word on each thing win; within one version, removes come first."""
+        """Apply actions, the newest for each key; within one version, removes come first."""
         held = [(name, value) for name, value in actions if isinstance(value, dict)]
         for name, value in held:
             if name == "remove":

@@ -36,12 +36,12 @@ class Field:
 
     @property
     def type(self) -> Any:
-        """A name, or the JSON of a nested type."""
+        """The type's name, or the JSON of a nested type."""
         return self.raw.get("type")
 
     @property
     def metadata(self) -> dict[str, Any]:
-        """The column's metadata; empty where it has none."""
+        """The column's metadata; empty if it has none."""
         found = self.raw.get("metadata")
         return found if isinstance(found, dict) else {}
 
@@ -55,34 +55,34 @@ class Settings:
 
     @property
     def reader(self) -> int:
-        """The minimum reader version; 0 where it is no number."""
+        """The minimum reader version; 0 if it is not a number."""
         return _number(self.protocol.get("minReaderVersion"))
 
     @property
     def writer(self) -> int:
-        """The minimum writer version; 0 where it is no number."""
+        """The minimum writer version; 0 if it is not a number."""
         return _number(self.protocol.get("minWriterVersion"))
 
     @property
     def reader_features(self) -> frozenset[str]:
-        """As listed."""
+        """The listed reader features."""
         return _names(self.protocol.get("readerFeatures"))
 
     @property
     def writer_features(self) -> frozenset[str]:
-        """As listed."""
+        """The listed writer features."""
         return _names(self.protocol.get("writerFeatures"))
 
     @cached_property
     def configuration(self) -> dict[str, str]:
-        """The table's properties, those of ``delta.`` by their names in small letters."""
+        """The table's properties; the names of ``delta.`` properties are in lower case."""
         found = self.metadata.get("configuration")
         pairs = found.items() if isinstance(found, dict) else ()
         return {(name.lower() if name.lower().startswith("delta.") else name): str(value) for name, value in pairs}
 
     @cached_property
     def schema(self) -> dict[str, Any]:
-        """The schema's JSON; a struct without fields where it is none."""
+        """The schema's JSON; a struct without fields if it is invalid."""
         try:
             found = json.loads(self.metadata.get("schemaString") or "")
         except (ValueError, TypeError, RecursionError):
@@ -101,17 +101,17 @@ class Settings:
 
     @property
     def partition_columns(self) -> list[str]:
-        """As listed."""
+        """The listed partition columns."""
         found = self.metadata.get("partitionColumns")
         return [name for name in found if isinstance(name, str)] if isinstance(found, list) else []
 
     @cached_property
     def mapping_mode(self) -> str:
-        """The mode that readers must honour: ``none`` where the feature is not supported."""
+        """The column mapping mode that readers must apply: ``none`` if the feature is not supported."""
         return self.property("delta.columnMapping.mode", "none").lower() if self.supports("columnMapping") else "none"
 
     def property(self, name: str, default: str = "") -> str:
-        """A table property's text."""
+        """Return a table property's text."""
         return self.configuration.get(name.lower(), default)
 
     def is_on(self, name: str) -> bool:
@@ -130,7 +130,7 @@ class Settings:
         return self.supports(feature) and self.is_on(name)
 
     def physical_name(self, column: str) -> str:
-        """Under which name the log speaks of a top-level column."""
+        """Return the name of a top-level column in the log."""
         field = self.columns.get(column)
         mapped = self.mapping_mode != "none" and field is not None
         return str(field.metadata.get(_PHYSICAL_NAME, column)) if mapped and field is not None else column

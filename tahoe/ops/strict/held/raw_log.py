@@ -36,7 +36,7 @@ class Commit:
     unreadable: tuple[str, ...] = ()
 
     def of(self, kind: str) -> list[dict[str, Any]]:
-        """The values of all actions of a kind that are objects."""
+        """Return the values of all actions of a kind, without values that are not objects."""
         return [value for name, value in self.actions if name == kind and isinstance(value, dict)]
 
 
@@ -71,11 +71,11 @@ class CheckpointFiles:
 
     @cached_property
     def all_rows(self) -> Actions:
-        """With those of the sidecars."""
+        """All rows, including those of the sidecars."""
         return self.rows + tuple(row for sidecar in self.sidecars for row in sidecar.rows or ())
 
     def of(self, kind: str) -> list[dict[str, Any]]:
-        """The values of all actions of a kind, the sidecars' too."""
+        """Return the values of all actions of a kind, including those in sidecars."""
         return [value for name, value in self.all_rows if name == kind and isinstance(value, dict)]
 
 
@@ -96,11 +96,11 @@ class RawLog:
 
     @cached_property
     def last_checkpoint(self) -> bytes | None:
-        """The bytes of ``_last_checkpoint``; None where there is none."""
+        """The bytes of ``_last_checkpoint``; None if it does not exist."""
         return None if self.store.head(LAST_CHECKPOINT) is None else self.store.get(LAST_CHECKPOINT)
 
     def commit(self, version: int) -> Commit:
-        """A commit of the listing."""
+        """Read a commit of the listing."""
         entry = self.commits[version]
         actions, unreadable = self.lines(entry.name)
         return Commit(version, entry.name, entry.modified_ms, actions, unreadable)
@@ -149,7 +149,7 @@ class RawLog:
 
 
 def actions_of_lines(data: bytes) -> tuple[Actions, tuple[str, ...]]:
-    """The actions of a commit, and a sentence for each line that is none."""
+    """Return the actions of a commit, and a sentence for each invalid line."""
     actions: list[tuple[str, Any]] = []
     faults = []
     for number, line in enumerate(data.splitlines(), start=1):
@@ -168,7 +168,7 @@ def actions_of_lines(data: bytes) -> tuple[Actions, tuple[str, ...]]:
 
 
 def _actions_of_rows(table: pa.Table) -> Iterator[tuple[str, Any]]:
-    """Rows of a checkpoint as actions of a commit spell them: a member that is null is not there."""
+    """Yield a checkpoint's rows as actions in the form of a commit: null members are omitted."""
     for row in table.to_pylist(maps_as_pydicts="lossy"):
         for name, value in row.items():
             if isinstance(value, dict):

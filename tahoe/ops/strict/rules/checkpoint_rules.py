@@ -46,7 +46,7 @@ _SAME = ("size", "modificationTime", "baseRowId", "defaultRowCommitVersion", "cl
 
 @dataclass(frozen=True)
 class HeldCheckpoint:
-    """A checkpoint and the state that the commits give; None where they do not reach back to it."""
+    """A checkpoint and the state after its commits; None if the commits do not reach back to it."""
 
     files: CheckpointFiles
     state: State | None
@@ -57,12 +57,12 @@ class HeldCheckpoint:
         return bool(self.files.of("checkpointMetadata") or self.files.sidecars)
 
     def supports(self, feature: str) -> bool:
-        """Whether the state's protocol supports a feature; True where there is no state to ask."""
+        """Whether the state's protocol supports a feature; True without a state."""
         return self.state is None or self.state.settings is None or self.state.settings.supports(feature)
 
 
 def differing(mine: dict[str, Any], theirs: dict[str, Any]) -> list[str]:
-    """The members of two `add` actions that a reader would see differ."""
+    """Return the members of two `add` actions that differ for a reader."""
     names = [name for name in _SAME if (mine.get(name) or None) != (theirs.get(name) or None)]
     values = [{key: text or None for key, text in (each.get("partitionValues") or {}).items()} for each in (mine, theirs)]
     return names + (["partitionValues"] if values[0] != values[1] else [])
@@ -70,13 +70,13 @@ def differing(mine: dict[str, Any], theirs: dict[str, Any]) -> list[str]:
 
 @rule("Checkpoints")
 def checkpoints_can_be_read(held: HeldCheckpoint) -> Breaches:
-    """All files, sidecars too."""
+    """All files of a checkpoint can be read, including sidecars."""
     yield from held.files.unreadable
 
 
 @rule("Checkpoints")
 def checkpoints_have_protocol_and_metadata(held: HeldCheckpoint) -> Breaches:
-    """One of each."""
+    """A checkpoint has exactly one of each."""
     for kind in ("protocol", "metaData") if not held.files.unreadable else ():
         if len(held.files.of(kind)) != 1:
             yield f"it has {len(held.files.of(kind))} {kind} actions"
@@ -123,7 +123,7 @@ def checkpoints_hold_the_live_files(held: HeldCheckpoint) -> Breaches:
 
 @rule("Checkpoints")
 def checkpoints_say_the_same_of_files(held: HeldCheckpoint) -> Breaches:
-    """Sizes, partition values, vectors, row ids and tags of the commits."""
+    """Sizes, partition values, vectors, row ids and tags are those of the commits."""
     for value in held.files.of("add") if held.state is not None else ():
         assert held.state is not None
         mine = held.state.adds.get(held.state.key(value))
@@ -136,7 +136,7 @@ def checkpoints_say_the_same_of_files(held: HeldCheckpoint) -> Breaches:
 
 @rule("Checkpoints")
 def checkpoint_files_have_their_members(held: HeldCheckpoint) -> Breaches:
-    """As in a commit."""
+    """The members are those required in a commit."""
     for kind in _FILE_ACTIONS:
         for value in held.files.of(kind):
             for wrong in wrong_members(kind, value):
@@ -156,7 +156,7 @@ def tombstones_are_not_live(held: HeldCheckpoint) -> Breaches:
 
 @rule("Checkpoints")
 def tombstones_were_removed(held: HeldCheckpoint) -> Breaches:
-    """A tombstone of a checkpoint is one of the commits'."""
+    """A checkpoint's tombstones are in the commits."""
     if held.state is None or not held.state.complete:
         return
     for value in held.files.of("remove"):
@@ -175,7 +175,7 @@ def tombstones_have_no_statistics(held: HeldCheckpoint) -> Breaches:
 
 @rule("Checkpoints")
 def checkpoints_hold_the_transactions(held: HeldCheckpoint) -> Breaches:
-    """The newest of each application; old ones may have expired."""
+    """They are the newest of each application; old ones may have expired."""
     if held.state is None or not held.state.complete or held.files.unreadable:
         return
     for value in held.files.of("txn"):
@@ -190,7 +190,7 @@ def checkpoints_hold_the_transactions(held: HeldCheckpoint) -> Breaches:
 
 @rule("Checkpoints")
 def checkpoints_hold_the_domains(held: HeldCheckpoint) -> Breaches:
-    """Those that were not removed, and no tombstones."""
+    """They are those that were not removed, without tombstones."""
     found = {str(value.get("domain")): value for value in held.files.of("domainMetadata")}
     for domain, value in found.items():
         if value.get("removed"):
@@ -204,7 +204,7 @@ def checkpoints_hold_the_domains(held: HeldCheckpoint) -> Breaches:
 
 @rule("Checkpoints")
 def checkpoints_keep_no_provenance(held: HeldCheckpoint) -> Breaches:
-    """No `commitInfo`, no `cdc`."""
+    """A checkpoint contains no `commitInfo` and no `cdc`."""
     for kind in ("commitInfo", "cdc"):
         if held.files.of(kind):
             yield f"it has a {kind} action"
@@ -212,7 +212,7 @@ def checkpoints_keep_no_provenance(held: HeldCheckpoint) -> Breaches:
 
 @rule("Checkpoints")
 def statistics_are_kept_as_asked(held: HeldCheckpoint) -> Breaches:
-    """`stats` unless `writeStatsAsJson` is false, `stats_parsed` where `writeStatsAsStruct` is true."""
+    """It has `stats` unless `writeStatsAsJson` is false, `stats_parsed` if `writeStatsAsStruct` is true."""
     settings = None if held.state is None else held.state.settings
     if settings is None or held.state is None:
         return
@@ -230,7 +230,7 @@ def statistics_are_kept_as_asked(held: HeldCheckpoint) -> Breaches:
 
 @rule("Checkpoint Schema")
 def lists_of_features_are_kept(held: HeldCheckpoint) -> Breaches:
-    """`readerFeatures` with reader version 3, `writerFeatures` with writer version 7, and not otherwise."""
+    """It has `readerFeatures` with reader version 3, `writerFeatures` with writer version 7, and not otherwise."""
     for value in held.files.of("protocol"):
         for name, version, needed in (("readerFeatures", "minReaderVersion", 3), ("writerFeatures", "minWriterVersion", 7)):
             if (value.get(name) is not None) != (value.get(version) == needed):
@@ -242,14 +242,14 @@ def lists_of_features_are_kept(held: HeldCheckpoint) -> Breaches:
 
 @rule("V2 Spec")
 def v2_checkpoints_need_the_feature(held: HeldCheckpoint) -> Breaches:
-    """`v2Checkpoint` is supported."""
+    """`v2Checkpoint` is supported if there is a V2 checkpoint."""
     if held.is_v2 and not held.supports("v2Checkpoint"):
         yield "it follows the V2 spec, and the protocol does not support v2Checkpoint"
 
 
 @rule("V2 Spec")
 def v2_checkpoints_have_one_metadata(held: HeldCheckpoint) -> Breaches:
-    """Exactly one `checkpointMetadata`, of the checkpoint's own version."""
+    """A V2 checkpoint has exactly one `checkpointMetadata`, of its own version."""
     found = held.files.of("checkpointMetadata")
     if held.is_v2 and len(found) != 1:
         yield f"it has {len(found)} checkpointMetadata actions"
@@ -260,7 +260,7 @@ def v2_checkpoints_have_one_metadata(held: HeldCheckpoint) -> Breaches:
 
 @rule("Allowed combinations for `checkpoint spec` <-> `checkpoint file naming`")
 def specs_fit_their_names(held: HeldCheckpoint) -> Breaches:
-    """A name with a UUID is of the V2 spec, one of many parts of the V1 spec."""
+    """A name with a UUID is of the V2 spec, a name with a part number of the V1 spec."""
     if held.files.unreadable:
         return
     parts = len(held.files.checkpoint.entries)
@@ -272,7 +272,7 @@ def specs_fit_their_names(held: HeldCheckpoint) -> Breaches:
 
 @rule("V2 Checkpoint Table Feature")
 def no_parts_beside_v2(held: HeldCheckpoint) -> Breaches:
-    """Checkpoints of many parts are forbidden where `v2Checkpoint` is supported."""
+    """Multi-part checkpoints are forbidden if `v2Checkpoint` is supported."""
     settings = None if held.state is None else held.state.settings
     if len(held.files.checkpoint.entries) > 1 and settings is not None and settings.supports("v2Checkpoint"):
         yield f"it has {len(held.files.checkpoint.entries)} parts, and the protocol supports v2Checkpoint"
@@ -280,7 +280,7 @@ def no_parts_beside_v2(held: HeldCheckpoint) -> Breaches:
 
 @rule("Sidecar File Information")
 def sidecars_are_there(held: HeldCheckpoint) -> Breaches:
-    """Each in ``_delta_log/_sidecars``, whole and of its size."""
+    """Each is in ``_delta_log/_sidecars``, readable, and has its recorded size."""
     for sidecar in held.files.sidecars:
         path = str(sidecar.action.get("path"))
         if sidecar.size is None:
@@ -295,7 +295,7 @@ def sidecars_are_there(held: HeldCheckpoint) -> Breaches:
 
 @rule("Sidecar Files")
 def sidecars_hold_file_actions(held: HeldCheckpoint) -> Breaches:
-    """`add` and `remove`, and nothing else."""
+    """Sidecars contain only `add` and `remove`."""
     for sidecar in held.files.sidecars:
         for kind in sorted({name for name, _ in sidecar.rows or ()} - {*_FILE_ACTIONS}):
             yield Broken(f"the sidecar holds {kind} actions", str(sidecar.action.get("path")))
@@ -303,7 +303,7 @@ def sidecars_hold_file_actions(held: HeldCheckpoint) -> Breaches:
 
 @rule("V2 Spec")
 def files_are_in_sidecars_or_not(held: HeldCheckpoint) -> Breaches:
-    """All of the file actions or none."""
+    """Sidecars contain all of the file actions or none."""
     within = [name for name, _ in held.files.rows if name in _FILE_ACTIONS]
     if within and any(sidecar.rows for sidecar in held.files.sidecars):
         yield f"it holds {len(within)} file actions itself, and others in sidecars"

@@ -41,13 +41,13 @@ def _twice(values: Iterable[Any]) -> list[Any]:
 
 @rule("Delta Log Entries")
 def a_line_is_one_action(step: Step) -> Breaches:
-    """Newline-delimited JSON, one action a line."""
+    """A commit is newline-delimited JSON with one action per line."""
     yield from step.commit.unreadable
 
 
 @rule("Change Metadata")
 def the_first_version_has_metadata(step: Step) -> Breaches:
-    """And a protocol: without both there is no snapshot."""
+    """It has a protocol too: without both there is no snapshot."""
     for kind in ("protocol", "metaData") if step.commit.version == 0 else ():
         if not step.commit.of(kind):
             yield f"version 0 has no {kind} action"
@@ -55,35 +55,35 @@ def the_first_version_has_metadata(step: Step) -> Breaches:
 
 @rule("Delta Log Entries")
 def one_metadata_action(step: Step) -> Breaches:
-    """At most one of those that replace each other."""
+    """A commit has at most one `metaData`."""
     if len(step.commit.of("metaData")) > 1:
         yield f"the commit has {len(step.commit.of('metaData'))} metaData actions"
 
 
 @rule("Delta Log Entries")
 def one_protocol_action(step: Step) -> Breaches:
-    """At most one of those that replace each other."""
+    """A commit has at most one `protocol`."""
     if len(step.commit.of("protocol")) > 1:
         yield f"the commit has {len(step.commit.of('protocol'))} protocol actions"
 
 
 @rule("Delta Log Entries")
 def one_transaction_of_an_application(step: Step) -> Breaches:
-    """At most one `txn` with the same `appId`."""
+    """A commit has at most one `txn` with the same `appId`."""
     for application in _twice(value.get("appId") for value in step.commit.of("txn")):
         yield f"the commit has two txn actions of the application '{application}'"
 
 
 @rule("Domain Metadata")
 def one_action_of_a_domain(step: Step) -> Breaches:
-    """At most one for each domain."""
+    """A commit has at most one action for each domain."""
     for domain in _twice(value.get("domain") for value in step.commit.of("domainMetadata")):
         yield f"the commit has two domainMetadata actions of '{domain}'"
 
 
 @rule("Add File and Remove File")
 def a_path_occurs_once(step: Step) -> Breaches:
-    """At most one `add` and one `remove` of a path, and not both of one logical file."""
+    """A commit has at most one `add` and one `remove` of a path, and not both for one logical file."""
     for kind in ("add", "remove"):
         for path in _twice(step.before.path(value) for value in step.commit.of(kind)):
             yield Broken(f"the commit has two {kind} actions of the path", path)
@@ -94,7 +94,7 @@ def a_path_occurs_once(step: Step) -> Breaches:
 
 @rule("Add File and Remove File")
 def a_live_path_is_removed_before_it_is_added(step: Step) -> Breaches:
-    """A path that is live with another vector is added only together with the removal of that one."""
+    """A path that is live with another vector is added only together with the removal of that logical file."""
     live = step.before.live_paths()
     removed = {step.before.key(value) for value in step.commit.of("remove")}
     for value in step.commit.of("add"):
@@ -113,7 +113,7 @@ def checkpoint_actions_stay_in_checkpoints(step: Step) -> Breaches:
 
 @rule("Append-only Tables")
 def append_only_tables_lose_nothing(step: Step) -> Breaches:
-    """No removal that changes data."""
+    """No removal in an append-only table changes data."""
     before = step.before.settings
     if before is None or not before.is_active("appendOnly", "delta.appendOnly"):
         return
@@ -126,7 +126,7 @@ def append_only_tables_lose_nothing(step: Step) -> Breaches:
 
 @rule("Add File and Remove File")
 def what_changes_no_data_only_rearranges(step: Step) -> Breaches:
-    """`dataChange` false: the file was there already, or its rows come from files that the commit removes."""
+    """If `dataChange` is false, the file existed already, or its rows come from files that the commit removes."""
     removes, adds, live = step.commit.of("remove"), step.commit.of("add"), step.before.live_paths()
     for value in adds:
         if value.get("dataChange") is False and not removes and step.before.path(value) not in live:
@@ -140,7 +140,7 @@ def what_changes_no_data_only_rearranges(step: Step) -> Breaches:
 
 
 def _living_rows(add: dict[str, Any]) -> int | None:
-    """How many rows a file has for readers; None where its statistics do not say."""
+    """Return the number of a file's live rows; None if its statistics lack a row count."""
     try:
         rows = json.loads(add.get("stats") or "{}").get("numRecords")
     except (ValueError, AttributeError):
@@ -159,7 +159,7 @@ def change_files_change_no_data(step: Step) -> Breaches:
 
 @rule("Writer Requirements for AddCDCFile")
 def change_files_need_the_feature(step: Step) -> Breaches:
-    """Change files are written where the change data feed is supported."""
+    """Change files are written only if the change data feed is supported."""
     for value in step.commit.of("cdc"):
         if not step.settings.supports("changeDataFeed"):
             yield Broken("the commit has a change file, and the protocol does not support changeDataFeed", str(value.get("path")))
@@ -167,7 +167,7 @@ def change_files_need_the_feature(step: Step) -> Breaches:
 
 @rule("Change Data Files")
 def change_files_stand_in_their_folder(step: Step) -> Breaches:
-    """Below ``_change_data``, unless the file is added too."""
+    """They are below ``_change_data``, unless the file is added too."""
     added = {step.before.path(value) for value in step.commit.of("add")}
     for value in step.commit.of("cdc"):
         path = step.before.path(value)
@@ -177,7 +177,7 @@ def change_files_stand_in_their_folder(step: Step) -> Breaches:
 
 @rule("Writer Requirements for AddCDCFile")
 def updated_files_tell_their_changes(step: Step) -> Breaches:
-    """A file that only gets another vector would read as all of its rows removed and most of them inserted."""
+    """A file that only gets another vector would appear as all of its rows removed and most of them inserted."""
     if not step.settings.is_active("changeDataFeed", "delta.enableChangeDataFeed") or step.commit.of("cdc"):
         return
     removed = {step.before.path(value): value for value in step.commit.of("remove") if value.get("dataChange")}
@@ -194,7 +194,7 @@ def _operation(step: Step) -> str | None:
 
 @rule("Writer Requirements for In-Commit Timestamps")
 def commit_info_comes_first(step: Step) -> Breaches:
-    """Where commits carry their times."""
+    """`commitInfo` is the first action if commits record their timestamps."""
     kinds = [name for name, _ in step.commit.actions]
     if _times(step) and kinds[:1] != ["commitInfo"]:
         yield f"in-commit timestamps are on, and the first action is {kinds[0] if kinds else 'missing'}, not commitInfo"
@@ -202,14 +202,14 @@ def commit_info_comes_first(step: Step) -> Breaches:
 
 @rule("Writer Requirements for In-Commit Timestamps")
 def commit_info_has_its_time(step: Step) -> Breaches:
-    """`inCommitTimestamp`, a long."""
+    """It has `inCommitTimestamp`, a long."""
     if _times(step) and not any(isinstance(info.get("inCommitTimestamp"), int) for info in step.commit.of("commitInfo")):
         yield "in-commit timestamps are on, and no commitInfo action has one"
 
 
 @rule("Writer Requirements for In-Commit Timestamps")
 def in_commit_timestamps_increase(step: Step) -> Breaches:
-    """At least a millisecond after the previous commit's."""
+    """Each is at least a millisecond after the previous commit's."""
     last = step.before.timestamp
     for info in step.commit.of("commitInfo")[:1] if _times(step) and _times_before(step) else ():
         time = info.get("inCommitTimestamp")
@@ -219,7 +219,7 @@ def in_commit_timestamps_increase(step: Step) -> Breaches:
 
 @rule("Writer Requirements for In-Commit Timestamps")
 def enablement_of_timestamps_is_told(step: Step) -> Breaches:
-    """The version and the time since when commits carry times, where there are older ones."""
+    """The properties record the first version with in-commit timestamps and its time, if there are older versions."""
     if not _times(step) or _times_before(step) or step.commit.version == 0 or step.before.version < 0:
         return
     times = [info.get("inCommitTimestamp") for info in step.commit.of("commitInfo")]
@@ -241,7 +241,7 @@ def _times_before(step: Step) -> bool:
 
 @rule("Commit Provenance Information")
 def catalog_managed_commits_have_an_id(step: Step) -> Breaches:
-    """`txnId` of `commitInfo`, where the table is managed by a catalog."""
+    """`commitInfo` has a `txnId`, if the table is managed by a catalog."""
     if step.settings.supports("catalogManaged") and not any(info.get("txnId") for info in step.commit.of("commitInfo")):
         yield "the table is catalog-managed, and no commitInfo action has a txnId"
 

@@ -74,13 +74,13 @@ class NamedFile:
 
     @cached_property
     def size(self) -> int | None:
-        """In storage; None where the file is missing."""
+        """The file's size in storage; None if it is missing."""
         held = None if self.name is None else self.store.head(self.name)
         return None if held is None else held.size
 
     @cached_property
     def footer(self) -> Any:
-        """Its Parquet metadata; None where it is not there or cannot be read."""
+        """The file's Parquet metadata; None if it is missing or unreadable."""
         try:
             return None if self.name is None or self.size is None else pq.ParquetFile(self.store.open_input(self.name)).metadata
         except (TahoeError, pa.ArrowException, OSError):
@@ -88,7 +88,7 @@ class NamedFile:
 
     @cached_property
     def columns(self) -> dict[Any, pa.Field]:
-        """Its top-level columns by name, and by Parquet field id."""
+        """The file's top-level columns by name, and by Parquet field id."""
         if self.footer is None:
             return {}
         found: dict[Any, pa.Field] = {}
@@ -127,21 +127,21 @@ def _descriptor(held: dict[str, Any]) -> DeletionVectorDescriptor:
 
 @rule("Data Files")
 def live_files_are_there(held: NamedFile) -> Breaches:
-    """In storage."""
+    """Live files exist in storage."""
     if held.name is not None and held.size is None:
         yield "the data file is missing"
 
 
 @rule("Add File and Remove File")
 def live_files_have_their_size(held: NamedFile) -> Breaches:
-    """That the log says."""
+    """The size in storage is the one in the log."""
     if held.size is not None and held.size != held.action.get("size"):
         yield f"the data file has {held.size} bytes, the log says {held.action.get('size')}"
 
 
 @rule("Data Files")
 def live_files_are_parquet(held: NamedFile) -> Breaches:
-    """With a footer that can be read."""
+    """The footer of each live file can be read."""
     if held.size is not None and held.footer is None:
         yield "the data file is no Parquet file that can be read"
 
@@ -156,7 +156,7 @@ def record_counts_are_those_of_files(held: NamedFile) -> Breaches:
 
 @rule("Consistency Between Table Metadata and Data Files")
 def columns_have_the_types_of_the_schema(held: NamedFile) -> Breaches:
-    """Or narrower ones, where types may widen."""
+    """The types are those of the schema, or narrower ones if types may widen."""
     widens = held.settings.supports("typeWidening") or held.settings.supports("typeWidening-preview")
     for name, field in held.settings.columns.items():
         if not isinstance(field.type, str) or name in held.settings.partition_columns:
@@ -200,7 +200,7 @@ _NAMES: dict[pa.DataType, tuple[str, ...]] = {
 
 @rule("Writer Requirements for Column Mapping")
 def columns_of_files_have_ids(held: NamedFile) -> Breaches:
-    """The `field_id` of a column is the schema's, where columns are found by it."""
+    """The `field_id` of a column is the schema's, if columns are mapped by id."""
     if held.settings.mapping_mode != "id" or held.footer is None:
         return
     for name, field in held.settings.columns.items():
@@ -214,7 +214,7 @@ def columns_of_files_have_ids(held: NamedFile) -> Breaches:
 
 @rule("Struct Field")
 def required_columns_have_no_nulls(held: NamedFile) -> Breaches:
-    """By the statistics of the file's own footer."""
+    """Checked by the statistics in the file's own footer."""
     if held.footer is None or held.action.get("deletionVector"):
         return
     required = {
@@ -237,7 +237,7 @@ def required_columns_have_no_nulls(held: NamedFile) -> Breaches:
 
 @rule("Writer Requirements for IcebergCompatV2")
 def partition_columns_are_materialised(held: NamedFile) -> Breaches:
-    """In every file of a table with version 1; with a later one, in the files that are written while it is active."""
+    """With version 1, in every file of the table; with a later version, in the files written while it is active."""
     if held.footer is None or not (active_version(held.settings) == 1 or _written_for_iceberg(held)):
         return
     for name in held.settings.partition_columns:
@@ -247,7 +247,7 @@ def partition_columns_are_materialised(held: NamedFile) -> Breaches:
 
 @rule("Writer Requirements for IcebergCompatV2")
 def timestamps_are_not_int96(held: NamedFile) -> Breaches:
-    """They are int64 in the files that are written while version 2 or 3 is active."""
+    """They are int64 in the files written while version 2 or 3 is active."""
     if held.footer is None or not _written_for_iceberg(held):
         return
     for position in range(held.footer.num_columns):
@@ -349,7 +349,7 @@ _CHANGE_TYPES = frozenset({"insert", "delete", "update_preimage", "update_postim
 
 @rule("Change Data Files")
 def change_files_tell_the_type_of_change(held: NamedFile) -> Breaches:
-    """In the column ``_change_type``. Files that VACUUM took are not missed."""
+    """It is in the column ``_change_type``. Files that VACUUM deleted are ignored."""
     if held.footer is None:
         return
     if "_change_type" not in held.columns:
@@ -367,7 +367,7 @@ def _read(held: NamedFile, wanted: Callable[[Any], list[Any]]) -> Iterator[Any]:
 
 @rule("Add CDC File")
 def change_files_have_their_size(held: NamedFile) -> Breaches:
-    """That the log says."""
+    """The size in storage is the one in the log."""
     if held.size is not None and held.size != held.action.get("size"):
         yield f"the change file has {held.size} bytes, the log says {held.action.get('size')}"
 

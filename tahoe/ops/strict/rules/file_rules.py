@@ -34,7 +34,7 @@ __all__ = [
 
 
 def statistics_of(add: dict[str, Any]) -> dict[str, Any] | None:
-    """The statistics of an `add`; None where they are no JSON object."""
+    """Return the statistics of an `add`; None if they are not a JSON object."""
     try:
         held = json.loads(add["stats"]) if isinstance(add.get("stats"), str) else {}
     except (ValueError, RecursionError):
@@ -60,7 +60,7 @@ def paths_are_encoded_and_lead_to_files(step: Step) -> Breaches:
 
 @rule("Data Files")
 def data_files_stand_in_visible_folders(step: Step) -> Breaches:
-    """No part of a folder's name begins with an underscore, but for partition columns that do."""
+    """No part of a folder's name begins with an underscore, except for partition columns with such a name."""
     for value in step.commit.of("add"):
         path = step.before.path(value)
         hidden = [part for part in path.split("/")[:-1] if part.startswith("_") and "=" not in part]
@@ -82,7 +82,7 @@ def files_have_a_value_of_each_partition_column(step: Step) -> Breaches:
 
 @rule("Partition Value Serialization")
 def partition_values_can_be_read(step: Step) -> Breaches:
-    """As the type of their column."""
+    """Each value can be parsed as the type of its column."""
     try:
         schema = schema_from_json(json.dumps(step.settings.schema))
     except TahoeError:
@@ -108,7 +108,7 @@ def partition_values_can_be_read(step: Step) -> Breaches:
 
 @rule("Per-file Statistics")
 def statistics_are_an_object(step: Step) -> Breaches:
-    """JSON of an object whose members have the kinds that the section gives them."""
+    """Statistics are a JSON object whose members have the types of the section."""
     for value in step.commit.of("add"):
         held = statistics_of(value)
         if held is None:
@@ -130,7 +130,7 @@ def record_counts_are_counts(step: Step) -> Breaches:
 
 @rule("Per-file Statistics")
 def null_counts_are_within_the_records(step: Step) -> Breaches:
-    """From 0 to `numRecords`."""
+    """Null counts are from 0 to `numRecords`."""
     for value in step.commit.of("add"):
         held = statistics_of(value) or {}
         records = held.get("numRecords")
@@ -141,7 +141,7 @@ def null_counts_are_within_the_records(step: Step) -> Breaches:
 
 @rule("Per-file Statistics")
 def minima_do_not_exceed_maxima(step: Step) -> Breaches:
-    """For numbers and texts; texts are compared only within their prefixes."""
+    """Compares numbers and texts; texts only within their prefixes."""
     for value in step.commit.of("add"):
         held = statistics_of(value) or {}
         most = dict(_leaves(held.get("maxValues"), ()))
@@ -157,7 +157,7 @@ def minima_do_not_exceed_maxima(step: Step) -> Breaches:
 
 @rule("Writer Requirement for Deletion Vectors")
 def files_with_vectors_tell_their_records(step: Step) -> Breaches:
-    """`numRecords` is there."""
+    """Files with vectors have `numRecords`."""
     for value in step.commit.of("add"):
         if value.get("deletionVector") is not None and (statistics_of(value) or {}).get("numRecords") is None:
             yield Broken("the file has a deletion vector and no numRecords", str(value.get("path")))
@@ -183,7 +183,7 @@ def _vectors(step: Step) -> Iterator[tuple[str, dict[str, Any]]]:
 
 @rule("Deletion Vectors")
 def vectors_need_the_feature(step: Step) -> Breaches:
-    """`deletionVectors` is supported."""
+    """`deletionVectors` is supported if a file has a vector."""
     for value in step.commit.of("add"):
         if value.get("deletionVector") is not None and not step.settings.supports("deletionVectors"):
             yield Broken(
@@ -206,7 +206,7 @@ def new_vectors_are_allowed(step: Step) -> Breaches:
 
 @rule("Deletion Vector Descriptor Schema")
 def storage_types_are_known(step: Step) -> Breaches:
-    """``u``, ``i`` or ``p``."""
+    """The type is ``u``, ``i`` or ``p``."""
     for path, vector in _vectors(step):
         if vector.get("storageType") not in ("u", "i", "p"):
             yield Broken(f"the storage type of the deletion vector is {vector.get('storageType')!r:.20}", path)
@@ -214,7 +214,7 @@ def storage_types_are_known(step: Step) -> Breaches:
 
 @rule("Deletion Vector Descriptor Schema")
 def inline_vectors_have_no_offset(step: Step) -> Breaches:
-    """Nor one in the log that is negative."""
+    """Inline vectors have no offset, and no offset in the log is negative."""
     for path, vector in _vectors(step):
         offset = vector.get("offset")
         if offset is not None and (vector.get("storageType") == "i" or (isinstance(offset, int) and offset < 0)):

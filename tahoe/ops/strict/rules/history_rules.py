@@ -36,7 +36,7 @@ __all__ = [
 
 @rule("Domain Metadata")
 def domains_need_the_feature(step: Step) -> Breaches:
-    """`domainMetadata` is supported."""
+    """`domainMetadata` is supported if a commit contains domains."""
     if step.commit.of("domainMetadata") and not step.settings.supports("domainMetadata"):
         yield "the commit has a domainMetadata action, and the protocol does not support domainMetadata"
 
@@ -62,7 +62,7 @@ def clustering_columns_are_columns(step: Step) -> Breaches:
 
 @rule("Writer Requirements for Clustered Table")
 def clustered_tables_have_no_partitions(step: Step) -> Breaches:
-    """One or the other."""
+    """A table has clustering columns or partition columns, not both."""
     if step.settings.supports("clustering") and step.settings.partition_columns and _changes_settings(step):
         yield f"the table is clustered and partitioned by {step.settings.partition_columns}"
 
@@ -75,7 +75,7 @@ def _changes_settings(step: Step) -> bool:
 
 
 def _tracked(step: Step) -> Iterator[tuple[str, dict[str, Any]]]:
-    """The files that a commit adds to a table that tracks rows, with their decoded paths."""
+    """Yield the files that a commit adds to a table with row tracking, with their decoded paths."""
     if step.settings.supports("rowTracking") and not step.settings.is_on("delta.rowTrackingSuspended"):
         for value in step.commit.of("add"):
             yield step.before.path(value), value
@@ -83,7 +83,7 @@ def _tracked(step: Step) -> Iterator[tuple[str, dict[str, Any]]]:
 
 @rule("Writer Requirements for Row Tracking")
 def added_files_have_a_base_row_id(step: Step) -> Breaches:
-    """`baseRowId` in every `add`, from 0."""
+    """Every `add` has a `baseRowId`, at least 0."""
     for path, value in _tracked(step):
         held = value.get("baseRowId")
         if held is None or (isinstance(held, int) and held < 0):
@@ -92,7 +92,7 @@ def added_files_have_a_base_row_id(step: Step) -> Breaches:
 
 @rule("Writer Requirements for Row Tracking")
 def added_files_have_a_row_commit_version(step: Step) -> Breaches:
-    """`defaultRowCommitVersion` is the commit's version in a new `add`, and at most that in any."""
+    """`defaultRowCommitVersion` is the commit's version in a new `add`, and at most that in any `add`."""
     for path, value in _tracked(step):
         held, known = value.get("defaultRowCommitVersion"), step.before.ever_added.get(path)
         if held is None:
@@ -132,7 +132,7 @@ def new_row_ids_are_beyond_the_mark(step: Step) -> Breaches:
 
 @rule("Writer Requirements for Row Tracking")
 def the_high_water_mark_covers_the_commit(step: Step) -> Breaches:
-    """`rowIdHighWaterMark` is at least the highest id that the commit gives out."""
+    """`rowIdHighWaterMark` is at least the highest id that the commit assigns."""
     ends = [
         (value["baseRowId"] + ((statistics_of(value) or {}).get("numRecords") or 1) - 1, path)
         for path, value in _tracked(step)
@@ -151,7 +151,7 @@ def the_high_water_mark_covers_the_commit(step: Step) -> Breaches:
 
 @rule("Writer Requirements for Row Tracking")
 def the_high_water_mark_never_sinks(step: Step) -> Breaches:
-    """It is at least the highest id ever given out."""
+    """It is at least the highest id ever assigned."""
     last = step.before.high_water_mark
     for value in step.commit.of("domainMetadata"):
         mark = _mark(value)
@@ -189,7 +189,7 @@ def row_ids_are_given_once(step: Step) -> Breaches:
 
 @rule("Row IDs")
 def tracked_tables_have_all_row_ids(step: Step) -> Breaches:
-    """The commit that enables row tracking finds ids in all files."""
+    """When a commit enables row tracking, all files already have ids."""
     before = step.before.settings
     now = step.settings.is_active("rowTracking", "delta.enableRowTracking")
     if not now or before is None or before.is_active("rowTracking", "delta.enableRowTracking"):
@@ -205,7 +205,7 @@ def tracked_tables_have_all_row_ids(step: Step) -> Breaches:
 
 @rule("Writer Requirements for Column Mapping")
 def physical_names_stay(step: Step) -> Breaches:
-    """A column's physical name is static."""
+    """A column's physical name never changes."""
     before = step.before.settings
     if before is None or not step.commit.of("metaData") or "none" in (before.mapping_mode, step.settings.mapping_mode):
         return
@@ -253,7 +253,7 @@ def _identity(step: Step, field: Any) -> Any:
 
 @rule("Writer Requirements for IcebergCompatV2")
 def partition_columns_keep_their_names(step: Step) -> Breaches:
-    """A table that Iceberg reads cannot be replaced by a table with partition columns of other names."""
+    """A table that Iceberg reads is never replaced by a table with partition columns of other names."""
     before = step.before.settings
     if before is None or not step.commit.of("metaData"):
         return

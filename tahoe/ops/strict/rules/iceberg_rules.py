@@ -1,4 +1,4 @@
-"""Rules of tables that say they can be read as Iceberg."""
+"""Rules of tables with IcebergCompat features or UniForm."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ __all__ = [
 
 
 def active_version(settings: Settings) -> int | None:
-    """The IcebergCompat version that is active; None for none."""
+    """Return the active IcebergCompat version, or None."""
     for version in (3, 2, 1):
         if settings.is_active(f"icebergCompatV{version}", f"delta.enableIcebergCompatV{version}"):
             return version
@@ -34,7 +34,7 @@ def active_version(settings: Settings) -> int | None:
 
 @rule("Writer Requirements for IcebergCompatV2")
 def iceberg_needs_column_mapping(settings: Settings) -> Breaches:
-    """In one of its modes."""
+    """Column mapping is in the mode `name` or `id`."""
     version = active_version(settings)
     if version is not None and settings.mapping_mode not in ("name", "id"):
         yield f"icebergCompatV{version} is active, and the column mapping mode is {settings.mapping_mode}"
@@ -52,7 +52,7 @@ def iceberg_allows_no_vectors(settings: Settings) -> Breaches:
 
 @rule("Writer Requirements for IcebergCompatV2")
 def one_iceberg_version_is_active(settings: Settings) -> Breaches:
-    """Not two at once."""
+    """At most one version of IcebergCompat is active."""
     active = [n for n in (1, 2, 3) if settings.is_active(f"icebergCompatV{n}", f"delta.enableIcebergCompatV{n}")]
     if len(active) > 1:
         yield f"the versions {active} of icebergCompat are all active"
@@ -60,7 +60,7 @@ def one_iceberg_version_is_active(settings: Settings) -> Breaches:
 
 @rule("Writer Requirements for IcebergCompatV2")
 def iceberg_types_are_allowed(settings: Settings) -> Breaches:
-    """Those of the version's list."""
+    """Column types are in the list of the version's section."""
     version = active_version(settings)
     if version is None:
         return
@@ -83,7 +83,7 @@ def _types(kind: Any) -> Iterator[str]:
 
 @rule("Writer Requirements for IcebergCompatV2")
 def elements_keys_and_values_have_ids(settings: Settings) -> Breaches:
-    """In `delta.columnMapping.nested.ids` of the nearest field above them."""
+    """The ids are in `delta.columnMapping.nested.ids` of the nearest field above them."""
     if active_version(settings) not in (2, 3):
         return
     for field in settings.fields:
@@ -109,7 +109,7 @@ def _nested(field: Field) -> Iterator[str]:
 
 @rule("Writer Requirements for IcebergCompatV2")
 def uniform_needs_iceberg_compatibility(settings: Settings) -> Breaches:
-    """A table that asks for Iceberg metadata has one of the features that promise it."""
+    """A table with Iceberg metadata enabled has one of the IcebergCompat features."""
     formats = [name.strip().lower() for name in settings.property("delta.universalFormat.enabledFormats").split(",")]
     if "iceberg" in formats and active_version(settings) is None:
         yield "delta.universalFormat.enabledFormats asks for iceberg, and no icebergCompat feature is active"
@@ -117,7 +117,7 @@ def uniform_needs_iceberg_compatibility(settings: Settings) -> Breaches:
 
 @rule("Writer Requirements for IcebergCompatV2")
 def iceberg_files_tell_their_records(step: Step) -> Breaches:
-    """`numRecords` in every `add`."""
+    """Every `add` has `numRecords`."""
     if active_version(step.settings) is None:
         return
     for value in step.commit.of("add"):

@@ -1,4 +1,4 @@
-"""Rules of the log's folder as a listing shows it, and of `_last_checkpoint`."""
+"""Rules of the log's folder, according to a listing, and of `_last_checkpoint`."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _LOOKS_LIKE_ONE = re.compile(r"\d+(\.\d+)*\.(json|crc|checkpoint.*|compacted\.js
 
 @rule("Delta Log Entries")
 def versions_are_contiguous(log: RawLog) -> Breaches:
-    """No commit is missing between the first and the last that there are."""
+    """No commit is missing between the first and the last."""
     for before, after in pairwise(sorted(log.commits)):
         if after != before + 1:
             yield f"versions {before + 1} to {after - 1} are missing from the log"
@@ -59,7 +59,7 @@ def names_have_twenty_digits(log: RawLog) -> Breaches:
 
 @rule("Checkpoints")
 def checkpoints_follow_their_commits(log: RawLog) -> Breaches:
-    """None is of a version that there is not."""
+    """No checkpoint is of a version without a commit."""
     for name, version in log.checkpoint_names.items():
         if version > max(log.commits, default=version):
             yield Broken(f"the last commit is of version {max(log.commits)}", name)
@@ -67,7 +67,7 @@ def checkpoints_follow_their_commits(log: RawLog) -> Breaches:
 
 @rule("Version Checksum File")
 def checksums_follow_their_commits(log: RawLog) -> Breaches:
-    """None is of a version that there is not."""
+    """No checksum is of a version without a commit."""
     for version, entry in log.checksums.items():
         if version > max(log.commits, default=version):
             yield Broken(f"the last commit is of version {max(log.commits)}", entry.name)
@@ -75,7 +75,7 @@ def checksums_follow_their_commits(log: RawLog) -> Breaches:
 
 @rule("Log Compaction Files")
 def compactions_cover_commits_that_there_were(log: RawLog) -> Breaches:
-    """From a version to a later one, and no further than the log goes."""
+    """Compactions go from a version to a later one, and not beyond the end of the log."""
     for entry, parsed in log.compactions:
         if parsed.last_version > max(log.commits, default=parsed.last_version):
             yield Broken(
@@ -91,7 +91,7 @@ def compactions_cover_commits_that_there_were(log: RawLog) -> Breaches:
 
 
 def _hint(log: RawLog) -> dict[str, Any]:
-    """The pointer; empty where there is none, or none that can be read."""
+    """Return the pointer; empty if there is none, or it cannot be read."""
     try:
         held = json.loads(log.last_checkpoint or b"{}")
     except (ValueError, RecursionError):
@@ -115,7 +115,7 @@ def the_pointer_has_its_members(log: RawLog) -> Breaches:
 
 @rule("Last Checkpoint File")
 def the_pointer_names_a_checkpoint(log: RawLog) -> Breaches:
-    """A complete one, of as many parts as it says."""
+    """The pointer names a complete checkpoint with the number of parts that it states."""
     held = _hint(log)
     version = held.get("version")
     if not isinstance(version, int):
@@ -129,7 +129,7 @@ def the_pointer_names_a_checkpoint(log: RawLog) -> Breaches:
 
 @rule("JSON checksum")
 def the_pointer_has_the_right_checksum(log: RawLog) -> Breaches:
-    """Where it has one."""
+    """The pointer's checksum, if any, is right."""
     held = _hint(log)
     if held.get("checksum") is not None and held["checksum"] != checksum_of_json(held):
         yield Broken(f"its checksum is {held['checksum']!r:.40}, expected {checksum_of_json(held)}", LAST_CHECKPOINT)

@@ -43,14 +43,14 @@ def reader_features_need_writer_features(settings: Settings) -> Breaches:
 
 @rule("Table Features")
 def reader_features_are_listed(settings: Settings) -> Breaches:
-    """`readerFeatures` is there with reader version 3, and only then."""
+    """`readerFeatures` exists with reader version 3, and only then."""
     if (settings.reader == 3) != (settings.protocol.get("readerFeatures") is not None):
         yield f"minReaderVersion is {settings.reader}, and readerFeatures is {settings.protocol.get('readerFeatures')}"
 
 
 @rule("Table Features")
 def writer_features_are_listed(settings: Settings) -> Breaches:
-    """`writerFeatures` is there with writer version 7, and only then."""
+    """`writerFeatures` exists with writer version 7, and only then."""
     if (settings.writer == 7) != (settings.protocol.get("writerFeatures") is not None):
         yield f"minWriterVersion is {settings.writer}, and writerFeatures is {settings.protocol.get('writerFeatures')}"
 
@@ -77,7 +77,7 @@ def features_stand_in_the_right_lists(settings: Settings) -> Breaches:
 
 @rule("Valid Feature Names in Table Features")
 def feature_names_are_known(settings: Settings) -> Breaches:
-    """Of the specification, its proposals, or the reference."""
+    """Names of features are in the specification, its proposals, or the reference."""
     for name in sorted((settings.reader_features | settings.writer_features) - FEATURES.keys()):
         yield f"no feature is called {name}"
 
@@ -124,7 +124,7 @@ _PROPERTIES = (
 
 @rule("Active Features")
 def columns_in_use_have_their_feature(settings: Settings) -> Breaches:
-    """Types and metadata of columns that need a feature."""
+    """Types and metadata of columns that need a feature come with the feature."""
     used = {(feature, what) for field in settings.fields for feature, what in _needs(field.metadata, field.type)}
     for feature, what in sorted(used):
         if not settings.supports(feature) and not settings.supports(_PREVIEWS.get(feature, feature)):
@@ -156,7 +156,7 @@ _KEYS = {
 
 
 def _type_names(kind: object) -> Iterator[str]:
-    """The primitive types of a column but for those of nested fields, which are fields themselves."""
+    """Yield the primitive types of a column, except those of nested fields, which are fields themselves."""
     if isinstance(kind, str):
         yield kind
     elif isinstance(kind, dict):
@@ -166,14 +166,14 @@ def _type_names(kind: object) -> Iterator[str]:
 
 @rule("Row Tracking")
 def row_tracking_is_not_suspended_and_enabled(settings: Settings) -> Breaches:
-    """One or the other."""
+    """Row tracking is either suspended or enabled, not both."""
     if settings.is_on("delta.enableRowTracking") and settings.is_on("delta.rowTrackingSuspended"):
         yield "delta.enableRowTracking and delta.rowTrackingSuspended are both true"
 
 
 @rule("Row IDs")
 def row_tracking_names_its_columns(settings: Settings) -> Breaches:
-    """Where rows are tracked, columns for materialised ids and versions have names, which no column of the table has."""
+    """If rows are tracked, the columns for materialized ids and versions have names, which no column of the table uses."""
     if not settings.is_active("rowTracking", "delta.enableRowTracking"):
         return
     taken = {field.path[0] for field in settings.fields} | {field.physical[0] for field in settings.fields}

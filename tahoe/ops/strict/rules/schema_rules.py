@@ -63,7 +63,7 @@ _MAPPING_ID, _PHYSICAL_NAME = "delta.columnMapping.id", "delta.columnMapping.phy
 
 @rule("Format Specification")
 def files_are_parquet(settings: Settings) -> Breaches:
-    """The one provider that may be written."""
+    """The format's provider is ``parquet``."""
     held = settings.metadata.get("format")
     if not isinstance(held, dict) or held.get("provider") != "parquet":
         yield f"the format of the table's files is {held!r:.60}, expected the provider parquet"
@@ -71,7 +71,7 @@ def files_are_parquet(settings: Settings) -> Breaches:
 
 @rule("Schema Serialization Format")
 def the_schema_is_a_struct(settings: Settings) -> Breaches:
-    """JSON of a struct."""
+    """The schema is the JSON of a struct."""
     try:
         held = json.loads(settings.metadata.get("schemaString") or "")
     except (ValueError, TypeError, RecursionError) as error:
@@ -83,7 +83,7 @@ def the_schema_is_a_struct(settings: Settings) -> Breaches:
 
 @rule("Struct Field")
 def fields_have_their_members(settings: Settings) -> Breaches:
-    """Name, type, whether it is nullable, and metadata."""
+    """Each field has a name, a type, nullability, and metadata."""
     for field in settings.fields:
         for name, kind in (("name", str), ("nullable", bool), ("metadata", dict)):
             if not isinstance(field.raw.get(name), kind):
@@ -92,7 +92,7 @@ def fields_have_their_members(settings: Settings) -> Breaches:
 
 @rule("Primitive Types")
 def types_are_known(settings: Settings) -> Breaches:
-    """Primitive types, decimals of at most 38 digits, and structs, arrays and maps of such."""
+    """Types are primitive types, decimals of at most 38 digits, and structs, arrays and maps of such types."""
     for field in settings.fields:
         for wrong in _unknown(field.type):
             yield f"column {field.name} has the type {wrong!r:.60}, which there is not"
@@ -115,7 +115,7 @@ def _unknown(kind: Any) -> Iterator[Any]:
 
 @rule("Schema Serialization Format")
 def column_names_are_unique(settings: Settings) -> Breaches:
-    """Regardless of casing."""
+    """Names are unique regardless of case."""
     for path, count in Counter(tuple(part.lower() for part in field.path) for field in settings.fields).items():
         if count > 1:
             yield f"{count} columns are called {'.'.join(path)}"
@@ -138,14 +138,14 @@ def partition_columns_are_columns(settings: Settings) -> Breaches:
 
 @rule("Column Mapping")
 def the_mapping_mode_is_known(settings: Settings) -> Breaches:
-    """``none``, ``id`` or ``name``."""
+    """The mode is ``none``, ``id`` or ``name``."""
     if settings.mapping_mode not in ("none", "id", "name"):
         yield f"delta.columnMapping.mode is {settings.mapping_mode}"
 
 
 @rule("Writer Requirements for Column Mapping")
 def mapped_columns_have_ids(settings: Settings) -> Breaches:
-    """A 32-bit number for each field."""
+    """Each field has a 32-bit id."""
     for field in _mapped(settings):
         held = field.metadata.get(_MAPPING_ID)
         if not isinstance(held, int) or not 0 < held < 2**31:
@@ -170,7 +170,7 @@ def _nested_ids(field: Field) -> dict[str, Any]:
 
 @rule("Writer Requirements for Column Mapping")
 def mapped_columns_have_physical_names(settings: Settings) -> Breaches:
-    """A text for each field."""
+    """Each field has a physical name, a text."""
     for field in _mapped(settings):
         held = field.metadata.get(_PHYSICAL_NAME)
         if not isinstance(held, str) or not held:
@@ -179,7 +179,7 @@ def mapped_columns_have_physical_names(settings: Settings) -> Breaches:
 
 @rule("Field Path")
 def physical_field_paths_are_unique(settings: Settings) -> Breaches:
-    """No two fields have one."""
+    """No two fields have the same physical path."""
     for path, count in Counter(field.physical for field in _mapped(settings)).items():
         if count > 1:
             yield f"{count} columns have the physical name {'.'.join(path)}"
@@ -203,7 +203,7 @@ def _mapped(settings: Settings) -> tuple[Field, ...]:
 
 @rule("Column Invariants")
 def invariants_are_expressions(settings: Settings) -> Breaches:
-    """JSON with an SQL text at ``expression.expression``."""
+    """An invariant is JSON with an SQL text at ``expression.expression``."""
     for field in settings.fields:
         stored = field.metadata.get("delta.invariants")
         try:
@@ -216,7 +216,7 @@ def invariants_are_expressions(settings: Settings) -> Breaches:
 
 @rule("Generated Columns")
 def generation_expressions_are_texts(settings: Settings) -> Breaches:
-    """SQL."""
+    """A generation expression is SQL text."""
     for field in settings.fields:
         stored = field.metadata.get("delta.generationExpression", "")
         if not isinstance(stored, str):
@@ -225,7 +225,7 @@ def generation_expressions_are_texts(settings: Settings) -> Breaches:
 
 @rule("CHECK Constraints")
 def constraints_are_named_expressions(settings: Settings) -> Breaches:
-    """A name and a text."""
+    """A constraint has a name and a text."""
     for key, text in settings.configuration.items():
         if key.startswith("delta.constraints.") and (key == "delta.constraints." or not text.strip()):
             yield f"{key} is {text!r:.60}"
@@ -253,7 +253,7 @@ def identity_columns_have_start_and_step(settings: Settings) -> Breaches:
 
 @rule("Type Change Metadata")
 def type_changes_are_told_right(settings: Settings) -> Breaches:
-    """A list of changes that are allowed, the last of which led to the type that the column has."""
+    """The changes are allowed, and the last of them led to the column's type."""
     for field in settings.fields:
         changes = field.metadata.get("delta.typeChanges")
         if changes is None:
@@ -309,7 +309,7 @@ _WIDER = {
 
 @rule("Void Type")
 def void_stands_alone(settings: Settings) -> Breaches:
-    """Not in arrays or maps, and not the only type of the table."""
+    """A void type is not in arrays or maps, and not the only type of the table."""
     for field in settings.fields:
         if isinstance(field.type, dict) and any(
             field.type.get(part) == "void" for part in ("elementType", "keyType", "valueType")

@@ -41,7 +41,7 @@ _DELETED = (0, 1, 10, 100, 1_000, 10_000, 100_000, 1_000_000, 10_000_000, 2**31 
 
 @dataclass(frozen=True)
 class HeldChecksum:
-    """A checksum's bytes, the commit of its version, and the state that the commits give."""
+    """A checksum's bytes, the commit of its version, and the state after the commits."""
 
     data: bytes
     commit: Commit
@@ -49,7 +49,7 @@ class HeldChecksum:
 
     @cached_property
     def value(self) -> dict[str, Any]:
-        """Its JSON; empty where it is no object."""
+        """The checksum's JSON; empty if it is not an object."""
         try:
             held = json.loads(self.data)
         except (ValueError, RecursionError):
@@ -58,19 +58,19 @@ class HeldChecksum:
 
     @cached_property
     def sizes(self) -> list[int]:
-        """Of all live files."""
+        """The sizes of all live files."""
         return [value["size"] for value in self.state.adds.values() if isinstance(value.get("size"), int)]
 
     @cached_property
     def deleted(self) -> list[int]:
-        """How many rows each live file's vector removes, 0 without one."""
+        """The number of rows that each live file's vector removes, 0 without one."""
         vectors = [value.get("deletionVector") for value in self.state.adds.values()]
         return [vector.get("cardinality") or 0 if isinstance(vector, dict) else 0 for vector in vectors]
 
 
 @rule("Version Checksum File Schema")
 def checksums_have_their_members(held: HeldChecksum) -> Breaches:
-    """One JSON object with counts, protocol and metadata."""
+    """A checksum is one JSON object with counts, protocol and metadata."""
     if not held.value:
         yield f"it is no JSON object: {held.data[:60].decode(errors='replace')}"
         return
@@ -84,7 +84,7 @@ def checksums_have_their_members(held: HeldChecksum) -> Breaches:
 
 @rule("State Validation")
 def checksums_count_the_files(held: HeldChecksum) -> Breaches:
-    """Files and bytes."""
+    """The counts of files and bytes are right."""
     for name, counted in (("numFiles", len(held.state.adds)), ("tableSizeBytes", sum(held.sizes))):
         if isinstance(held.value.get(name), int) and held.value[name] != counted:
             yield f"{name} is {held.value[name]}, the commits give {counted}"
@@ -92,7 +92,7 @@ def checksums_count_the_files(held: HeldChecksum) -> Breaches:
 
 @rule("State Validation")
 def checksums_count_the_vectors(held: HeldChecksum) -> Breaches:
-    """Vectors, and the rows that they remove."""
+    """The counts of vectors, and of the rows that they remove, are right."""
     vectors = sum(1 for value in held.state.adds.values() if value.get("deletionVector"))
     for name, counted in (("numDeletionVectorsOpt", vectors), ("numDeletedRecordsOpt", sum(held.deleted))):
         if held.value.get(name) is not None and held.value[name] != counted:
@@ -110,7 +110,7 @@ def checksums_repeat_the_settings(held: HeldChecksum) -> Breaches:
 
 @rule("Version Checksum File Schema")
 def checksums_have_the_time(held: HeldChecksum) -> Breaches:
-    """`inCommitTimestampOpt` if and only if commits carry their times, and the commit's own."""
+    """`inCommitTimestampOpt` exists if and only if commits record their timestamps, and is the commit's own."""
     settings = held.state.settings
     if settings is None or not held.value:
         return
@@ -124,7 +124,7 @@ def checksums_have_the_time(held: HeldChecksum) -> Breaches:
 
 @rule("Version Checksum File Schema")
 def checksums_have_the_commits_id(held: HeldChecksum) -> Breaches:
-    """`txnId`, if both have one."""
+    """`txnId` is the commit's, if both have one."""
     said = held.value.get("txnId")
     for info in held.commit.of("commitInfo")[:1]:
         if None not in (said, info.get("txnId")) and said != info["txnId"]:
@@ -133,7 +133,7 @@ def checksums_have_the_commits_id(held: HeldChecksum) -> Breaches:
 
 @rule("State Validation")
 def checksums_hold_the_transactions(held: HeldChecksum) -> Breaches:
-    """Where it lists them, each at its newest version."""
+    """If the checksum lists transactions, each is at its newest version."""
     listed = held.value.get("setTransactions")
     if not isinstance(listed, list) or not held.state.complete:
         return
@@ -147,7 +147,7 @@ def checksums_hold_the_transactions(held: HeldChecksum) -> Breaches:
 
 @rule("State Validation")
 def checksums_hold_the_domains(held: HeldChecksum) -> Breaches:
-    """Where it lists them, all that were not removed."""
+    """If the checksum lists domains, they are all that were not removed."""
     listed = held.value.get("domainMetadata")
     if not isinstance(listed, list) or not held.state.complete:
         return
@@ -160,7 +160,7 @@ def checksums_hold_the_domains(held: HeldChecksum) -> Breaches:
 
 @rule("State Validation")
 def checksums_hold_the_files(held: HeldChecksum) -> Breaches:
-    """Where it lists them, all live ones as the commits have them."""
+    """If the checksum lists files, they are all live files, as in the commits."""
     listed = held.value.get("allFiles")
     if not isinstance(listed, list):
         return
@@ -175,7 +175,7 @@ def checksums_hold_the_files(held: HeldChecksum) -> Breaches:
 
 @rule("File Size Histogram Schema")
 def size_histograms_are_right(held: HeldChecksum) -> Breaches:
-    """Bins begin at 0 and are sorted; files and bytes of each are counted."""
+    """Bins begin at 0 and are sorted; files and bytes of each are counted correctly."""
     histogram = held.value.get("fileSizeHistogram")
     if not isinstance(histogram, dict):
         return
@@ -196,7 +196,7 @@ def size_histograms_are_right(held: HeldChecksum) -> Breaches:
 
 @rule("Deleted Record Counts Histogram Schema")
 def deletion_histograms_are_right(held: HeldChecksum) -> Breaches:
-    """Ten bins, by how many rows of a file are deleted."""
+    """There are ten bins, by the number of deleted rows per file."""
     histogram = held.value.get("deletedRecordCountsHistogramOpt")
     if not isinstance(histogram, dict):
         return
@@ -235,7 +235,7 @@ class HeldCompaction:
     commits: tuple[Commit, ...]
 
     def newest(self, actions: Iterator[Actions]) -> dict[tuple[str, Any], Any]:
-        """The newest word of some actions on each thing."""
+        """Return the newest action for each key."""
         told: dict[tuple[str, Any], Any] = {}
         state = State(self.root)
         for each in actions:
@@ -252,13 +252,13 @@ class HeldCompaction:
 
 @rule("Log Compaction Files")
 def compactions_are_lines_of_actions(held: HeldCompaction) -> Breaches:
-    """As commits are."""
+    """A compaction has the format of commits."""
     yield from held.unreadable
 
 
 @rule("Log Compaction Files")
 def compactions_say_what_their_commits_say(held: HeldCompaction) -> Breaches:
-    """The newest word on each thing, and nothing else."""
+    """A compaction contains exactly the newest action for each key."""
     theirs, mine = held.newest(iter([held.rows])), held.newest(commit.actions for commit in held.commits)
     for what in sorted((key for key in theirs.keys() | mine.keys() if theirs.get(key) != mine.get(key)), key=str)[:5]:
         yield f"it says {str(theirs.get(what))[:80]} of {what}, and its commits {str(mine.get(what))[:80]}"
@@ -266,7 +266,7 @@ def compactions_say_what_their_commits_say(held: HeldCompaction) -> Breaches:
 
 @rule("Action Reconciliation")
 def compactions_keep_no_provenance(held: HeldCompaction) -> Breaches:
-    """No `commitInfo`."""
+    """A compaction contains no `commitInfo`."""
     if any(name == "commitInfo" for name, _ in held.rows):
         yield "it has a commitInfo action"
 

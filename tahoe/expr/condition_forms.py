@@ -1,9 +1,9 @@
-"""Conditions in the forms that other libraries have, as predicates: lists of comparisons (DNF) and pyarrow's expressions. Pure.
+"""Converts the condition forms of other libraries to predicates: lists of comparisons (DNF) and pyarrow's expressions. Pure.
 
-``[("id", ">", 1), ("day", "in", [3, 4])]`` means that all comparisons are true, a list of such lists that one of them is.
+``[("id", ">", 1), ("day", "in", [3, 4])]`` is true if all comparisons are true, a list of such lists if one of them is true.
 
-A pyarrow expression shows its parts only as text. The text is read, and the expression that it means is built anew: where that does not
-equal the expression that came, `InvalidRequest` is raised. So no text is misread.
+A pyarrow expression exposes its parts only as text. The text is parsed, and an expression is built from the result: if it does not equal
+the original expression, `InvalidRequest` is raised. Therefore no text is misread.
 """
 
 from __future__ import annotations
@@ -51,10 +51,10 @@ _FLOATS = (PrimitiveType("float"), PrimitiveType("double"))
 
 
 def predicate_of(condition: Any, schema: StructType, time_zone: str = "UTC") -> Predicate:
-    """The predicate of a condition that is no SQL text.
+    """Convert a condition other than SQL text to a predicate.
 
     Raises:
-        InvalidRequest: ``TAHOE_CONDITION``: what is none; a column that is not there; values that do not go with its type.
+        InvalidRequest: ``TAHOE_CONDITION``: the value is not a condition; an unknown column; values that do not fit its type.
     """
     if isinstance(condition, Predicate):
         return condition
@@ -68,7 +68,7 @@ def predicate_of(condition: Any, schema: StructType, time_zone: str = "UTC") -> 
 
 
 def stated(condition: Condition | None, schema: StructType) -> str | Predicate | None:
-    """The condition as text or as a predicate, whose text is what the history shows."""
+    """Return the condition as text or as a predicate; the history shows its text."""
     return condition if condition is None or isinstance(condition, str) else predicate_of(condition, schema)
 
 
@@ -169,7 +169,7 @@ class _NotUnderstood(Exception):
 
 @dataclass(frozen=True, slots=True)
 class _Reading:
-    """What the text leaves open of a constant's type.
+    """The types of constants that the text does not determine.
 
     Args:
         whole: the type of a number without a point.
@@ -184,7 +184,7 @@ class _Reading:
 
 _READINGS = (_Reading(int, float), _Reading(float, float), _Reading(int, Decimal), _Reading(int, float, typed=True))
 _Read: TypeAlias = tuple[Predicate, Any]
-"""A predicate, and the pyarrow expression that means the same."""
+"""A predicate, and the equivalent pyarrow expression."""
 
 
 class _ExpressionText:

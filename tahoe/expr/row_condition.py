@@ -1,4 +1,4 @@
-"""The condition of a filter, a DELETE or an UPDATE: which rows it is true for, what files are skipped by, which columns it needs."""
+"""The condition of a filter, a DELETE or an UPDATE, with the predicate that skips files and the columns that it reads."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ __all__ = ["RowCondition", "row_condition"]
 
 @dataclass(frozen=True, slots=True)
 class RowCondition:
-    """Which rows are meant.
+    """A resolved condition on rows.
 
     Args:
-        text: as the user gave it; None where every row is meant.
-        exact: decides for each row: a predicate where one can say it, which is the fastest, else the expression.
-        predicate: what skipping and the conflict check can use: true wherever `exact` is, and perhaps elsewhere.
+        text: the user's text; None if every row matches.
+        exact: decides for each row: a predicate if the condition can be expressed as one, which is fastest, else the expression.
+        predicate: for skipping and the conflict check: true wherever `exact` is true, and perhaps elsewhere.
         columns: the top-level columns that `exact` reads.
     """
 
@@ -40,7 +40,7 @@ class RowCondition:
 
     @property
     def beyond_predicate(self) -> Expression | None:
-        """What still decides about a row for which `predicate` is true; None where that says all."""
+        """The expression to evaluate for rows for which `predicate` is true; None if `predicate` is exact."""
         return None if isinstance(self.exact, Predicate) else self.exact
 
     @property

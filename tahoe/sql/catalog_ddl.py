@@ -1,6 +1,6 @@
-"""Statements by which a catalog creates or alters a table: which table, and in which format.
+"""Recognizes statements that create or alter a table in a catalog, with the table and its format.
 
-Only what a client needs that refuses some of them; every other text is none of them.
+It parses only the parts that a client needs to reject some of these statements; any other text is ignored.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def catalog_ddl(text: str) -> tuple[CatalogDdl, ...]:
         if statement is not None:
             found.append(statement)
         else:
-            # In a script, what stands behind one of these begins a statement.
+            # In a script, a statement begins after one of these.
             token = cursor.next()
             begins = token.is_symbol(";") or token.is_word("BEGIN", "THEN", "ELSE", "DO", "LOOP", "REPEAT", "EXPLAIN")
             begins = begins or (cursor.place > 1 and token.is_word("EXTENDED", "FORMATTED", "CODEGEN", "COST"))

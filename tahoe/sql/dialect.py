@@ -1,7 +1,7 @@
-"""Statements as tokens, as `tahoe.expr.parse.lexer` cuts them, and a cursor over these.
+"""The tokens of a statement, from `tahoe.expr.parse.lexer`, and a cursor over them.
 
-Only what the statements of Delta need is parsed here; expressions and queries are passed on to Spark as slices of the user's own text. What
-stands in a string, a comment or back-ticks is one token, so it is never taken for a keyword or a table.
+Only the syntax of Delta's own statements is parsed here; expressions and queries are passed on to Spark as slices of the user's own text.
+A string, a comment or a name in back-ticks is matched as a whole, so its text is never taken for a keyword or a table.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ class Token:
 
 
 def tokenize(text: str) -> tuple[Token, ...]:
-    """The tokens of a text. What is no SQL (a string or a comment that does not end) ends the tokens: the error is Spark's to tell."""
+    """Return the tokens of a text. They end at an unterminated string or comment, for which Spark raises the error."""
     return tuple(Token(*piece) for piece in scan(_PATTERN, text)[0])
 
 
@@ -186,7 +186,7 @@ class Cursor:
             self.fail("the end of the statement")
 
     def fail(self, expected: str) -> None:
-        """Raises `SqlSyntaxError`, which says what was expected where."""
+        """Raise `SqlSyntaxError` with the expected syntax and the position."""
         shown = f"'{self.peek().text}'" if self.peek().text else "the end of input"
         line = self.text.count("\n", 0, self.peek().start) + 1
         position = self.peek().start - (self.text.rfind("\n", 0, self.peek().start) + 1)

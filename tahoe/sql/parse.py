@@ -1,7 +1,7 @@
-"""From a text to the statement of Delta that it is; None for every other text, which is Spark's.
+"""Parses the statements that only Delta has; the result is None for every other text, which Spark parses.
 
-Spark's own parser reads what it knows, on Delta tables too (`tahoe.spark.statements`); here is what Delta alone has. A name may be one of a
-catalog, a path as in ``delta.`/path` ``, and after some words a path as a string. Expressions are slices of the user's own text.
+Spark's own statements on Delta tables are parsed by Spark (`tahoe.spark.statements`). A table is a catalog name, a path such as
+``delta.`/path` ``, or after some keywords a path as a string. Expressions are slices of the user's own text.
 """
 
 from __future__ import annotations
@@ -39,9 +39,9 @@ __all__ = ["parse"]
 
 
 def parse(text: str) -> Statement | None:
-    """The statement, or None for what is not Delta's alone.
+    """Parse a statement that only Delta has; return None for any other text.
 
-    Raises `SqlSyntaxError`: it begins as a statement of Delta and goes on otherwise.
+    Raises `SqlSyntaxError`: the text begins like a statement of Delta and continues with invalid syntax.
     """
     first = _FIRST.match(text)
     if first is None or first[1].upper() not in _STATEMENTS:
@@ -84,7 +84,7 @@ def _alter(cursor: Cursor) -> Statement | None:
 
 
 def _sync_identity(cursor: Cursor, table: TableName) -> Statement | None:
-    """What is done to a column otherwise is Spark's to read."""
+    """Parse ALTER COLUMN … SYNC IDENTITY; Spark parses the other changes of a column."""
     if cursor.comes("COLUMN") and not cursor.peek(1).is_word("SYNC"):
         cursor.place += 1
     parts = [cursor.next().name]
@@ -255,7 +255,7 @@ def _convert(cursor: Cursor) -> Statement | None:
 
 
 def _version(cursor: Cursor) -> int:
-    """A version as a number, or as a string that holds one."""
+    """Parse a version: a number, or a string with a number."""
     if cursor.peek().kind != STRING:
         return cursor.integer()
     place, text = cursor.place, cursor.string().strip()

@@ -1,4 +1,4 @@
-"""What the user asked for, as frozen values: the statements that Delta alone has (`tahoe.sql.parse`)."""
+"""The statements that only Delta has, as frozen values (`tahoe.sql.parse`)."""
 
 from __future__ import annotations
 

@@ -17,11 +17,11 @@ __all__ = ["TableName", "name_at", "table_name"]
 
 @dataclass(frozen=True, slots=True)
 class TableName:
-    """A table by one of the two ways to name it.
+    """The name of a table: a path or a catalog name.
 
     Args:
-        path: as it stands between the back-ticks; None for a name of a catalog.
-        parts: the identifiers of a catalog name, the table's own last; of a table by path, none.
+        path: the text between the back-ticks; None for a catalog name.
+        parts: the identifiers of a catalog name, the table's own last; empty for a path.
     """
 
     path: str | None
@@ -41,7 +41,7 @@ _PLAIN = re.compile(r"[A-Za-z_]\w*", re.ASCII)
 
 
 def table_name(text: str) -> TableName | None:
-    """The table that a text names and nothing else; None for what is no name."""
+    """Parse a text that is only the name of a table; None for any other text."""
     cursor = Cursor(text, tokenize(text))
     named = name_at(cursor)
     return named[0] if named is not None and named[1] == len(cursor.tokens) else None

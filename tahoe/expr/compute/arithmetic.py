@@ -142,7 +142,7 @@ def _whole(call: Call, values: Array) -> Array:
 
 
 def _as_long(values: Array) -> Array:
-    """Whole doubles as LONGs; 2 to the 63rd, which a double cannot tell from the greatest LONG, is that."""
+    """Convert whole doubles to LONGs; 2 to the 63rd, the double nearest to the greatest LONG, becomes the greatest LONG."""
     limit = float(1 << 63)
     fits = pc.and_(pc.greater_equal(values, -limit), pc.less_equal(values, limit))
     if not pc.all(fits, min_count=0).as_py():

@@ -88,7 +88,7 @@ def _cast_of(source: DataType, target: DataType, time_zone: str) -> _Cast | None
     zone = zone_of(time_zone)
     text = PrimitiveType("string")
     if is_opaque(source) or is_opaque(target):
-        return None  # what a variant or a geometry is as another type is for engines that know them
+        return None  # only engines that support variants and geometries can cast them
     if target == text and isinstance(source, PrimitiveType | DecimalType):
         if is_integral(source) or source == PrimitiveType("date"):
             return lambda values, wanted: values.cast(wanted)

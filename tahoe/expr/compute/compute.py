@@ -1,6 +1,6 @@
-"""Expressions over Arrow tables, with Spark's answers in ANSI mode: what does not fit is an error that names the row.
+"""Evaluates expressions over Arrow tables, with Spark's results in ANSI mode: a value that does not fit is an error that names the row.
 
-A branch that is not taken is not computed where computing it fails: CASE, COALESCE, AND and OR look at the rows that need them.
+A branch that is not taken cannot fail: CASE, COALESCE, AND and OR evaluate their operands only for the rows that need them.
 """
 
 from __future__ import annotations
@@ -88,7 +88,7 @@ def _value(expression: Expression, table: pa.Table) -> Array:
 
 @kept_by_identity
 def _same_predicate(long: Call) -> Predicate | None:
-    """A long OR as a predicate, which finds what it asks for by looking it up; None where there is none with the same answers."""
+    """Return a long OR as a predicate, which evaluates it by look-up; None if no predicate has the same results."""
     return None if any(qualifier for qualifier, _ in columns(long)) else exact_predicate(long, long.time_zone)
 
 
@@ -156,7 +156,7 @@ def _case(branches: tuple[tuple[Expression, Expression], ...], otherwise: Expres
     pending = pa.repeat(scalar(True), table.num_rows)
     answer = pa.nulls(table.num_rows, wanted)
     for condition, value in branches:
-        # One branch after the other, so that no more than one value a row is held, however many branches there are.
+        # One branch after the other, so that memory has only one value a row, regardless of the number of branches.
         chosen = pc.and_(pending, pc.fill_null(_needed(condition, table, pending), False))
         if pc.any(chosen, min_count=0).as_py():
             answer = pc.if_else(chosen, of_rows(value, chosen), answer)

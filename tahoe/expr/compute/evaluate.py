@@ -115,7 +115,7 @@ class _Table:
 
 @kept_by_identity
 def _looked_up(predicate: Or) -> tuple[list[_Table], Or] | None:
-    """The tables of a long OR and what is left of it; None where nothing of it can be looked up."""
+    """Return the look-up tables of a long OR and its remaining parts; None if no part of it can be looked up."""
     tables, rest = split(predicate.parts)
     return ([_Table(one) for one in tables], Or(tuple(rest))) if tables else None
 
@@ -208,7 +208,7 @@ def _column(table: pa.Table, column: Column) -> Array:
 
 
 def _compare_floats(op: str, values: Array, number: Any) -> Array:
-    """Arrow holds every comparison with NaN to be false; SQL on Spark has NaN = NaN and NaN > everything."""
+    """Compare floats as Spark: NaN = NaN, and NaN > everything. In Arrow every comparison with NaN is false."""
     number = float(number)
     if math.isnan(number):
         is_nan = pc.is_nan(values)
@@ -253,7 +253,7 @@ def _is_in(values: Array, literals: tuple[Literal, ...]) -> Array:
 
 
 def _comparable(values: Array, known: list[Literal]) -> tuple[Array, pa.Array]:
-    """Values and literals in one type, for a look-up that knows only what is the same."""
+    """Convert values and literals to one type, for a look-up by equality."""
     if pa.types.is_floating(values.type):
         # 0.0 and -0.0 are the same number; adding zero makes both 0.0.
         wanted = array([float(literal.value) for literal in known], pa.float64())

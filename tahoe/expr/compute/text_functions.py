@@ -40,7 +40,7 @@ def like_pattern(pattern: str) -> str:
 
 
 def safe_regular_expression(pattern: str) -> str:
-    """The pattern for RE2, where it means there what it means to Java; else `Unsupported`, naming the part.
+    """Return the pattern for RE2 if it has the same meaning as in Java; else raise `Unsupported`, naming the part.
 
     Allowed are plain characters, classes without nested ones, groups, alternatives, repetitions, ``^``, ``$`` at the end,
     and the escapes of punctuation and of d, D, w, W, s, S, t, n, r.

@@ -1,4 +1,4 @@
-"""Dates and timestamps; what a timestamp's clock shows is looked up in the session's time zone."""
+"""Functions of dates and timestamps; the local time of a timestamp is that of the session's time zone."""
 
 from __future__ import annotations
 

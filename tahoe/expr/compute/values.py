@@ -1,4 +1,4 @@
-"""What the modules that compute expressions share: the error of a value, and functions of single values over arrays."""
+"""Common parts of the modules that evaluate expressions: the error of a value, and functions of single values over arrays."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a name in an expression means: a column of one schema, or of one of several, or a field inside its structs."""
+"""Resolves a name in an expression to a column of one of the schemas, or to a field inside its structs."""
 
 from __future__ import annotations
 

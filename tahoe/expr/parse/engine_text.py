@@ -1,4 +1,4 @@
-"""Expressions that are left to Spark: the text, and the columns whose names stand in it."""
+"""Expressions that only Spark can evaluate: the text, and the columns whose names occur in it."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""SQL text as Spark's lexer cuts it, in one pass: what expressions and statements share. Comments are no tokens.
+"""The lexer of expressions and statements, which splits SQL text into tokens like Spark's, in one pass. Comments are skipped.
 
-What stands in a string, a comment or back-ticks is one token, so it is never taken for a keyword, an operator or a name.
+A string, a comment or a name in back-ticks is matched as a whole, so its text is never taken for a keyword, an operator or a name.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ Piece: TypeAlias = tuple[str, str, int]
 
 
 def pattern_of(words_and_symbols: str) -> re.Pattern[str]:
-    """The pattern of a lexer: what all of SQL has (blanks, comments, strings, names in back-ticks), and what this one has of its own.
+    """Return the pattern of a lexer: the common tokens of SQL (spaces, comments, strings, names in back-ticks), and its own.
 
     Args:
         words_and_symbols: alternatives with names, in the verbose syntax of regular expressions: ``word`` and ``symbol`` at least.
@@ -52,7 +52,7 @@ def scan(pattern: re.Pattern[str], text: str) -> tuple[list[Piece], int]:
 
 
 def string_value(text: str) -> str:
-    """What a string literal of Spark stands for: ``'it\\'s'``, ``"it's"``, ``'it''s'`` and ``r'\\d'``, as `SparkParserUtils` reads them."""
+    """Return the value of a string literal of Spark: ``'it\\'s'``, ``"it's"``, ``'it''s'`` and ``r'\\d'``, as `SparkParserUtils`."""
     if text[0] in "rR":
         return text[2:-1]
     if text[0] == "$":
@@ -65,7 +65,7 @@ def string_value(text: str) -> str:
 
 
 def unquoted(text: str) -> str:
-    """The name that stands in back-ticks."""
+    """Return the name in back-ticks."""
     return text[1:-1].replace("``", "`")
 
 
@@ -101,7 +101,7 @@ def _end_of_dollars(text: str, opening: re.Match[str]) -> int | None:
 
 
 def _unescaped(match: re.Match[str], quote: str) -> str:
-    """What one escape stands for; a doubled quote stands for itself only in a string of that quote."""
+    """Return the text of one escape sequence; a doubled quote is an escape only in a string with that quote."""
     short, long, octal, letter = match.groups()
     if short or long:
         code = int(short or long, 16)

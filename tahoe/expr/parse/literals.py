@@ -1,4 +1,4 @@
-"""The constants and the types of SQL text: numbers with their suffixes, typed texts such as ``DATE '…'``, and what CAST may name."""
+"""The constants and the types of SQL text: numbers with their suffixes, typed literals such as ``DATE '…'``, and the types in CAST."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ NUMBER_PATTERN = r"""
 """As Spark's lexer has them; digits with other letters after them are a word."""
 
 TYPED_TEXTS = frozenset({"DATE", "TIMESTAMP", "TIMESTAMP_NTZ", "TIMESTAMP_LTZ"})
-"""Types that stand before a text to make a constant of it."""
+"""Types that can precede a string to form a typed literal."""
 
 
 def number(text: str, zone: tzinfo) -> Literal:
@@ -48,7 +48,7 @@ def number(text: str, zone: tzinfo) -> Literal:
 
 
 def hexadecimal(digits: str, shown: str) -> Literal:
-    """The bytes that ``X'1F'`` stands for.
+    """Return the bytes of a literal such as ``X'1F'``.
 
     Args:
         digits: the text between the quotes.

@@ -18,10 +18,10 @@ INFIX: Mapping[str, int] = {
     **dict.fromkeys(("+", "-", "||"), _SUM),
     **dict.fromkeys(("*", "/", "%", "DIV"), _PRODUCT),
 }
-"""What stands between two operands; all bind to the left."""
+"""The binary operators with their precedence; all are left-associative."""
 PREFIX: Mapping[str, int] = {"NOT": NEGATION, "!": NEGATION, **dict.fromkeys(("-", "+", "~"), _UNARY)}
-"""What stands before one operand."""
+"""The unary operators with their precedence."""
 PREDICATES = frozenset({"IS", "IN", "BETWEEN", "LIKE", "ILIKE", "RLIKE", "REGEXP"})
-"""Words that follow what they test, perhaps after a NOT."""
+"""Words that begin a test after its operand, optionally preceded by NOT."""
 NAMES: Mapping[str, str] = {"==": "=", "<>": "!=", "OR": "or", "AND": "and", "DIV": "div"}
 """The names of the allow-list for signs that are spelt otherwise there."""

@@ -1,11 +1,10 @@
-"""SQL text to typed expressions, by an allow-list: what is not on it is refused by name, and nothing is ever run.
+"""Parses SQL text to typed expressions, by an allow-list: other names are rejected by name, and nothing is executed.
 
-The grammar is that of Spark's expressions. Functions are those of `tahoe.expr.tree.functions`.
-Refused are, besides all that is unknown:
-subqueries, aggregates, windows, lambdas, parameters and variables, intervals, names with a database, and texts that follow one another.
+The grammar is that of Spark's expressions. Functions are those of `tahoe.expr.tree.functions`. Unknown syntax is rejected, and also
+subqueries, aggregates, windows, lambdas, parameters and variables, intervals, names with a database, and adjacent string literals.
 
-One pass over the tokens, with the operators that wait for their right side on a stack: a chain is as fast as it is long, and only
-brackets inside one another are followed by Python's own stack, at most `MOST_LEVELS` of them.
+The parser makes one pass over the tokens, with a stack of operators that wait for their right operand: a chain takes linear time, and
+only nested brackets use Python's own stack, at most `MOST_LEVELS` of them.
 """
 
 from __future__ import annotations
@@ -32,17 +31,17 @@ __all__ = ["Schemas", "parse_condition", "parse_expression"]
 
 
 def parse_expression(text: str, schemas: Schemas, time_zone: str = "UTC") -> Expression:
-    """The typed expression of an SQL text.
+    """Parse an SQL text to a typed expression.
 
     Args:
         text: an expression in Spark's dialect.
-        schemas: logical; names are found without regard to case and become the schema's own. With several, a name may be
-            qualified, and a column that only one of them has need not be.
+        schemas: logical schemas; names are resolved case-insensitively and replaced by the schema's own. With several schemas, names
+            may be qualified, and must be if more than one of them has the column.
         time_zone: of the session, for timestamps without one.
 
     Raises:
-        InvalidRequest: the text is no expression, names no column, does not fit its types, or holds something that is not on the
-            allow-list; or it looks into a column whose texts compare otherwise than by their bytes (``TAHOE_COLLATED_COLUMN``).
+        InvalidRequest: the text is not an expression, names an unknown column, has wrong types, or contains syntax that is not on the
+            allow-list; or it reads a column whose strings do not compare by their bytes (``TAHOE_COLLATED_COLUMN``).
     """
     check_length(text)
     try:
@@ -63,14 +62,14 @@ def parse_condition(text: str, schemas: Schemas, time_zone: str = "UTC") -> Expr
 
 @dataclass(slots=True)
 class _Operand:
-    """A part of the expression that is understood.
+    """A parsed part of the expression.
 
     Args:
         expression: of a chain, its first operand.
-        start: where its text begins.
-        level: how many operations stand inside one another in it.
-        is_test: it is a comparison, a test or a NOT without brackets, which no other one may take as its operand.
-        chain: ``and`` or ``or`` where its operands are still being gathered.
+        start: the offset of its text.
+        level: its greatest nesting depth of operations.
+        is_test: it is a comparison, a test or a NOT without brackets, which cannot be the operand of another one.
+        chain: ``and`` or ``or`` while its operands are being collected.
         parts: these operands.
     """
 
@@ -112,7 +111,7 @@ class _Reader(Tokens):
     # ---- operators
 
     def expression(self, least: int = 0) -> _Operand:
-        """What comes, up to an operator that binds less tightly than `least`."""
+        """Parse the following tokens, up to an operator that binds less tightly than `least`."""
         self.depth += 1
         if self.depth > MOST_LEVELS:
             raise too_deep(self.text)
@@ -203,7 +202,7 @@ class _Reader(Tokens):
             raise too_deep(self.text, level + 1)
         return level + 1
 
-    # ---- tests that follow what they test
+    # ---- tests after their operand
 
     def comes_predicate(self) -> bool:
         key = self.keys[self.place]
@@ -234,7 +233,7 @@ class _Reader(Tokens):
         return self.made("not", left.start, test, is_test=True) if negated else test
 
     def truth(self, left: _Operand) -> _Operand:
-        """What follows IS."""
+        """Parse the rest of an IS test."""
         negated = self.take("NOT")
         if self.take("NULL"):
             return self.made("is not null" if negated else "is null", left.start, left, is_test=True)
@@ -255,7 +254,7 @@ class _Reader(Tokens):
     # ---- operands
 
     def primary(self) -> _Operand:
-        """A constant, a column, a call, or what stands in brackets, with the indexes, fields and casts that follow it."""
+        """Parse a constant, a column, a call, or an expression in brackets, with the indexes, fields and casts that follow it."""
         kind, text, start = self.tokens[self.place]
         key = self.keys[self.place]
         if kind == NUMBER:
@@ -371,7 +370,7 @@ class _Reader(Tokens):
         self.need(")")
         return items
 
-    # ---- what has a grammar of its own
+    # ---- special forms
 
     def case(self) -> _Operand:
         start = self.start()
@@ -470,7 +469,7 @@ _NOT_ALLOWED = "this is not on the list of what an expression may hold"
 _SIGNS = {"-": "negative", "+": "positive", "~": "~"}
 _CONSTANTS = {"NULL": Literal(None, VOID), "TRUE": Literal(True, BOOLEAN), "FALSE": Literal(False, BOOLEAN)}
 _KEYWORDS = frozenset({*_CONSTANTS, *PREDICATES, "AND", "OR", "NOT", "CASE", "SELECT"})
-"""Words that are no names of columns and functions unless they stand in back-ticks."""
+"""Words that are names of columns and functions only in back-ticks."""
 _POSTFIX = frozenset({"[", ".", "::"})
 _WITH_GRAMMAR = {
     "CAST": "cast",

@@ -1,4 +1,4 @@
-"""How large and how deep an expression may be, and the errors for what is refused."""
+"""The limits of the size and depth of an expression, and the errors for rejected text."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ __all__ = ["MAX_LENGTH", "MOST_LEVELS", "check_length", "no_condition", "refused
 MAX_LENGTH = 4_000_000
 """Characters that a text may have: a bound on the work that it can ask for."""
 MOST_LEVELS = 100
-"""Operations, or parentheses, inside one another: what is made of an expression follows it down, and Python follows so far from anywhere."""
+"""The greatest nesting depth of operations or parentheses: evaluation is recursive, and Python's stack allows this depth in any caller."""
 
 
 def check_length(text: str) -> None:

@@ -72,7 +72,7 @@ class Tokens:
         return text if kind == WORD else unquoted(text)
 
     def expected(self, wanted: str) -> InvalidRequest:
-        """The error for a token that cannot stand where it does."""
+        """Return the error for an unexpected token."""
         start = self.start()
         shown = f"'{short(self.text[start : start + 60])}'" if start < len(self.text) else "the end"
         return no_condition(self.text, f"expected {wanted} at character {start + 1}, found {shown}")

@@ -1,1 +1,1 @@
-"""Expressions and predicates as frozen values, with their types and what they imply."""
+"""Expressions and predicates as frozen values, with their types and implications."""

@@ -1,7 +1,7 @@
-"""Long ORs of ANDs, `(a = 1 AND b > 7) OR (a = 2 AND b > 5) OR …`, as tables: one row an alternative, found by the value of one column.
+"""Long ORs of ANDs, `(a = 1 AND b > 7) OR (a = 2 AND b > 5) OR …`, as tables: one row an alternative, looked up by the value of one column.
 
-Asked term by term, such a condition costs its length for every batch of rows and every file. `split` gives what answers the same by
-looking a value up; `outline` what the condition says of each column by itself, which is enough to leave out files.
+Evaluated term by term, such a condition costs its length for every batch of rows and every file. `split` returns an equivalent form that
+looks values up; `outline` returns the conditions that it implies on each single column, which are enough to skip files.
 """
 
 from __future__ import annotations
@@ -32,11 +32,11 @@ __all__ = ["Alternatives", "Test", "outline", "split"]
 
 @dataclass(frozen=True, slots=True)
 class Test:
-    """What every alternative of a table asks of one column.
+    """A test of one column that every alternative of a table contains.
 
     Args:
-        op: of a comparison; ``is null`` or ``is not null``.
-        data_type: of what is compared with; None for the tests for null.
+        op: the operator of a comparison; ``is null`` or ``is not null``.
+        data_type: the type of the constants; None for the tests for null.
     """
 
     op: str
@@ -49,10 +49,10 @@ class Alternatives:
     """`(key = v1 AND tests of row 1) OR (key = v2 AND tests of row 2) OR …`.
 
     Args:
-        key: the column whose value picks the alternative, and the type of the values.
-        values: one an alternative, none NULL, no two the same.
-        tests: what is asked beside the key.
-        constants: for each alternative what its tests compare with, None for the tests for null.
+        key: the column whose value selects the alternative, and the type of the values.
+        values: one for each alternative, distinct and not NULL.
+        tests: the tests other than that of the key.
+        constants: for each alternative the constants of its tests, None for the tests for null.
     """
 
     key: Column
@@ -62,7 +62,7 @@ class Alternatives:
     constants: tuple[tuple[Any, ...], ...]
 
     def without_key(self) -> Predicate:
-        """The OR of the tests alone: what decides between FALSE and NULL where the key is NULL."""
+        """Return the OR of the tests alone, which decides between FALSE and NULL if the key is NULL."""
         rows = self.constants
         if len(self.tests) == 1 and self.tests[0].op in _WEAKEST:
             rows = ((_weakest(self.tests[0].op, (row[0] for row in rows)),),)
@@ -70,7 +70,7 @@ class Alternatives:
 
 
 def split(parts: Sequence[Predicate]) -> tuple[list[Alternatives], list[Predicate]]:
-    """The operands of an OR as tables of alternatives, and those that fit into none; all joined by OR have the answer of the whole."""
+    """Split the operands of an OR into tables of alternatives and the rest; their OR is equivalent to the whole."""
     alike: dict[tuple[Test, ...], list[tuple[Predicate, tuple[Any, ...]]]] = {}
     rest: list[Predicate] = []
     for part in parts:
@@ -92,7 +92,7 @@ def split(parts: Sequence[Predicate]) -> tuple[list[Alternatives], list[Predicat
 
 @kept_by_identity
 def outline(predicate: Predicate) -> Predicate:
-    """Something shorter that is TRUE wherever the predicate is: of long ORs, what they say of each column by itself.
+    """Return a shorter predicate that is TRUE wherever the predicate is: long ORs become conditions on single columns.
 
     Of `(a = 1 AND b > 7) OR (a = 2 AND b > 5)` that is `a IN (1, 2) AND b > 5`.
     """
@@ -121,7 +121,7 @@ def _weakest(op: str, values: Iterable[Any]) -> Any:
 
 
 def _shape(part: Predicate) -> tuple[tuple[Test, ...], tuple[Any, ...]] | None:
-    """What the part asks of which columns, and the constants; None for what cannot stand in a table."""
+    """Return the tests of the part and their constants; None for a part that cannot be a row of a table."""
     tests: list[Test] = []
     row: list[Any] = []
     for leaf in part.parts if isinstance(part, And) else (part,):
@@ -146,7 +146,7 @@ def _may_be_key(test: Test) -> bool:
 
 
 def _tables(tests: tuple[Test, ...], rows: list[tuple[Any, ...]], key: int) -> Iterator[Alternatives]:
-    """The rows as tables in which no key stands twice: the second alternative of a value goes into a second table, and so on."""
+    """Distribute the rows over tables with unique keys: the second alternative of a value goes into a second table, and so on."""
     others = tests[:key] + tests[key + 1 :]
     grouped: dict[Any, list[tuple[Any, ...]]] = {}
     for row in rows:

@@ -15,9 +15,9 @@ _TESTS = frozenset({"=", "!=", "<=>", "<", "<=", ">", ">=", "is null", "is not n
 
 
 def without_chains(function: str, parts: Sequence[Expression]) -> Sequence[Expression]:
-    """The operands of OR with long chains of ``a = 1`` as ``a IN (1, …)``; those of AND with ``a != 1`` as ``NOT (a IN (1, …))``.
+    """Replace long chains of ``a = 1`` in OR by ``a IN (1, …)``, and long chains of ``a != 1`` in AND by ``NOT (a IN (1, …))``.
 
-    A list stands where its chain begins. Nothing that could fail is between the two, so that a row fails as it did before.
+    A list replaces the first test of its chain. Operands that may fail end a chain, so the same rows fail as before.
 
     Args:
         function: ``or`` or ``and``.

@@ -89,7 +89,7 @@ def zone_of(time_zone: str) -> ZoneInfo:
 
 @dataclass(frozen=True, slots=True)
 class _Domain:
-    """The values of a column's type in order: `image(k)` is what the k-th compares as, `value(k)` what it is."""
+    """The values of a column's type in order: `value(k)` is the k-th value, `image(k)` the value that it is compared as."""
 
     first: int
     last: int
@@ -228,7 +228,7 @@ def _for_floating(name: str, column: Column, data_type: DataType, literal: Liter
         number = float("inf") if value > 0 else float("-inf")
     if name == "double" or number != number or _float32_at(_float32_index(number)) == number:
         return number, None
-    # A 32-bit column next to a number that only 64 bits can hold.
+    # A 32-bit column is compared with a number that needs 64 bits.
     return number, _Domain(_float32_index(float("-inf")), _float32_index(float("inf")), _float32_at, _float32_at)
 
 

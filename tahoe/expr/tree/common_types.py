@@ -1,4 +1,4 @@
-"""The type that two values meet in, and the type of what is computed from them, as Spark decides with ANSI mode on."""
+"""The common type of two values, and the result type of an operation on them, as in Spark's ANSI mode."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def is_numeric(data_type: DataType) -> bool:
 
 
 def same_type(left: DataType, right: DataType) -> bool:
-    """Whether two types are equal but for what may be null and for the metadata of fields."""
+    """Whether two types are equal except for nullability and the metadata of fields."""
     return left is right or left == right or _plain(left) == _plain(right)
 
 
@@ -100,14 +100,14 @@ def arithmetic_type(operator: str, left: DataType, right: DataType) -> DataType 
 
 
 def decimal_of(data_type: DataType) -> DecimalType:
-    """The decimal type that holds every value of a whole-number type."""
+    """Return the decimal type for all values of an integer type."""
     if isinstance(data_type, DecimalType):
         return data_type
     return DecimalType(_DIGITS[str(data_type)], 0)
 
 
 def decimal_type_of(number: Decimal) -> DecimalType:
-    """The narrowest type that holds the number as it is written."""
+    """Return the narrowest type for the number with its written digits."""
     _, digits, exponent = number.as_tuple()
     scale = max(-int(exponent), 0)
     return DecimalType(max(len(digits), scale, 1), scale)

@@ -19,10 +19,10 @@ def cast_value(value: Any, target: DataType, zone: tzinfo) -> Any:
     """`CAST(value AS target)` for a value that is not None.
 
     Args:
-        zone: of the session, for texts and dates that become timestamps and the other way round.
+        zone: the session's time zone, for casts between timestamps and strings or dates.
 
     Raises:
-        InvalidRequest: the value does not fit, or this cast is not one that a filter may hold.
+        InvalidRequest: the value does not fit, or a filter may not contain this cast.
     """
     match target:
         case DecimalType(precision, scale) if isinstance(value, int | Decimal | str) and not isinstance(value, bool):

@@ -1,6 +1,6 @@
-"""Scalar expressions as frozen, typed values: what a column, a constant, a call or a CASE gives for a row.
+"""Scalar expressions as frozen, typed values: columns, constants, calls and CASE.
 
-Each node knows its Delta type; operands are already in the types that the operation works in, by casts that are marked as implicit.
+Each node has its Delta type; operands already have the types of the operation, by casts that are marked as implicit.
 Nothing in an expression can run code: a call names a function of `tahoe.expr.tree.functions`. `str(expression)` is SQL that Spark reads
 back with the same meaning, with every name in back-ticks.
 """
@@ -54,7 +54,7 @@ class Reference:
 
     @property
     def column_name(self) -> str:
-        """The column of the Arrow table that holds the value: ``name``, or ``qualifier.name``."""
+        """The name of the value's column in the Arrow table: ``name``, or ``qualifier.name``."""
         return self.path[0] if self.qualifier is None else f"{self.qualifier}.{self.path[0]}"
 
     def __str__(self) -> str:
@@ -137,14 +137,14 @@ class Case:
 
 @dataclass(frozen=True, slots=True)
 class EngineText:
-    """An expression of a table that Tahoe's own evaluator does not read, and that Spark may.
+    """An expression stored in a table that Tahoe's evaluator does not support, but Spark may.
 
-    Only `tahoe.spark.write.stored_expressions` gives the text to Spark, after a check of what Spark's parser made of it.
+    Only `tahoe.spark.write.stored_expressions` passes the text to Spark, after a check of the plan that Spark's parser returns.
 
     Args:
-        text: as the table states it.
-        reads: every column and field of a struct whose name stands in the text; the expression reads no others.
-        code, reason: of the error that says why Tahoe does not read it.
+        text: as stored in the table.
+        reads: every column and struct field whose name occurs in the text; the expression reads no others.
+        code, reason: of the error that explains why Tahoe does not support it.
     """
 
     text: str
@@ -171,7 +171,7 @@ OPERATORS = frozenset(
         *("and", "or", "like", "rlike"),
     }
 )
-"""Functions that stand between their operands."""
+"""Functions that are written between their operands."""
 
 
 def children(expression: Expression) -> tuple[Expression, ...]:
@@ -198,7 +198,7 @@ def walk(expression: Expression) -> Iterator[Expression]:
 
 
 def levels_of(expression: Expression) -> int:
-    """How many operations stand inside one another at most."""
+    """Return the greatest nesting depth of operations."""
     levels, level = 0, [expression]
     while level:
         levels += 1

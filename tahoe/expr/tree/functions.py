@@ -1,7 +1,7 @@
-"""The allow-list: every operator and function that an expression may hold, what it takes and what it gives.
+"""The allow-list of operators and functions in expressions, with the types of their arguments and results.
 
-Each row turns typed arguments into a typed call, with casts where Spark (ANSI mode) would put them. `tahoe.expr.compute.compute` has one
-kernel for each name; a test holds the two lists against each other. All are deterministic and look at nothing but their arguments.
+Each row converts typed arguments to a typed call, with the casts that Spark inserts in ANSI mode. `tahoe.expr.compute.compute` has one
+kernel for each name; a test compares the two lists. All are deterministic and depend only on their arguments.
 """
 
 from __future__ import annotations
@@ -350,7 +350,7 @@ def _date_format(name: str, arguments: Arguments, time_zone: str) -> Expression:
 
 
 def _readable_pattern(pattern: str) -> bool:
-    """Whether a pattern of dates holds nothing but the parts that are understood."""
+    """Whether a date pattern contains supported parts only."""
     for part in ("yyyy", "MM", "dd", "HH", "mm", "ss"):
         pattern = pattern.replace(part, "")
     return all(sign in "-/:. _" for sign in pattern)

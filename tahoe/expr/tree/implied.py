@@ -1,4 +1,4 @@
-"""What an expression implies that files can be skipped by, and the predicate that it is where it is one."""
+"""Converts expressions to predicates: to one that the expression implies, for skipping files, or to an equivalent one."""
 
 from __future__ import annotations
 
@@ -25,19 +25,19 @@ __all__ = ["exact_predicate", "to_predicate"]
 
 
 def to_predicate(expression: Expression, qualifier: str | None = None, time_zone: str = "UTC") -> Predicate | None:
-    """A predicate that is TRUE wherever the expression is; None where nothing can be said.
+    """Return a predicate that is TRUE wherever the expression is; None if there is no useful one.
 
-    The predicate may be TRUE where the expression is not: it decides which rows to look at, never which rows are meant.
+    The predicate may be TRUE where the expression is not: it can only exclude rows, never select them.
 
     Args:
-        qualifier: of an expression over several tables, the one that the predicate speaks of.
+        qualifier: the table to which the predicate applies, for an expression over several tables.
     """
     implied = _implied(expression, qualifier, time_zone)
     return None if implied == TRUE else implied
 
 
 def exact_predicate(expression: Expression, time_zone: str = "UTC") -> Predicate | None:
-    """The predicate with the same answer, NULL included, for every row; None where predicates cannot say it, or where a row may fail."""
+    """Return the predicate with the same result, NULL included, for every row; None if there is none, or if a row may fail."""
     match expression:
         case Literal(value) if value is None or isinstance(value, bool):
             return Constant(value)
@@ -83,7 +83,7 @@ def _implied(expression: Expression, qualifier: str | None, time_zone: str) -> P
 
 
 def _denied(expression: Expression, qualifier: str | None, time_zone: str) -> Predicate:
-    """What is TRUE wherever the expression is FALSE."""
+    """Return a predicate that is TRUE wherever the expression is FALSE."""
     match expression:
         case Call("not", (part,)):
             return _implied(part, qualifier, time_zone)
@@ -145,7 +145,7 @@ def _weaker(call: Call, qualifier: str | None) -> Predicate:
 
 
 def _prefix(pattern: str) -> str:
-    """What a LIKE pattern begins with, before its first sign with a meaning."""
+    """Return the literal prefix of a LIKE pattern, before its first special character."""
     return pattern[: min((pattern.find(mark) for mark in "%_\\" if mark in pattern), default=len(pattern))]
 
 

@@ -65,7 +65,7 @@ class Literal:
     Args:
         value: int, float, `Decimal`, str, bytes, bool, `date`; a ``timestamp`` is a `datetime` with a time zone, a
             ``timestamp_ntz`` one without.
-        data_type: what the value is; a comparison's literal has its column's type.
+        data_type: the Delta type of the value; a comparison's literal has its column's type.
     """
 
     value: Any
@@ -259,7 +259,7 @@ def conjuncts(predicate: Predicate) -> tuple[Predicate, ...]:
 
 
 def split_by_columns(predicate: Predicate, partition_columns: Iterable[str]) -> tuple[Predicate | None, Predicate | None]:
-    """The predicate as two that both must hold: one over partition columns alone, and the rest; None where there is nothing.
+    """Split the predicate into a conjunction of two: one over partition columns alone, and the rest; None for an empty one.
 
     A part without columns (a constant) goes with the partition columns, where it is decided exactly.
     """
@@ -325,7 +325,7 @@ def _lists_of_values(parts: tuple[Predicate, ...], op: str, made: Callable[[In],
         if isinstance(part, Comparison) and part.op == op:
             chain = chains[part.column, part.literal.data_type]
             if len(chain) > LONGEST_CHAIN:
-                # The same list for every part of its chain: told apart by where it begins, for comparing lists would take long.
+                # Every part of a chain leads to the same list; only the first adds it, because comparing long lists is slow.
                 if chain[0] is part.literal:
                     shortened[made(In(part.column, tuple(chain)))] = None
                 continue

@@ -1,4 +1,4 @@
-"""What the rules of `tahoe.expr.tree.functions` share: how many arguments a function takes, and the casts that Spark puts around them."""
+"""Common parts of the rules of `tahoe.expr.tree.functions`: the number of arguments of a function, and the casts that Spark inserts."""
 
 from __future__ import annotations
 

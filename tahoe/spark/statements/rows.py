@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
 
 from pyspark.sql import Column, SparkSession
 from pyspark.sql.types import LongType, StructField, StructType
 
-from tahoe.exceptions import NotFound
 from tahoe.expr.tree.predicate import quote_identifier
 from tahoe.ops.merge.clauses import Action, Clause, Kind
 from tahoe.spark.commands.delete import delete
@@ -18,7 +16,6 @@ from tahoe.spark.commands.update import update
 from tahoe.spark.jvm.bridge import JavaObject, Jvm
 from tahoe.spark.jvm.records import items
 from tahoe.spark.statements.command import Command
-from tahoe.spark.statements.targets import Target
 from tahoe.spark.statements.views import row_target_of
 
 __all__ = ["AFFECTED", "ROW_STATEMENTS"]
@@ -35,7 +32,6 @@ def _delete(spark: SparkSession, plan: JavaObject) -> Command | None:
     if not _is_always_true(plan.condition()):
         target.check_columns(spark, [condition])
 
-    @_of_a_path(target)
     def run() -> list[tuple[int | None]]:
         done = delete(spark, target.named.table, condition, alias=target.qualifiers, options=target.options)
         return [(done.num_affected_rows,)]
@@ -52,7 +48,6 @@ def _update(spark: SparkSession, plan: JavaObject) -> Command | None:
     seen = [value for value in (condition, *(value for _, value in values)) if isinstance(value, Column)]
     target.check_columns(spark, seen, [key for key, _ in values])
 
-    @_of_a_path(target)
     def run() -> list[tuple[int | None]]:
         done = update(spark, target.named.table, values, condition, alias=target.qualifiers, options=target.options)
         return [(done.num_affected_rows,)]
@@ -74,7 +69,6 @@ def _merge(spark: SparkSession, plan: JavaObject) -> Command | None:
     evolving = bool(plan.withSchemaEvolution())
     source = plan.sourceTable()
 
-    @_of_a_path(target)
     def run() -> list[tuple[int | None, ...]]:
         frame = Jvm.of(spark).frame(spark._jsparkSession, source, spark)
         request = MergeRequest(
@@ -100,17 +94,6 @@ ROW_STATEMENTS: Mapping[str, Callable[[SparkSession, JavaObject], Command | None
 
 
 # -- parts -------------------------------------------------------------------------------------------------------------------
-
-
-@contextmanager
-def _of_a_path(target: Target) -> Iterator[None]:
-    """Raise Spark's own error for a path without a table, as these statements do in delta-spark."""
-    try:
-        yield
-    except NotFound as error:
-        if target.named.entry is not None or error.code != "DELTA_TABLE_NOT_FOUND":
-            raise
-        raise NotFound(error.message, code="PATH_NOT_FOUND", **error.facts) from error
 
 
 def _clause(spark: SparkSession, kind: Kind, action: JavaObject) -> Clause[str | Column]:

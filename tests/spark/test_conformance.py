@@ -10,6 +10,9 @@ from pyspark.sql import SparkSession
 from tests.conformance.cases import Case, load_cases, load_differences, sample
 from tests.conformance.engines import failure_of, runs_on_this_pyspark
 
+# A case compares rows and errors; a warning is neither.
+pytestmark = pytest.mark.filterwarnings("ignore::tahoe.exceptions.TahoeWarning")
+
 _CASES = load_cases()
 _DIFFERENCES = load_differences()
 

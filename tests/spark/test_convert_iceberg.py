@@ -77,7 +77,7 @@ def test_clone(spark, iceberg, tmp_path, kind):
     assert tahoe.Table(clone).check(deep=True) == []
     with pytest.raises(InvalidRequest) as caught:
         spark.sql(f"CREATE TABLE delta.`{tmp_path}/other` {kind} CLONE iceberg.`{iceberg}` VERSION AS OF 1")
-    assert caught.value.getErrorClass() == "DELTA_CLONE_UNSUPPORTED_SOURCE"
+    assert caught.value.getErrorClass() == "TABLE_OR_VIEW_NOT_FOUND"
 
 
 # -- partitions that are made of a column -------------------------------------------------------------------------------------

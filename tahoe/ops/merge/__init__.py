@@ -1,1 +1,1 @@
-"""MERGE without Spark, and what both MERGEs share."""
+"""MERGE without Spark, and the parts that MERGE with Spark uses too."""

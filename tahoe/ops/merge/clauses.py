@@ -1,4 +1,4 @@
-"""What a MERGE is asked to do, as values: its clauses, the rules among them, and the builder that users write them with."""
+"""A MERGE statement as values: its clauses, the rules for them, and the builder of the Python API."""
 
 from __future__ import annotations
 
@@ -31,11 +31,11 @@ __all__ = [
 ]
 
 Term = TypeVar("Term")
-"""How a condition or a value is written: as SQL text; on Spark as text or as a column."""
+"""The type of conditions and values: SQL text; with Spark, SQL text or a column."""
 
 
 class Kind(Enum):
-    """Which rows a clause is for; the values are the names of the parameters that the history shows."""
+    """The kind of rows to which a clause applies; the values are the names of the operation parameters in the history."""
 
     MATCHED = "matchedPredicates"
     NOT_MATCHED = "notMatchedPredicates"
@@ -43,12 +43,12 @@ class Kind(Enum):
 
     @property
     def words(self) -> str:
-        """As SQL spells it: ``NOT MATCHED BY SOURCE``."""
+        """The SQL words of the kind: ``NOT MATCHED BY SOURCE``."""
         return self.name.replace("_", " ")
 
 
 class Action(Enum):
-    """What a clause does."""
+    """The action of a clause."""
 
     UPDATE = "update"
     DELETE = "delete"
@@ -57,7 +57,7 @@ class Action(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Clause(Generic[Term]):
-    """One WHEN clause.
+    """A WHEN clause.
 
     Args:
         condition: None for every row of its kind.
@@ -71,29 +71,29 @@ class Clause(Generic[Term]):
 
     @property
     def is_star(self) -> bool:
-        """Whether it is ``UPDATE SET *`` or ``INSERT *``: columns go by name."""
+        """Whether it is ``UPDATE SET *`` or ``INSERT *``, which assign columns by name."""
         return self.values is None
 
 
 def of_kind(clauses: Iterable[Clause[Term]], kind: Kind) -> list[Clause[Term]]:
-    """The clauses of a kind, in their order."""
+    """Return the clauses of a kind, in their order."""
     return [clause for clause in clauses if clause.kind == kind]
 
 
 def only_inserts(clauses: Iterable[Clause[Any]]) -> bool:
-    """Whether no row of the target can be changed."""
+    """Whether all clauses insert, so that no row of the target can change."""
     return all(clause.action == Action.INSERT for clause in clauses)
 
 
 def with_default_values(
     clauses: Iterable[Clause[Any]], config: TableConfig, moment: Moment, written: Callable[[Default], str] = text_of
 ) -> tuple[Clause[Any], ...]:
-    """The clauses, with SQL text in the place of the word DEFAULT (`tahoe.ops.rows.defaults.with_defaults`).
+    """Replace the keyword DEFAULT in clauses by SQL text (`tahoe.ops.rows.defaults.with_defaults`).
 
     Args:
-        clauses: their keys without qualifiers (`tahoe.ops.merge.schema.with_places`).
-        config: of the table as it is.
-        written: gives the SQL text of a default.
+        clauses: the clauses, with keys without qualifiers (`tahoe.ops.merge.schema.with_places`).
+        config: the configuration of the table before the MERGE.
+        written: returns the SQL text of a default.
     """
 
     def filled(clause: Clause[Any]) -> Clause[Any]:
@@ -108,8 +108,8 @@ def with_default_values(
 def may_match_often(clauses: Sequence[Clause[Any]]) -> bool:
     """Whether several rows of the source may match one row of the target: if all matched rows are deleted, or none can change.
 
-    Conditions of clauses do not count, as in delta-spark: a row with two matches is an error even where only one of them satisfies the
-    condition of a clause.
+    Conditions of clauses are ignored, as in delta-spark: a row with two matches is an error even if only one match satisfies the condition
+    of a clause.
     """
     matched = of_kind(clauses, Kind.MATCHED)
     deletes_all = len(matched) == 1 and matched[0].action == Action.DELETE and matched[0].condition is None
@@ -117,7 +117,7 @@ def may_match_often(clauses: Sequence[Clause[Any]]) -> bool:
 
 
 def check_clauses(clauses: Sequence[Clause[Any]]) -> None:
-    """Raises `InvalidRequest` where the clauses break a rule."""
+    """Raise `InvalidRequest` if the clauses violate a rule."""
     if not clauses:
         raise InvalidRequest("A MERGE needs at least one WHEN clause.", code="DELTA_MERGE_MISSING_WHEN")
     for kind in Kind:
@@ -130,12 +130,12 @@ def check_clauses(clauses: Sequence[Clause[Any]]) -> None:
 
 @dataclass(frozen=True, slots=True)
 class MergeStatement:
-    """A MERGE, complete.
+    """A complete MERGE statement.
 
     Args:
         source: Arrow data; read once.
-        on: SQL text over both sides; where it is true, a row of the source matches a row of the target.
-        schema_evolution: ``UPDATE SET *``, ``INSERT *`` and assignments may add columns that only the source has.
+        on: SQL text over both sides; if it is true, a row of the source matches a row of the target.
+        schema_evolution: whether ``UPDATE SET *``, ``INSERT *`` and assignments may add columns that only the source has.
         source_alias, target_alias: the names of the two sides in all expressions.
     """
 
@@ -148,7 +148,7 @@ class MergeStatement:
     time_zone: str = "UTC"
 
     def check(self) -> None:
-        """Raises `InvalidRequest` where the statement breaks a rule."""
+        """Raise `InvalidRequest` if the statement violates a rule."""
         check_clauses(self.clauses)
         if self.source_alias.lower() == self.target_alias.lower():
             raise InvalidRequest(
@@ -160,10 +160,10 @@ class MergeStatement:
 @dataclass(frozen=True, slots=True)
 @checked_arguments
 class MergeBuilder:
-    """Clauses are added in the order in which they are tried; `execute` runs them, `explain` only looks. Each method gives a new builder.
+    """Builds a MERGE clause by clause; `execute` runs it, `explain` predicts the result. Each method returns a new builder.
 
-    Conditions and values are SQL; ``source.x`` and ``target.x`` are the columns of the two sides. For every row the first clause
-    of its kind counts whose condition is true.
+    Conditions and values are SQL; ``source.x`` and ``target.x`` are the columns of the two sides. The clauses of each kind are evaluated in
+    the order in which they were added, and the first one whose condition is true applies to the row.
     """
 
     statement: MergeStatement
@@ -171,11 +171,11 @@ class MergeBuilder:
     look: Callable[[MergeStatement], MergeExplained]
 
     def when_matched_update(self, set: SqlValues, condition: str | None = None) -> MergeBuilder:
-        """Give matched rows new values: column, or nested field → expression over both sides."""
+        """Update matched rows: column or nested field → expression over both sides."""
         return self._with(Clause(Kind.MATCHED, Action.UPDATE, condition, tuple(sql_texts(set).items())))
 
     def when_matched_update_all(self, condition: str | None = None) -> MergeBuilder:
-        """Give matched rows the source's values, column by column of the same name."""
+        """Update matched rows with the values of the source's columns of the same names."""
         return self._with(Clause(Kind.MATCHED, Action.UPDATE, condition, None))
 
     def when_matched_delete(self, condition: str | None = None) -> MergeBuilder:
@@ -183,15 +183,15 @@ class MergeBuilder:
         return self._with(Clause(Kind.MATCHED, Action.DELETE, condition))
 
     def when_not_matched_insert(self, values: SqlValues, condition: str | None = None) -> MergeBuilder:
-        """Insert a row for each row of the source that matches none: column → expression over the source; others are null."""
+        """Insert a row for each unmatched row of the source: column → expression over the source; other columns are NULL."""
         return self._with(Clause(Kind.NOT_MATCHED, Action.INSERT, condition, tuple(sql_texts(values).items())))
 
     def when_not_matched_insert_all(self, condition: str | None = None) -> MergeBuilder:
-        """Insert each row of the source that matches none, column by column of the same name."""
+        """Insert each unmatched row of the source, by column names."""
         return self._with(Clause(Kind.NOT_MATCHED, Action.INSERT, condition, None))
 
     def when_not_matched_by_source_update(self, set: SqlValues, condition: str | None = None) -> MergeBuilder:
-        """Give rows of the target that no row of the source matches new values, over the target only."""
+        """Update rows of the target that no row of the source matches: column or nested field → expression over the target."""
         return self._with(Clause(Kind.NOT_MATCHED_BY_SOURCE, Action.UPDATE, condition, tuple(sql_texts(set).items())))
 
     def when_not_matched_by_source_delete(self, condition: str | None = None) -> MergeBuilder:
@@ -199,15 +199,15 @@ class MergeBuilder:
         return self._with(Clause(Kind.NOT_MATCHED_BY_SOURCE, Action.DELETE, condition))
 
     def with_schema_evolution(self) -> MergeBuilder:
-        """Let the clauses add columns that only the source has."""
+        """Allow the clauses to add columns that only the source has."""
         return replace(self, statement=replace(self.statement, schema_evolution=True))
 
     def execute(self) -> RowsChanged:
-        """Run it; see `tahoe.ops.merge.merge.stage_merge` for what it raises."""
+        """Run the MERGE. Raises the errors of `tahoe.ops.merge.merge.stage_merge`."""
         return self.run(self.statement)
 
     def explain(self) -> MergeExplained:
-        """What `execute` would do now, clause by clause. Nothing is written; raises what `execute` raises before it writes."""
+        """Predict the result of `execute`, clause by clause, without writing. Raises the errors that `execute` raises before it writes."""
         return self.look(self.statement)
 
     def _with(self, clause: Clause[str]) -> MergeBuilder:

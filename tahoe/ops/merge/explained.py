@@ -1,4 +1,4 @@
-"""What a MERGE would do, told before it is run: the answer of `explain()`, with Spark and without."""
+"""The predicted result of a MERGE, returned by `explain()`, with and without Spark."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ __all__ = ["ClauseExplained", "MergeExplained"]
 
 @dataclass(frozen=True, slots=True)
 class ClauseExplained:
-    """One clause and the rows that fall to it.
+    """A clause and the number of rows to which it applies.
 
     Args:
         when: ``MATCHED``, ``NOT MATCHED`` or ``NOT MATCHED BY SOURCE``.
         then: ``UPDATE``, ``DELETE`` or ``INSERT``.
         condition: SQL text; None for every row of its kind.
-        rows: so many rows would be updated, deleted or inserted.
+        rows: the number of rows that would be updated, deleted or inserted.
     """
 
     when: str
@@ -33,14 +33,14 @@ class ClauseExplained:
 
 @dataclass(frozen=True, slots=True)
 class MergeExplained:
-    """What a MERGE would do to a version of a table. `print` shows it; nothing was written.
+    """The predicted result of a MERGE into a version of a table; `str` gives a readable summary. Nothing was written.
 
     Args:
-        on: SQL text of the condition that matches rows.
-        source_rows: rows of the source.
-        files: live files of the table; of them `files_scanned` may hold rows that matter, and `files_touched` hold rows that change.
-        uses_deletion_vectors: rows that go would be marked in deletion vectors; else the files touched would be rewritten.
-        new_columns: columns that schema evolution would add to the table.
+        on: the SQL text of the match condition.
+        source_rows: the number of rows in the source.
+        files: the number of live files; `files_scanned` of them may contain relevant rows, and `files_touched` contain rows that change.
+        uses_deletion_vectors: whether deleted rows would be marked in deletion vectors; else the touched files would be rewritten.
+        new_columns: the columns that schema evolution would add to the table.
     """
 
     table: str
@@ -56,26 +56,26 @@ class MergeExplained:
 
     @property
     def files_pruned(self) -> int:
-        """Live files that need not be read."""
+        """The number of live files that need not be read."""
         return self.files - self.files_scanned
 
     @property
     def rows_updated(self) -> int:
-        """Rows that clauses with UPDATE would change."""
+        """The number of rows that UPDATE clauses would change."""
         return self._rows("UPDATE")
 
     @property
     def rows_deleted(self) -> int:
-        """Rows that clauses with DELETE would remove."""
+        """The number of rows that DELETE clauses would delete."""
         return self._rows("DELETE")
 
     @property
     def rows_inserted(self) -> int:
-        """Rows that clauses with INSERT would add."""
+        """The number of rows that INSERT clauses would insert."""
         return self._rows("INSERT")
 
     def to_dict(self) -> dict[str, Any]:
-        """All of it, derived counts included, as values that JSON can hold."""
+        """Return all values, including the derived counts, as JSON-compatible values."""
         counts = {name: getattr(self, name) for name in ("files_pruned", "rows_updated", "rows_deleted", "rows_inserted")}
         return {
             **asdict(self),

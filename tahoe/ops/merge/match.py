@@ -1,6 +1,6 @@
-"""The first half of a MERGE: which rows of source and target match, and which clause each row falls to. Nothing is written.
+"""The first half of a MERGE: find the matching rows of source and target, and assign each row to a clause. Nothing is written.
 
-source keys ─► files of the target that may hold them ─► equal keys ─► the rest of the condition ─► pairs of rows
+source keys ─► files of the target that may contain them ─► equal keys ─► the rest of the condition ─► pairs of rows
 """
 
 from __future__ import annotations
@@ -27,18 +27,18 @@ from tahoe.snapshot.snapshot import Snapshot
 __all__ = ["Pairs", "Side", "choose", "context", "find_pairs", "pruning_predicate", "read_target"]
 
 PAIRS_AT_ONCE = 1_000_000
-"""So many pairs of rows are looked at together."""
+"""The number of pairs of rows that are processed together."""
 _MOST_VALUES_NAMED = 200
 
 
 @dataclass(frozen=True)
 class Side:
-    """One side of a MERGE.
+    """The source or the target of a MERGE.
 
     Args:
         alias: its name in expressions.
-        rows: its columns, or those that are needed, by their plain names.
-        count: how many rows there are.
+        rows: its columns, or the necessary ones, with their unqualified names.
+        count: the number of rows.
     """
 
     alias: str
@@ -46,11 +46,11 @@ class Side:
     count: int
 
     def only(self, names: Iterable[str]) -> Side:
-        """The same with fewer columns."""
+        """Return the same rows with these columns only."""
         return Side(self.alias, self.rows.select(sorted(names)), self.count)
 
     def taken(self, indices: pa.Array) -> dict[str, pa.ChunkedArray]:
-        """The rows at the indices, as columns ``alias.name``."""
+        """Return the rows at the indices, as columns ``alias.name``."""
         if not self.rows.num_columns:
             return {}
         rows = self.rows.take(indices)
@@ -59,19 +59,21 @@ class Side:
 
 @dataclass(frozen=True, slots=True)
 class Pairs:
-    """Rows that match: an index into the target and one into the source for each pair, by target and then by source."""
+    """Pairs of matching rows, each an index into the target and an index into the source, sorted by target and then by source."""
 
     target: pa.Array
     source: pa.Array
 
     def take(self, indices: pa.Array) -> Pairs:
-        """The pairs at these positions, in their order."""
+        """Return the pairs at these positions, in their order."""
         return Pairs(self.target.take(indices), self.source.take(indices))
 
 
 def pruning_predicate(on: Expression, source: Side, target_alias: str, time_zone: str) -> Predicate:
-    """True for every row of the target that a row of the source may match: what the condition says of the target alone, and the
-    range or the list of the source's keys."""
+    """Return a predicate that is true for every row of the target that a row of the source may match.
+
+    It consists of the parts of the condition on the target alone, and the range or the list of the source's keys.
+    """
     parts = [to_predicate(on, target_alias, time_zone)]
     parts += [_of_values(mine, compute(theirs, _all(source))) for mine, theirs in _keys(on, target_alias)]
     return all_of(part for part in parts if part is not None)
@@ -80,7 +82,7 @@ def pruning_predicate(on: Expression, source: Side, target_alias: str, time_zone
 def read_target(
     snapshot: Snapshot, adds: Sequence[AddFile], names: Iterable[str], progress: Progress = silent
 ) -> tuple[pa.Table, list[pa.Array]]:
-    """Some columns of all living rows of the files, one after the other, and the positions of the rows of each file."""
+    """Return columns of the live rows of the files in one table, and the positions of the rows of each file."""
     wanted = sorted(names)
     tables = [empty_table(to_arrow_schema(snapshot.schema.select(wanted)))]
     positions = []
@@ -92,7 +94,7 @@ def read_target(
 
 
 def find_pairs(on: Expression, target: Side, source: Side) -> Pairs:
-    """All pairs of rows for which the condition is true."""
+    """Return all pairs of rows for which the condition is true."""
     keys = [
         (mine, theirs)
         for mine, theirs in _keys(on, target.alias)
@@ -108,7 +110,7 @@ def find_pairs(on: Expression, target: Side, source: Side) -> Pairs:
 
 
 def context(target: Side | None, target_rows: pa.Array | None, source: Side | None, source_rows: pa.Array | None) -> pa.Table:
-    """What expressions see: the columns of both sides, or of one, row beside row."""
+    """Return the input of expressions: the columns of pairs of rows, or of rows of one side."""
     columns: dict[str, pa.ChunkedArray | pa.Array] = {}
     for side, indices in ((target, target_rows), (source, source_rows)):
         if side is not None and indices is not None:
@@ -119,7 +121,7 @@ def context(target: Side | None, target_rows: pa.Array | None, source: Side | No
 
 
 def choose(conditions: Sequence[Expression | None], rows: pa.Table) -> list[pa.Array]:
-    """For each condition the indices of the rows for which it is the first that is true; None is always true."""
+    """Return for each condition the indices of the rows for which it is the first true condition; None is always true."""
     rest = pa.arange(0, rows.num_rows)
     chosen = []
     for condition in conditions:
@@ -140,7 +142,7 @@ def _all(side: Side) -> pa.Table:
 
 
 def _keys(on: Expression, target_alias: str) -> Iterator[tuple[Expression, Expression]]:
-    """The expressions over the target and over the source that must be equal."""
+    """Yield pairs of an expression over the target and one over the source that must be equal."""
     for part in conjuncts_of(on):
         if not isinstance(part, Call) or part.function != "=":
             continue
@@ -152,7 +154,7 @@ def _keys(on: Expression, target_alias: str) -> Iterator[tuple[Expression, Expre
 
 
 def _of_values(mine: Expression, values: pa.Array) -> Predicate | None:
-    """What must hold for a column of the target that equals one of the values; None where that cannot be said."""
+    """Return a predicate that is true if a column of the target equals one of the values; None if there is no such predicate."""
     if values.null_count == len(values):
         return FALSE
     if not isinstance(mine, Reference) or not isinstance(mine.data_type, PrimitiveType | DecimalType):
@@ -175,7 +177,7 @@ def _of_values(mine: Expression, values: pa.Array) -> Predicate | None:
 def _with_equal_keys(keys: Sequence[tuple[Expression, Expression]], target: Side, source: Side) -> Iterator[Pairs]:
     mine = [_comparable(compute(one, _all(target))) for one, _ in keys]
     theirs = [_comparable(compute(other, _all(source))) for _, other in keys]
-    # Most rows of the target have a key that no row of the source has: they are left out before anything is joined.
+    # Most rows of the target have a key that no row of the source has: filter them out before the join.
     candidates = pc.indices_nonzero(
         reduce(pc.and_, (pc.is_in(one, value_set=other.drop_null().unique()) for one, other in zip(mine, theirs, strict=True)))
     )
@@ -187,7 +189,7 @@ def _with_equal_keys(keys: Sequence[tuple[Expression, Expression]], target: Side
         missing = null if missing is None else pc.or_(missing, null)
         encoded = pc.dictionary_encode(values, null_encoding="encode")
         indices = encoded.indices.cast(pa.int64())
-        # Numbers are made small again after each key, so that the product of the keys' sizes cannot overflow.
+        # Codes are renumbered after each key, so that the product of the keys' sizes cannot overflow.
         codes = indices if codes is None else _small(pc.add(pc.multiply(codes, len(encoded.dictionary)), indices))
     assert codes is not None
     known = pc.if_else(missing, scalar(None, pa.int64()), codes)
@@ -202,7 +204,7 @@ def _with_equal_keys(keys: Sequence[tuple[Expression, Expression]], target: Side
 
 
 def _comparable(values: pa.Array) -> pa.Array:
-    """Values that are equal to SQL as equal values: the two zeros of floating-point numbers are one."""
+    """Normalize values that SQL treats as equal: -0.0 becomes 0.0."""
     return pc.if_else(pc.equal(values, 0.0), scalar(0.0, values.type), values) if pa.types.is_floating(values.type) else values
 
 
@@ -211,7 +213,7 @@ def _small(codes: pa.Array) -> pa.Array:
 
 
 def _all_pairs(target_count: int, source_count: int) -> Iterator[Pairs]:
-    """Every row of the target with every row of the source."""
+    """Yield every row of the target with every row of the source."""
     if not source_count:
         return
     step = max(1, PAIRS_AT_ONCE // source_count)

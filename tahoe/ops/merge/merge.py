@@ -1,9 +1,10 @@
-"""MERGE without Spark: match, then write. Everything that can be refused is refused before a file is written.
+"""MERGE without Spark: match, then write. All checks are made before a file is written.
 
-    source + keys of the target ─► pairs ─► one clause for each row ─┬─ rows of the target that go, file by file
-                                                                      ├─ rows that come: updated, inserted
-                                                                      └─ the change data feed, where rows of the target change
-A MERGE that only inserts touches no file of the target: it is an append of the rows that match none.
+    source + keys of the target ─► pairs ─► one clause for each row ─┬─ deleted and replaced rows of the target, file by file
+                                                                      ├─ new rows: updated, inserted
+                                                                      └─ the change data feed, if rows of the target change
+
+A MERGE that only inserts changes no file of the target: it appends the unmatched rows.
 """
 
 from __future__ import annotations
@@ -69,14 +70,14 @@ __all__ = ["explain_merge", "stage_merge"]
 
 
 def stage_merge(transaction: Transaction, statement: MergeStatement, progress: Progress = silent) -> Staged:
-    """Stage what the clauses make of the target.
+    """Stage the changes of a MERGE.
 
     Args:
-        progress: told of files searched, and of files rewritten.
+        progress: called with the numbers of files searched and of files rewritten.
 
     Raises:
-        InvalidRequest: text that is not understood, clauses that break a rule, a value that cannot be computed, an append-only
-            table; ``DELTA_MULTIPLE_SOURCE_ROW_MATCHING_TARGET_ROW_IN_MERGE`` where two rows of the source would change one row.
+        InvalidRequest: an expression cannot be parsed, the clauses violate a rule, a value cannot be computed, or the table is append-only;
+            ``DELTA_MULTIPLE_SOURCE_ROW_MATCHING_TARGET_ROW_IN_MERGE``: two rows of the source would change the same row.
         SchemaMismatch: the source does not fit the target.
         NotFound: there is no table.
     """
@@ -86,7 +87,7 @@ def stage_merge(transaction: Transaction, statement: MergeStatement, progress: P
 
 
 def explain_merge(transaction: Transaction, statement: MergeStatement) -> MergeExplained:
-    """What `stage_merge` would stage; raises what it raises before it writes. The transaction is not to be committed."""
+    """Predict the result of `stage_merge`. Raises the errors that it raises before it writes. Do not commit the transaction."""
     writing = _matched(transaction, statement)
     snapshot = writing.snapshot
     known = set(snapshot.schema.names)
@@ -105,7 +106,7 @@ def explain_merge(transaction: Transaction, statement: MergeStatement) -> MergeE
 
 
 def _matched(transaction: Transaction, statement: MergeStatement, progress: Progress = silent) -> _Writing:
-    """Everything but the writing."""
+    """Match the rows, without writing."""
     statement.check()
     snapshot = snapshot_to_change(transaction)
     if not only_inserts(statement.clauses):
@@ -121,7 +122,7 @@ def _matched(transaction: Transaction, statement: MergeStatement, progress: Prog
 def _clauses(
     transaction: Transaction, snapshot: Snapshot, statement: MergeStatement, source: StructType
 ) -> tuple[Clause[str], ...]:
-    """The clauses with the columns that they assign to, and default values in the place of DEFAULT."""
+    """Return the clauses with resolved keys, and with default values in place of DEFAULT."""
     clauses = with_places(
         statement.clauses,
         Columns.of(snapshot.schema, statement.target_alias),
@@ -133,23 +134,23 @@ def _clauses(
 
 @dataclass(frozen=True, slots=True)
 class _Step:
-    """A clause, understood."""
+    """A parsed clause."""
 
     clause: Clause[str]
     condition: Expression | None
     assignments: tuple[Assignment, ...]
 
     def columns_seen(self, alias: str) -> set[str]:
-        """The columns of one side that the new values are made of."""
+        """Return the columns of a side that the new values use."""
         return {name for one in self.assignments for qualifier, name in columns(one.value) if qualifier == alias}
 
 
 @dataclass(frozen=True, slots=True)
 class _Plan:
-    """The statement, understood.
+    """The parsed statement.
 
     Args:
-        config: of the table as it will be.
+        config: the configuration of the table after the commit.
     """
 
     statement: MergeStatement
@@ -161,7 +162,7 @@ class _Plan:
         return [step for step in self.steps if step.clause.kind == kind]
 
     def target_columns_to_match(self) -> set[str]:
-        """What must be read of every candidate file."""
+        """Return the columns that must be read from every candidate file."""
         wanted = columns(self.on)
         for step in self.steps:
             if step.condition is not None:
@@ -171,13 +172,13 @@ class _Plan:
 
 @dataclass(frozen=True, slots=True)
 class _Match:
-    """Which row falls to which clause.
+    """The rows of each clause.
 
     Args:
-        adds: the files that were looked at.
-        offsets: the number of each file's first row among the living rows of them all, and that of all rows.
-        changes: for each clause that changes rows of the target: their numbers and, of matched ones, the row of the source.
-        inserts: for each clause that inserts: rows of the source.
+        adds: the files that were searched.
+        offsets: the index of each file's first row among the live rows of all files, followed by the number of all rows.
+        changes: for each clause that changes rows of the target, the indices of these rows, and of the source rows for matched ones.
+        inserts: for each clause that inserts, the indices of the source rows.
     """
 
     adds: list[AddFile]
@@ -186,11 +187,11 @@ class _Match:
     inserts: list[tuple[_Step, pa.Array]]
 
     def living(self, number: int) -> int:
-        """How many rows of a file the table has."""
+        """Return the number of live rows in a file."""
         return self.offsets[number + 1] - self.offsets[number]
 
 
-# ---- understanding the statement
+# ---- parsing the statement
 
 
 def _plan(transaction: Transaction, snapshot: Snapshot, statement: MergeStatement, source: StructType) -> _Plan:
@@ -282,7 +283,7 @@ def _match(transaction: Transaction, snapshot: Snapshot, plan: _Plan, source: Si
 
 
 def _of_clauses(plan: _Plan) -> list[Predicate]:
-    """Where all clauses are WHEN MATCHED: that the target's row fulfills the condition of one of them."""
+    """If all clauses are WHEN MATCHED: return the predicate that a row of the target satisfies the condition of one of them."""
     statement, parts = plan.statement, []
     for step in plan.steps:
         if step.clause.kind != Kind.MATCHED or step.condition is None:
@@ -297,7 +298,7 @@ def _of_clauses(plan: _Plan) -> list[Predicate]:
 def _note_matched_rows(
     transaction: Transaction, adds: Sequence[AddFile], positions: Sequence[pa.Array], offsets: Sequence[int], pairs: Pairs
 ) -> None:
-    """What is written depends on the rows that matched, changed or not."""
+    """Register the matched rows for conflict detection, changed or not: the result depends on them."""
     met = pc.unique(pairs.target)
     for add, places, start in zip(adds, positions, offsets, strict=False):
         inside = met.filter(pc.and_(pc.greater_equal(met, start), pc.less(met, start + len(places))))
@@ -306,7 +307,7 @@ def _note_matched_rows(
 
 
 def _each_once(pairs: Pairs) -> Pairs:
-    """One pair for each row of the target: a DELETE of all matched rows takes any of them."""
+    """Keep one pair for each row of the target: for a DELETE of all matched rows, any pair will do."""
     if len(pairs.target) == len(pairs.target.unique()):
         return pairs
     first = pa.table({"row": pairs.target, "source": pairs.source}).group_by("row").aggregate([("source", "min")])
@@ -315,7 +316,7 @@ def _each_once(pairs: Pairs) -> Pairs:
 
 
 def _others(count: int, rows: pa.Array) -> pa.Array:
-    """The numbers below `count` that are not among `rows`."""
+    """Return the indices below `count` that are not in `rows`."""
     numbers = pa.arange(0, count)
     return numbers.filter(pc.invert(pc.is_in(numbers, value_set=rows)))
 
@@ -327,7 +328,7 @@ _NO_ROWS = pa.table({}), pa.nulls(0, pa.int64())
 
 @dataclass(frozen=True, slots=True)
 class _Writing:
-    """The second half: rows that go and rows that come."""
+    """The second half of a MERGE: stage deleted and new rows."""
 
     transaction: Transaction
     snapshot: Snapshot
@@ -362,7 +363,7 @@ class _Writing:
         return Staged(operation, *(counted(counts, action) for action in (Action.UPDATE, Action.DELETE, Action.INSERT)))
 
     def counts(self) -> list[ClauseCount]:
-        """In the order of the statement's clauses."""
+        """Return the row counts in the order of the statement's clauses."""
         rows = {id(step): len(pairs.target) for step, pairs in self.match.changes}
         rows |= {id(step): len(chosen) for step, chosen in self.match.inserts}
         return [ClauseCount(step.clause, rows[id(step)]) for step in self.plan.steps]
@@ -380,12 +381,12 @@ class _Writing:
         return changes
 
     def _numbered(self, changes: Iterable[FileChange]) -> Iterator[tuple[int, FileChange]]:
-        """Each change with its file's number."""
+        """Yield each change with the index of its file."""
         numbers = {add.key: number for number, add in enumerate(self.match.adds)}
         return ((numbers[change.add.key], change) for change in changes)
 
     def _of_file(self, number: int) -> list[tuple[_Step, Pairs]]:
-        """For each clause the rows of one file that it changes, numbered within the file."""
+        """Return for each clause the rows of a file that it changes, with indices within the file."""
         start, end = self.match.offsets[number : number + 2]
         changes = []
         for step, pairs in self.match.changes:
@@ -395,19 +396,19 @@ class _Writing:
         return changes
 
     def _numbers(self, step: _Step, count: int) -> pa.Table:
-        """What the table fills in for rows that a clause inserts."""
+        """Return the values that the table generates for rows that a clause inserts."""
         zone = self.plan.statement.time_zone
         return pa.table(Completion(self.transaction, {one.path[0] for one in step.assignments}, zone).values(count))
 
     def _rows(
         self, changes: Sequence[FileChange], numbers: Sequence[pa.Table], marked: bool, progress: Progress
     ) -> Iterator[pa.Table]:
-        """All rows that go to new files: updated ones, those copied where vectors are off, inserted ones."""
+        """Yield all rows for new files: updated rows, copied rows if deletion vectors are off, and inserted rows."""
         for number, change in self._numbered(tracked(changes, progress, "files rewritten")):
             updates = [(step, pairs) for step, pairs in self._of_file(number) if step.clause.action == Action.UPDATE]
             if marked and not updates:
                 continue
-            # Where copied, every column; else those that new values are made of, or that keep theirs.
+            # To copy rows, every column; else the columns that new values use, and those that keep their values.
             wanted = self._columns_of(step for step, _ in updates) if marked else None
             rows, positions = _NO_ROWS if wanted == [] else file_with_positions(self.snapshot, change.add, wanted)
             ids = RowIds.of(self.snapshot, change.add)
@@ -434,10 +435,10 @@ class _Writing:
             yield with_change_type(table, "insert")
 
     def _after(self, rows: pa.Table, step: _Step, pairs: Pairs) -> pa.Table:
-        """What a clause makes of its rows of a file, in the schema that the table will have.
+        """Return the updated rows of a file for a clause, in the schema of the table after the commit.
 
         Args:
-            rows: those of the file, at least the columns of `_columns_of`.
+            rows: the rows of the file, with at least the columns of `_columns_of`.
         """
         alias = self.plan.statement.target_alias
         target = Side(alias, rows, rows.num_rows).only(step.columns_seen(alias))
@@ -449,7 +450,7 @@ class _Writing:
         return assigned(before, self.plan.config.schema, step.assignments, seen)
 
     def _columns_of(self, steps: Iterable[_Step]) -> list[str]:
-        """The target's columns without which `_after` could not tell the new rows."""
+        """Return the columns of the target that `_after` needs."""
         names: set[str] = set()
         for step in steps:
             whole = {one.path[0] for one in step.assignments if one.assigns_whole_column}

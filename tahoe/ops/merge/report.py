@@ -1,4 +1,4 @@
-"""What a MERGE tells of itself in the log: the reference's operation parameters and metrics (delta-spark's names). Pure."""
+"""The operation parameters and metrics of a MERGE in the log, with delta-spark's names. Pure."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ __all__ = ["ClauseCount", "Times", "Written", "ambiguous", "clauses_explained", 
 
 @dataclass(frozen=True, slots=True)
 class ClauseCount:
-    """A clause, its condition as text, and how many rows fall to it."""
+    """A clause with its condition as text, and the number of rows to which it applies."""
 
     clause: Clause[str]
     rows: int
@@ -26,11 +26,11 @@ class ClauseCount:
 
 @dataclass(frozen=True, slots=True)
 class Written:
-    """What a MERGE has staged.
+    """The actions that a MERGE has staged.
 
     Args:
-        changes: for each file touched its rows that go.
-        marked: rows that go are marked in deletion vectors, not rewritten.
+        changes: the deleted rows of each touched file.
+        marked: whether deleted rows are marked in deletion vectors; else files are rewritten.
     """
 
     changes: Sequence[FileChange]
@@ -41,13 +41,13 @@ class Written:
 
     @property
     def copied(self) -> int:
-        """Rows written again as they were."""
+        """The number of rows that are copied unchanged."""
         return 0 if self.marked else sum(change.living - len(change.dead) for change in self.changes)
 
 
 @dataclass(frozen=True, slots=True)
 class Times:
-    """Milliseconds since the epoch at which each part began, and the end."""
+    """The start of each phase, and the end, in milliseconds since the epoch."""
 
     started: int
     materialized: int
@@ -56,7 +56,7 @@ class Times:
 
 
 def ambiguous(table: str) -> InvalidRequest:
-    """The error for a row of the target that two rows of the source match."""
+    """Return the error for a row of the target that two rows of the source match."""
     return InvalidRequest(
         f"MERGE cannot be run on table {table}: more than one row of the source matches the same row of the target, and the result could "
         "depend on their order. The conditions of WHEN clauses do not change that. Remove duplicates from the source, or narrow the "
@@ -67,12 +67,12 @@ def ambiguous(table: str) -> InvalidRequest:
 
 
 def counted(counts: Iterable[ClauseCount], action: Action, kind: Kind | None = None) -> int:
-    """The rows of all clauses of an action, or of those of a kind too."""
+    """Return the number of rows of all clauses with an action, and with a kind if one is passed."""
     return sum(one.rows for one in counts if one.clause.action == action and kind in (None, one.clause.kind))
 
 
 def merge_parameters(on: str, clauses: Sequence[Clause[str]]) -> dict[str, Any]:
-    """commitInfo's ``operationParameters``."""
+    """Return the ``operationParameters`` of `commitInfo`."""
 
     def shown(clause: Clause[str]) -> dict[str, str]:
         condition = {} if clause.condition is None else {"predicate": clause.condition}
@@ -83,7 +83,7 @@ def merge_parameters(on: str, clauses: Sequence[Clause[str]]) -> dict[str, Any]:
 
 
 def merge_metrics(source_rows: int, counts: Sequence[ClauseCount], written: Written, times: Times) -> dict[str, int | str]:
-    """commitInfo's ``operationMetrics``."""
+    """Return the ``operationMetrics`` of `commitInfo`."""
     updated, deleted, inserted = (counted(counts, action) for action in (Action.UPDATE, Action.DELETE, Action.INSERT))
     vectors = vector_metrics(written.changes, written.marked)
     return {
@@ -113,7 +113,7 @@ def merge_metrics(source_rows: int, counts: Sequence[ClauseCount], written: Writ
 
 
 def clauses_explained(counts: Iterable[ClauseCount]) -> tuple[ClauseExplained, ...]:
-    """The clauses for `explain()`."""
+    """Return the clauses for `explain()`."""
     return tuple(ClauseExplained(one.clause.kind.words, one.clause.action.name, one.clause.condition, one.rows) for one in counts)
 
 

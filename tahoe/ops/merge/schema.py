@@ -1,4 +1,4 @@
-"""The schemas of a MERGE: what evolution makes of the target's, and which columns ``*`` stands for. Pure; with Spark and without."""
+"""The schemas of a MERGE: schema evolution of the target, and the columns of ``*``. Pure; with and without Spark."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ _ASSIGNED_TWICE = ("DELTA_CONFLICT_SET_COLUMN", "DELTA_DUPLICATE_COLUMNS_ON_INSE
 
 @dataclass(frozen=True, slots=True)
 class StarPair:
-    """A column and the one of the source whose value it gets. Names are spelled as each side spells them.
+    """A target column and the source column whose value it gets, each in the spelling of its side.
 
     Args:
-        keeps_fields: the fields that the source's structs lack keep what they have.
+        keeps_fields: whether fields that are missing in the source's structs keep their old values.
     """
 
     target: tuple[str, ...]
@@ -40,14 +40,15 @@ class StarPair:
 def with_places(
     clauses: Sequence[Clause[Any]], target: Columns, source: Callable[[], Columns], *, evolving: bool
 ) -> tuple[Clause[Any], ...]:
-    """The clauses with the keys of their values as the target spells them, without qualifiers.
+    """Resolve the keys of the clauses' values: the result has the target's spelling, without qualifiers.
 
     Args:
-        source: what the keys of UPDATE and INSERT may name too where the schema may evolve; asked for where the target has no such column.
+        source: returns the source's columns, to which the keys of UPDATE and INSERT may also refer with schema evolution; called only if the
+            target has no such column.
 
     Raises:
-        InvalidRequest: ``DELTA_MERGE_UNRESOLVED_EXPRESSION`` for a key that names no column; a nested field of a new row; as of
-            `assigned_places`.
+        InvalidRequest: ``DELTA_MERGE_UNRESOLVED_EXPRESSION``: a key matches no column; the errors of `assigned_places`.
+        Unsupported: a key of an INSERT is a nested field.
     """
     return tuple(_with_places(clause, target, source, evolving=evolving) if clause.values else clause for clause in clauses)
 
@@ -79,7 +80,7 @@ def _with_places(clause: Clause[Any], target: Columns, source: Callable[[], Colu
 
 
 def check_target(schema: StructType, table: str, *, evolving: bool) -> None:
-    """Raises `InvalidRequest`, ``DELTA_MERGE_INTO_EMPTY_SCHEMA_TARGET``, for a table without columns, unless the MERGE may add some."""
+    """Raise `InvalidRequest` (``DELTA_MERGE_INTO_EMPTY_SCHEMA_TARGET``) for a table without columns, unless the MERGE may add columns."""
     if not len(schema.fields) and not evolving:
         raise InvalidRequest(
             f"Table {table} has no columns, and a MERGE without schema evolution adds none. Add columns, or use schema evolution.",
@@ -95,16 +96,17 @@ def evolved_schema(
     widening: Widening = NO_WIDENING,
     stores: Storing = can_store,
 ) -> StructType:
-    """The target's schema with the columns, and the fields of structs, that its clauses may add: all of the source's for ``*``, else those
-    assigned to. Columns that are assigned to become as wide as the source's of the same name, where the table allows it. Clauses for rows
-    that no row of the source matches add nothing.
+    """Return the target's schema with the columns and struct fields that the clauses add.
+
+    ``*`` adds all columns of the source, other clauses those that they assign. Assigned columns become as wide as the source's columns of
+    the same name, if the table allows it. Clauses with WHEN NOT MATCHED BY SOURCE add nothing.
 
     Args:
-        clauses: as `with_places` gives them.
-        stores: which types of the source may be written to which of the target.
+        clauses: the clauses, with keys resolved by `with_places`.
+        stores: whether a type of the source may be written to a type of the target.
 
     Raises:
-        SchemaMismatch: types that cannot be brought together.
+        SchemaMismatch: the types of a column cannot be merged.
     """
     if any(clause.is_star for clause in _seeing_source(clauses)):
         return merge_schemas(target, source, widening, stores)
@@ -119,7 +121,7 @@ def _seeing_source(clauses: Sequence[Clause[Any]]) -> list[Clause[Any]]:
 
 
 def _assigned(source: StructType, paths: Sequence[tuple[str, ...]]) -> StructType:
-    """The source's columns, and fields of its structs, of the names that are assigned to."""
+    """Return the source's columns and struct fields whose names are assigned."""
     kept = []
     for column in source:
         below = [path[1:] for path in paths if path[0].lower() == column.name.lower()]
@@ -131,7 +133,7 @@ def _assigned(source: StructType, paths: Sequence[tuple[str, ...]]) -> StructTyp
 
 
 def _with_fields(target: DataType, source: DataType) -> Any:
-    """The target's type with the fields that only the source's structs have, and the source's for void; other types stay as they are."""
+    """Return the target's type with the fields that only the source's structs have; void becomes the source's type, others are unchanged."""
     match target, source:
         case PrimitiveType("void"), _:
             return as_nullable(source)
@@ -151,11 +153,11 @@ def _with_fields(target: DataType, source: DataType) -> Any:
 
 
 def check_identity(config: TableConfig, action: Action, assigned: Iterable[str]) -> None:
-    """Refuse a clause that gives an identity column values which only the table gives.
+    """Refuse a clause that assigns an identity column whose values only the table may generate.
 
     Args:
-        config: of the table as it will be.
-        assigned: the columns that the clause assigns to, as a whole or in part.
+        config: the configuration of the table after the commit.
+        assigned: the columns that the clause assigns, as a whole or in part.
     """
     if action == Action.UPDATE:
         refuse_update(config.schema, assigned, config.table)
@@ -172,19 +174,19 @@ def star_pairs(
     stores: Storing = can_store,
     by_name: bool = True,
 ) -> tuple[StarPair, ...]:
-    """What ``UPDATE SET *`` or ``INSERT *`` assigns: every column of the table, or with schema evolution those that the source has.
+    """Return the assignments of ``UPDATE SET *`` or ``INSERT *``: all columns of the table, or with schema evolution those of the source.
 
-    With evolution, an update leaves fields of structs alone that the source's structs lack, as it leaves such columns alone; a struct is
-    NULL afterwards where it was NULL and the source's is.
+    With evolution, an update keeps columns and struct fields that the source lacks; a struct is NULL afterwards if both the old value and
+    the source's value are NULL.
 
     Args:
-        schema: the table's, as it will be.
-        stores: as of `evolved_schema`.
-        by_name: whether fields of structs are matched by their names; else by their order, and whoever writes them checks them.
+        schema: the schema of the table after the commit.
+        stores: see `evolved_schema`.
+        by_name: whether struct fields are matched by name; else they are matched by position, and the writer checks them.
 
     Raises:
-        InvalidRequest: ``DELTA_MERGE_UNRESOLVED_EXPRESSION``, a column that the source lacks, without evolution.
-        SchemaMismatch: a column of the source that does not fit (`check_assignable`, `check_writable`).
+        InvalidRequest: ``DELTA_MERGE_UNRESOLVED_EXPRESSION``: the source lacks a column, without evolution.
+        SchemaMismatch: a column of the source does not fit (`check_assignable`, `check_writable`).
     """
     computed = {column.name for column in schema if is_filled_in(column)}
     missing = [column.name for column in schema if source.find(column.name) is None and column.name not in computed]

@@ -50,7 +50,7 @@ class Protocol:
         return value
 
 
-@dataclass(frozen=True)  # without slots, which a cached property needs absent
+@dataclass(frozen=True)  # without slots, because of the cached property
 class Metadata:
     """The table's identity, schema and properties. `created_time` is in milliseconds since the epoch."""
 
@@ -258,7 +258,7 @@ class AddCDCFile:
 
 @dataclass(frozen=True, slots=True)
 class SetTransaction:
-    """The newest version of an application's own that it has committed (PROTOCOL.md, "Transaction Identifiers")."""
+    """The newest transaction version that an application has committed (PROTOCOL.md, "Transaction Identifiers")."""
 
     app_id: str
     version: int

@@ -347,7 +347,7 @@ class _Bounded:
         return self._between(literal, literal)
 
     def _between(self, low: Literal, high: Literal) -> Predicate:
-        """A value between the two, inclusive, may exist."""
+        """Return the condition that a value between the two, inclusive, may exist."""
         return all_of((self._below("<=", high), self._above(">=", low)))
 
     def _below(self, op: str, literal: Literal) -> Predicate:

@@ -73,7 +73,7 @@ class TableCheck:
     """A repeatable check of one table, which reads only the commits since its last run.
 
     A log normally grows only at its end. After any other change (a checkpoint or checksum of an older version appeared or disappeared,
-    commits were cleaned up, the table was replaced) the whole log is checked again.
+    commits were cleaned up, the table was recreated) the whole log is checked again.
     """
 
     def __init__(self, store: LogStore) -> None:

@@ -1,7 +1,7 @@
 """The files that readable versions need, and the versions that a VACUUM makes unreadable.
 
 Needed are the files of the newest version, of each tombstone that is younger than the retention, and all files named in commits within
-the retention. Ages are those of the commit files in storage, because a tombstone's timestamp comes from its writer's clock, which may be
+the retention. A commit's age is that of its file in storage, because a tombstone's timestamp comes from its writer's clock, which may be
 wrong. Change data is named by commits only.
 """
 

@@ -112,7 +112,7 @@ class GeneratedPartition:
         return self._at_most(value) if op in ("<", "<=") else self._at_least(value) if op in (">", ">=") else None
 
     def _exactly(self, value: Any) -> Predicate | None:
-        """The partition is one of the values for the base in any time zone."""
+        """Return the condition that the partition is one of the base's possible values in any time zone."""
         if not self.depends_on_zone:
             exact = self._value(value)
             return None if exact is None else self.compared("=", exact)

@@ -1,7 +1,7 @@
 """Read an Iceberg table as the content of a Delta table: columns by id, live files, partition values, statistics and deleted rows.
 
     newest metadata file ─► snapshot ─► manifests ─┬─► data files ─► names, partition values       footers ─► fit? statistics
-                                                   └─► position deletes ─► dead rows of each file ─► vectors
+                                                   └─► position deletes ─► deleted rows of each file ─► vectors
 
 Source: Iceberg's format/spec.md. Metadata and manifests are read by PyIceberg (the extra ``iceberg``), through the table's own store; no
 data is read. Types, partitions and files that Delta does not support are refused before anything is written.

@@ -66,7 +66,7 @@ def _v2_actions(store: LogStore, checkpoint: Checkpoint) -> Iterator[Action]:
 
 
 def is_truncated_before(store: LogStore, version: int) -> bool:
-    """Whether the log has no commit before `version`, and its first checkpoint is not older either."""
+    """Whether the log has no commit before `version`, and its first checkpoint is of `version` or later."""
     if version <= 0:
         return True
     listing = Listing.read(store, None)

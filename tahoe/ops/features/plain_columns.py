@@ -161,7 +161,7 @@ def _has_other_types(footer: pq.FileMetaData, wanted: Sequence[pa.Field]) -> boo
 
 
 def _narrower(actual: pa.DataType, expected: pa.DataType) -> bool:
-    """Whether the type in a file is one that widening changes and differs from the table's type."""
+    """Whether the type in a file can be widened and differs from the table's type."""
     if pa.types.is_struct(actual) and pa.types.is_struct(expected):
         known = {field.name: field for field in actual.fields}
         return any(_narrower(known[field.name].type, field.type) for field in expected.fields if field.name in known)

@@ -151,7 +151,7 @@ def _most_bounds(nodes: Sequence[_Cut | _Leaf]) -> int:
 
 
 def _filled(node: _Cut | _Leaf, most: int, others: pa.Array) -> pa.Array:
-    """Pad the bounds of a node to `most` by repeating the last; a node without bounds takes those of others, as it has a single part."""
+    """Pad the bounds of a node to `most` by repeating the last. A node without bounds uses `others`: it has a single part anyway."""
     own = node.bounds if isinstance(node, _Cut) and len(node.bounds) else others
     return pa.concat_arrays([own, *[own.slice(len(own) - 1, 1)] * (most - len(own))])
 

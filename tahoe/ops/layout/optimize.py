@@ -1,4 +1,4 @@
-"""OPTIMIZE: rewrite small files and files with many deleted rows as few large files. Concurrent writes do not make it fail.
+"""OPTIMIZE: rewrite small files and files with many deleted rows as few large files. A concurrent write does not discard the whole work.
 
     plan ─► bins ─► batches: bins rewritten concurrently ─► one commit per batch, dataChange = false
                       ▲                                       │ another writer committed first

@@ -95,7 +95,7 @@ class OptimizePlan:
         considered: the number of live files in the selected partitions.
         bins: the files that are rewritten together.
         rules: the rules that selected the files.
-        columns, columns_with_statistics: the numbers of columns in the table.
+        columns, columns_with_statistics: the number of columns in the table, and the number of those with statistics.
         paths: the paths of the clustering columns.
         cubes: the existing and the new cubes of a clustered table; None for any other table.
     """

@@ -500,7 +500,7 @@ def stage_replaced(
         changes: the replaced rows; the search is already registered with the transaction.
         copy: writes the remaining rows of these files to new files, and stages these.
         write_feed: writes the replaced rows and the new rows for the change data feed, and stages the files.
-        data_change: False where the rows of whole partitions are only rearranged, so that the change feed has no rows.
+        data_change: False if the rows of whole partitions are only rearranged, so that the change data feed has no rows.
     """
     marked = uses_vectors(config)
     stay = without_dead_files(changes)

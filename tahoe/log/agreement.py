@@ -1,6 +1,6 @@
-"""Whether the parts of a log agree with each other: checkpoint, hint, checksums, commits. Disagreement is damage.
+"""Cross-checks of the parts of a log: checkpoint, hint, checksums, commits. A mismatch is corruption.
 
-What a checksum says counts only when it was made for its version; what `_last_checkpoint` says, only for the checkpoint that it names.
+A checksum counts only if it was made for its version, and `_last_checkpoint` only for the checkpoint that it names.
 """
 
 from __future__ import annotations
@@ -52,17 +52,17 @@ T = TypeVar("T")
 
 
 def check_checkpoint(store: LogStore, reader: CheckpointReader, hint: LastCheckpoint | None, tail: Tail) -> None:
-    """A checkpoint can be whole Parquet and yet hold too little: by its footers, before any file is read.
+    """Check a checkpoint by its footers, before any file is read: it can be valid Parquet and still lack actions.
 
     Raises:
-        DamagedCheckpoint: it lacks what others say that it has.
-        CorruptTable: ``DELTA_STATE_RECOVER_ERROR`` where its writer left out protocol or metadata.
+        DamagedCheckpoint: it lacks actions that the hint or a checksum counts.
+        CorruptTable: ``DELTA_STATE_RECOVER_ERROR`` if its writer left out protocol or metadata.
     """
     checkpoint = reader.checkpoint
     missing = [name for name, kind in _REQUIRED.items() if newest(reader.single_actions, kind) is None]
     if missing and not reader.actions and (hint is None or hint.size - reader.num_actions == len(missing)):
-        # It was not cut, as only lines of JSON can be: a writer left them out. What else such a writer got wrong is not known, so nothing
-        # takes its place.
+        # Only JSON files lose lines, so it was not truncated: its writer left the actions out. That writer may have made other mistakes, so
+        # nothing replaces the checkpoint.
         raise no_state(store, checkpoint.version, " and a ".join(missing), f"the checkpoint {checkpoint.names[0]} holds none")
     what = f"it holds no {' and no '.join(missing)} action" if missing else None
     checksum = tail.checkpoint_checksum
@@ -79,10 +79,10 @@ def check_checkpoint(store: LogStore, reader: CheckpointReader, hint: LastCheckp
 def check_adds_of_checkpoint(
     store: LogStore, reader: CheckpointReader, hint: LastCheckpoint | None, tail: Tail, adds: pa.Table
 ) -> None:
-    """What only the files themselves tell, when all of them are read: their sizes, and that each is there once.
+    """Check the live files of a checkpoint, once all are read: their total size, and that none occurs twice.
 
     Args:
-        adds: all of the checkpoint, with the columns ``path``, ``size``, ``deletionVector``.
+        adds: all `add` actions of the checkpoint, with the columns ``path``, ``size``, ``deletionVector``.
     """
     checkpoint, checksum = reader.checkpoint, tail.checkpoint_checksum
     what = None
@@ -90,7 +90,7 @@ def check_adds_of_checkpoint(
     if checksum is not None and checksum.table_size_bytes != size and _is_of(store, checksum, checkpoint.version):
         what = f"its files have {size} bytes, but {checksum_name(checkpoint.version)} says {checksum.table_size_bytes}"
     elif checksum is None and (hint is None or hint.num_of_add_files is None):
-        # Nobody has said how many files there must be, so one that is there twice would be read twice.
+        # The number of files is not known from elsewhere, and a duplicate would be read twice.
         keys = pa.chunked_array([file_keys(batch, store.url) for batch in adds.to_batches()], pa.string())
         twice = adds.num_rows - pc.count_distinct(keys).as_py()
         what = f"it holds {counted(twice, 'file')} more than once" if twice else None
@@ -99,7 +99,7 @@ def check_adds_of_checkpoint(
 
 
 def check_state(store: LogStore, segment: LogSegment, state: TableState, tail: Tail) -> None:
-    """The commits against their order, and protocol, metadata, transactions and domains against the version's checksum."""
+    """Check the commits' order, and protocol, metadata, transactions and domains against the version's checksum."""
     check_times(tail.places, TableConfig(state.protocol, state.metadata, store.url))
     if tail.checksum is not None:
         if state.transaction_id is not None and state.transaction_id == tail.checksum.transaction_id:
@@ -110,20 +110,20 @@ def check_state(store: LogStore, segment: LogSegment, state: TableState, tail: T
 
 
 def check_files(store: LogStore, segment: LogSegment, files: pa.Table, tail: Tail) -> None:
-    """The live files against the version's checksum."""
+    """Check the live files against the version's checksum."""
     if tail.checksum is not None:
         wrong = tail.checksum.totals.differences(FileTotals.of(files, histograms=False))
-        # Few writers list the files in a checksum. Only then is it worth making actions of the table's rows.
+        # Few writers list the files in a checksum. Only then must the rows be converted to actions.
         if not wrong and tail.checksum.all_files is not None and files.num_rows <= _MOST_FILES_COMPARED:
             wrong = _files_differences(tail.checksum.all_files, add_files(files), store.url)
         _report(store, segment, tail, wrong)
 
 
 def may_disagree(tail: Tail, num_adds: int) -> bool:
-    """Whether footers and commits alone speak against the version's checksum, so that the live files must be looked at.
+    """Whether footers and commits alone contradict the version's checksum, so that the live files must be checked.
 
     Args:
-        num_adds: the live files of the checkpoint, by its footers.
+        num_adds: the number of live files in the checkpoint, by its footers.
     """
     checksum, before, net = tail.checksum, tail.checkpoint_checksum, tail.net
     if checksum is None:
@@ -141,12 +141,12 @@ def disagreements(
     url: str = "",
     written_ms: int | None = None,
 ) -> list[str]:
-    """All that a version's checksum says and the log does not, each as "<member> <what it says>, but the log gives <what>".
+    """Describe the differences between a version's checksum and the log, each as "<member> <value>, but the log gives <other value>".
 
     Args:
-        state: of the version; its transaction id and in-commit timestamp are compared where they are known.
-        files: the live files, or what they add up to; None compares neither.
-        url: the table's URL; needed only where the log uses absolute paths.
+        state: of the version; its transaction id and in-commit timestamp are compared if they are known.
+        files: the live files, or their totals; None compares neither.
+        url: the table's URL; needed only if the log uses absolute paths.
         written_ms: see `tahoe.log.checksum.state_differences`.
     """
     wrong = state_differences(checksum, state, written_ms=written_ms)
@@ -159,12 +159,14 @@ def disagreements(
 
 
 def read_vouched_commit(store: LogStore, version: int, data: bytes | None = None) -> tuple[Action, ...]:
-    """As `read_commit`, for those who read a commit alone: one that says nothing of itself is held against its checksum.
+    """Read a commit as `read_commit`; a commit without a seal or a transaction id is checked against its checksum.
+
+    For callers that read a single commit, without the rest of the log.
 
     Args:
         data: the commit's bytes, if they were read already.
 
-    Raises `CorruptTable` for a commit with neither a seal nor a transaction id whose checksum was made of one that had an id.
+    Raises `CorruptTable` for a commit with neither a seal nor a transaction id whose checksum was made from a commit with an id.
     """
     actions = read_commit(store, version) if data is None else parse_commit(commit_name(version), data, store.url)
     if not vouches_for_itself(actions):
@@ -185,13 +187,13 @@ def read_vouched_commit(store: LogStore, version: int, data: bytes | None = None
 
 
 def vouches_for_itself(actions: Sequence[Action]) -> bool:
-    """Whether a commit says which one it is: by its seal, or by the id of its transaction."""
+    """Whether a commit identifies itself: by its seal, or by the id of its transaction."""
     info = newest(actions, CommitInfo)
     return info is not None and (SEAL in info.values or info.transaction_id is not None)
 
 
 def lost_its_id(version: int) -> str:
-    """What is said of a commit that does not vouch for itself, though its checksum was made of one that did."""
+    """Return the message for a commit that has lost its transaction id, which its checksum still has."""
     return (
         f"the commit {commit_name(version)} has no transaction id, but its checksum {checksum_name(version)} was made of one that had: "
         "the commit has lost lines."
@@ -219,7 +221,7 @@ _REQUIRED: dict[str, type] = {"protocol": Protocol, "metaData": Metadata}
 
 
 def _without_other_time(store: LogStore, segment: LogSegment, state: TableState, checksum: VersionChecksum) -> TableState:
-    """Of one transaction two times are known: that is told, and costs no rows. Time travel goes by the commit's."""
+    """Log two different times of one transaction, and compare no times then: no rows are lost. Time travel uses the commit's time."""
     stated, mine = checksum.in_commit_timestamp, state.in_commit_timestamp
     if stated is not None and mine is not None and stated != mine:
         message = "%s: version %d was committed at %d by its commit and at %d by its checksum, in milliseconds since 1970"
@@ -232,7 +234,7 @@ _MOST_FILES_COMPARED = 100
 
 
 def _files_differences(listed: Sequence[AddFile] | None, files: Sequence[AddFile], url: str) -> list[str]:
-    """What a checksum that lists the live files says of them and the log does not. (Writers may spell statistics otherwise.)"""
+    """Compare the files listed in a checksum with the live files, except their statistics, which writers may spell differently."""
     if listed is None:
         return []
     stated, mine = ({key_of(file, url): _compared(file) for file in each} for each in (listed, files))
@@ -245,7 +247,7 @@ def _compared(file: AddFile) -> tuple[object, ...]:
 
 
 def _report(store: LogStore, segment: LogSegment, tail: Tail, found: Sequence[str]) -> None:
-    """Raise what a trustworthy checksum does not agree with; the checkpoint is doubted first."""
+    """Raise the error for differences from a trustworthy checksum: that of the checkpoint, or of the log if there is none."""
     if not found or tail.checksum is None or not _is_of(store, tail.checksum, segment.version):
         return
     what = "; ".join(found)
@@ -269,10 +271,10 @@ def _report(store: LogStore, segment: LogSegment, tail: Tail, found: Sequence[st
 
 
 def _is_of(store: LogStore, checksum: VersionChecksum, version: int) -> bool:
-    """Whether the checksum was made for this version, as far as the ids of transactions tell.
+    """Whether the checksum was made for this version, by the transaction ids.
 
-    Where they differ, checksum or commit is not in its place. A seal proves that it is the checksum, which nobody needs; without one
-    nobody knows, and the checksum is taken for right.
+    If the ids differ, the checksum or the commit belongs to another version. With a seal in the commit it is the checksum, which can be
+    ignored; without one it is unknown, and the checksum is assumed to be right.
     """
     if checksum.transaction_id is None:
         return True

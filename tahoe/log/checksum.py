@@ -1,7 +1,7 @@
-"""The version checksum, ``<version>.crc``: what a version's state adds up to (PROTOCOL.md, "Version Checksum File").
+"""The version checksum, ``<version>.crc``: the totals of a version's state (PROTOCOL.md, "Version Checksum File").
 
-Nothing is ever read from a checksum that the log itself says: it is what the log is checked against. One that Tahoe wrote also says
-which version it is of and carries a CRC-32 of itself, so that damage of the checksum is not taken for damage of the log.
+The state is never read from a checksum; the log is checked against it. A checksum that Tahoe wrote also has its version and a CRC-32 of
+itself, so that corruption of the checksum is not taken for corruption of the log.
 """
 
 from __future__ import annotations
@@ -27,17 +27,17 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class VersionChecksum:
-    """What one version's state adds up to.
+    """The totals of one version's state.
 
     Args:
         table_size_bytes: the sum of the live files' sizes.
-        num_files: the live files.
+        num_files: the number of live files.
         transaction_id: `commitInfo.txnId` of the commit that made the version.
-        transactions, domains: all live ones, or None where the writer left them out.
-        in_commit_timestamp: milliseconds since the epoch, where in-commit timestamps are on.
-        num_deleted_records, num_deletion_vectors: of all live files; None where deletion vectors are not in use.
-        deleted_record_counts, file_sizes: the histograms, where the writer made them.
-        all_files: the live files themselves, where the writer listed them.
+        transactions, domains: all live ones, or None if the writer left them out.
+        in_commit_timestamp: milliseconds since the epoch, if in-commit timestamps are enabled.
+        num_deleted_records, num_deletion_vectors: of all live files; None if deletion vectors are not in use.
+        deleted_record_counts, file_sizes: the histograms, if the writer has them.
+        all_files: the live files themselves, if the writer listed them.
     """
 
     table_size_bytes: int
@@ -56,7 +56,7 @@ class VersionChecksum:
 
     @property
     def totals(self) -> FileTotals:
-        """What it says of the live files together."""
+        """The totals of the live files."""
         return FileTotals(
             self.num_files,
             self.table_size_bytes,
@@ -127,11 +127,11 @@ def parse_checksum(name: str, data: bytes, url: str) -> VersionChecksum:
 
 
 def state_differences(checksum: VersionChecksum, state: TableState, *, written_ms: int | None = None) -> list[str]:
-    """What a checksum says of protocol, metadata, transactions, domains and the commit, and the log does not.
+    """Describe the differences between a checksum and the log in protocol, metadata, transactions, domains and the commit.
 
     Args:
-        written_ms: when the log was last written. Transactions of which the table's retention is over by then may be missing, for a
-            checkpoint may have dropped them. None where no checkpoint was read.
+        written_ms: the time of the last write to the log. Transactions whose retention had expired by then may be missing, because a
+            checkpoint may have dropped them. None if no checkpoint was read.
     """
     wrong_parts = []
     if checksum.protocol != state.protocol:
@@ -166,7 +166,7 @@ _OWN_CRC32 = b',"tahoe.crc32":'
 
 
 def _check_own(name: str, value: Any, data: bytes) -> None:
-    """What Tahoe's own checksums say of themselves."""
+    """Check the version and the CRC-32 that Tahoe's own checksums contain. Raises `ValueError`."""
     position = data.rfind(_OWN_CRC32)
     if position >= 0 and data[position:] != b"%s%d}" % (_OWN_CRC32, crc32(data[:position])):
         raise ValueError("its bytes are not those that were written")
@@ -196,7 +196,7 @@ def _checksum(value: Mapping[str, Any]) -> VersionChecksum:
     if value["numMetadata"] != 1 or value["numProtocol"] != 1:
         raise ValueError("numMetadata and numProtocol must be 1")
     counts = (value.get("deletedRecordCountsHistogramOpt") or {}).get("deletedRecordCounts")
-    # `histogramOpt` is what delta-spark called it before the specification had a name for it.
+    # Delta-spark used the name `histogramOpt` before the specification had a name for it.
     sizes = value.get("fileSizeHistogram") or value.get("histogramOpt")
     return VersionChecksum(
         table_size_bytes=_count(value["tableSizeBytes"]),

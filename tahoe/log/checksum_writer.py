@@ -34,7 +34,7 @@ def checksum_of(state: TableState, files: pa.Table, config: TableConfig) -> Vers
 def checksum_after(
     previous: VersionChecksum | None, state: TableState, actions: Sequence[Action], url: str
 ) -> VersionChecksum | None:
-    """The checksum of the version that a commit makes, from the one before and the commit alone.
+    """Compute the checksum of a new version from the previous checksum and the commit alone.
 
     Args:
         previous: of the version before; None for the commit that makes version 0.
@@ -43,7 +43,7 @@ def checksum_after(
         url: the table's URL, for messages.
 
     Returns:
-        None where the commit does not tell: a removed file without its size, or files that may have been there already.
+        None if the commit is not sufficient: a removed file lacks its size, or added files may already be in the table.
     """
     adds = [action for action in actions if isinstance(action, AddFile)]
     removes = [action for action in actions if isinstance(action, RemoveFile)]
@@ -58,13 +58,13 @@ def checksum_after(
 def write_checksum_after(
     store: LogStore, version: int, state: TableState, actions: Sequence[Action], files: pa.Table | None = None
 ) -> VersionChecksum | None:
-    """Write the checksum of the version that a commit made, if the version before has one that is right; what was written.
+    """Write the checksum of the version that a commit made, if the version before has a correct one; return it.
 
     Args:
         state: after the commit.
         actions: of the commit.
-        files: the live files after the commit, where they are in memory: what is written must agree with them, and can be made of
-            them alone where the version before has no checksum.
+        files: the live files after the commit, if they are in memory: the checksum must agree with them, and can be computed from them
+            alone if the version before has no checksum.
     """
     previous = _previous(store, version, state, actions)
     checksum = checksum_after(previous, state, actions, store.url) if previous is not None or not version else None
@@ -107,15 +107,15 @@ def _checksum(state: TableState, totals: FileTotals, config: TableConfig) -> Ver
 
 
 def _counted(previous: VersionChecksum, url: str) -> FileTotals:
-    """What the checksum before says; where deletion vectors were not in use, there are none."""
+    """Return the totals of the previous checksum, with no deletion vectors if they were not in use."""
     in_use = "deletionVectors" in TableConfig(previous.protocol, previous.metadata, url).features
     return previous.totals if in_use else previous.totals.with_no_vectors()
 
 
 def _previous(store: LogStore, version: int, state: TableState, actions: Sequence[Action]) -> VersionChecksum | None:
-    """The checksum of the version before; None where there is none, or it says what the log did not say before the commit.
+    """Read the checksum of the version before; None if there is none, or if it contradicts the log before the commit.
 
-    What the commit did not touch must be the same before and after it.
+    The parts that the commit did not change must be the same before and after it.
     """
     if not version:
         return None
@@ -134,7 +134,7 @@ def _previous(store: LogStore, version: int, state: TableState, actions: Sequenc
 
 
 def _untouched(previous: VersionChecksum, state: TableState, actions: Sequence[Action]) -> VersionChecksum:
-    """The checksum with what the commit says in the place of what it said of the same things."""
+    """Return the checksum with the parts that the commit changed replaced by the commit's."""
     kinds = {type(action) for action in actions}
     applications = {action.app_id for action in actions if isinstance(action, SetTransaction)}
     names = {action.domain for action in actions if isinstance(action, DomainMetadata)}

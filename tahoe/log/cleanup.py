@@ -1,4 +1,4 @@
-"""Removes what of the log is older than the table's retention (PROTOCOL.md, "Metadata Cleanup")."""
+"""Deletes files of the log that are older than the table's retention (PROTOCOL.md, "Metadata Cleanup")."""
 
 from __future__ import annotations
 
@@ -29,25 +29,26 @@ _READ_AT_ONCE = 16
 def clean_up_log(
     store: LogStore, config: TableConfig, now_ms: int, *, retention_ms: int | None = None, granularity_ms: int = _DAY_MS
 ) -> list[str]:
-    """Delete expired commits (staged ones too), checkpoints, checksums, compactions and sidecars; the names deleted.
+    """Delete expired commits (staged ones too), checkpoints, checksums, compactions and sidecars; return the deleted names.
 
-    The newest complete checkpoint that is not newer than the newest expired commit stays, with its commit and everything after it. Where it
-    shares sidecars with others, it is read through before what it stands for goes: damage in one of them would be in all.
+    The newest complete checkpoint that is not newer than the newest expired commit stays, with its commit and everything after it. If it
+    shares sidecars with other checkpoints, it is read completely before the files that it replaces are deleted: corruption in a shared
+    sidecar affects all of them.
 
-    A table with the feature ``checkpointProtection`` keeps all that lies before ``delta.requireCheckpointProtectionBeforeVersion`` until all
-    of it can go at once (checkpoint-protection.md of the protocol's proposals, "Writer Requirements").
+    A table with the feature ``checkpointProtection`` keeps all files before ``delta.requireCheckpointProtectionBeforeVersion`` until all of
+    them can be deleted at once (checkpoint-protection.md of the protocol's proposals, "Writer Requirements").
 
     Args:
-        retention_ms: for how long commits stay; None for the table's ``delta.logRetentionDuration``.
-        granularity_ms: the boundary falls on a multiple of this since the epoch: on midnight UTC by default, so that versions of one day
-            go together.
+        retention_ms: the retention of commits; None for the table's ``delta.logRetentionDuration``.
+        granularity_ms: the boundary is a multiple of this since the epoch: midnight UTC by default, so that versions of one day are
+            deleted together.
 
     Raises:
         DamagedCheckpoint: that checkpoint, or another that stays, cannot be read.
     """
     entries = store.list_from(LOG_FOLDER)
     if not store.asks_cheaply:
-        notice(store, entries)  # who never loses a race sees no other listing
+        notice(store, entries)  # a writer that never loses a race makes no other listing
     parsed = [(entry, path) for entry in entries if (path := parse(entry.name)) is not None]
     retention_ms = config.properties.log_retention_ms if retention_ms is None else retention_ms
     cut_off_ms = (now_ms - retention_ms) // granularity_ms * granularity_ms
@@ -62,7 +63,7 @@ def clean_up_log(
         names += [one.name for one in staged if (version := staged_version(one.name)) is not None and version <= kept]
     for name in names:
         store.delete(name)
-    # Only now: whoever writes a checkpoint and still sees the one whose sidecars he names, is seen here.
+    # This comes last: a writer that still saw the previous checkpoint after naming its sidecars again has a checkpoint that is listed here.
     orphans = _orphaned_sidecars(store, now_ms)
     for name in orphans:
         store.delete(name)

@@ -1,4 +1,4 @@
-"""Which version was when, and who did what: from the commits that the log still holds (PROTOCOL.md, "In-Commit Timestamps")."""
+"""The times and operations of versions, from the commits that are still in the log (PROTOCOL.md, "In-Commit Timestamps")."""
 
 from __future__ import annotations
 
@@ -127,7 +127,7 @@ def in_commit_timestamps_from(config: TableConfig) -> int | None:
 
 
 def states_its_time(actions: Sequence[Action]) -> bool:
-    """Whether a commit begins with a commitInfo that holds an in-commit timestamp, as the specification demands where those are on."""
+    """Whether a commit begins with a commitInfo with an in-commit timestamp, which the specification requires if those are enabled."""
     first = actions[0] if actions else None
     return isinstance(first, CommitInfo) and first.in_commit_timestamp is not None
 

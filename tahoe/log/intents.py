@@ -1,13 +1,13 @@
-"""Intents: small files by which a writer that lost several races asks the others to let it go first.
+"""Intents: small files by which a writer that lost several races asks the other writers to wait for it.
 
-An intent says nothing but its name, is read by nobody, and no commit depends on one: whoever does not know of it, or does not see it,
-commits as ever. Names begin with an underscore, so that they come after the commits in a listing from any version on, and
-readers and VACUUM leave them alone as they do ``_last_checkpoint``.
+All information of an intent is in its name; its contents are never read, and no commit depends on it: a writer that does not know or see
+it commits as usual. Names begin with an underscore, so that a listing from any version on returns them after the commits, and readers and
+VACUUM ignore them like ``_last_checkpoint``.
 
-Where a listing is a request (object stores) an intent lies in the log's folder, and is seen in listings that are made anyway.
-Where it is a walk through a folder (local disks) intents have a small folder of their own.
+On object stores, where a listing is a request, an intent is in the log's folder, and is seen in listings that are made anyway. On local
+disks, where a listing walks through the folder, intents have a small folder of their own.
 
-What this process knows of them stands here by the table's URL, so that its threads learn of each other's without storage.
+The intents known to this process are kept here by the table's URL, so that its threads see each other's without storage.
 """
 
 from __future__ import annotations

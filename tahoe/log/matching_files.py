@@ -1,11 +1,12 @@
-"""The live files that a predicate keeps, without making the table of all: the predicate goes into the checkpoint's read.
+"""Reads the live files that a predicate keeps, without reading all: the predicate is pushed into the read of the checkpoint.
 
-Three sieves, each finer and dearer than the one before. None throws out what the next would keep, so only the last decides:
+There are three filters, each more precise and more expensive than the one before. None drops a file that the next would keep, so only
+the last decides:
 
 1. row groups, by the Parquet statistics of ``stats_parsed`` and ``partitionValues_parsed`` (no data is read);
-2. rows, by the few leaf columns that the predicate speaks of: ``stats_parsed`` where it is there, else the text of the
-   statistics, which `tahoe.log.text_filter` refutes without parsing it;
-3. `tahoe.protocol.skipping.FileCondition.keep`, on the whole rows that the second could only narrow down.
+2. rows, by the few leaf columns of the predicate: ``stats_parsed`` if the checkpoint has it, else the text of the statistics, which
+   `tahoe.log.text_filter` refutes without parsing it;
+3. `tahoe.protocol.skipping.FileCondition.keep`, on the complete rows that the second filter could not decide.
 """
 
 from __future__ import annotations
@@ -38,13 +39,13 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class ScanPlan:
-    """A predicate, and what follows from it for the columns of the log.
+    """A predicate, compiled for the columns of the log.
 
     Args:
-        files: the predicate, compiled: the third sieve, and the two parts that decide about a batch in the second.
-        reads_partitions: whether any part of it speaks of partition columns.
-        texts: refutes the text of statistics, of files with the tag alone where `reads_tags`; None where it must be parsed.
-        reads_tags: whether greatest floats are asked for, which files without a tag do not have.
+        files: the compiled predicate: the third filter, and the two parts that decide about a batch in the second.
+        reads_partitions: whether any part of it refers to partition columns.
+        texts: refutes the text of statistics, with `reads_tags` only of files with the tag; None if the text must be parsed.
+        reads_tags: whether the predicate needs the greatest floats, which only files with a tag have.
     """
 
     files: FileCondition
@@ -146,7 +147,7 @@ def _deciding_columns(group: RowGroup, plan: ScanPlan) -> list[str]:
 
 
 def _groups(source: ParquetSource, plan: ScanPlan) -> list[RowGroup]:
-    """The row groups that may hold files wanted. What ``partitionValues_parsed`` says of a file that lacks a value counts for nothing."""
+    """Return the row groups that may contain matching files. Nulls in ``partitionValues_parsed`` count only if no file lacks a value."""
     kept = set(row_groups_to_read(source.metadata, plan.files.condition))
     width = len(plan.files.partition_columns)
     return [
@@ -160,7 +161,7 @@ def _sift(group: RowGroup, batch: pa.RecordBatch, plan: ScanPlan) -> _Sifted:
     struct = batch.column("add")
     members = _members(struct)
     if plan.reads_partitions:
-        # NULL is no match for most predicates: what lacks its partition must not be taken for NULL.
+        # NULL does not match most predicates, so a missing partition value must not be taken for NULL.
         maps = members["partitionValues"]
         present = pa.table({"partitionValues": maps.filter(struct.is_valid()) if struct.null_count else maps})
         _with_keys(group, present, plan)

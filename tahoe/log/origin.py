@@ -1,7 +1,7 @@
-"""Which file of the log an error is about, for errors of those who have actions in hand and no longer know where they came from.
+"""Finds the file of the log that an error is about, for code that has actions without their files.
 
-The state of a table is put together from many files, and what is wrong with it shows when they are no longer at hand. So the files are
-read again, newest first, when an error is about to be told, and never before.
+The state of a table is combined from many files, and its faults show up after they were read. The files are therefore read again, newest
+first, but only when an error is about to be raised.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ E = TypeVar("E", bound=TahoeError)
 
 
 def located_in_log(error: E, store: LogStore, segment: LogSegment) -> E:
-    """This very error, told also with the table, the version, and the file of the log that holds what it is about.
+    """Add the table, the version and the log file with the faulty action to the error; return the same error.
 
     Args:
-        error: of a live file where its facts have the ``path`` of one, or its ``file``, as the log spells it; of the protocol where they
-            have ``action`` = ``protocol``; else of the metadata. One that names a file of the log already is left as it is.
+        error: about a live file if its facts have the ``path`` or the ``file``, spelled as in the log; about the protocol if they have
+            ``action`` = ``protocol``; else about the metadata. An error that already names a file of the log is not changed.
         segment: of the version that was read.
     """
     if f"{LOG_FOLDER}/" in error.message:
@@ -43,11 +43,11 @@ def _is_meant(facts: dict[str, Any]) -> Callable[[Action], bool]:
 
 
 def _origin(store: LogStore, segment: LogSegment, is_meant: Callable[[Action], bool]) -> str | None:
-    """The newest commit that holds such an action; else the checkpoint; None where there is neither."""
+    """Return the newest commit with such an action, else the checkpoint; None if there is neither."""
     for file in reversed(segment.tail() or ()):
         try:
             if any(is_meant(action) for _, action in parse_actions(file.entry.name, store.get(file.entry.name), store.url)):
                 return file.entry.name
         except TahoeError:
-            continue  # what is being told comes first
+            continue  # the original error takes precedence
     return None if segment.checkpoint is None else segment.checkpoint.names[0]

@@ -1,4 +1,4 @@
-"""Whether the files of a checkpoint, or of commits, name every partition column; what names none is no NULL (PROTOCOL.md, "Add File")."""
+"""Checks that the files of a checkpoint, or of commits, name every partition column; a missing name is not NULL (PROTOCOL.md, "Add File")."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def check_keys(
 
 
 def check_keys_for(url: str, files: pa.Table, metadata: Metadata | None, checkpoint: Checkpoint | None = None) -> pa.Table:
-    """As `check_keys`, by the table's metadata; without any, that is told by whoever needs it."""
+    """Run `check_keys` with the table's metadata; if the metadata is missing, its readers raise the error."""
     if metadata is None or not metadata.partition_columns:
         return files
     schema = metadata.schema
@@ -44,7 +44,7 @@ def check_keys_for(url: str, files: pa.Table, metadata: Metadata | None, checkpo
 
 
 def has_all_keys(group: RowGroup, columns: int) -> bool:
-    """Whether the footer of a checkpoint says that its `add` actions have so many partition values each; False where it does not tell."""
+    """Whether each `add` action has so many partition values, by the footer of the checkpoint; False if the footer does not state it."""
     leaf = next((path for path in group.file.leaves if path.startswith("add.partitionValues.") and path.endswith("key")), None)
     adds, keys = group.non_null("add.path"), None if leaf is None else group.non_null(leaf)
     return adds is not None and keys == adds * columns

@@ -1,7 +1,7 @@
-"""Whether the commits of a log stand where they belong, as far as those say that carry no seal (`tahoe.log.files.seal`).
+"""Checks that the commits of a log without a seal (`tahoe.log.files.seal`) are at their own versions.
 
-Other writers' commits say less of themselves: which version they had read, which transaction they were, and when. A commit cannot
-have read its own version or a later one, no transaction is there twice, and in-commit timestamps increase.
+Commits of other writers contain less: the version that was read, the transaction id, and the time. A commit cannot have read its own
+version or a later one, no transaction id occurs twice, and in-commit timestamps increase.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ __all__ = ["Place", "PlaceCheck", "check_places", "check_times", "no_in_commit_t
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """What a commit without a seal says of its place in the log.
+    """The evidence in a commit without a seal for its version.
 
     Args:
         read_version: the version that its writer had read.
@@ -38,7 +38,7 @@ class Place:
 
 
 def place_of(version: int, body: bytes) -> Place | None:
-    """What a commit's bytes say of its place; None where a seal has said more."""
+    """Return the evidence in a commit's bytes for its version; None if the commit has a seal, which proves more."""
     if has_seal(body):
         return None
     info = _commit_info(body)
@@ -54,7 +54,7 @@ def place_of(version: int, body: bytes) -> Place | None:
 
 
 class PlaceCheck:
-    """Looks at the commits of one log, oldest first, and remembers of each what no other may say."""
+    """Checks the commits of one log, oldest first, and remembers the values that must be unique."""
 
     def __init__(self, url: str) -> None:
         self._url = url
@@ -102,14 +102,14 @@ def check_times(places: Sequence[Place], config: TableConfig) -> None:
     enabled_at = int(noted) if noted.isdecimal() else 0
     for before, after in pairwise(place for place in places if place.version >= enabled_at):
         earlier, later = before.in_commit_timestamp, after.in_commit_timestamp
-        # A clock that was set wrong gives such times too: who names the commit before him as what he had read, stands where he belongs.
+        # A wrong clock can cause such times too: a commit that has read the version before its own is in the right position.
         if earlier is not None and later is not None and later <= earlier and after.read_version != before.version:
             what = f"its in-commit timestamp {later} is not after {earlier}, that of {commit_name(before.version)}"
             raise _misplaced(after.version, config.table, what)
 
 
 def no_in_commit_timestamp(url: str, version: int) -> CorruptTable:
-    """The error of a commit without the time that in-commit timestamps demand: another time would choose other versions."""
+    """Return the error for a commit without an in-commit timestamp if those are enabled: another time could select other versions."""
     name = commit_name(version)
     return CorruptTable(
         f"Table {url}: the commit {name} of version {version} has no commitInfo with an inCommitTimestamp, which "
@@ -122,7 +122,7 @@ def no_in_commit_timestamp(url: str, version: int) -> CorruptTable:
 
 
 def _commit_info(body: bytes) -> CommitInfo:
-    """Its `commitInfo`; an empty one where there is none, or it cannot be read, which is told where its actions are read."""
+    """Return the `commitInfo` of a commit; an empty one if it is missing or invalid, for which the parser of its actions raises the error."""
     start = body.find(b'{"commitInfo"')
     end = body.find(b"\n", start)
     try:

@@ -1,8 +1,8 @@
-"""From the files of a `LogSegment` to the state of the table: protocol, metadata and so on, live files, tombstones.
+"""Reads the state of the table from the files of a `LogSegment`: protocol, metadata and so on, live files, tombstones.
 
-All bulk is columnar. The tail (`tahoe.log.tail`) says what changed since the checkpoint; what it speaks of is masked out of the
-checkpoint's columns, and its own live files follow. Where a checkpoint turns out to be damaged, an older one or the commits
-themselves take its place, with a warning; where neither is whole, the damage is the error.
+Files are processed as columns. The tail (`tahoe.log.tail`) has the changes since the checkpoint: its files are masked out of the
+checkpoint's columns, and its own live files follow. If a checkpoint is corrupt, an older one or the commits replace it, with a warning;
+if neither is complete, the corruption is the error.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ T = TypeVar("T")
 
 
 class LogReader:
-    """What the log says of one version. Each of the segment's files is read on first use, and what it gave is kept for the next question."""
+    """Reads one version from the log. Each of the segment's files is read on first use, and the result is cached."""
 
     def __init__(self, store: LogStore, segment: LogSegment) -> None:
         self._store = store
@@ -80,10 +80,10 @@ class LogReader:
         self._files_read = _SegmentReader(store, segment)
 
     def state(self) -> TableState:
-        """Protocol, metadata, transactions and domains: reads the tail, and of the checkpoint only the row groups that hold them.
+        """Return protocol, metadata, transactions and domains; reads the tail, and only their row groups of the checkpoint.
 
         Raises:
-            CorruptTable: ``DELTA_STATE_RECOVER_ERROR`` where the log has no protocol or no metadata; a damaged file; or metadata that
+            CorruptTable: ``DELTA_STATE_RECOVER_ERROR`` if the log has no protocol or no metadata; a corrupt file; or metadata that
                 contradicts itself.
             Unsupported: the table needs reader features that this version of Tahoe lacks.
         """
@@ -108,12 +108,12 @@ class LogReader:
         *,
         files: pa.Table | None = None,
     ) -> pa.Table:
-        """The live files that may hold rows for which `predicate` is true; partition values decide exactly, statistics keep too much.
+        """Return the live files that may contain rows for which `predicate` is true: exact for partition values, conservative for statistics.
 
         Args:
-            schema: the table's logical schema, with physical names where columns are mapped.
+            schema: the table's logical schema, with the physical names of mapped columns.
             partition_columns: logical names.
-            files: the live files, where they are in memory already; else the predicate is pushed into the checkpoint's read.
+            files: the live files, if they are in memory already; else the predicate is pushed into the read of the checkpoint.
         """
         if files is not None:
             return files.filter(keep(predicate, files, schema, partition_columns))
@@ -121,7 +121,7 @@ class LogReader:
         return self._answer(lambda segment: segment.scan(plan))
 
     def _answer(self, read: Callable[[_SegmentReader], T]) -> T:
-        """What `read` gives of the segment; where its checkpoint cannot be right, of what can take its place."""
+        """Call `read` with the segment; if its checkpoint is corrupt, with a segment that replaces it."""
         store, current = self._store, self._files_read
         damaged: set[str] = set()
         first: DamagedCheckpoint | None = None
@@ -154,7 +154,7 @@ class LogReader:
 
 
 class _SegmentReader:
-    """The files of one segment as they are, and what was read of them."""
+    """The files of one segment, with the cached results of reading them."""
 
     def __init__(self, store: LogStore, segment: LogSegment, *, trusts_tombstones: bool = False) -> None:
         self.store = store
@@ -172,7 +172,7 @@ class _SegmentReader:
 
     @property
     def checkpoint(self) -> CheckpointReader | None:
-        """The segment's checkpoint, opened and held against its hint and checksum once."""
+        """Open the segment's checkpoint, and check it against its hint and checksum once."""
         if self._checkpoint is None and self.segment.checkpoint is not None:
             reader = open_checkpoint(self.store, self.segment.checkpoint, self.segment.hint)
             check_checkpoint(self.store, reader, self.segment.hint, self.tail)

@@ -28,18 +28,18 @@ class TailFile:
 
 @dataclass(frozen=True, slots=True)
 class LogSegment:
-    """The files that give one version.
+    """The files of the log from which one version is read.
 
     Args:
-        version: the version that they give.
-        checkpoint: where replay begins; None when it begins with version 0.
-        commits: the commits after the checkpoint, oldest first. Before them stands the checkpoint's own commit, where the log
-            still has it, for its `commitInfo`.
-        compactions: read only in the place of commits that are missing or damaged: nothing in the table vouches for a compaction.
-        checksum: the version's ``.crc``, where there is one.
+        version: the version.
+        checkpoint: the start of replay; None if it starts with version 0.
+        commits: the commits after the checkpoint, oldest first, preceded by the checkpoint's own commit for its `commitInfo`, if the log
+            still has it.
+        compactions: read only instead of missing or corrupt commits: nothing in the table confirms a compaction.
+        checksum: the version's ``.crc``, if there is one.
         checkpoint_checksum: the ``.crc`` of the checkpoint's version.
-        hint: what ``_last_checkpoint`` says of this checkpoint.
-        last_modified_ms: when the version's commit was written, by the store's clock; of the checkpoint where the commit is gone.
+        hint: the entry of ``_last_checkpoint``, if it is for this checkpoint.
+        last_modified_ms: the modification time of the version's commit, by the store's clock; of the checkpoint if the commit is gone.
     """
 
     version: int
@@ -115,7 +115,7 @@ def no_table(url: str) -> NotFound:
 
 
 def not_to_be_joined(store: LogStore, segment: LogSegment) -> CorruptTable:
-    """The error of compactions that overlap so that they cannot stand for the commits that are missing."""
+    """Return the error for overlapping compactions that cannot replace the missing commits."""
     there = {entry.name for entry in segment.commits}
     return _gap(
         store,
@@ -241,11 +241,11 @@ def _check_whole(
 
 
 def _hint_of(checkpoint: Checkpoint | None, hint: LastCheckpoint | None) -> LastCheckpoint | None:
-    """The hint where it speaks of this checkpoint."""
+    """Return the hint if it is for this checkpoint."""
     if checkpoint is None or hint is None or hint.version != checkpoint.version:
         return None
     if hint.v2 is not None and hint.v2.path.rpartition("/")[2] != file_name(checkpoint.names[0]):
-        return None  # two writers made a checkpoint of this version, each with the tombstones of its own moment
+        return None  # two writers made a checkpoint of this version, each with the tombstones unexpired at its time
     parts = len(checkpoint.entries) if checkpoint.kind == "multi-part" else None
     return hint if hint.parts == parts else None
 

@@ -1,4 +1,4 @@
-"""What the commits after the checkpoint say, with the newest word on each thing (PROTOCOL.md, "Action Reconciliation")."""
+"""Reads and reconciles the commits after the checkpoint (PROTOCOL.md, "Action Reconciliation")."""
 
 from __future__ import annotations
 
@@ -45,21 +45,20 @@ logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Tail:
-    """The newest word of some commits on everything that they speak of.
+    """The reconciled actions of some commits: the newest action for each file, application and domain.
 
     Args:
         adds: files that are live at the end (`FILES_SCHEMA`), oldest first.
-        removes: files that are gone at the end (`TOMBSTONES_SCHEMA`).
-        keys: the keys of both (`tahoe.log.files.live_files.file_keys`): what earlier files say of them no longer counts.
-        net: by how much the commits change what the live files add up to, if they remove only what was there and add only what
-            was not; None where a removed file does not state its size. A mismatch with a checksum is a reason to look closer, no proof.
-        net_files: the same of their number alone.
+        removes: files that are removed at the end (`TOMBSTONES_SCHEMA`).
+        keys: the keys of both (`tahoe.log.files.live_files.file_keys`), which override the same keys in earlier files of the log.
+        net: the change of the live files' totals, if the commits remove only existing files and add only new ones; None if a removed
+            file lacks its size. A mismatch with a checksum requires a closer check, but is no proof.
+        net_files: the change of their number alone.
         places: of its commits without a seal, oldest first.
         transactions: by application.
         domains: by name, removed ones included.
-        commit_info: of the newest commit; None where it states none or was read inside of a compaction.
-        checksum, checkpoint_checksum: of the segment's version and of its checkpoint's; None where there is none or it is
-            damaged.
+        commit_info: of the newest commit; None if it has none or was read from a compaction.
+        checksum, checkpoint_checksum: of the segment's version and of its checkpoint's; None if it is missing or corrupt.
     """
 
     adds: pa.Table
@@ -78,10 +77,10 @@ class Tail:
 
 
 def read_tail(store: LogStore, segment: LogSegment) -> Tail:
-    """Read and reconcile the segment's commits; where one is damaged, a compaction may take its place, and that is told.
+    """Read and reconcile the segment's commits; a compaction may replace a corrupt commit, with a warning.
 
     Raises:
-        CorruptTable: for a damaged commit that no compaction holds, naming it.
+        CorruptTable: a corrupt commit that no compaction contains; the message names it.
         NotFound: a commit was removed while the log was read.
     """
     damaged: dict[str, CorruptTable] = {}
@@ -160,7 +159,7 @@ def _reconcile(store: LogStore, files: Sequence[TailFile], bodies: Sequence[byte
 
 
 def _newest_of_columns(columns: ActionColumns, commit_info: CommitInfo | None, url: str) -> Tail | None:
-    """The newest word on each file by column; None where two actions of one commit speak of the same file."""
+    """Reconcile the actions of files by column; None if one commit has two actions for the same file."""
     adds = _keyed(columns.adds, columns.add_rows, columns.add_files, url)
     removes = _keyed(columns.removes, columns.remove_rows, columns.remove_files, url)
     lines = _lines_of_keys(pa.concat_tables([adds, removes]))
@@ -185,7 +184,7 @@ def _newest_of_columns(columns: ActionColumns, commit_info: CommitInfo | None, u
 
 @dataclass(frozen=True, slots=True)
 class _LinesOfKeys:
-    """Each key of a file once, and the first and the last line that speaks of it."""
+    """The distinct keys of files, each with the first and the last line that has it."""
 
     keys: pa.Array
     first: pa.Array
@@ -193,9 +192,9 @@ class _LinesOfKeys:
 
 
 def _lines_of_keys(keyed: pa.Table) -> _LinesOfKeys | None:
-    """None where two lines of one commit speak of the same file.
+    """Return the lines of each key; None if two lines of one commit have the same key.
 
-    Not by `Table.group_by`: Arrow's engine of queries takes longer to load, for it looks for pandas, and longer to answer than one sort.
+    `Table.group_by` would be slower: Arrow's query engine takes longer to load, because it looks for pandas, and longer than one sort.
     """
     encoded = combined(keyed.column("key")).dictionary_encode()
     rows, commits = combined(keyed.column("row")), combined(keyed.column("file"))

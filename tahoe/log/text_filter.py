@@ -1,12 +1,12 @@
-"""Throws out files by the text of their statistics, without parsing it.
+"""Skips files by the text of their statistics, without parsing it.
 
-A checkpoint without struct statistics holds one JSON text a file. Parsing a million of them takes longer than all the rest of a
-scan. But most texts can be refuted as they are: ``id <= 5`` cannot hold where the text says ``"minValues":{…"id":`` followed by
-a number that is greater than 5, and "a number greater than 5" is a regular expression over digits. So a condition on bounds
-becomes one expression, which Arrow matches at about a gigabyte a second without leaving its columns.
+A checkpoint without struct statistics has one JSON text a file. Parsing a million of them takes longer than the whole rest of a scan. But
+most texts can be refuted unparsed: ``id <= 5`` is false if the text has ``"minValues":{…"id":`` followed by a number greater than 5, and
+"a number greater than 5" is a regular expression over digits. A condition on bounds therefore becomes one expression, which Arrow matches
+at about a gigabyte a second in its own columns.
 
-It only ever proves that a condition is false. Where the text is unusual (an escape in a text, an exponent in a number, a time
-zone, structs in structs) the expression does not match, the file stays, and is judged by its parsed statistics later.
+A match proves that a condition is false; nothing else is ever concluded. If the text is unusual (an escape in a string, an exponent in a
+number, a time zone, structs in structs) the expression does not match, and the file's parsed statistics decide later.
 """
 
 from __future__ import annotations
@@ -30,11 +30,11 @@ __all__ = ["TextFilter", "text_filter"]
 
 @dataclass(frozen=True, slots=True)
 class TextFilter:
-    """What refutes a condition.
+    """The patterns that refute a condition.
 
     Args:
-        pattern: a text that it matches is refuted; None matches nothing.
-        all_of: a text that all filters of one of these groups refute is refuted, too.
+        pattern: refutes the texts that it matches; None matches nothing.
+        all_of: groups of filters; a text that all filters of a group refute is refuted, too.
     """
 
     pattern: str | None
@@ -56,7 +56,7 @@ class TextFilter:
 
     @property
     def num_patterns(self) -> int:
-        """How many regular expressions each text is held against at most: the price of the filter."""
+        """The greatest number of regular expressions that are matched against a text: the cost of the filter."""
         return (self.pattern is not None) + sum(each.num_patterns for group in self.all_of for each in group)
 
 
@@ -192,7 +192,7 @@ def _form(text: str) -> str:
 
 
 def _moments(moment: datetime, above: bool, zone: str) -> str | None:
-    """Times whose whole second lies after (or before) that of the constant; what has another zone is left to be parsed."""
+    """Return a pattern of times whose whole second is after (or before) that of the constant; times in another zone do not match."""
     if moment.year < 1000:
         return None
     second = moment.strftime("%Y-%m-%dT%H:%M:%S")
@@ -200,7 +200,7 @@ def _moments(moment: datetime, above: bool, zone: str) -> str | None:
 
 
 def _fractions(value: Any, above: bool, most: int | None) -> str | None:
-    """Numbers whose whole part alone tells; beyond `most` the digits of a float are no longer its value."""
+    """Return a pattern of numbers that are decided by their integer part; beyond `most` the digits of a float are not its exact value."""
     if isinstance(value, float) and not math.isfinite(value):
         return None
     if isinstance(value, Decimal) and not value.is_finite():

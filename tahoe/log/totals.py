@@ -1,4 +1,4 @@
-"""What the live files of a version add up to: counts, bytes, deleted records, and the two histograms of a version checksum.
+"""The totals of a version's live files: counts, bytes, deleted records, and the two histograms of a version checksum.
 
 (PROTOCOL.md, "File Size Histogram Schema" and "Deleted Record Counts Histogram Schema".)
 """
@@ -78,12 +78,12 @@ class FileSizeHistogram:
 
 @dataclass(frozen=True, slots=True)
 class FileTotals:
-    """What the live files of a version add up to; None for what was not counted.
+    """The totals of a version's live files; None for values that were not counted.
 
     Args:
         num_deleted_records, num_deletion_vectors: of all live files.
-        deleted_record_counts: how many files have as many deleted records as each bin says.
-        sizes: the files by their sizes.
+        deleted_record_counts: the number of files in each bin of deleted records.
+        sizes: the histogram of the files' sizes.
     """
 
     num_files: int
@@ -159,11 +159,11 @@ class FileTotals:
         return replace(self, num_deleted_records=0, num_deletion_vectors=0, deleted_record_counts=counts)
 
     def without_vectors(self) -> FileTotals:
-        """The same without what speaks of deletion vectors, for tables that do not use them."""
+        """Return the totals without the counts of deletion vectors, for tables that do not use them."""
         return replace(self, num_deleted_records=None, num_deletion_vectors=None, deleted_record_counts=None)
 
     def differences(self, found: FileTotals) -> list[str]:
-        """What `self` states and `found` contradicts, in the words of a version checksum."""
+        """Describe the differences between `self` and `found`, with the member names of a version checksum."""
         names = {
             "numFiles": (self.num_files, found.num_files),
             "tableSizeBytes": (self.size_bytes, found.size_bytes),

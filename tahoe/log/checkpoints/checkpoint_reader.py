@@ -1,7 +1,7 @@
 """Reads checkpoints of all kinds: classic, multi-part and V2, whose file actions may be in sidecars.
 
-Only the leaf columns that are asked for are read, row group by row group on a few threads, and nothing becomes a Python object
-but the few actions that are not files. What a V2 checkpoint states of itself must be so: its version, sizes and numbers.
+Only the requested leaf columns are read, row group by row group on a few threads, and only the few actions that are not files become
+Python objects. The version, sizes and counts that a V2 checkpoint states about itself are checked.
 """
 
 from __future__ import annotations
@@ -36,9 +36,9 @@ class CheckpointReader:
 
     Args:
         sources: its Parquet files, sidecars included; empty when all its actions are in a JSON file.
-        actions: what a JSON top-level file holds.
-        summaries: what Tahoe said of its sidecars, by their names; those are opened when their rows are asked for.
-        top_level: the same without sidecars, where it has some.
+        actions: the actions of a JSON top-level file.
+        summaries: Tahoe's summaries of the sidecars, by their names; such sidecars are opened when their rows are read.
+        top_level: the same without sidecars, if there are any.
     """
 
     store: LogStore
@@ -62,17 +62,17 @@ class CheckpointReader:
 
     @cached_property
     def num_actions(self) -> int:
-        """How many actions it holds, those in sidecars too, by what is said of these and by the footers of its Parquet files."""
+        """The number of actions, those in sidecars too, by the summaries of sidecars and the footers of Parquet files."""
         return len(self.actions) + sum(map(self.num_rows, self.sources))
 
     def num_rows(self, source: ParquetSource) -> int:
-        """How many actions one of its Parquet files holds."""
+        """Return the number of actions in one of its Parquet files."""
         summary = self.summaries.get(source.name)
         return int(source.metadata.num_rows) if summary is None else summary.rows
 
     @cached_property
     def num_adds(self) -> int:
-        """How many `add` actions it holds, from footers where they say so."""
+        """The number of `add` actions, from footers if they have it."""
         total = sum(isinstance(action, AddFile) for action in self.actions)
         total += sum(summary.adds for summary in self.summaries.values())
         for group in (g for source in self.sources if source.name not in self.summaries for g in source.row_groups()):
@@ -96,10 +96,10 @@ class CheckpointReader:
         return actions
 
     def adds(self, sift: Callable[[pa.Table], pa.Table] | None = None) -> pa.Table:
-        """The `add` actions as `FILES_SCHEMA`, with ``stats_parsed`` and ``partitionValues_parsed`` where they are there.
+        """Read the `add` actions as `FILES_SCHEMA`, with ``stats_parsed`` and ``partitionValues_parsed`` if the checkpoint has them.
 
         Args:
-            sift: what to make of the files of one row group, right after they were read and on the same thread.
+            sift: filters or converts the files of one row group, on the thread that has read them.
         """
         json = files_table(a for a in self.actions if isinstance(a, AddFile))
         parts = [json if sift is None else sift(json)] if len(json) else []
@@ -125,7 +125,7 @@ def open_checkpoint(store: LogStore, checkpoint: Checkpoint, hint: LastCheckpoin
     """Open a checkpoint, its sidecars too.
 
     Args:
-        hint: what ``_last_checkpoint`` says of it.
+        hint: its entry in ``_last_checkpoint``.
 
     Raises:
         DamagedCheckpoint: a file is missing or cannot be read, or does not have the size that the checkpoint states.
@@ -232,11 +232,11 @@ def _sidecar_source(reader: CheckpointReader, sidecar: SidecarFile, summary: Sid
     try:
         name = sidecar_name(sidecar.path, reader.store.url)
     except CorruptTable as error:
-        # The name is what is damaged, and with it the checkpoint: another one, or the commits, take its place.
+        # A corrupt name makes the checkpoint unusable: another one, or the commits, replace it.
         file = reader.checkpoint.names[0]
         raise DamagedCheckpoint(reader.store.url, reader.checkpoint, file, "", error.message, error.code) from error
     if summary is not None:
-        # What is in it was sealed when it was written: nothing is to be found out before its rows are wanted.
+        # The summary has the counts and the CRC-32 of the footer, so the file need not be opened before its rows are read.
         return ParquetSource(reader.store, reader.checkpoint, name, summary.footer_crc32, sidecar.size_in_bytes)
     return _spelled_right(ParquetSource(reader.store, reader.checkpoint, name, size=sidecar.size_in_bytes))
 

@@ -37,7 +37,7 @@ class RowEncoder:
         return cls(schema, _repetitive_leaves(schema))
 
     def rows(self, name: str, piece: pa.Table, structs: Callable[[pa.Table], pa.StructArray]) -> pa.Table:
-        """Rows that hold one struct column each."""
+        """Return rows in which only the struct column `name` is set."""
         values = _one_array(structs(piece.combine_chunks()))
         columns = [values if field.name == name else pa.nulls(len(values), field.type) for field in self.schema]
         return pa.Table.from_arrays(columns, schema=self.schema)
@@ -91,7 +91,7 @@ SINGLE_SCHEMA = pa.schema(
         ("domainMetadata", pa.struct([("domain", pa.string()), ("configuration", pa.string()), ("removed", pa.bool_())])),
     ]
 )
-"""Of what is neither a live file nor a tombstone."""
+"""The columns of actions other than live files and tombstones."""
 REMOVE_TYPE = pa.struct(list(TOMBSTONES_SCHEMA))
 """Of the `remove` struct."""
 

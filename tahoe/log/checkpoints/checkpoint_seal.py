@@ -35,11 +35,11 @@ def checkpoint_with_seal(data: bytes, version: int) -> bytes:
 def fault_in_checkpoint_seal(
     before: bytes, footer: bytes, version: int, *, may_be_older: bool = False
 ) -> tuple[bool, str | None]:
-    """Whether there is a seal, and what is wrong with the file by it.
+    """Return whether there is a seal, and the fault that it reveals.
 
     Args:
         before: the `SEAL_BYTES` bytes before the footer, or fewer at the beginning of a file.
-        version: that the file's name says.
+        version: the version in the file's name.
         may_be_older: whether it may have been written for an older version, as a sidecar may.
     """
     if len(before) != SEAL_BYTES or not before.startswith(_MAGIC):

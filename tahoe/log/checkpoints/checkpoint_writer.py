@@ -1,11 +1,10 @@
 """Writes classic checkpoints straight from Arrow columns (PROTOCOL.md, "Checkpoints", "Checkpoint Schema").
 
-The layout serves those who read a part: what is not a live file comes first, in row groups of its own, so that protocol and
-metadata cost one small read; the live files follow in the order of the log, which keeps files that were added together in one
-row group, so that its Parquet statistics over ``stats_parsed`` can leave it out. Pages carry checksums and the footer a seal, which tell a
-flipped bit.
+The layout serves partial reads: all other actions come before the live files, in row groups of their own, so that protocol and metadata
+cost one small read. The live files follow in the order of the log, which keeps files that were added together in one row group, so that
+its Parquet statistics over ``stats_parsed`` can skip it. Checksums of pages and a seal of the footer reveal a flipped bit.
 
-A checkpoint counts only when its footer shows every row that was to be written; ``_last_checkpoint`` is written after it.
+A checkpoint is published only if its footer counts every row that was to be written; ``_last_checkpoint`` is written after it.
 """
 
 from __future__ import annotations
@@ -63,12 +62,12 @@ def write_checkpoint(
     Args:
         state: of that version.
         files: its live files (`tahoe.log.replay.LogReader.files`).
-        tombstones: what was removed (`tahoe.log.replay.LogReader.tombstones`); those older than
+        tombstones: the removed files (`tahoe.log.replay.LogReader.tombstones`); those older than
             ``delta.deletedFileRetentionDuration`` are left out, as are transactions older than
             ``delta.setTransactionRetentionDuration``.
         config: of that version.
         now_ms: milliseconds since the epoch.
-        progress: told of row groups encoded.
+        progress: reports the encoded row groups.
     """
     kept = unexpired(tombstones, now_ms - config.properties.deleted_file_retention_ms)
     single = single_actions(state, config, now_ms)
@@ -110,12 +109,12 @@ def encode_checkpoint(
 
 
 _THREADS = min(4, os.cpu_count() or 1)
-# Below, threads and the joining of what they made take longer than one after the other.
+# For fewer rows, threads and the joining of their results take longer than a single thread.
 _ROWS_WORTH_THREADS = 10_000
 
 
 def verify_encoded(data: bytes, rows: int, adds: int, url: str, version: int) -> None:
-    """Raise unless the footer of what was encoded shows every row, and as many live files: then nothing is published."""
+    """Raise if the footer of the encoded checkpoint does not count every row and every live file; nothing is published then."""
     metadata = pq.read_metadata(pa.BufferReader(data))
     position = next(i for i in range(metadata.num_columns) if metadata.schema.column(i).path == "add.path")
     written = 0

@@ -1,8 +1,8 @@
-"""Whether a Parquet footer can be handed to Arrow.
+"""Checks whether Arrow can read a Parquet footer safely.
 
-Arrow's C++ ends the whole process, without an exception, when it is asked for the metadata of a column chunk that is not there, has
-another type than the schema says, or statistics of the wrong size. A flipped bit is enough. So footers that nobody vouches for are
-looked at here first.
+Arrow's C++ ends the whole process, without an exception, when it reads the metadata of a column chunk that is missing, has another type
+than the schema, or has statistics of the wrong size. A flipped bit is enough. Footers without a verified checksum are therefore checked
+here first.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ __all__ = ["fault_in_footer", "vouch_for_footer"]
 
 
 def fault_in_footer(footer: bytes) -> str | None:
-    """What is wrong with the serialised `FileMetaData` of a Parquet file; None where Arrow can take it.
+    """Describe the fault of the serialised `FileMetaData` of a Parquet file; None if Arrow can read it.
 
     Args:
         footer: the Thrift structure alone, without its length and the magic bytes after it.

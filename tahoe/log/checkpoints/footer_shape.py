@@ -1,9 +1,9 @@
-"""What the footers of many small files of one writer have in common, so that the next of them is proven by a glance.
+"""The common shape of the footers of many small files of one writer, which verifies further footers quickly.
 
-    one footer ─ walked member by member (`fault_in_footer`) ─► its shape ─► others: the same bytes but for numbers and bounds
+    one footer ─ walked member by member (`fault_in_footer`) ─► its shape ─► further footers: the same bytes except for numbers and bounds
 
-A footer that has the shape of one that Arrow can take differs from it in values that Arrow never trusts blindly: counts, sizes, places, and
-bounds of the same length (of texts, of the length that stands before them). Everything else, the schema above all, is the same byte for byte.
+A footer with the shape of a valid footer differs from it only in values that Arrow never trusts blindly: counts, sizes, offsets, and bounds
+of the same length (for strings, of the length that precedes them). All other bytes, in particular those of the schema, are the same.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ from tahoe.protocol.statistics.thrift import (
 __all__ = ["FooterShape", "Found"]
 
 Found: TypeAlias = list[bytes]
-"""What varies in a footer and is looked at, as bytes; its places are `FooterShape.rows` and `FooterShape.bounds`."""
+"""The variable values of a footer that are read, as bytes; `FooterShape.rows` and `FooterShape.bounds` are their indexes."""
 
 _BYTE_ARRAY = 6
 
 _NUMBER, _ROWS, _KIND, _LEAST, _GREATEST, _OLD_BOUND = range(6)
-# Members by their numbers in parquet.thrift, with what may vary in them; those that are not named here are the same in all files of a shape.
+# Members by their numbers in parquet.thrift, with their variable parts; all other members are the same in all files of a shape.
 _STATISTICS = {1: _OLD_BOUND, 2: _OLD_BOUND, 3: _NUMBER, 4: _NUMBER, 5: _GREATEST, 6: _LEAST}
 _SIZE_STATISTICS = {1: _NUMBER, 2: [_NUMBER], 3: [_NUMBER]}
 _COLUMN_METADATA = {
@@ -54,11 +54,11 @@ class FooterShape:
     """The shape of a footer with one row group.
 
     Args:
-        parts: patterns of bytes, between which texts stand whose length stands before them.
-        layout: the bytes before the number of rows and after the row group: the schema, and who wrote it. Files that have it in common have
+        parts: patterns of bytes, separated by strings that are preceded by their length.
+        layout: the bytes before the number of rows and after the row group: the schema and the writer. Files with the same layout have
             the same columns.
-        rows: the place in `Found` of the number of rows.
-        bounds: the places of the least and the greatest value, by the number of the leaf column; only of those that have both.
+        rows: the index in `Found` of the number of rows.
+        bounds: the indexes of the least and the greatest value, by the number of the leaf column; only of columns that have both.
     """
 
     parts: tuple[re.Pattern[bytes], ...]
@@ -83,7 +83,7 @@ class FooterShape:
         )
 
     def found_in(self, footer: bytes) -> Found | None:
-        """What varies in a footer of this shape; None where it has another."""
+        """Return the variable values of a footer of this shape; None if it has another shape."""
         at = 0
         found: Found = []
         for number, part in enumerate(self.parts):

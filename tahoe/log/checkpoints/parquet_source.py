@@ -27,13 +27,13 @@ _Rows = TypeVar("_Rows", pa.Table, pa.RecordBatch)
 
 
 class DamagedCheckpoint(CorruptTable):
-    """A checkpoint cannot be used; the state may still be had without it.
+    """A checkpoint cannot be used; the state may still be recovered without it.
 
     Args:
-        checkpoint: it.
-        file: the file of it that is damaged.
-        what: is wrong with that file.
-        message, code: in place of those made of the others.
+        checkpoint: the corrupt checkpoint.
+        file: its corrupt file.
+        what: the fault of that file.
+        message, code: replace those that are built from the other arguments.
     """
 
     default_code = "DELTA_TXN_LOG_FAILED_INTEGRITY"
@@ -63,11 +63,11 @@ class RowGroup:
 
     @property
     def metadata(self) -> pq.RowGroupMetaData:
-        """What the footer says of the row group. Raises `DamagedCheckpoint` where there is no whole footer."""
+        """The footer's metadata of the row group. Raises `DamagedCheckpoint` if the footer is not intact."""
         return self.file.metadata.row_group(self.index)
 
     def non_null(self, leaf: str) -> int | None:
-        """How many rows have a value in a leaf column that no list or map holds; None where the file does not say."""
+        """Return the number of rows with a value in a leaf column outside of lists and maps; None if the file does not state it."""
         position = self.file.leaves.get(leaf)
         if position is None:
             return 0
@@ -78,12 +78,12 @@ class RowGroup:
         return int(column.num_values - statistics.null_count)
 
     def read(self, columns: Sequence[str]) -> pa.Table:
-        """The columns below the given dotted paths; top-level structs hold only what was asked for."""
+        """Read the columns below the given dotted paths; top-level structs contain only the requested members."""
         with reading(self.file):
             return self._valid(self.file.open().read_row_group(self.index, columns=list(columns), use_threads=False))
 
     def batches(self, columns: Sequence[str], rows: int) -> Iterator[pa.RecordBatch]:
-        """As `read`, `rows` at a time and no further than the caller goes: what is not asked for is not decoded."""
+        """Yield the rows of `read`, `rows` at a time; each batch is decoded when the caller requests it."""
         with reading(self.file):
             for batch in self.file.open().iter_batches(rows, row_groups=[self.index], columns=list(columns), use_threads=False):
                 yield self._valid(batch)
@@ -101,8 +101,8 @@ class ParquetSource:
     """One Parquet file of a checkpoint.
 
     Args:
-        footer_crc32: what the footer's CRC-32 must be, where the file's writer has left word of it.
-        size: how many bytes it must have, where its checkpoint says so: it is a sidecar, which older checkpoints may name too.
+        footer_crc32: the required CRC-32 of the footer, if the file's writer has recorded it.
+        size: the required size in bytes, if the checkpoint states it: the file is a sidecar, which older checkpoints may name too.
     """
 
     store: LogStore
@@ -156,8 +156,8 @@ class ParquetSource:
             return self.metadata.schema.to_arrow_schema()
 
     def open(self) -> pq.ParquetFile:
-        """The file, opened anew for one reader."""
-        # A file for each reader: Arrow's are not made for two threads.
+        """Open the file for one reader."""
+        # `pq.ParquetFile` is not thread-safe; each reader opens its own.
         return pq.ParquetFile(self.store.open_input(self.name), metadata=self.metadata, page_checksum_verification=True)
 
     def row_groups(self) -> list[RowGroup]:
@@ -165,13 +165,13 @@ class ParquetSource:
         return [RowGroup(self, i) for i in range(self.metadata.num_row_groups)]
 
     def damaged(self, what: str) -> DamagedCheckpoint:
-        """The error that says what is wrong with this file of the checkpoint; for the caller to raise."""
+        """Return the error for a fault in this file of the checkpoint; the caller raises it."""
         return DamagedCheckpoint(self.store.url, self.checkpoint, self.name, what)
 
 
 @contextmanager
 def reading(source: ParquetSource) -> Iterator[None]:
-    """What Arrow raises on bytes that are no Parquet becomes the checkpoint's damage; what storage raises stays what it is."""
+    """Convert the errors that Arrow raises for invalid Parquet to `DamagedCheckpoint`; errors of the storage stay unchanged."""
     try:
         yield
     except NotFound as error:

@@ -1,7 +1,7 @@
-"""Which sidecars of the checkpoint before a new one names again, and which are written anew. Pure.
+"""Decides which sidecars of the previous checkpoint the next one names again, and which it rewrites. Pure.
 
-A sidecar that lost no row stays. New files get a sidecar of their own, which takes in those before it as long as they are not much larger:
-so a sidecar is written again as often as it doubles, and there are few small ones.
+A sidecar that lost no row stays. New files get a sidecar of their own, which absorbs the preceding ones unless they are much larger: rows
+are rewritten once for each doubling of their sidecar, and there are few small sidecars.
 """
 
 from __future__ import annotations
@@ -34,16 +34,16 @@ def rows_in_sidecar(total: int) -> int:
 
 
 def plan_sidecars(rows: Sequence[int], changed: Sequence[bool], new: int, full: int) -> list[int | Written] | None:
-    """The sidecars of the next checkpoint in the order of the log: the number of one that stays as it is, or what is to be written.
+    """Plan the sidecars of the next checkpoint in the order of the log: the index of an old sidecar that stays, or a sidecar to write.
 
     Args:
-        rows: how many rows each old sidecar has left, in their order.
-        changed: whether it has lost any.
-        new: how many rows are new.
+        rows: the number of rows that each old sidecar has left, in their order.
+        changed: whether each old sidecar has lost any.
+        new: the number of new rows.
         full: `rows_in_sidecar`.
 
     Returns:
-        None where so many would be left that all are better written anew.
+        None if so many sidecars would be left that rewriting all of them is better.
     """
     groups: list[_Group] = []
     if new:
@@ -78,7 +78,7 @@ class _Group:
 
 
 def _belong_together(older: _Group, newer: _Group, full: int) -> bool:
-    """Whether to write both as one: it fits, and what would otherwise stay is not much larger than what must be written."""
+    """Whether to write both as one: they fit, and the group that could stay is not much larger than the group that must be written."""
     if older.rows + newer.rows > full or not (older.is_written or newer.is_written):
         return False
     if older.is_written and newer.is_written:

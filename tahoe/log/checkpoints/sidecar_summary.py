@@ -1,7 +1,7 @@
-"""What Tahoe says of a sidecar where a checkpoint names it: enough to know without a request how much it holds, and whether it is the one.
+"""Tahoe's summary of a sidecar in the checkpoint that names it: its counts and the CRC-32 of its footer, which save a request.
 
-It stands in `sidecar.tags` as JSON under one name. Other writers know nothing of it, and what they carry over without understanding stays
-right: a sidecar never changes.
+The summary is JSON text under one name in `sidecar.tags`. Other writers do not know it; if they copy the tags, the summary remains valid,
+because a sidecar never changes.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class SidecarSummary:
 
     @property
     def rows(self) -> int:
-        """All that it holds."""
+        """The number of all its actions."""
         return self.adds + self.removes
 
     def tags(self) -> dict[str, str]:
@@ -51,7 +51,7 @@ class SidecarSummary:
 
 
 def summary_of(sidecar: SidecarFile) -> SidecarSummary | None:
-    """What Tahoe said of it; None for sidecars of others, and where the words are none of this version."""
+    """Return Tahoe's summary of a sidecar; None for sidecars of other writers, and for a summary of an unknown form."""
     text = (sidecar.tags or {}).get(_TAG)
     if text is None:
         return None

@@ -1,13 +1,14 @@
-"""Writes V2 checkpoints (PROTOCOL.md, "V2 Spec"): a small top level in Parquet, and sidecars, those of the checkpoint before named again.
+"""Writes V2 checkpoints (PROTOCOL.md, "V2 Spec"): a small top level in Parquet, and sidecars, which are reused from the previous checkpoint.
 
-    sidecars of the one before ──keys of the commits since──► untouched: named again
-                                                          └─► touched, small, or new files: written
+    previous sidecars ──keys of the commits since──► unchanged: named again
+                                                 └─► changed, small, or new files: written
 
-Live files and tombstones never share a sidecar, so that tombstones expire without anything but their own sidecars. The work is that of
-finding the keys (one column of each sidecar), and of writing what changed.
+Live files and tombstones never share a sidecar, so that expiring tombstones affects only their own sidecars. The cost is that of finding
+the keys (one column of each sidecar), and of writing the changes.
 
-A checkpoint that names old sidecars again is looked at once more after it was written: where cleaning has meanwhile taken the checkpoint
-before it, its sidecars may follow, so all is written anew. (Cleaning deletes checkpoints first and looks at what is named then.)
+After writing a checkpoint that names old sidecars again, the writer checks that the previous checkpoint still exists: if a log cleanup has
+deleted it meanwhile, its sidecars may be deleted too, so all sidecars are rewritten. (Cleanup deletes checkpoints first, and then the
+sidecars that no remaining checkpoint names.)
 """
 
 from __future__ import annotations
@@ -52,13 +53,13 @@ __all__ = ["Changes", "V2Writer"]
 
 @dataclass(frozen=True, slots=True)
 class Changes:
-    """What happened since a checkpoint.
+    """The changes since a checkpoint.
 
     Args:
-        adds: files that came and live (`FILES_SCHEMA`).
-        removes: tombstones of files that went (`TOMBSTONES_SCHEMA`).
-        keys: of all files that a commit speaks of (`file_keys`).
-        totals: how many files there must be now, and of how many bytes together; None where no checksum says so.
+        adds: added files that are live (`FILES_SCHEMA`).
+        removes: tombstones of removed files (`TOMBSTONES_SCHEMA`).
+        keys: of all files in the commits (`file_keys`).
+        totals: the expected number of live files and their total size in bytes; None if no checksum states them.
     """
 
     adds: pa.Table
@@ -74,7 +75,7 @@ class V2Writer:
     Args:
         state, config: of that version.
         now_ms: milliseconds since the epoch.
-        progress: told of sidecars written.
+        progress: reports the written sidecars.
     """
 
     store: LogStore
@@ -86,7 +87,7 @@ class V2Writer:
     progress: Progress
 
     def anew(self, files: pa.Table, tombstones: pa.Table) -> LastCheckpoint:
-        """Write the checkpoint with sidecars of its own.
+        """Write the checkpoint with new sidecars only.
 
         Args:
             files: the live files.
@@ -99,15 +100,15 @@ class V2Writer:
         return self.top_level([sidecar for written in self._run(jobs) for sidecar in written])
 
     def after(self, before: CheckpointReader, sidecars: Sequence[SidecarFile], changes: Changes) -> LastCheckpoint | None:
-        """Write the checkpoint with as many sidecars of the one before as can stay.
+        """Write the checkpoint, and reuse as many sidecars of an older one as possible.
 
         Args:
             before: an older V2 checkpoint.
-            sidecars: that it names.
+            sidecars: the sidecars that it names.
 
         Returns:
-            None where all must be written anew: sidecars of others, other columns, too many small ones, a checkpoint before that is gone
-            or does not lead to the totals.
+            None if all sidecars must be rewritten: they are from another writer, have other columns, or are too many small ones, or the
+            older checkpoint was deleted or does not lead to the totals.
 
         Raises:
             DamagedCheckpoint: a sidecar cannot be read.
@@ -152,7 +153,7 @@ class V2Writer:
             return list(tracked(pool.map(lambda job: job(), jobs), self.progress, "sidecars written", len(jobs)))
 
     def top_level(self, sidecars: Sequence[SidecarFile]) -> LastCheckpoint:
-        """Write the file that names the sidecars; with it, the checkpoint is there."""
+        """Write the file that names the sidecars, which completes the checkpoint."""
         summaries = [summary for sidecar in sidecars if (summary := summary_of(sidecar)) is not None]
         adds, rows = sum(each.adds for each in summaries), sum(each.rows for each in summaries)
         of_sidecars = sum(sidecar.size_in_bytes for sidecar in sidecars)
@@ -186,7 +187,7 @@ _TOP_LEVEL = pa.schema(
 
 @dataclass(frozen=True, slots=True)
 class _Held:
-    """A sidecar of the checkpoint before."""
+    """A sidecar of the previous checkpoint."""
 
     sidecar: SidecarFile
     summary: SidecarSummary
@@ -194,7 +195,7 @@ class _Held:
 
 
 def _held(before: CheckpointReader, sidecars: Sequence[SidecarFile]) -> list[_Held] | None:
-    """All sidecars; None where Tahoe has not written all of them."""
+    """Return all sidecars; None if Tahoe has not written all of them."""
     sources = before.sources[len(before.sources) - len(sidecars) :]
     held = []
     for sidecar, source in zip(sidecars, sources, strict=True):
@@ -205,19 +206,21 @@ def _held(before: CheckpointReader, sidecars: Sequence[SidecarFile]) -> list[_He
 
 
 def _totals(sidecars: Sequence[SidecarFile]) -> tuple[int, int]:
-    """Live files, and their bytes together."""
+    """Return the number of live files and their total size in bytes."""
     summaries = [summary for sidecar in sidecars if (summary := summary_of(sidecar)) is not None]
     return sum(each.adds for each in summaries), sum(each.bytes for each in summaries)
 
 
 def _write(write: Callable[[pa.Table], SidecarFile], tables: Iterable[pa.Table]) -> list[SidecarFile]:
-    """A sidecar of each table that has rows."""
+    """Write a sidecar for each table that has rows."""
     return [write(rows) for rows in tables if rows.num_rows]
 
 
 def _merged(held: Sequence[_Held], new: pa.Table, keys: pa.Array, kind: str) -> list[_Held | Iterator[pa.Table]] | None:
-    """The old rows but those of `keys`, and the new ones: sidecars that stay, and tables for those to write, read when they are wanted; None
-    for too many of them."""
+    """Merge the old rows, except those of `keys`, with the new ones.
+
+    Returns the sidecars that stay, and iterators over the tables of the sidecars to write, which read lazily; None for too many of them.
+    """
     with ThreadPoolExecutor(THREADS) as pool:
         lost = list(pool.map(lambda each: _rows_of(each, keys, kind), held))
     rows = [each.summary.rows - gone for each, gone in zip(held, lost, strict=True)]
@@ -234,7 +237,7 @@ def _merged(held: Sequence[_Held], new: pa.Table, keys: pa.Array, kind: str) -> 
 
 
 def _rows_of(held: _Held, keys: pa.Array, kind: str) -> int:
-    """How many rows of a sidecar the keys speak of. Its footer is read, and held against what was said of it."""
+    """Count the rows of a sidecar with one of the keys. Its footer is read, and checked against its summary."""
     summary, found = held.summary, 0
     leaves = [f"{kind}.path", *([f"{kind}.deletionVector"] if summary.vectors else [])]
     for group in held.source.row_groups():
@@ -250,13 +253,13 @@ def _rows_of(held: _Held, keys: pa.Array, kind: str) -> int:
 
 
 def _rows_to_write(held: Sequence[_Held], new: pa.Table | None, keys: pa.Array, kind: str, full: int) -> Iterator[pa.Table]:
-    """Tables of one sidecar each. Nothing is read before the first is asked for."""
+    """Yield one table for each sidecar to write. Nothing is read before the first is requested."""
     schema = FILES_SCHEMA if kind == "add" else TOMBSTONES_SCHEMA
     yield from pieces(concat([*_left(held, keys, kind), *([] if new is None else [new])], schema), full)
 
 
 def _left(held: Sequence[_Held], keys: pa.Array, kind: str) -> Iterator[pa.Table]:
-    """The rows of sidecars that the keys do not speak of."""
+    """Yield the rows of sidecars without those of the keys."""
     for each in held:
         for group in each.source.row_groups():
             rows = read_adds(group) if kind == "add" else read_removes(group)
@@ -265,6 +268,6 @@ def _left(held: Sequence[_Held], keys: pa.Array, kind: str) -> Iterator[pa.Table
 
 
 def _with_pairs(value: dict[str, object]) -> dict[str, object]:
-    """The members of an action, its map of tags as Arrow wants it."""
+    """Return the members of an action, with its map of tags as the list of pairs that Arrow requires."""
     tags = value.get("tags")
     return value | {"tags": list(tags.items())} if isinstance(tags, dict) else value

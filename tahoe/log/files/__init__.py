@@ -1,1 +1,1 @@
-"""The files of the log, one by one: their names, and what stands in them."""
+"""The single files of the log: their names and contents."""

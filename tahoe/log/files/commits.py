@@ -28,11 +28,11 @@ __all__ = ["check_no_duplicates", "check_seal", "duplicate", "parse_actions", "p
 
 
 def read_commit(store: LogStore, version: int) -> tuple[Action, ...]:
-    """The actions of one version's commit, in the order of the file, without those that this version of Tahoe does not know.
+    """Read the actions of one version's commit, in the order of the file, without actions that this version of Tahoe does not know.
 
     Raises:
-        NotFound: ``DELTA_VERSION_NOT_FOUND`` where the log has no such commit (any more).
-        CorruptTable: the file is damaged; the message names it, the line, and what was expected.
+        NotFound: ``DELTA_VERSION_NOT_FOUND``: the log has no such commit, or no longer has it.
+        CorruptTable: the file is corrupt; the message names it, the line, and the expected content.
     """
     name = commit_name(version)
     try:
@@ -107,7 +107,7 @@ def check_no_duplicates(actions: Sequence[Action], name: str, url: str) -> None:
 
 
 def duplicate(name: str, url: str, kind: str, what: object) -> CorruptTable:
-    """The error of two actions of one commit that speak of the same thing."""
+    """Return the error for two actions of one commit about the same object."""
     of = f" of '{what[0] if isinstance(what, tuple) else what}'" if what else ""
     return CorruptTable(
         f"Table {url}: the commit {name} holds more than one {kind} action{of}; the specification allows one, for their order "

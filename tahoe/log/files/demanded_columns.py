@@ -1,4 +1,4 @@
-"""Whether what the specification demands is there when the log is read as columns; what is wrong is then said by the exact readers."""
+"""Checks that required members are present when the log is read as columns; the exact readers then raise the error for a missing one."""
 
 from __future__ import annotations
 

@@ -1,10 +1,10 @@
-"""Many commits at once, as columns: the actions of files never become Python objects.
+"""Reads many commits at once, as columns: the actions of files never become Python objects.
 
 The commits' bytes are joined and read by Arrow's JSON reader with a schema of the actions' members. That reader has no maps, so
-partition values and tags are read as structs, whose members are found while reading, and turned into maps afterwards.
+partition values and tags are read as structs, whose members are discovered while reading, and converted to maps afterwards.
 
-This is a shortcut for the usual. Wherever a commit is unusual (an error, a member of another kind, a blank line, two actions in
-one line, …) the answer is None, and `tahoe.log.files.commits` reads the same bytes exactly, or says exactly what is wrong with them.
+This is a fast path for usual commits. If a commit is unusual (an error, a member of another kind, a blank line, two actions in one line,
+…) the result is None, and `tahoe.log.files.commits` parses the same bytes exactly, or raises the exact error.
 """
 
 from __future__ import annotations
@@ -108,7 +108,7 @@ class _Commit:
         return cls(name, body, start, body.count(b"\n", start) + (start < len(body) and not body.endswith(b"\n")))
 
     def parts(self) -> Sequence[bytes | memoryview]:
-        """What is joined: with a line break at the end, and without a copy."""
+        """Return the pieces to join, which end with a line break, without a copy."""
         lines = memoryview(self.body)[self.start :]
         return [lines] if self.body.endswith(b"\n") else [lines, b"\n"]
 
@@ -251,7 +251,7 @@ def _member(values: pa.Array, field: pa.Field, keys: Mapping[str, Sequence[str]]
 
 
 def _exactly(values: pa.StructArray, kind: pa.StructType) -> pa.StructArray:
-    """Without members that the reader found and nobody asked for."""
+    """Return the values without members that the reader discovered beyond those of `kind`."""
     if values.type == kind:
         return values
     children = [values.field(values.type.get_field_index(field.name)) for field in kind]

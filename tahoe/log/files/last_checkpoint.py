@@ -48,18 +48,18 @@ class TopLevel:
 
 @dataclass(frozen=True, slots=True)
 class LastCheckpoint:
-    """What the hint says of one checkpoint.
+    """The contents of the hint, which describe one checkpoint.
 
     Args:
-        version: the table's version that it holds.
-        size: its actions (rows); of a V2 checkpoint, those of its sidecars included.
-        parts: of a multi-part checkpoint.
+        version: the table version of the checkpoint.
+        size: the number of its actions (rows); for a V2 checkpoint, those of its sidecars included.
+        parts: the number of parts of a multi-part checkpoint.
         size_in_bytes: of all its files.
-        num_of_add_files: its live files.
-        footer_crc32: of a classic checkpoint that Tahoe wrote, the CRC-32 of its Parquet footer: the part of such a file that no
-            checksum of its own protects.
-        checksummed: whether the hint carried a checksum, and it was right.
-        v2: the top level of a V2 checkpoint, as the reference names it here; None where the hint has no word of it.
+        num_of_add_files: the number of its live files.
+        footer_crc32: for a classic checkpoint that Tahoe wrote, the CRC-32 of its Parquet footer: the only part of such a file without a
+            checksum of its own.
+        checksummed: whether the hint has a checksum and it is correct.
+        v2: the top level of a V2 checkpoint, as delta-spark records it in the hint; None if the hint lacks it.
     """
 
     version: int

@@ -1,9 +1,9 @@
-"""A listing of the log, sorted into kinds, and what is done where it cannot be trusted.
+"""A listing of the log, sorted by kinds of files, with further requests for files that it may lack.
 
-A listing may lag behind what was written: it may lack the newest commit, or one in the middle. So it is only where looking
-begins. Above its newest commit the following names are asked for one by one until one is absent (one request more for each read of
-the newest version), and a gap inside it is an error only after the missing names were asked for too. A listing that
-lacks a checkpoint or a compaction only costs time.
+A listing may lag behind the newest writes: it may lack the newest commit, or a commit in the middle. It is therefore only a starting
+point. The names after its newest commit are requested one by one until one is absent (one more request for each read of the newest
+version), and a gap is an error only after the missing names were requested too. A listing that lacks a checkpoint or a compaction only
+costs time.
 """
 
 from __future__ import annotations

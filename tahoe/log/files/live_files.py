@@ -66,7 +66,7 @@ FILES_SCHEMA = pa.schema(
         ("clusteringProvider", pa.string()),
     ]
 )
-"""Live files: the members of an `add` action. A table may hold two columns more, as its checkpoint has them: ``stats_parsed`` and
+"""Live files: the members of an `add` action. A table may have two more columns from its checkpoint: ``stats_parsed`` and
 ``partitionValues_parsed``, structs by physical column names."""
 
 TOMBSTONES_SCHEMA = pa.schema(
@@ -96,9 +96,9 @@ def tombstones_table(removes: Iterable[RemoveFile]) -> pa.Table:
 
 
 def add_files(table: pa.Table) -> list[AddFile]:
-    """One `AddFile` a row: for the few files that a command touches.
+    """Convert each row to an `AddFile`, for the few files that a command touches.
 
-    Statistics that a checkpoint holds only as a struct come back as the JSON text that they stand for.
+    Statistics that a checkpoint has only as a struct are converted to the equivalent JSON text.
     """
     names = [name for name in (*FILES_SCHEMA.names, "stats_parsed") if name in table.column_names]
     return [_add(row) for row in table.select(names).to_pylist(maps_as_pydicts="strict")]
@@ -165,7 +165,7 @@ def canonical_path(path: str, root_url: str) -> str:
         return f"{scheme}:/{'/'.join(part for part in rest.split('/') if part)}"
 
 
-# Escapes, schemes, absolute paths, doubled slashes and dots that stand for folders; all other paths are their own canonical form.
+# Escapes, schemes, absolute paths, doubled slashes and dots that mean folders; all other paths are already canonical.
 _MAY_BE_SPELT_OTHERWISE = r"[%:\\]|//|^/|^\.|/\."
 
 # Cannot be part of a path: `decode_path` refuses NUL.

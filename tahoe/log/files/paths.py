@@ -1,4 +1,4 @@
-"""The names of the log's files, and what a name says (PROTOCOL.md, "File Types", "Checkpoint Naming Scheme").
+"""Builds and parses the names of the log's files (PROTOCOL.md, "File Types", "Checkpoint Naming Scheme").
 
 Names are relative to the table's root: ``_delta_log/00000000000000000010.json``.
 """
@@ -40,12 +40,12 @@ LogFileKind = Literal["commit", "checkpoint", "compaction", "checksum"]
 
 @dataclass(frozen=True, slots=True)
 class ParsedLogPath:
-    """What the name of one file of the log says.
+    """The parsed name of one file of the log.
 
     Args:
         name: the name that was parsed.
         version: the version; of a compaction, its first.
-        kind: staged commits, ``_last_checkpoint`` and files of others have no kind: `parse` answers None for them.
+        kind: the kind of file. `parse` returns None for staged commits, ``_last_checkpoint`` and unknown files.
         last_version: the last version that a compaction covers; else `version`.
         part, parts: of a multi-part checkpoint, counted from 1; else None.
         unique_id: the UUID in a V2 checkpoint's name; else None.
@@ -127,7 +127,7 @@ def file_name(name: str) -> str:
 
 
 def parse(name: str) -> ParsedLogPath | None:
-    """What a name directly in the log's folder says; None for names that the log's readers leave alone.
+    """Parse the name of a file directly in the log's folder; None for names that the log's readers ignore.
 
     Args:
         name: relative to the table's root, or the file name alone.

@@ -1,9 +1,9 @@
-"""The seal of a commit that Tahoe wrote: which version it is, how many bytes it has, and their CRC-32.
+"""The seal of a commit that Tahoe wrote: its version, its size in bytes, and their CRC-32.
 
-It stands at the end of ``commitInfo``, which is free-form by the specification (PROTOCOL.md, "Commit Provenance Information"), as
-``"tahoe.seal":"<version>.<bytes>.<crc32>"``. So every reader of a commit can tell, from the bytes that it has read anyway, that the
-file lost its end, that a bit of it flipped, or that it stands under the name of another version. The CRC-32 is that of the whole
-file with eight zeros in its own place.
+The seal is at the end of ``commitInfo``, which is free-form by the specification (PROTOCOL.md, "Commit Provenance Information"), as
+``"tahoe.seal":"<version>.<bytes>.<crc32>"``. A reader of a commit can therefore detect, without another request, that the file is
+truncated, that a bit of it flipped, or that it has the name of another version. The CRC-32 is that of the whole file with eight zeros in
+place of the CRC-32 itself.
 """
 
 from __future__ import annotations
@@ -42,10 +42,10 @@ def has_seal(data: bytes) -> bool:
 
 
 def fault_in_seal(version: int, data: bytes) -> str | None:
-    """What a commit's bytes have against the seal in them; None where it is right, or there is none.
+    """Describe the difference between a commit's bytes and their seal; None if the seal is correct, or if there is none.
 
     Args:
-        version: that the file's name says.
+        version: the version in the file's name.
     """
     position = _position(data)
     if position is None:

@@ -1,5 +1,6 @@
-"""`spark.catalog`: `createTable` makes an empty table, or a name for one that is there; `refreshTable` is REFRESH TABLE, `tableExists`
-knows paths."""
+"""`spark.catalog`: `createTable` creates an empty table, or a name for an existing one; `refreshTable` runs REFRESH TABLE, `tableExists`
+supports paths.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +25,7 @@ __all__ = ["wrap_catalog"]
 
 
 def wrap_catalog() -> None:
-    """Let ``spark.catalog`` know Delta, in sessions where it is on."""
+    """Add Delta support to ``spark.catalog``, in sessions where it is enabled."""
     wrap(Catalog, "createTable", _create_table)
     wrap(Catalog, "refreshTable", _refresh_table)
     wrap(Catalog, "tableExists", _table_exists)
@@ -42,7 +43,7 @@ def _create_table(
 ) -> DataFrame:
     spark: SparkSession = catalog._sparkSession
     parts = parts_of(spark, tableName) if takes_names(spark) and is_delta(spark, source) else None
-    refused = schema is not None and not isinstance(schema, SparkStruct)  # by PySpark, in its words
+    refused = schema is not None and not isinstance(schema, SparkStruct)  # PySpark raises its own error
     if refused or parts is None or not in_session_catalog(spark, parts):
         return original(catalog, tableName, path, source, schema, description, **options)
     columns = StructType() if schema is None else from_spark_schema(schema)

@@ -1,7 +1,7 @@
-"""A session of Spark Connect, which knows Delta tables by their paths: filters reach the portable source, and DDL on named tables is refused.
+"""Spark Connect sessions, which support Delta tables by path: filters reach the portable source, and DDL on named tables is rejected.
 
-Its server has Spark's own catalog. There a statement such as CREATE TABLE … USING delta makes an entry, and ALTER TABLE changes it; neither
-commits anything to a table's log, and the table cannot be read by the name.
+The server has Spark's own catalog. There a statement such as CREATE TABLE … USING delta creates an entry, and ALTER TABLE changes it;
+neither commits to a table's log, and the table cannot be read by name.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _ALTERNATIVE = (
 
 
 def wrap_connect() -> None:
-    """Let sessions of Spark Connect know Delta where it is on."""
+    """Add Delta support to Spark Connect sessions where it is enabled."""
     wrap(DataFrameReader, "load", _load)
     wrap(SparkSession, "sql", _sql)
     wrap(DataFrameWriter, "saveAsTable", _save_as_table)

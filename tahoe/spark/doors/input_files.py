@@ -1,6 +1,6 @@
-"""`DataFrame.inputFiles`: of a Delta table the files that the query reads, without those that its filters exclude.
+"""`DataFrame.inputFiles`: for a Delta table the files that the query reads, without those that its filters exclude.
 
-Spark lists all files of a relation there. The scans that it plans have the filters.
+Spark's own method lists all files of a relation; only the planned scans have the filters.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _INDEX = "tahoe.LogFiles"
 
 
 def wrap_input_files() -> None:
-    """Let DataFrames over Delta tables list their files, in sessions where Delta is on."""
+    """Make DataFrames over Delta tables list their files, in sessions where Delta is enabled."""
     wrap(DataFrame, "inputFiles", _input_files)
 
 
@@ -44,7 +44,7 @@ def _lines(text: str) -> list[str]:
 
 
 def _scans(plan: JavaObject) -> Iterator[JavaObject]:
-    """The leaves of a physical plan that may read files; those of its subqueries are not among them."""
+    """Yield the leaves of a physical plan that may read files, without those of its subqueries."""
     for leaf in items(plan.collectLeaves()):
         if str(leaf.getClass().getSimpleName()) not in ("LocalTableScanExec", "RangeExec", "OneRowRelationExec"):
             yield leaf

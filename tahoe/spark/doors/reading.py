@@ -1,4 +1,4 @@
-"""`spark.read`: a table by its path (`load`), and what the change data feed of a named one tells (`table`)."""
+"""`spark.read`: a table by its path (`load`), and the change data feed of a named table (`table`)."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ __all__ = ["one_path", "wrap_reader"]
 
 
 def wrap_reader() -> None:
-    """Let ``spark.read`` know Delta, in sessions where it is on."""
+    """Add Delta support to ``spark.read``, in sessions where it is enabled."""
     wrap(DataFrameReader, "load", _load)
     wrap(DataFrameReader, "table", _table)
 
@@ -47,7 +47,7 @@ def _load(
 
 
 def _read(spark: SparkSession, path: str, given: Mapping[str, str], has_schema: bool) -> DataFrame:
-    """What a reader with these options gives."""
+    """Return the rows for a reader with these options."""
     request = read_request(path, given, has_schema)
     if request.changes is not None:
         changes = request.changes.with_versions_first()
@@ -74,7 +74,7 @@ def _table(original: Callable[..., DataFrame], reader: Any, tableName: str) -> D
 
 
 def one_path(path: Any, options: Mapping[str, str]) -> str:
-    """The path of a reader or writer, from its argument or its options.
+    """Return the path of a reader or writer, from its argument or its options.
 
     Raises `InvalidRequest`: ``TAHOE_AMBIGUOUS_TABLE``, ``DELTA_PATH_DOES_NOT_EXIST``.
     """

@@ -24,7 +24,7 @@ __all__ = ["wrap_stream_reader"]
 
 
 def wrap_stream_reader() -> None:
-    """Let ``spark.readStream`` know Delta, in sessions where it is on."""
+    """Add Delta support to ``spark.readStream``, in sessions where it is enabled."""
     wrap(DataStreamReader, "load", _load)
     wrap(DataStreamReader, "table", _table)
 
@@ -68,8 +68,8 @@ def _read(reader: Any, table: Table, given: _Given) -> DataFrame:
 class _Given:
     """What a ``DataStreamReader`` of the JVM was told; Spark has private fields for it.
 
-    Args:
-        name: from Spark 4.3 on.
+    name: supported from Spark 4.3 on.
+    name: from Spark 4.3 on.
     """
 
     source: str | None

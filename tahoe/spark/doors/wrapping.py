@@ -1,6 +1,7 @@
-"""How a method of PySpark's classes is given another meaning where Delta is on, and how that is known.
+"""Replaces methods of PySpark's classes in sessions where Delta is enabled, and detects these sessions.
 
-A classic session keeps all its state in the JVM, and so does the mark that Delta is on: a setting of the session, which copies of the
+A classic session stores all its state in the JVM, including the mark that Delta is enabled: a setting of the session, which copies of the
+session (streaming creates some) inherit.
 session (streaming makes some) inherit.
 """
 
@@ -17,27 +18,27 @@ from tahoe.spark.jvm.bridge import is_classic
 __all__ = ["ENABLED", "is_delta", "is_enabled", "takes_names", "wrap"]
 
 ENABLED = "spark.tahoe.enabled"
-"""The setting of a session in which Delta is on."""
+"""The session setting that enables Delta."""
 
 
 def is_enabled(spark: SparkSession) -> bool:
-    """Whether `tahoe.enable` was called for this session, or for one that it is a copy of."""
+    """Return whether `tahoe.enable` was called for this session, or for the original of this copy."""
     return str(spark.conf.get(ENABLED, "false")).lower() == "true"
 
 
 def is_delta(spark: SparkSession, source: str | None) -> bool:
-    """Whether a format, or the session's default where none is named, means Tahoe in this session."""
+    """Return whether a format, or the session's default for None, means Tahoe in this session."""
     name = source if source is not None else str(spark.conf.get("spark.sql.sources.default", "parquet"))
     return name.lower() == "delta" and is_enabled(spark)
 
 
 def takes_names(spark: SparkSession) -> bool:
-    """Whether Tahoe knows tables of the session by their names: one with a JVM and with Delta on."""
+    """Return whether the session supports Delta tables by name: it has a JVM, and Delta is enabled."""
     return is_classic(spark) and is_enabled(spark)
 
 
 def wrap(owner: type, name: str, replacement: Callable[..., Any]) -> None:
-    """Put `replacement(original, self, …)` in the place of a method, once."""
+    """Replace a method by `replacement(original, self, …)`, once."""
     original = getattr(owner, name)
     if getattr(original, "_tahoe", False):
         return

@@ -1,4 +1,4 @@
-"""`df.write`: rows into a table by its path (`save`) or by its name (`saveAsTable`, `insertInto`)."""
+"""`df.write`: writes rows to a table by its path (`save`) or by its name (`saveAsTable`, `insertInto`)."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ __all__ = ["wrap_writer"]
 
 
 def wrap_writer() -> None:
-    """Let ``df.write`` know Delta, in sessions where it is on."""
+    """Add Delta support to ``df.write``, in sessions where it is enabled."""
     wrap(DataFrameWriter, "save", _save)
     wrap(DataFrameWriter, "saveAsTable", _save_as_table)
     wrap(DataFrameWriter, "insertInto", _insert_into)
@@ -79,7 +79,7 @@ def _save_as_table(
     if format is not None:
         writer.format(format)
     parts, how = parts_of(spark, name), str(writer._jwrite.curmode().name())
-    # Rows are added to a Delta table whatever format the writer has, which is that of tables to come.
+    # Appending to an existing Delta table ignores the writer's format, which only applies to new tables.
     if not in_session_catalog(spark, parts) or not (
         is_delta(spark, str(writer._jwrite.source())) or (how == "Append" and delta_entry(spark, parts) is not None)
     ):
@@ -101,7 +101,7 @@ def _insert_into(
         original(writer, tableName, overwrite)
         return
     parts = parts_of(spark, tableName)
-    # What does not go with insertInto is Spark's to refuse.
+    # Spark rejects settings that conflict with insertInto.
     is_plain = (
         _partition_by(writer) is None and _cluster_by(writer) is None and not writer._jwrite.bucketColumnNames().isDefined()
     )
@@ -113,7 +113,7 @@ def _insert_into(
     if source.lower() != "delta":
         original(writer, tableName, overwrite)
         return
-    # The format says nothing of a table that is there; but Spark would look for the data source `delta`, and start Python for that.
+    # The format is irrelevant for an existing table; but Spark would look for the data source `delta`, and start Python for it.
     writer.format("parquet")
     try:
         original(writer, tableName, overwrite)

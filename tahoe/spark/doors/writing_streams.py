@@ -1,4 +1,4 @@
-"""`df.writeStream`: the batches of a query into a table by its path (`start`) or by its name (`toTable`)."""
+"""`df.writeStream`: writes the batches of a query to a table by its path (`start`) or by its name (`toTable`)."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ __all__ = ["wrap_stream_writer"]
 
 
 def wrap_stream_writer() -> None:
-    """Let ``df.writeStream`` know Delta, in sessions where it is on."""
+    """Add Delta support to ``df.writeStream``, in sessions where it is enabled."""
     wrap(DataStreamWriter, "start", _start)
     wrap(DataStreamWriter, "toTable", _to_table)
 
@@ -71,7 +71,7 @@ def _to_table(
     _tell(writer, format, outputMode, partitionBy, queryName, options)
     asked, parts = AskedOfStream.of(spark, writer._jwrite), parts_of(spark, tableName)
     if not is_delta(spark, asked.source) or not in_session_catalog(spark, parts) or _is_other(spark, parts):
-        # In Spark's words: a view, a table of another format, or one of a catalog of its own.
+        # Spark raises its own error: for a view, a table of another format, or one of another catalog.
         return original(writer, tableName)
     request = _request(spark, asked)
     place = _place(spark, writer, asked, parts)
@@ -79,7 +79,7 @@ def _to_table(
 
 
 def _tell(writer: Any, format: str | None, mode: str | None, partition_by: Any, name: str | None, options: Any) -> None:
-    """Tell the writer what it is told last, as PySpark does."""
+    """Apply the last arguments to the writer, as PySpark does."""
     writer.options(**options)
     for given, tell in (
         (mode, writer.outputMode),
@@ -112,7 +112,7 @@ def _one_path(path: str | None, asked: AskedOfStream) -> str:
 
 
 def _is_other(spark: SparkSession, parts: tuple[str, ...]) -> bool:
-    """Whether the name is there, and not one of a Delta table."""
+    """Return whether the name exists and is not that of a Delta table."""
     catalog = spark._jsparkSession.sessionState().catalog()
     if len(parts) == 1 and catalog.getTempView(parts[0]).isDefined():
         return True
@@ -124,7 +124,7 @@ def _is_other(spark: SparkSession, parts: tuple[str, ...]) -> bool:
 
 
 def _place(spark: SparkSession, writer: Any, asked: AskedOfStream, parts: tuple[str, ...]) -> str:
-    """Where the table is; one that is not there is made."""
+    """Return the table's location; a missing table is created."""
     path = path_of(parts)
     entry = None if path is not None else delta_entry(spark, parts)
     if entry is not None:

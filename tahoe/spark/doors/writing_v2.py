@@ -1,5 +1,5 @@
-"""`df.writeTo(name)`: creation, replacement and appends of named tables. The writer of the JVM does not tell what it was told; so that is
-kept here too.
+"""`df.writeTo(name)`: creates, replaces and appends to named tables. The JVM writer does not expose its settings, so they are recorded here
+too.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ __all__ = ["wrap_writer_v2"]
 
 @dataclass(slots=True)
 class _Told:
-    """What a writer was told, call by call."""
+    """The recorded settings of a writer."""
 
     name: str
     provider: str | None = None
@@ -38,7 +38,7 @@ class _Told:
 
 
 def wrap_writer_v2() -> None:
-    """Let ``df.writeTo`` know Delta, in sessions where it is on."""
+    """Add Delta support to ``df.writeTo``, in sessions where it is enabled."""
     wrap(DataFrameWriterV2, "__init__", _init)
     for name, note in _NOTES.items():
         wrap(DataFrameWriterV2, name, _noting(note))
@@ -126,7 +126,7 @@ def _saving(mode: str, options: Mapping[str, str]) -> Callable[..., None]:
 
 
 def _overwrite(original: Callable[..., None], writer: Any, condition: Any) -> None:
-    """Spark understands the condition; the table learns that columns are matched as a DataFrame's are."""
+    """Spark analyzes the condition; the option makes the table match columns as for a DataFrame."""
     parts = parts_of(writer._spark, writer._tahoe_told.name) if takes_names(writer._spark) else None
     if parts is not None and in_session_catalog(writer._spark, parts) and delta_entry(writer._spark, parts) is not None:
         writer._jwriter.option(BY_DATAFRAME, "true")
@@ -134,7 +134,7 @@ def _overwrite(original: Callable[..., None], writer: Any, condition: Any) -> No
 
 
 def _column(spark: SparkSession, column: Column | str) -> str:
-    """The column that partitions; expressions do not."""
+    """Return the partition column; expressions are rejected."""
     if isinstance(column, str):
         return parts_of(spark, column)[-1]
     java: Any = column._jc
@@ -148,5 +148,5 @@ def _column(spark: SparkSession, column: Column | str) -> str:
 
 
 def _text(value: Any) -> str:
-    """As PySpark writes the value of an option."""
+    """Return an option value as PySpark formats it."""
     return str(value).lower() if isinstance(value, bool) else str(value)

@@ -18,7 +18,7 @@ _NAMED = ("UnresolvedRelation", "UnresolvedTable", "UnresolvedTableOrView", "Unr
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """A Delta table as a statement names it.
+    """A Delta table in a statement.
 
     Args:
         named: the table.

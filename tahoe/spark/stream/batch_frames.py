@@ -1,4 +1,4 @@
-"""The files of one batch as a DataFrame that Spark takes for a stream's."""
+"""The files of one micro-batch as a DataFrame that Spark accepts as a stream's."""
 
 from __future__ import annotations
 
@@ -25,26 +25,26 @@ __all__ = ["batch_frame", "shown_schema"]
 
 
 def shown_schema(snapshot: Snapshot, *, read_change_feed: bool) -> StructType:
-    """The columns of a stream, as Spark shows them."""
+    """Return the columns of a stream, as Spark shows them."""
     return with_shown_metadata(feed_schema(snapshot.schema) if read_change_feed else snapshot.schema)
 
 
 def batch_frame(
     spark: SparkSession, source: Source, files: Sequence[IndexedFile], hadoop: Mapping[str, str], bucket: Bucket | None = None
 ) -> DataFrame:
-    """The rows of a batch.
+    """Return the rows of a micro-batch.
 
     Args:
         files: of the batch (`tahoe.stream.source.Source.files`).
-        hadoop: options of the reader for Hadoop (``fs.…``).
-        bucket: of the batch, where the initial snapshot is read by the time of its events (`tahoe.stream.source.Source.bucket`).
+        hadoop: reader options for Hadoop (``fs.…``).
+        bucket: of the batch, if the initial snapshot is read in event time order (`tahoe.stream.source.Source.bucket`).
     """
     if source.options.read_change_feed and files:
         changes = changes_in(source, tuple(files))
         feed = Feed(source.read, files[0].version, files[-1].version, source.times(files))
         rows = read_changed_files(spark, feed, changes, options=hadoop, is_stream=True)
         if rows is not None:
-            # Changes that were committed after the snapshot have later versions, and come whole.
+            # Changes that were committed after the snapshot have later versions, and are returned unfiltered.
             version = quote_identifier(COMMIT_VERSION.name)
             return rows if bucket is None else rows.where(f"{version} <> {bucket.version} OR ({bucket.predicate})")
         files = ()

@@ -1,8 +1,8 @@
-"""``SELECT … FROM STREAM t``: Delta tables, by name or path, that a text of SQL reads as streams (Spark 4.1 and newer).
+"""``SELECT … FROM STREAM t``: Delta tables, by name or path, that SQL text reads as streams (Spark 4.1 and newer).
 
-Spark would look for a data source of its own behind the name; so what `spark.readStream` gives comes in its place, where the text is parsed.
-Only in queries: Spark runs streams that are started, and its SQL has no statement that starts one. A view keeps its text, and would find
-another table under the name where it is read from another schema.
+Spark would look for its own data source behind the name, so the result of `spark.readStream` replaces it when the text is parsed. This
+works only in queries: Spark runs streams that are started, and its SQL has no statement that starts one. A view stores its text, and would
+resolve the name to another table when it is read from another schema.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ _PIPELINE = re.compile(r"\s*create\s+(?:or\s+\w+\s+)?(?:streaming\s+table|flow|m
 
 
 def reads_streams(text: str) -> bool:
-    """Whether a text is a query that may read a table as a stream."""
+    """Return whether a text is a query that may read a table as a stream."""
     return _STREAM.match(text) is not None
 
 
 def with_streams(spark: SparkSession, plan: JavaObject) -> JavaObject:
-    """The plan with a stream in place of each Delta table that is read as one.
+    """Return the plan with a stream in place of each Delta table that is read as one.
 
-    Raises: as `tahoe.spark.stream.streamed.read_stream`.
+    Raises: the errors of `tahoe.spark.stream.streamed.read_stream`.
     """
     streams = _Streams(spark)
     found = streams.within(plan)
@@ -45,13 +45,13 @@ def with_streams(spark: SparkSession, plan: JavaObject) -> JavaObject:
 
 
 def refuse_streams(spark: SparkSession, plan: JavaObject, text: str) -> None:
-    """Raise `Unsupported` (``TAHOE_STREAM_IN_STATEMENT``) where a statement that is no query reads a Delta table as a stream.
+    """Raise `Unsupported` (``TAHOE_STREAM_IN_STATEMENT``) if a statement other than a query reads a Delta table as a stream.
 
     Statements of Spark's pipelines, which no session runs, are left to Spark.
 
     Args:
         plan: of the statement.
-        text: of it.
+        text: its SQL text.
     """
     if _WORD.search(text) is None or _PIPELINE.match(text) is not None:
         return
@@ -62,10 +62,10 @@ def refuse_streams(spark: SparkSession, plan: JavaObject, text: str) -> None:
 
 
 class _Streams:
-    """``UnresolvedRelation``, in Spark 4.3 below a ``NamedStreamingRelation``, as a stream.
+    """Replaces ``UnresolvedRelation``, in Spark 4.3 below a ``NamedStreamingRelation``, by a stream.
 
     Attributes:
-        error: the first, for the caller to raise: the JVM stands between.
+        error: the first error, for the caller to raise, because calls pass through the JVM.
     """
 
     def __init__(self, spark: SparkSession, refuses: str | None = None) -> None:
@@ -74,7 +74,7 @@ class _Streams:
         self.error: TahoeError | None = None
 
     def within(self, plan: JavaObject) -> JavaObject:
-        """The plan with streams in it."""
+        """Return the plan with streams in it."""
         return plan.transformDownWithSubqueries(PartialFunction(self._of))
 
     def _of(self, node: JavaObject) -> JavaObject | None:
@@ -121,5 +121,5 @@ def _refused(statement: str, name: str) -> Unsupported:
 
 
 def _given_name(identifying: JavaObject) -> str | None:
-    """The name that ``IDENTIFIED BY`` gives a stream; None where there is none."""
+    """Return the name that ``IDENTIFIED BY`` gives a stream, or None."""
     return str(identifying.name()) if str(identifying.getClass().getSimpleName()) == "UserProvided" else None

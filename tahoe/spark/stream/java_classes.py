@@ -1,9 +1,9 @@
-"""The two classes of the JVM that Spark meets of a stream: what a plan has of a table that is read as one, and what a query makes of it.
+"""The two JVM classes that represent a stream in Spark: the table in a plan, and its source in a query.
 
     readStream ──► StreamingRelation(StreamedTable) ──each query that starts──► TableStream ──each trigger──► latestOffset, getBatch
 
-Both are thin: they hold what never changes and ask Python for the rest. Offsets cross the border as their JSON. An answer that is an
-exception of the JVM is thrown, so that its message, and nothing of the way it came, is what the query says that it stopped with.
+Both are thin: they store only constants and call Python for the rest. Offsets are transferred as JSON. If a call returns a JVM exception,
+the class throws it, so that the query reports exactly its message.
 """
 
 from __future__ import annotations
@@ -22,22 +22,22 @@ _DATA_SOURCE = "org.apache.spark.sql.execution.datasources.DataSource"
 
 
 def table_stream(jvm: Jvm, text: str, schema: JavaObject, limit: JavaObject, answers: Any) -> JavaObject:
-    """What one query reads a table by.
+    """Return the source by which one query reads a table.
 
     Args:
-        text: by which the query's progress names the source.
-        limit: the ``ReadLimit`` of a trigger that names none.
-        answers: a ``scala.Function3`` that is called with a question, and the JSON of a start and an end or null.
+        text: the name of the source in the query's progress.
+        limit: the ``ReadLimit`` of a trigger without a limit.
+        answers: a ``scala.Function3`` that is called with a method name, and the JSON of a start and an end or null.
     """
     return compiled_object(jvm, "TableStream", text, schema, limit, answers, offsets=_home_of_offsets(jvm))
 
 
 def streamed_table(jvm: Jvm, session: JavaObject, options: Mapping[str, str], name: JavaObject, create: Any) -> JavaObject:
-    """What a plan has of a table that is read as a stream.
+    """Return a streamed table for a plan.
 
     Args:
-        name: an ``Option`` of what the user called the source, which Spark knows from 4.3 on.
-        create: a ``scala.Function2`` that makes a `table_stream` for a query; it is given the query's folder for the source, and its id.
+        name: an ``Option`` with the user's name for the source, which Spark supports from 4.3 on.
+        create: a ``scala.Function2`` that creates a `table_stream` for a query, from the query's folder for the source, and its id.
     """
     parameters = jvm.reflected(_DATA_SOURCE).getConstructors()[0].getParameterTypes()
     named = ", name" if len(parameters) > _PARAMETERS_BEFORE_NAMES else ""
@@ -51,7 +51,7 @@ _PARAMETERS_BEFORE_NAMES = 8
 
 
 def streaming_relation(jvm: Jvm, table: JavaObject, schema: JavaObject) -> JavaObject:
-    """The leaf of a plan that stands for a `streamed_table`."""
+    """Return the plan leaf for a `streamed_table`."""
     attributes = jvm.catalyst("types.DataTypeUtils").toAttributes(schema)
     relation = jvm.java_class(f"{_home_of_offsets(jvm)}.StreamingRelation")
     parameters = jvm.reflected(f"{_home_of_offsets(jvm)}.StreamingRelation").getConstructors()[0].getParameterTypes()
@@ -64,7 +64,7 @@ _PARAMETERS_OF_UNNAMED = 3
 
 
 def _home_of_offsets(jvm: Jvm) -> str:
-    """The package that moved: ``…streaming`` in Spark 4.0, ``…streaming.runtime`` in 4.3."""
+    """Return the package of offset classes, which moved: ``…streaming`` in Spark 4.0, ``…streaming.runtime`` in 4.3."""
     moved = f"{_STREAMING}.runtime"
     return str(jvm.kept("the package of streaming", lambda: moved if _exists(jvm, f"{moved}.SerializedOffset") else _STREAMING))
 

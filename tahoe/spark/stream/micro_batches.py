@@ -1,6 +1,6 @@
-"""`MicroBatches`: what Spark asks of a source while a query runs, answered by `tahoe.stream.source.Source`.
+"""`MicroBatches`: answers Spark's calls to a source while a query runs, through `tahoe.stream.source.Source`.
 
-Spark asks on the query's own thread, one question after another; several queries of one table have a `MicroBatches` each.
+Spark calls it on the query's own thread, one call after another; each query of a table has its own `MicroBatches`.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ __all__ = ["MicroBatches"]
 
 _UNTOLD_MS = 60_000
 _MOST_COMMITS = 256
-"""Ahead of a query that are read to tell what waits there; to be read they are anyway."""
+"""The maximum number of commits to read ahead for the progress; the query reads them later anyway."""
 
 
 class MicroBatches:
@@ -33,11 +33,11 @@ class MicroBatches:
 
     Args:
         spark: the session that read the table as a stream; the query runs in a copy of it.
-        hadoop: options of the reader for Hadoop (``fs.…``).
-        checkpoint: the query's folder for this source, by which the table knows it.
-        newest: version of the table.
+        hadoop: reader options for Hadoop (``fs.…``).
+        checkpoint: the query's folder for this source, which identifies it to the table.
+        newest: the newest version of the table.
         tracking: the query's schema log for this source, if it keeps one.
-        event_time: the column of the query's watermark, where the initial snapshot is read by it.
+        event_time: the column of the query's watermark, if the initial snapshot is read in its order.
     """
 
     def __init__(
@@ -70,27 +70,27 @@ class MicroBatches:
         return self._newest
 
     def resume(self, _start: None, end: str) -> None:
-        """The query is started again, and all up to there is done."""
+        """Continue after a restart: all rows up to the position are processed."""
         self._source.resume(Position.parse(end))
 
     def prepare_for_available_now(self, _start: None, _end: None) -> None:
-        """The query runs up to what is in the table now, and stops then."""
+        """Read up to the current end of the table, and then stop."""
         self._end = self._source.end_now()
 
     def latest_offset(self, start: str | None, limit: str) -> str:
-        """How far the next batch goes; `start` itself where there is nothing.
+        """Return the end of the next batch; `start` itself if there are no new rows.
 
         Args:
-            limit: ``all`` for all that there is.
+            limit: ``all`` for no limit.
         """
         begin = None if start is None else Position.parse(start)
         end = self._source.plan(begin, UNLIMITED if limit == "all" else None, self._end)
         self._tell(self._source.read.version if begin is None else begin.version, is_idle=end == begin)
-        # Spark compares offsets by their text, and another writer's text of one position may be another.
+        # Spark compares offsets as text, and another writer may format the same position differently.
         return start if start is not None and end == begin else str(end)
 
     def _tell(self, version: int, *, is_idle: bool) -> None:
-        """Let the table know which version is still to be read: once in a while, and when all is read."""
+        """Record in the table which version is still to be read: periodically, and when all is read."""
         now = self._table.clock.now_ms()
         if self._told is not None and (version == self._told[0] or not (is_idle or now - self._told[1] > _UNTOLD_MS)):
             return
@@ -98,25 +98,25 @@ class MicroBatches:
         self._told = version, now
 
     def newest(self, _start: None, _end: None) -> str:
-        """The position after all that the last look at the log found."""
+        """Return the position after the newest version that was read."""
         return str(Position(self._newest.metadata.id, self._newest.version + 1))
 
     def batch(self, start: str | None, end: str) -> JavaObject:
-        """The rows between two positions."""
+        """Return the rows between two positions."""
         places = None if start is None else Position.parse(start), Position.parse(end)
         return batch_frame(
             self._spark, self._source, self._source.files(*places), self._hadoop, self._source.bucket(*places)
         )._jdf
 
     def commit(self, _start: None, end: str) -> None:
-        """The rows up to there are dealt with."""
+        """Mark the rows up to the position as processed."""
         self._source.done(Position.parse(end))
 
     def metrics(self, consumed: str | None, _end: None) -> str:
-        """How far behind the query is, for its progress: names and values, a line each.
+        """Return the query's lag, for its progress: names and values, one per line.
 
-        The version that it has come to, the table's newest, how many versions it has not read whole, for how long the first of them has
-        been there, and how many files and bytes wait, where that can be told without reading more than some commits.
+        The query's version, the table's newest version, the number of versions that are not completely read, the age of the first of them,
+        and the number of waiting files and bytes, if only some commits must be read for it.
         """
         if consumed is None:
             return ""
@@ -135,6 +135,6 @@ class MicroBatches:
         return "\n".join(f"{name}\n{value}" for name, value in told.items())
 
     def _milliseconds_behind(self, position: Position) -> int:
-        """For how long the first commit that is not read whole has been there, by the storage's clock."""
+        """Return the age of the first commit that is not completely read, by the storage's clock."""
         first = self._table.store.head(commit_name(position.version))
         return 0 if first is None else max(self._table.clock.now_ms() - first.modified_ms, 0)

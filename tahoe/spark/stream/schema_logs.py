@@ -1,6 +1,7 @@
-"""The schema log of a stream (`tahoe.stream.schema_log`) as options and settings of Spark ask for it.
+"""Applies Spark's options and settings to the schema log of a stream (`tahoe.stream.schema_log`).
 
-Looked at twice: by ``spark.readStream``, which needs the columns of a DataFrame, and by each query that starts, which knows its checkpoint.
+The log is read twice: by ``spark.readStream``, which needs the columns of a DataFrame, and by each query that starts, which knows its
+checkpoint.
 """
 
 from __future__ import annotations
@@ -27,14 +28,14 @@ _CHECKS_PATH = f"{SETTINGS}schemaTracking.metadataPathCheck.enabled"
 
 
 def read_for_columns(spark: SparkSession, snapshot: Snapshot, options: SourceOptions, hadoop: Mapping[str, str]) -> Snapshot:
-    """The table as a stream that starts now reads it, for the columns of its DataFrame.
+    """Return the table as a stream that starts now reads it, for the columns of its DataFrame.
 
-    Changes of metadata that follow each other without rows in between are taken as one, which is written into the log.
+    Consecutive metadata changes without rows in between are merged into one, which is written to the log.
 
     Args:
-        hadoop: options of the reader for Hadoop (``fs.…``).
+        hadoop: reader options for Hadoop (``fs.…``).
 
-    Raises: as `tahoe.stream.schema_log.SchemaLog` and `tahoe.stream.schema_tracking.check_log_table`.
+    Raises: the errors of `tahoe.stream.schema_log.SchemaLog` and `tahoe.stream.schema_tracking.check_log_table`.
     """
     if options.schema_tracking_location is None:
         return snapshot
@@ -50,12 +51,12 @@ def read_for_columns(spark: SparkSession, snapshot: Snapshot, options: SourceOpt
 def tracking_of(
     spark: SparkSession, snapshot: Snapshot, options: SourceOptions, hadoop: Mapping[str, str], source_path: str
 ) -> SchemaTracking | None:
-    """What a query that starts tracks its table's schema by; None where it does not.
+    """Return the schema tracking of a starting query; None without a schema log.
 
     Args:
         source_path: the query's folder for the source, ``<checkpoint>/sources/<source>``.
 
-    Raises: as `read_for_columns`, `check_below_checkpoint` and `tahoe.stream.schema_tracking.check_log`.
+    Raises: the errors of `read_for_columns`, `check_below_checkpoint` and `tahoe.stream.schema_tracking.check_log`.
     """
     location = options.schema_tracking_location
     if location is None:
@@ -69,16 +70,16 @@ def tracking_of(
 
 
 def check_below_checkpoint(location: str, source_path: str, table: str) -> None:
-    """Raise `InvalidRequest` (``DELTA_STREAMING_SCHEMA_LOCATION_NOT_UNDER_CHECKPOINT``) where a schema log would outlive its checkpoint.
+    """Raise `InvalidRequest` (``DELTA_STREAMING_SCHEMA_LOCATION_NOT_UNDER_CHECKPOINT``) if a schema log would outlive its checkpoint.
 
     Args:
-        table: the URL of the table that is read, for the message.
+        table: the URL of the source table, for the message.
     """
     checkpoint = source_path.rpartition("/sources/")[0]
     try:
         inside = f"{table_url(location)}/".startswith(f"{table_url(checkpoint)}/")
     except (InvalidRequest, Unsupported):
-        inside = False  # a place that Tahoe has no store for is no place below one that it has
+        inside = False  # a location without a supported store is not below one with a store
     if not inside:
         raise InvalidRequest(
             f"The option 'schemaTrackingLocation' of a stream of table {table} is {location}, and must be a folder below the query's "

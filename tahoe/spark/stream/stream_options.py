@@ -1,4 +1,4 @@
-"""Options of ``spark.readStream`` → `SourceOptions`. Pure, but for timestamps, which Spark understands."""
+"""Converts options of ``spark.readStream`` to `SourceOptions`. Pure, except for timestamps, which Spark parses."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ __all__ = ["no_travel", "stream_options"]
 
 
 def stream_options(options: Mapping[str, str], moment: Callable[[str], datetime]) -> SourceOptions:
-    """What the options of a stream's reader ask for.
+    """Parse the options of a stream reader.
 
     Args:
-        moment: gives the instant that the text of a timestamp means (`tahoe.spark.names.snapshots.moment`).
+        moment: parses the text of a timestamp (`tahoe.spark.names.snapshots.moment`).
 
     Raises:
         InvalidRequest: ``DELTA_ILLEGAL_OPTION``, ``DELTA_STARTING_VERSION_AND_TIMESTAMP_BOTH_SET``, ``DELTA_TIMESTAMP_INVALID``, and
@@ -52,7 +52,7 @@ def stream_options(options: Mapping[str, str], moment: Callable[[str], datetime]
 
 
 def no_travel(what: str) -> InvalidRequest:
-    """The error of a stream that is asked for one version of its table."""
+    """Return the error for a stream of one version of its table."""
     return InvalidRequest(
         f"A stream reads its table from some version on, and not one version of it, as {what} asks for. Say where it shall begin with "
         "'startingVersion' or 'startingTimestamp', or read the version with spark.read.",
@@ -108,5 +108,5 @@ def _bytes(given: Mapping[str, str], name: str) -> int | None:
 
 
 def _milliseconds(moment: datetime) -> int:
-    # Whole milliseconds are what a commit's time has.
+    # A commit's timestamp has whole milliseconds.
     return int(moment.timestamp() * 1000)

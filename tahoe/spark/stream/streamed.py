@@ -1,4 +1,4 @@
-"""A table as a streaming DataFrame: the plan that ``spark.readStream`` gives, out of which each query that starts makes its own source."""
+"""A table as a streaming DataFrame: the plan of ``spark.readStream``, from which each query creates its own source."""
 
 from __future__ import annotations
 
@@ -33,17 +33,17 @@ __all__ = ["read_stream"]
 def read_stream(
     spark: SparkSession, table: Table, options: Mapping[str, str], schema: JavaObject | None = None, name: str | None = None
 ) -> DataFrame:
-    """A table as a stream, for ``writeStream``.
+    """Return a table as a stream, for ``writeStream``.
 
     Args:
         spark: a classic session.
-        options: of the reader, as its user spelt them.
-        schema: what the user said that the columns are (a ``StructType`` of the JVM); None where nothing was said.
-        name: what the user called the source (Spark 4.3).
+        options: of the reader, in the user's spelling.
+        schema: the user's schema (a ``StructType`` of the JVM); None if not specified.
+        name: the user's name for the source (Spark 4.3).
 
     Raises:
         InvalidRequest, Unsupported: see `tahoe.spark.stream.stream_options.stream_options`; ``DELTA_SCHEMA_NOT_SET`` for a table without
-            columns, ``DELTA_READ_SOURCE_SCHEMA_CONFLICT`` where they are others than the user said; and those of
+            columns, ``DELTA_READ_SOURCE_SCHEMA_CONFLICT`` if they differ from the user's schema; and the errors of
             `tahoe.spark.stream.schema_logs.read_for_columns`.
     """
     install()
@@ -91,10 +91,10 @@ def _source_name(jvm: Jvm, name: str | None) -> JavaObject:
 
 
 class _Create(Proxied):
-    """Makes the source of a query that starts; a ``scala.Function2``.
+    """Creates the source of a starting query; a ``scala.Function2``.
 
     Attributes:
-        table: what the plan has of it.
+        table: the streamed table in the plan.
     """
 
     table: JavaObject
@@ -104,11 +104,11 @@ class _Create(Proxied):
 
     @answered
     def apply(self, folder: str, query: str | None) -> JavaObject:
-        """The ``Source`` of a query.
+        """Return the ``Source`` of a query.
 
         Args:
-            folder: of the source in the query's checkpoint.
-            query: its id.
+            folder: the source's folder in the query's checkpoint.
+            query: the query's id.
         """
         jvm = Jvm.of(self._spark)
         try:
@@ -141,7 +141,7 @@ class _Create(Proxied):
 
 
 class _Answers(Proxied):
-    """``(question, start, end) → answer``, a ``scala.Function3``."""
+    """``(method, start, end) → answer``, a ``scala.Function3``."""
 
     def __init__(self, jvm: Jvm, batches: MicroBatches) -> None:
         self._jvm, self._batches = jvm, batches

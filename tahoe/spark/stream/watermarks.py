@@ -1,4 +1,4 @@
-"""By which column of a table the rows of a query are late or not: what `withWatermark` says, found in the plan of the query that starts.
+"""The event time column of a stream: finds the column of `withWatermark` in the plan of the starting query.
 
 EventTimeWatermark(t) ─► … projections, filters ─► StreamingRelation of the table, with the column t
 """
@@ -21,17 +21,17 @@ _SETTING = "spark.databricks.delta.withEventTimeOrder.enabled"
 
 
 def event_time_column(spark: SparkSession, source: JavaObject, query: str | None, asked: bool | None, table: str) -> str | None:
-    """The column of a table by which a query's watermark moves, where its initial snapshot is to be read in that order; None else.
+    """Return the table column of a query's watermark, if the initial snapshot is to be read in its order, otherwise None.
 
     Args:
-        source: what the query's plan has of the table (`tahoe.spark.stream.java_classes.streamed_table`).
-        query: its id.
-        asked: what the option `withEventTimeOrder` says; None where it is not given, and the session's setting holds.
-        table: its URL, for messages.
+        source: the streamed table in the query's plan (`tahoe.spark.stream.java_classes.streamed_table`).
+        query: the query's id.
+        asked: the option `withEventTimeOrder`; None if it is not set, and the session's setting applies.
+        table: the table's URL, for messages.
 
     Raises:
-        InvalidRequest: ``DELTA_ILLEGAL_OPTION`` where the option is given and the query has no watermark.
-        Unsupported: ``TAHOE_OPTION_NOT_SUPPORTED`` where the watermark is that of no one column of the table, as it is there.
+        InvalidRequest: ``DELTA_ILLEGAL_OPTION`` if the option is set and the query has no watermark.
+        Unsupported: ``TAHOE_OPTION_NOT_SUPPORTED`` if the watermark is not on exactly one unchanged column of the table.
     """
     if not (is_on(spark, _SETTING) if asked is None else asked):
         return None
@@ -43,7 +43,7 @@ def event_time_column(spark: SparkSession, source: JavaObject, query: str | None
             columns.add("")
     if columns == {""}:
         if asked is None:
-            return None  # the setting is for all streams, and where rows are never late their order does not matter
+            return None  # the setting applies to all streams, and without a watermark the order does not matter
         raise InvalidRequest(
             f"The option 'withEventTimeOrder' of a stream of table {table} needs withWatermark, whose column says when rows are late, and "
             "the query has none for it. Call withWatermark on the stream, or leave the option out.",
@@ -68,7 +68,7 @@ def _plan(spark: SparkSession, query: str | None) -> JavaObject:
 
 
 def _paths(node: JavaObject, source: JavaObject, above: tuple[JavaObject, ...] = ()) -> Iterator[tuple[JavaObject, ...]]:
-    """The nodes from the top of a plan down to each leaf of the table."""
+    """Yield the paths of nodes from the top of a plan down to each leaf of the table."""
     path = (*above, node)
     if str(node.nodeName()) == "StreamingRelation" and node.dataSource().equals(source):
         yield path
@@ -77,7 +77,7 @@ def _paths(node: JavaObject, source: JavaObject, above: tuple[JavaObject, ...] =
 
 
 def _column(below: tuple[JavaObject, ...], marked: JavaObject, table: str) -> str:
-    """The table's name of the column that a watermark marks, down the nodes between the two."""
+    """Return the table column that a watermark marks, following the nodes between the two."""
     for node in below:
         if str(node.nodeName()) == "Project":
             found = next((one for one in items(node.projectList()) if one.exprId().equals(marked.exprId())), None)
@@ -95,7 +95,7 @@ def _column(below: tuple[JavaObject, ...], marked: JavaObject, table: str) -> st
 
 
 _KEEPING = frozenset({"EventTimeWatermark", "Filter", "Generate", "StreamingRelation", "SubqueryAlias", "View"})
-"""What gives rows in the batch in which it gets them, their times unchanged, beside projections."""
+"""Nodes, besides projections, that return rows in the same batch with unchanged timestamps."""
 
 
 def _refused(table: str, why: str) -> Unsupported:

@@ -1,7 +1,7 @@
-"""The columns of a query under the names of a table's columns, as INSERT means them: by their places, or by name.
+"""Renames the columns of a query to a table's column names, by position or by name, as INSERT matches them.
 
-Spark hands over what a query gives, untouched; types are cast later (`tahoe.spark.write.fitting`), by name. So what is meant by its place
-is renamed here. Which fields of structs go by place is the reference's rule (`tahoe.schema.positions`).
+Spark passes the result of a query unchanged; types are cast later, by name (`tahoe.spark.write.fitting`). So columns matched by position
+are renamed here. delta-spark's rule defines which struct fields are matched by position (`tahoe.schema.positions`).
 """
 
 from __future__ import annotations
@@ -31,16 +31,16 @@ _NULLS_BY_DEFAULT = "spark.sql.defaultColumn.useNullsForMissingDefaultValues"
 
 @dataclass(frozen=True, slots=True)
 class Arrangement:
-    """How the columns of a query meet those of a table.
+    """The rules for matching the columns of a query to those of a table.
 
     Args:
         named: the table, for errors.
-        by_name: else by place.
-        is_statement: of SQL, where columns by name may be left out only as far as they have values without the query.
-        evolves: columns that only the query has are added.
-        evolves_by_name: statements by name add them too.
-        nulls_by_default: nullable columns that are left out become NULL.
-        automatic_widening: which types become wider where the schema evolves.
+        by_name: whether columns are matched by name, otherwise by position.
+        is_statement: whether it is a SQL statement, which may omit columns by name only if they have values without the query.
+        evolves: whether columns that only the query has are added.
+        evolves_by_name: whether statements by name add them too.
+        nulls_by_default: whether omitted nullable columns become NULL.
+        automatic_widening: the types that schema evolution widens.
     """
 
     named: str
@@ -53,7 +53,7 @@ class Arrangement:
 
 
 def arrangement(spark: SparkSession, named: str, options: WriteOptions, *, by_name: bool, is_statement: bool) -> Arrangement:
-    """How the columns of a query meet those of a table in this session. Arguments as of `Arrangement`."""
+    """Return the matching rules of this session. The arguments are those of `Arrangement`."""
     return Arrangement(
         named,
         by_name,
@@ -66,7 +66,7 @@ def arrangement(spark: SparkSession, named: str, options: WriteOptions, *, by_na
 
 
 def arranged(rows: DataFrame, config: TableConfig, how: Arrangement) -> DataFrame:
-    """The rows with columns and fields under names by which they can be written.
+    """Return the rows with column and field names under which they can be written.
 
     Raises:
         SchemaMismatch: ``DELTA_INSERT_COLUMN_ARITY_MISMATCH``, ``DELTA_INSERT_COLUMN_MISMATCH``, ``DELTA_MISSING_COLUMN``,
@@ -106,7 +106,7 @@ def _renamed(rows: DataFrame, data: StructType, target: StructType) -> DataFrame
     if data == target:
         return rows
     jvm = Jvm.of(rows.sparkSession)
-    # Columns of one name are told apart by their places.
+    # Columns with the same name are distinguished by position.
     places = [f"_{place}" for place in range(len(rows.columns))]
     columns = []
     for place, column, to in zip(places, data, target, strict=True):

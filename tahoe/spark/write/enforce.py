@@ -1,11 +1,11 @@
-"""What a table demands of its rows, on their way into data files by Spark: NOT NULL, CHECK, invariants, generated columns.
+"""Enforces a table's rules for rows that Spark writes to data files: NOT NULL, CHECK, invariants, generated columns.
 
-    rows ─► fitted ─► texts limited ─► '' of partition columns is NULL ─► generated columns ─► one CASE that fails for the first bad row
+    rows ─► fitted ─► texts limited ─► '' of partition columns is NULL ─► generated columns ─► one CASE that fails for the first invalid row
 
-Everything becomes an expression of Spark's own, evaluated by the job that writes the files: a bad row makes the job fail, and its writer
-deletes what it wrote. What the table says reaches Catalyst only after the allow-list (`tahoe.protocol.constraints`) has understood it,
-written anew from what was understood, and is analysed under settings that give it the meaning that the allow-list gave it, whatever
-the session's own settings are; only the session's time zone is its own.
+Everything becomes a Spark expression, evaluated by the job that writes the files: an invalid row makes the job fail, and its writer deletes
+the written files. Catalyst gets only expressions that the allow-list (`tahoe.protocol.constraints`) has accepted, regenerated from the
+parsed form. They are analyzed under settings that preserve the parsed meaning, whatever the session's own settings are; only the session's
+time zone applies.
 """
 
 from __future__ import annotations
@@ -48,21 +48,21 @@ def enforced(
     completion: Completion | None = None,
     casts: Casts = ANSI_CASTS,
 ) -> DataFrame:
-    """Rows as the table takes them: its columns in its types, those numbered and computed that the data does not have, all checked.
+    """Return the rows as the table stores them: its columns with its types, missing ones numbered and computed, all checked.
 
-    A row that breaks a rule makes the query that reads the result fail with `InvariantViolation`, which names the table, the rule and
-    the values of that row. A transaction whose rows all came this way may say that it enforces `tahoe.protocol.enforced.ENFORCED`.
+    A row that violates a rule makes the query that reads the result fail with `InvariantViolation`, which names the table, the rule and the
+    values of that row. A transaction whose rows all come from here may declare that it enforces `tahoe.protocol.enforced.ENFORCED`.
 
     Args:
-        data: columns are matched by name, without regard to case; leave generated columns out to have them computed.
-        config: of the commit to come.
-        also: further columns of the data, which go along as they are, after the table's.
-        completion: the identity columns that the data does not have; without it, it has them all. `write_files` needs it too.
+        data: columns are matched by name, case-insensitively; omitted generated columns are computed.
+        config: of the coming commit.
+        also: extra columns of the data, which are passed through after the table's.
+        completion: the identity columns that the data lacks; None if it has all of them. `write_files` needs it too.
         casts: how values are cast.
 
     Raises:
-        SchemaMismatch: as of `fitted`.
-        Unsupported, InvalidRequest, CorruptTable: a rule that cannot be enforced, by name; nothing has been run then.
+        SchemaMismatch: raised by `fitted`.
+        Unsupported, InvalidRequest, CorruptTable: a rule that cannot be enforced, by name; raised before any query runs.
     """
     spark, jvm = data.sparkSession, Jvm.of(data.sparkSession)
     constraints, stored = constraints_of(config, session_time_zone(spark)), StoredExpressions(spark, config)
@@ -84,16 +84,16 @@ def enforced(
 
 
 def session_time_zone(spark: SparkSession) -> str:
-    """By which texts and dates become timestamps."""
+    """Return the time zone in which texts and dates become timestamps."""
     return str(spark.conf.get("spark.sql.session.timeZone"))
 
 
 def recomputed(data: DataFrame, config: TableConfig, where: Mapping[str, Column]) -> DataFrame:
-    """Rows of a table with some generated columns computed anew.
+    """Return rows of a table with some generated columns recomputed.
 
     Args:
-        data: all columns of the table, in its types, and any others.
-        where: the rows to compute for, by the generated column's name as the table spells it; the others keep what they have.
+        data: all columns of the table, with its types, and any others.
+        where: the rows to recompute, by the generated column's name in the table's spelling; other rows keep their values.
     """
     constraints = constraints_of(config, session_time_zone(data.sparkSession))
     asked = [(name, f"{_ASKED}{number}") for number, name in enumerate(where)]
@@ -105,7 +105,7 @@ def recomputed(data: DataFrame, config: TableConfig, where: Mapping[str, Column]
 
 
 def _filled_in(spark: SparkSession, completion: Completion, config: TableConfig) -> dict[str, Column]:
-    """The values of the columns that the data lacks and the table fills in."""
+    """Return the values of the columns that the data lacks and the table fills in."""
     jvm = Jvm.of(spark)
     values = {one.name: identity_values(jvm, one, config.table) for one in completion.identities}
     for one in completion.defaults:
@@ -115,11 +115,11 @@ def _filled_in(spark: SparkSession, completion: Completion, config: TableConfig)
 
 @dataclass(frozen=True, slots=True)
 class _Rule:
-    """A condition under which a row is bad.
+    """A condition that makes a row invalid.
 
     Args:
         broken: never NULL.
-        shown: columns of the row that the error tells of, by the names that it gives them.
+        shown: columns of the row for the error, by their names in it.
     """
 
     broken: Column
@@ -128,7 +128,7 @@ class _Rule:
 
 
 def _checked(rows: DataFrame, rules: Sequence[_Rule], config: TableConfig) -> DataFrame:
-    """The rows; the first column fails to be computed for a row that breaks a rule."""
+    """Return the rows; evaluating the first column fails for a row that violates a rule."""
 
     def made(texts: list[str | None]) -> InvariantViolation:
         rule = rules[int(texts[0] or 0)]
@@ -182,21 +182,21 @@ def _types_on(reference: Reference, schema: StructType) -> Iterator[DataType]:
 
 
 def _selected(rows: DataFrame, config: TableConfig, changed: Mapping[str, Column], names: Sequence[str]) -> DataFrame:
-    """These columns; the changed ones are computed in `session_of_stored_expressions`."""
+    """Return these columns; the changed ones are computed in `session_of_stored_expressions`."""
     spark, jvm = rows.sparkSession, Jvm.of(rows.sparkSession)
-    # Under aliases of their own, so that no alias that the data has had can be taken for a struct of that name.
+    # With new aliases, so that no earlier alias of the data can be taken for a struct with that name.
     plain = [sf.col(quote_identifier(name)).alias(name) for name in rows.columns]
     absent = [sf.lit(None).alias(column.name) for column in config.schema if column.data_type == _VOID]
     frame = jvm.frame(session_of_stored_expressions(spark), rows._jdf.queryExecution().analyzed(), spark)
     frame = frame.select(*plain, *absent)
-    # The condition, always true, is one that the optimizer must not move: below a limit, rows that are cut off would fail the job too.
+    # The optimizer must not move this condition, which is always true: below a limit, rows that are cut off would fail the job too.
     columns = {name: sf.when(sf.spark_partition_id() >= 0, values) for name, values in changed.items()}
     frame = frame.select(*(columns.get(name, sf.col(quote_identifier(name))).alias(name) for name in names))
     return jvm.frame(spark._jsparkSession, frame._jdf.queryExecution().analyzed(), spark)
 
 
 def _without_empty_partitions(rows: DataFrame, config: TableConfig, constraints: Constraints) -> DataFrame:
-    """Where a rule looks at a partition column: with its empty texts as the log keeps them, which is as NULL."""
+    """Replace empty strings of partition columns by NULL, as in the log, if a rule reads the column."""
     looked_at = [
         column.name
         for column in config.partition_schema
@@ -208,7 +208,7 @@ def _without_empty_partitions(rows: DataFrame, config: TableConfig, constraints:
     return rows.select(*(columns.get(name, sf.col(quote_identifier(name))).alias(name) for name in rows.columns))
 
 
-# ---- what must not be null
+# ---- values that must not be null
 
 
 def _required(rows: DataFrame, config: TableConfig, also: Sequence[str]) -> Iterator[_Rule]:
@@ -232,10 +232,10 @@ class _Part:
     """A part of a column's values.
 
     Args:
-        path: where it is.
+        path: its path.
         target: its type in the table.
-        source: what the rows' type says of it, and of nulls in it.
-        nullable: whether the rows' type says that it, or a struct around it, may be null.
+        source: its type in the rows, and whether nulls are possible in it.
+        nullable: whether it, or a struct around it, may be null according to the rows' type.
     """
 
     path: tuple[str, ...]
@@ -248,9 +248,9 @@ class _Part:
 
 
 def _nulls(values: Column, part: _Part, *, in_collection: bool) -> Iterator[tuple[tuple[str, ...], Column]]:
-    """Where something inside a value is null against the table's rule.
+    """Yield the parts of a value that must not be null, each with the condition that it is.
 
-    A field that must not be null forbids nulls of the structs around it too, as in the reference, but for structs in lists and maps.
+    A field that must not be null forbids nulls of the structs around it too, as in delta-spark, except for structs in lists and maps.
     """
     match part.target, part.source:
         case StructType() as target, StructType() as source:
@@ -272,7 +272,7 @@ def _nulls(values: Column, part: _Part, *, in_collection: bool) -> Iterator[tupl
 
 
 def _nulls_among(values: Column, part: _Part, allowed: bool) -> Iterator[tuple[tuple[str, ...], Column]]:
-    """Where elements of an array, or parts of them, are null against the table's rule.
+    """Yield array elements, or parts of them, that must not be null, each with the condition that one is.
 
     Args:
         part: any element.
@@ -280,7 +280,7 @@ def _nulls_among(values: Column, part: _Part, allowed: bool) -> Iterator[tuple[t
     """
     if part.nullable and not allowed:
         yield part.path, _any(values, lambda element: element.isNull())
-    # Which parts there are is asked with a stand-in; the condition is made inside the lambda, over its own variable.
+    # The paths are determined with a placeholder value; the condition is created inside the lambda, over its own variable.
     for number, (path, _) in enumerate(_nulls(sf.lit(None), part, in_collection=True)):
 
         def broken(element: Column, number: int = number) -> Column:
@@ -293,7 +293,7 @@ def _any(values: Column, condition: Callable[[Column], Column]) -> Column:
     return sf.coalesce(sf.exists(values, lambda element: condition(element)), sf.lit(False))
 
 
-# ---- CHECK constraints, invariants, and generated columns that are given
+# ---- CHECK constraints, invariants, and generated columns that the data contains
 
 
 def _conditions(jvm: Jvm, constraints: Constraints, stored: StoredExpressions, config: TableConfig) -> Iterator[_Rule]:
@@ -315,7 +315,7 @@ def _condition(holds: Column, reads: Sequence[Reference], table: str, name: str,
 
 
 def _shown(reference: Reference) -> Column:
-    """What an error tells of a column. Spark makes no text of a geometry."""
+    """Return the value of a column for an error. Spark cannot convert a geometry to text."""
     column = sf.col(str(reference))
     if geospatial_paths(StructType((StructField("", reference.data_type),))):
         return sf.when(column.isNotNull(), sf.lit(f"a value of type {reference.data_type}"))

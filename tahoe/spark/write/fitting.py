@@ -1,7 +1,6 @@
-"""A DataFrame's columns as those of a table: matched by name, cast by the session's policy of store assignment.
+"""Casts a DataFrame's columns to those of a table: matched by name, cast by the session's store assignment policy.
 
-Everything is an expression of Spark's own: nothing is run. What the table demands of the rows beyond their types is
-`tahoe.spark.write.enforce`'.
+Everything is a Spark expression: nothing is run. `tahoe.spark.write.enforce` checks the table's other rules.
 """
 
 from __future__ import annotations
@@ -47,13 +46,13 @@ _STRUCTS_BY_NAME = "spark.databricks.delta.resolveMergeUpdateStructsByName.enabl
 
 @dataclass(frozen=True, slots=True)
 class Casts:
-    """How values are cast.
+    """The rules for casting values.
 
     Args:
-        policy: ``ANSI``: as SQL's CAST, and a value that does not fit is an error. ``STRICT``: types that every value fits only. ``LEGACY``:
-            as CAST did before ANSI, where a value that does not fit becomes NULL or another number.
+        policy: ``ANSI``: like SQL's CAST, and a value that does not fit is an error. ``STRICT``: only types that every value fits.
+            ``LEGACY``: like CAST before ANSI, where a value that does not fit becomes NULL or another number.
         overflow: the error class of a number that does not fit.
-        by_name: whether the fields of structs are matched by their names; else by their order.
+        by_name: whether struct fields are matched by name, otherwise by order.
     """
 
     policy: str = "ANSI"
@@ -66,12 +65,12 @@ ANSI_CASTS = Casts()
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """A column of a table, or a field inside of one, for errors to name.
+    """A column of a table, or a field inside one, for error messages.
 
     Args:
         table: the table's URL.
-        path: the names that lead there.
-        casts: how values for it are cast.
+        path: the names from the column to the field.
+        casts: the rules for casting its values.
     """
 
     table: str
@@ -84,35 +83,35 @@ class Place:
         return ".".join(self.path)
 
     def inside(self, name: str) -> Place:
-        """The place of a field of this column."""
+        """Return the place of a field of this column."""
         return replace(self, path=(*self.path, name))
 
 
 def casts_of_inserts(spark: SparkSession) -> Casts:
-    """How the session's INSERTs cast, its streams, and writes of DataFrames by a table's name."""
+    """Return the cast rules of the session's INSERTs, of its streams, and of DataFrame writes by a table's name."""
     return Casts(str(spark.conf.get(_STORE_ASSIGNMENT)).upper(), "CAST_OVERFLOW_IN_TABLE_INSERT")
 
 
 def casts_of_assignments(spark: SparkSession) -> Casts:
-    """How the session's UPDATEs and MERGEs cast."""
+    """Return the cast rules of the session's UPDATEs and MERGEs."""
     return Casts(str(spark.conf.get(_STORE_ASSIGNMENT)).upper(), by_name=is_on(spark, _STRUCTS_BY_NAME, usual=True))
 
 
 def fitted(
     jvm: Jvm, data: DataFrame, table: str, schema: StructType, also: Sequence[str] = (), casts: Casts = ANSI_CASTS
 ) -> DataFrame:
-    """The rows with the table's columns, under their logical names and of their types; columns that the data lacks are null.
+    """Return the rows with the table's columns, by logical name and with their types; columns that the data lacks are null.
 
     A value that does not fit its column makes the query fail with `SchemaMismatch` (``CAST_INVALID_INPUT`` for text, the error class of
     `casts` for a number).
 
     Args:
         table: the table's URL, for errors.
-        schema: the table's, void columns included; those are left out, as data files do not have them.
-        also: further columns of the data, which stay as they are, after the table's.
+        schema: the table's, including void columns; these are dropped, because data files do not have them.
+        also: extra columns of the data, which stay unchanged, after the table's.
 
     Raises:
-        SchemaMismatch: no value of the column's type in the data can be cast to the table's (``DATATYPE_MISMATCH``), or not by the policy.
+        SchemaMismatch: a column's type cannot be cast to the table's (``DATATYPE_MISMATCH``), or the policy forbids it.
     """
     source = from_spark_schema(SparkStruct([column for column in data.schema if column.name not in also]))
     if data.columns == [*schema.names, *also] and all(_fits(one, other) for one, other in zip(source, schema, strict=True)):
@@ -130,19 +129,20 @@ def fitted(
 
 
 def fitted_value(jvm: Jvm, values: Column | None, source: DataType, target: DataType, place: Place) -> Column:
-    """One value as `fitted` gives it; NULL of the type for None."""
+    """Return one value as `fitted` casts it; NULL of the type for None."""
     return _null(jvm, target) if values is None else _value(jvm, values, source, target, place)
 
 
 def cast_or_fail(jvm: Jvm, values: Column, data_type: DataType) -> Column:
-    """A cast that fails where a value does not fit, whatever the session's ANSI setting: storing null instead would lose data."""
+    """Return a cast that fails if a value does not fit, whatever the session's ANSI setting: storing null instead would lose data."""
     return _cast(jvm, values, data_type, "ANSI")
 
 
 def nullable_schema(schema: StructType) -> StructType:
-    """The schema with everything nullable, at every depth, and no default values: what a DataFrame says of these binds no table.
+    """Return the schema with everything nullable, at every depth, and without default values: a DataFrame's do not define the table's.
 
-    What was read of a ``char`` is a ``varchar`` now, as in the reference."""
+    A ``char`` column of the source becomes ``varchar``, as in delta-spark.
+    """
     nullable = _nullable(schema)
     assert isinstance(nullable, StructType)
     return StructType(tuple(replace(column, metadata=_metadata_to_come(column)) for column in nullable))
@@ -156,7 +156,7 @@ def _metadata_to_come(column: StructField) -> dict[str, Any]:
 
 
 def stored(jvm: Jvm, values: Column, column: StructField, *, with_ids: bool) -> Column:
-    """The values as data files hold them: nested fields under physical names, with field ids where columns are mapped."""
+    """Return the values in the form of data files: nested fields with physical names, and with field ids if columns are mapped."""
 
     def physical(field: StructField) -> StructField:
         metadata = {"parquet.field.id": field.field_id} if with_ids and field.field_id is not None else {}
@@ -169,7 +169,7 @@ def stored(jvm: Jvm, values: Column, column: StructField, *, with_ids: bool) -> 
 
 
 def _fits(source: StructField, target: StructField) -> bool:
-    """Whether the column can stay as it is."""
+    """Return whether the column can stay unchanged."""
     if target.data_type == _VOID or not _same(source.data_type, target.data_type):
         return False
     return not isinstance(target.data_type, StructType) or all(
@@ -184,7 +184,7 @@ def _cast(jvm: Jvm, values: Column, data_type: DataType, mode: str) -> Column:
 
 
 def _cast_for(jvm: Jvm, values: Column, source: DataType, target: DataType, place: Place) -> Column:
-    """A cast that fails with an error that names the column and the value."""
+    """Return a cast that fails with an error that contains the column and the value."""
     one, other = (jvm.data_type(to_spark_type(kind).json()) for kind in (source, target))
     cast = jvm.catalyst("expressions.Cast")
     if cast.canUpCast(one, other):
@@ -280,7 +280,7 @@ def _null(jvm: Jvm, data_type: DataType) -> Column:
 
 
 def _same(source: DataType, target: DataType) -> bool:
-    """Equal but for nullability and metadata: names, their order and their case included."""
+    """Return whether types are equal except for nullability and metadata: names, their order and their case included."""
     match source, target:
         case StructType(), StructType():
             return source.names == target.names and all(

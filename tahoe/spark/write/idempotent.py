@@ -1,6 +1,6 @@
-"""Operations that happen once however often they are sent: an application's name and a number that it counts up, kept in the table's log
-(PROTOCOL.md, "Transaction Identifiers"). A writer's options give them, or the session's settings, which hold for UPDATE, DELETE and MERGE
-too.
+"""Operations that are applied once however often they are sent: the table's log records an application id and a version that it increments
+(PROTOCOL.md, "Transaction Identifiers"). They come from writer options or from the session's settings, which also apply to UPDATE, DELETE
+and MERGE.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _RESETS = f"{_VERSION}.autoReset.enabled"
 
 
 def application(app: str | None, version: str | None) -> tuple[str, int] | None:
-    """What was given, checked; None where nothing was."""
+    """Return the checked application id and version; None if neither is set."""
     if (app is None) != (version is None):
         raise InvalidRequest(
             "An idempotent write needs both txnAppId and txnVersion; give both or neither.",
@@ -42,15 +42,15 @@ def application(app: str | None, version: str | None) -> tuple[str, int] | None:
 
 
 def application_of_session(settings: Mapping[str, str]) -> tuple[str, int] | None:
-    """What the session's settings say."""
+    """Return the application id and version in the session's settings."""
     return application(settings.get(_APP), settings.get(_VERSION))
 
 
 def once(spark: SparkSession, transaction: Transaction, run: Callable[[], RowsChanged]) -> RowsChanged:
-    """Run an operation on rows, unless the table has the session's number of it already: then nothing is done.
+    """Run a row operation, unless the table has already recorded the session's version: then do nothing.
 
     Args:
-        transaction: of the operation; the number goes with its commit.
+        transaction: of the operation; its commit records the version.
         run: stages and commits.
     """
     asked = application(spark.conf.get(_APP, None), spark.conf.get(_VERSION, None))
@@ -65,8 +65,9 @@ def once(spark: SparkSession, transaction: Transaction, run: Callable[[], RowsCh
 
 @contextmanager
 def resetting_version(spark: SparkSession) -> Iterator[None]:
-    """Run an operation, and then forget the number, where the session asks for that, so that the next operation is not taken for the same.
-    An operation that fails leaves it.
+    """Run an operation, and then unset the version if the session requires it, so that the next operation is not taken for a repetition.
+
+    A failed operation leaves the version set.
     """
     resets = is_on(spark, _RESETS)
     yield

@@ -1,4 +1,4 @@
-"""Texts on their way into data files by Spark, held against ``char(n)`` and ``varchar(n)`` (`tahoe.schema.text_limits`)."""
+"""Checks strings that Spark writes to data files against ``char(n)`` and ``varchar(n)`` (`tahoe.schema.text_limits`)."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ _AS_STRING = "spark.sql.legacy.charVarcharAsString"
 
 
 def limited_columns(spark: SparkSession, config: TableConfig, *, refuses: bool = True) -> dict[str, Column]:
-    """The columns of rows in the table's types that limits change, by their names, with blanks cut off and filled up.
+    """Return the columns that length limits change, by name, with blanks cut off or padded.
 
-    A text that is too long makes the query fail with `InvariantViolation`. Empty where the session says that char and varchar are strings.
+    A string that is too long makes the query fail with `InvariantViolation`. Empty if the session treats char and varchar as strings.
 
     Args:
-        refuses: False for rows that the table has had: what is too long in them stays.
+        refuses: False for rows that come from the table: strings that are too long in them stay.
     """
     found = dict(_columns(config, refuses))
     return {} if found and is_on(spark, _AS_STRING) else found
@@ -42,7 +42,7 @@ def _columns(config: TableConfig, refuses: bool) -> Iterator[tuple[str, Column]]
 
 
 def _limited(values: Column, data_type: DataType, limits: TextLimit | Limits | None, place: Place | None) -> Column:
-    """`place` is for the error; without it there is none."""
+    """Return the limited values; without `place` no error is raised."""
 
     def inside(name: str) -> Place | None:
         return None if place is None else place.inside(name)

@@ -1,8 +1,8 @@
-"""Optimized writes: a shuffle before the write, so that each partition gets few files, of about the same size.
+"""Optimized writes: a shuffle before the write, so that each partition gets few files of similar size.
 
-rows ─► Spark's adaptive rebalancing by the partition columns: small parts together, large ones split at the size of a bin ─► a file each
+rows ─► Spark's adaptive rebalancing by the partition columns: small parts merged, large ones split at the size of a bin ─► one file each
 
-Where there are no partition columns, all rows are of one part, which is split between the tasks that made them: they keep their order.
+Without partition columns, all rows are one part, which is split between the tasks that produced them: they keep their order.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ _ADAPTIVE = "spark.sql.adaptive."
 
 
 def optimizes(spark: SparkSession, config: TableConfig, asked: bool | None) -> bool:
-    """Whether a write is optimized: by the writer's option, else by the session, else by the table.
+    """Return whether a write is optimized: by the writer's option, otherwise by the session, otherwise by the table.
 
     Args:
-        asked: by the option ``optimizeWrite``; None where it is not given.
+        asked: the option ``optimizeWrite``; None if it is not set.
 
     Raises `InvalidRequest` for a setting that is neither true nor false.
     """
@@ -42,14 +42,14 @@ def optimizes(spark: SparkSession, config: TableConfig, asked: bool | None) -> b
 
 
 def rebalanced(data: DataFrame, partition_columns: Sequence[str]) -> DataFrame:
-    """The rows, with the shuffle between them and the write. Their session has `settings_of_bins`: without them Spark forgets the hint."""
+    """Return the rows with a shuffle before the write. Their session needs `settings_of_bins`: otherwise Spark ignores the hint."""
     if partition_columns:
         return data.hint("rebalance", *(sf.col(quote_identifier(name)) for name in partition_columns))
     return data.withColumn(_KEY, sf.lit(0)).hint("rebalance", sf.col(_KEY)).drop(_KEY)
 
 
 def settings_of_bins(spark: SparkSession) -> Mapping[str, str]:
-    """Spark's settings by which the shuffle makes parts of the size that the session asks for (``binSize``, in megabytes)."""
+    """Return Spark settings that make the shuffle produce parts of the session's bin size (``binSize``, in megabytes)."""
     size, most = _number(spark, "binSize", 512), _number(spark, "maxShufflePartitions", 2000)
     return {
         _ADAPTIVE + "enabled": "true",
@@ -63,7 +63,7 @@ def settings_of_bins(spark: SparkSession) -> Mapping[str, str]:
 
 def _number(spark: SparkSession, name: str, default: int) -> int:
     text = spark.conf.get(_PREFIX + name, None)
-    # Spark takes the size of a bin with a unit as well.
+    # Spark also accepts the size of a bin with a unit.
     digits = (
         str(default) if text is None else text.strip().lower().removesuffix("mb" if name == "binSize" else "").removesuffix("m")
     )

@@ -1,6 +1,6 @@
-"""Rows that keep their ids when Spark writes them to other files (PROTOCOL.md, "Writer Requirements for Row Tracking").
+"""Preserves row ids when Spark writes rows to other files (PROTOCOL.md, "Writer Requirements for Row Tracking").
 
-The columns that hold the ids come from `tahoe.spark.scan.row_id_columns.with_row_ids`.
+`tahoe.spark.scan.row_id_columns.with_row_ids` adds the columns with the ids.
 """
 
 from __future__ import annotations
@@ -28,18 +28,18 @@ def write_files_with_row_ids(
     options: FileOptions = _NO_OPTIONS,
     completion: Completion | None = None,
 ) -> list[AddFile]:
-    """`write_files`, keeping the ids of rows that have some.
+    """Write files like `write_files`, and keep existing row ids.
 
-    The commit's transaction must say so: ``transaction.row_ids_kept = True``.
+    The commit's transaction must declare it: ``transaction.row_ids_kept = True``.
 
     Args:
-        data: rows fitted to the schema of ``config_with_row_ids(config)``: the table's columns and those of `with_row_ids`. `fitted` makes
-            the latter null, which is right for new rows, where the data lacks them.
-        config: of the commit to come, without these columns.
-        completion: as for `write_files`.
+        data: rows fitted to the schema of ``config_with_row_ids(config)``: the table's columns and those of `with_row_ids`. `fitted` sets
+            missing id columns to null, which is correct for new rows.
+        config: of the coming commit, without these columns.
+        completion: the argument of `write_files`.
 
     Returns:
-        As `write_files`; statistics are of the table's columns alone.
+        The result of `write_files`, with statistics only for the table's columns.
     """
     written = write_files(data, config_with_row_ids(config), store, clock, options, completion=completion)
     return [without_id_statistics(config, add) for add in written]

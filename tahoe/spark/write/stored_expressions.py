@@ -1,7 +1,7 @@
-"""CHECK constraints, generated columns and defaults as columns of Spark: how their texts are read, their types, and the rows they reject.
+"""CHECK constraints, generated columns and defaults as Spark columns: how their texts are parsed, their types, and the rows they reject.
 
-A text comes from a table. What the allow-list of `tahoe.protocol.constraints` understood is written anew; what only Spark can evaluate
-passes the lists of `tahoe.spark.jvm.stored_trees` first. Catalyst decides on the types then.
+A text comes from a table. Expressions that the allow-list of `tahoe.protocol.constraints` accepts are regenerated from the parsed form;
+expressions that only Spark can evaluate must first pass the lists of `tahoe.spark.jvm.stored_trees`. Catalyst then determines the types.
 """
 
 from __future__ import annotations
@@ -51,40 +51,40 @@ _MEANING = {
 }
 """Settings on which the meaning of an expression's text depends."""
 _BACKSLASHES = "spark.sql.parser.escapedStringLiterals"
-"""One of them too, but deprecated: Spark warns about it, so it is reset only if somebody has set it."""
+"""Another such setting, but deprecated: Spark warns about it, so it is reset only if it was set."""
 
 
 def session_of_stored_expressions(spark: SparkSession) -> JavaObject:
-    """A copy of the JVM session in which the text of a stored expression has the meaning that the allow-list gave it."""
+    """Return a copy of the JVM session in which a stored expression's text has the meaning that the allow-list parsed."""
     is_set = spark.conf.get(_BACKSLASHES, "false") != "false"
     return Jvm.of(spark).session_with(spark, {**_MEANING, _BACKSLASHES: "false"} if is_set else _MEANING)
 
 
 class StoredExpressions:
-    """The constraints and generated columns of a table as columns of Spark, each checked before it is one.
+    """The constraints and generated columns of a table as checked Spark columns.
 
     Args:
-        config: of the table or the commit to come.
-        by_statement: as of `Stored`.
+        config: of the table or the coming commit.
+        by_statement: the attribute of `Stored`.
     """
 
     def __init__(self, spark: SparkSession, config: TableConfig, *, by_statement: bool = False) -> None:
         self._spark, self._config, self._jvm, self._by_statement = spark, config, Jvm.of(spark), by_statement
 
     def condition(self, check: Check) -> Column:
-        """The condition of a CHECK constraint or an invariant; raises as `StoredTrees.bound`."""
+        """Return the condition of a CHECK constraint or an invariant; raises the errors of `StoredTrees.bound`."""
         return self._column(check.condition, lambda engine: self.bound_check(check.name, engine))
 
     def value(self, generated: Generated) -> Column:
-        """The value of a generated column; raises as `StoredTrees.bound`."""
+        """Return the value of a generated column; raises the errors of `StoredTrees.bound`."""
         return self._column(generated.value, lambda engine: self.bound_generated(generated, engine))
 
     def bound_check(self, name: str, engine: EngineText) -> Bound:
-        """A condition that only Spark can evaluate; raises as `StoredTrees.bound`."""
+        """Return a condition that only Spark can evaluate; raises the errors of `StoredTrees.bound`."""
         return self._bound(engine, "CHECK_CONSTRAINT", f"CHECK constraint '{name}'", self._config.schema)
 
     def bound_generated(self, generated: Generated, engine: EngineText) -> Bound:
-        """A value that only Spark can evaluate; raises as `StoredTrees.bound`."""
+        """Return a value that only Spark can evaluate; raises the errors of `StoredTrees.bound`."""
         subject = f"the generated column '{generated.column.name}'"
         return self._bound(engine, "GENERATED_COLUMN", subject, base_columns(self._config.schema))
 
@@ -104,13 +104,14 @@ class StoredExpressions:
 
 
 def check_new_on_spark(spark: SparkSession, config: TableConfig, *, by_statement: bool = False) -> None:
-    """As `check_new`; Catalyst finds the types of expressions that only Spark can evaluate. A Connect client has no Catalyst to ask.
+    """Check the schema like `check_new`; Catalyst determines the types of expressions that only Spark can evaluate. Connect has no
+    Catalyst.
 
     Args:
-        by_statement: a statement of Spark creates the table, which Spark checks before delta-spark does.
+        by_statement: whether a Spark statement creates the table, which Spark checks before delta-spark does.
 
     Raises:
-        As `check_new`; as `StoredTrees.bound`; ``UNSUPPORTED_EXPRESSION_GENERATED_COLUMN`` where Spark refuses a statement with it.
+        The errors of `check_new` and of `StoredTrees.bound`; ``UNSUPPORTED_EXPRESSION_GENERATED_COLUMN`` if Spark rejects the statement.
     """
     if not is_classic(spark):
         check_new(config)
@@ -131,7 +132,7 @@ def check_new_on_spark(spark: SparkSession, config: TableConfig, *, by_statement
 
 
 def _check_statement(spark: SparkSession, config: TableConfig, constraints: Constraints) -> None:
-    """Refuse generated columns that Spark itself refuses in CREATE TABLE."""
+    """Reject generated columns that Spark itself rejects in CREATE TABLE."""
     stored = StoredExpressions(spark, config, by_statement=True)
     names = {one.column.name for one in constraints.generated}
     for one in constraints.generated:
@@ -157,10 +158,10 @@ def _refused_by_spark(config: TableConfig, one: Generated, why: str) -> InvalidR
 
 
 def add_constraint(spark: SparkSession, table: Table, name: str, condition: str) -> int:
-    """Add a CHECK constraint after counting the rows that violate it, with Spark if only Spark can evaluate it; the new version.
+    """Add a CHECK constraint after counting the rows that violate it, with Spark if only Spark can evaluate it; return the new version.
 
     Raises:
-        As `tahoe.ops.tables.constrain.stage_add_constraint`, and as `StoredTrees.bound`.
+        The errors of `tahoe.ops.tables.constrain.stage_add_constraint` and of `StoredTrees.bound`.
     """
 
     def count(snapshot: Snapshot, added: Constraints) -> int:

@@ -1,11 +1,11 @@
-"""Rows of a DataFrame → data files, written by Spark's own Parquet writer, and the `AddFile` values that bring them in.
+"""Writes the rows of a DataFrame to data files with Spark's own Parquet writer, and returns their `AddFile` actions.
 
-    fitted rows ─► Spark job into a folder of its own below the table's root ─► that folder's listing ─► footers ─► AddFile
+    fitted rows ─► Spark job into a separate folder below the table's root ─► that folder's listing ─► footers ─► AddFile
 
-The folder is new and named by a UUID, so its listing is the whole of what the job wrote, and no other job shares its temporary files. On
-local disk the files are then moved under the names that Delta tables have (a rename each); on object stores, where a rename is a copy,
-they stay. The folder's name begins with a letter or digit: what a dead job leaves, any engine's VACUUM takes away. Partition values travel
-in folder names as texts of our own making and are read back from there; statistics come from the footers, so no row is looked at twice.
+The folder is new and named by a UUID, so its listing contains exactly the job's files, and no other job shares its temporary files. On
+local disk the files are then moved to the usual names of Delta tables (a rename each); in object stores, where a rename is a copy, they
+stay. The folder's name begins with a letter or digit, so any engine's VACUUM deletes the files of a crashed job. Partition values are
+encoded in folder names as text and read back from there; statistics come from the footers, so no row is read twice.
 """
 
 from __future__ import annotations
@@ -55,12 +55,12 @@ __all__ = ["FileOptions", "write_files"]
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _LETTERS = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
-# Texts that name a folder as they are, and the mark of the others, which no plain text begins with and no writer escapes.
+# Texts that name a folder unencoded, and the prefix of encoded ones, which no plain text begins with and no writer escapes.
 _PLAIN = r"\A[A-Za-z0-9][A-Za-z0-9_.-]*\z"
 _ENCODED = "!"
 _LONGEST_NAME = 255
 _BLOOM = "parquet.bloom.filter.enabled#"
-# Fewer footers are read here, in threads; more by Spark's executors.
+# Fewer footers are read on the driver, in threads; more by Spark's executors.
 _FOOTERS_ON_DRIVER = 2_000
 _TASKS = 64
 _DEMANDING = ("delta.invariants", "delta.generationExpression")
@@ -75,18 +75,18 @@ _SETTINGS = {
 }
 
 _UNSHREDDED = {"spark.sql.variant.writeShredding.enabled": "false"}
-"""PySpark 4.1 and later take variants apart by themselves, which only tables that say so may have (PROTOCOL.md, "Variant Shredding")."""
+"""PySpark 4.1 and later shred variants by default, which requires a table feature (PROTOCOL.md, "Variant Shredding")."""
 
 
 @dataclass(frozen=True, slots=True)
 class FileOptions:
-    """How files are written.
+    """Options for writing files.
 
     Args:
-        compression: a codec of Spark's; None for the table's ``delta.parquet.compression.codec``, or else the session's.
-        max_records_per_file: more rows go to further files; None for the session's.
-        hadoop: further options for the file system and the Parquet writer.
-        optimized: whether rows are shuffled first, so that partitions get few files; None for what session and table say.
+        compression: a Spark codec; None for the table's ``delta.parquet.compression.codec``, otherwise the session's.
+        max_records_per_file: the maximum rows per file; None for the session's setting.
+        hadoop: additional options for the file system and the Parquet writer.
+        optimized: whether rows are shuffled first, so that partitions get few files; None for the setting of session or table.
     """
 
     compression: str | None = None
@@ -109,13 +109,13 @@ def write_files(
 
     Args:
         data: rows of `tahoe.spark.write.enforce.enforced` for this table.
-        config: protocol, schema and properties that the files must obey: those of the commit to come.
-        change_data: the files are change data files: named and placed as these.
-        completion: the identity columns whose values the job hands out; told what it came to.
+        config: protocol, schema and properties for the files: those of the coming commit.
+        change_data: whether the files are change data files, with their names and folder.
+        completion: the identity columns whose values the job generates; it receives the greatest values.
 
     Returns:
-        The actions that add the files; empty files are not kept. Nothing is committed. When the job fails, what it wrote is deleted,
-        and so are folders that were made for it.
+        The actions that add the files, without empty files. Nothing is committed. If the job fails, its files are deleted, and so are
+            folders that were created for it.
     """
     check_holds_data(config.schema)
     if store.url.startswith("memory:"):
@@ -145,13 +145,13 @@ def write_files(
 
 @dataclass(frozen=True)
 class _Layout:
-    """What the job writes.
+    """The layout of the written files.
 
     Args:
         in_files: the columns of the data files.
         partition: the partition columns, in the table's order.
-        folders: for each of them the name of its folders; none is a column of the files.
-        with_ids: whether the files carry field ids.
+        folders: for each partition column the name in its folders; none is a column of the files.
+        with_ids: whether the files contain field ids.
         table: its URL, for errors.
     """
 
@@ -174,7 +174,7 @@ class _Layout:
         )
 
     def applied(self, data: DataFrame) -> DataFrame:
-        """The rows as they are written: physical columns, then a text for each partition column. A plain table's are so already."""
+        """Return the rows to write: physical columns, then a text for each partition column. The rows of a plain table stay unchanged."""
         if not self.with_ids and not self.partition and data.columns == [column.name for column in self.in_files]:
             return data
         jvm = Jvm.of(data.sparkSession)
@@ -185,7 +185,7 @@ class _Layout:
         return data.select(*columns, *texts)
 
     def _folder_text(self, column: StructField, folder: str) -> Column:
-        """What a folder's name says of the value; a value for which no folder has room makes the job fail by name."""
+        """Return the value's text in a folder name; a value that is too long for a folder name makes the job fail with the column's name."""
         text = _partition_text(_named(column), column.data_type)
         if column.data_type not in (PrimitiveType("string"), PrimitiveType("binary")):
             return text
@@ -230,13 +230,13 @@ def _run(data: DataFrame, layout: _Layout, target: str, config: TableConfig, opt
 
 
 def _bloom_filters(config: TableConfig) -> dict[str, str]:
-    """Settings of Parquet's writer for the columns that the table wants bloom filters of; how large these are goes by the rows."""
+    """Return the settings of Parquet's writer for bloom filter columns; the filters' size depends on the rows."""
     paths = bloom_filter_columns(config)
     return {"parquet.bloom.filter.adaptive.enabled": "true"} | {_BLOOM + path: "true" for path in paths} if paths else {}
 
 
 def _may_refuse_rows(config: TableConfig) -> bool:
-    """Whether the table demands something of its rows, so that one of them may make the job fail."""
+    """Return whether the table has rules that may make the job fail for a row."""
     fields = list(_all_fields(config.schema))
     named = any(key.lower().startswith("delta.constraints.") for key in config.metadata.configuration)
     return named or any(
@@ -258,10 +258,10 @@ def _written(store: LogStore, folder: str, partition: Sequence[StructField]) -> 
 
 
 def _partition_text(values: Column, data_type: DataType) -> Column:
-    """A text that holds the whole value, whatever the session's time zone: what a folder's name says.
+    """Return a text with the whole value, independent of the session's time zone, for a folder name.
 
-    Texts that are not plain are written in base 64: whatever is in them, they are no other's name, not Hive's for NULL, and survive a JVM
-    whose file names are not UTF-8.
+    Strings that are not plain are encoded in base 64: whatever they contain, they do not collide with another name or with Hive's for NULL,
+    and survive a JVM whose file names are not UTF-8.
     """
     match data_type:
         case PrimitiveType("string"):
@@ -276,7 +276,7 @@ def _partition_text(values: Column, data_type: DataType) -> Column:
 
 
 def _logged(text: str, data_type: DataType) -> str | None:
-    """The log's text of a partition value from the text of its folder's name."""
+    """Return the log's text of a partition value from the text in its folder name."""
     if text == HIVE_NULL:
         return None
     text = unquote(text)
@@ -292,7 +292,7 @@ def _logged(text: str, data_type: DataType) -> str | None:
 
 
 def _described(written: Sequence[WrittenFile], describe: Describe, data: DataFrame) -> list[DescribedFile]:
-    """An action for each file that holds rows, with statistics from its footer."""
+    """Return an action for each non-empty file, with statistics from its footer."""
     if len(written) > _FOOTERS_ON_DRIVER:
         found = list(raised(run_each(data.sparkSession.sparkContext, described_file, written, describe, tasks=_TASKS)))
     elif local_path(describe.store.url) is not None:
@@ -304,7 +304,7 @@ def _described(written: Sequence[WrittenFile], describe: Describe, data: DataFra
 
 
 def _placed(store: LogStore, adds: Sequence[AddFile], config: TableConfig, clock: Clock, change_data: bool) -> list[AddFile]:
-    """The actions with the files' final paths; on local disk the files are moved there."""
+    """Return the actions with the files' final paths; on local disk the files are moved there."""
     root = local_path(store.url)
     if root is None:
         return [_with_path(add, add.path) for add in adds]
@@ -317,7 +317,7 @@ def _placed(store: LogStore, adds: Sequence[AddFile], config: TableConfig, clock
         file = os.path.basename(add.path)
         name = "/".join(filter(None, (target, f"cdc{file.removeprefix('part')}" if change_data else file)))
         if name in taken:
-            # A task gives its files of all partitions one name, and two of them may have got one random folder.
+            # A task uses one name for its files in all partitions, and two of these may have the same random folder.
             stem, dot, ending = name.rpartition("/")[2].partition(".")
             name = f"{target}/{stem}-{clock.uuid()}{dot}{ending}"
         taken.add(name)
@@ -350,7 +350,7 @@ def _with_path(add: AddFile, name: str) -> AddFile:
 
 
 def _not_there(root: str | None) -> list[Path]:
-    """A table's folder and those above it, as far as they do not exist; none in an object store, which has no folders."""
+    """Return a table's folder and its parents, as far as they do not exist; none in an object store, which has no folders."""
     folders = [] if root is None else [Path(root), *Path(root).parents]
     return list(takewhile(lambda one: not one.exists(), folders))
 
@@ -359,12 +359,12 @@ def _remove_empty(folders: Sequence[Path]) -> None:
     for one in folders:
         try:
             one.rmdir()
-        except OSError:  # another writer has put something there
+        except OSError:  # another writer has added a file
             return
 
 
 def _discard(store: LogStore, folder: str) -> None:
-    """Delete what is left in the job's folder; what storage keeps is left to VACUUM."""
+    """Delete the remaining files in the job's folder; files that cannot be deleted are left to VACUUM."""
     root = local_path(store.url)
     if root is not None:
         shutil.rmtree(os.path.join(root, folder), ignore_errors=True)

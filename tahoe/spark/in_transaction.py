@@ -1,7 +1,8 @@
-"""A table of a Spark session in a transaction over several (`tahoe.transaction`, docs/design/034): DataFrames go in, and one commit is held.
+"""A table of a Spark session in a multi-table transaction (`tahoe.transaction`, docs/design/034): DataFrames are written, and the commit is
+deferred.
 
-What a statement stages and writes is as outside of a transaction; only its commit waits until those of all tables are sent. The Spark jobs
-run within the block.
+Statements stage and write as outside a transaction; only the commit waits until the commits of all tables are sent. The Spark jobs run
+within the block.
 """
 
 # ruff: noqa: N802, N803 - the names are delta-spark's
@@ -29,7 +30,7 @@ __all__ = ["DeltaTableInTransaction"]
 
 
 class DeltaTableInTransaction:
-    """One `tahoe.DeltaTable` in a transaction over several: read as at its beginning, and changed once.
+    """One `tahoe.DeltaTable` in a multi-table transaction: read as of its beginning, and changed once.
 
     ::
 
@@ -37,7 +38,7 @@ class DeltaTableInTransaction:
             t[orders].append(new_orders)
             t[stock].alias("s").merge(sold.alias("n"), "s.item = n.item").whenMatchedUpdate(set={"left": "s.left - n.sold"}).execute()
 
-    A DataFrame that reads a table by itself reads its newest version; what is read through `toDF` is of the transaction.
+    A DataFrame that reads a table directly reads its newest version; only `toDF` reads the transaction's version.
     """
 
     def __init__(self, spark: SparkSession, held: HeldTable, options: Mapping[str, str], alias: str | None) -> None:
@@ -51,21 +52,23 @@ class DeltaTableInTransaction:
         return f"DeltaTableInTransaction({self._held!r})"
 
     def toDF(self) -> DataFrame:
-        """The version that the transaction began with. The whole table counts as read: a commit that changes it meanwhile is a conflict."""
+        """Return the version at the beginning of the transaction. The whole table counts as read: a concurrent commit that changes it is a
+        conflict.
+        """
         self._held.is_read = True
         found = read_snapshot(self._spark, self._held.snapshot(), options=self._options)
         return found if self._alias is None else found.alias(self._alias)
 
     @checked_arguments
     def alias(self, aliasName: str) -> DeltaTableInTransaction:
-        """The same table under a name that conditions can use."""
+        """Return the same table under a name for conditions."""
         return DeltaTableInTransaction(self._spark, self._held, self._options, aliasName)
 
     def append(self, data: DataFrame, **options: object) -> None:
-        """Add rows, as ``data.write.format("delta").mode("append")`` does; of no rows nothing is committed.
+        """Add rows, as ``data.write.format("delta").mode("append")`` does; without rows nothing is committed.
 
         Args:
-            options: the writer's, as ``mergeSchema=True``.
+            options: of the writer, such as ``mergeSchema=True``.
 
         Raises: see `tahoe.spark.commands.insert.insert`; ``TAHOE_ONE_CHANGE_A_TABLE`` for a second change of the table.
         """
@@ -75,7 +78,7 @@ class DeltaTableInTransaction:
         """Replace all rows, or those of ``replaceWhere``, as ``data.write.format("delta").mode("overwrite")`` does.
 
         Args:
-            options: the writer's, as ``replaceWhere="day = 3"``.
+            options: of the writer, such as ``replaceWhere="day = 3"``.
 
         Raises: see `append`.
         """

@@ -1,11 +1,11 @@
-"""Delta switched on in a Spark session: `enable` makes `format("delta")` and ``delta.`/path` `` of that session mean Tahoe.
+"""Enables Delta in a Spark session: after `enable`, `format("delta")` and ``delta.`/path` `` use Tahoe.
 
-A classic session has a mark that Delta is on, which its copies and new sessions made by it have too. Methods of PySpark's session, reader
-and writer classes look at it (`tahoe.spark.doors`). A call with another format, or in a session without the mark, goes on to PySpark
-untouched.
+A setting marks a classic session with Delta enabled; its copies and the new sessions that it creates have it too. Methods of PySpark's
+session, reader and writer classes check it (`tahoe.spark.doors`). A call with another format, or in a session without the mark, goes to
+PySpark unchanged.
 
-A session of Spark Connect has no JVM here. Its servers load the portable source (`pyspark_delta`) by themselves; `enable` only lets
-filters reach it.
+A session of Spark Connect has no JVM here. Its servers load the portable source (`pyspark_delta`) themselves; `enable` only lets filters
+reach it.
 """
 
 from __future__ import annotations
@@ -44,15 +44,15 @@ _FILTERS = "spark.sql.python.filterPushdown.enabled"
 
 
 def enable(spark: SparkSession, *, coordinator: SqlCoordinator | None = None) -> SparkSession:
-    """The same session with Delta switched on. No JAR, no further setting, no restart; a second call does nothing.
+    """Enable Delta in a session and return it. No JAR, no other setting, no restart; a second call does nothing.
 
-    Afterwards ``spark.read.format("delta")`` and ``df.write.format("delta")`` read and write Delta tables at native speed. SQL knows
-    them by name and as ``delta.`/path` `` (`tahoe.spark.catalog`, `tahoe.spark.statements`). All other formats stay as they are, and
-    so do sessions that were there before.
+    Afterwards ``spark.read.format("delta")`` and ``df.write.format("delta")`` read and write Delta tables at native speed. SQL supports
+    them by name and as ``delta.`/path` `` (`tahoe.spark.catalog`, `tahoe.spark.statements`). All other formats and all earlier sessions
+    stay unchanged.
 
     Args:
-        coordinator: who says which commits the session's catalog-managed tables have (docs/design/030); the session's setting
-            ``spark.tahoe.coordinator`` then has its URL, without its password. Sessions of Spark Connect have none.
+        coordinator: ratifies the commits of the session's catalog-managed tables (docs/design/030); the session's setting
+            ``spark.tahoe.coordinator`` then has its URL, without its password. Not supported in Spark Connect sessions.
     """
     if not isinstance(spark, SparkSession) and not hasattr(spark, "read"):
         raise InvalidRequest(
@@ -86,14 +86,15 @@ def enable(spark: SparkSession, *, coordinator: SqlCoordinator | None = None) ->
 def configure_spark_with_delta_pip(
     spark_session_builder: SparkSession.Builder, extra_packages: list[str] | None = None
 ) -> SparkSession.Builder:
-    """The builder, for programs written for delta-spark, which adds its JAR here. Tahoe has none: only `extra_packages` are added.
+    """Return the builder, for programs written for delta-spark, whose function adds its JAR here. Tahoe has none: only `extra_packages` are
+    added.
 
-    The sessions that the builder makes are switched on (`enable`). The classes of delta-spark's JAR that its program names for
-    ``spark.sql.extensions`` and ``spark.sql.catalog.spark_catalog`` are left out.
+    Delta is enabled in the builder's sessions (`enable`). The classes of delta-spark's JAR in ``spark.sql.extensions`` and
+    ``spark.sql.catalog.spark_catalog`` are removed.
     """
     if extra_packages:
         spark_session_builder.config("spark.jars.packages", ",".join(extra_packages))
-    # Of this builder alone: others make sessions as Spark does.
+    # Only in this builder: others create sessions as Spark does.
     vars(spark_session_builder)["getOrCreate"] = partial(_enabled, spark_session_builder)
     return spark_session_builder
 
@@ -118,6 +119,6 @@ def _wrap_classic() -> None:
 
 
 def _new_session(original: Callable[..., SparkSession], spark: Any) -> SparkSession:
-    """A new session beside one with Delta on has it too, as it has the same tables."""
+    """Enable Delta in a new session of a session with Delta enabled, because it has the same tables."""
     session = original(spark)
     return enable(session) if takes_names(spark) else session

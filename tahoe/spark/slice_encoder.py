@@ -1,7 +1,7 @@
 """Spark's executors as the `SliceEncoder` of large conversions (`tahoe.uniform.convert.slices`).
 
-Bytes go and bytes come: as an RDD, or where there is none, on Spark Connect, by `mapInArrow`. The driver holds some slices and their
-manifests at a time. The code goes with the tasks (`tahoe.spark.executors.shipped`).
+Bytes are sent and returned: as an RDD, or on Spark Connect, which has none, by `mapInArrow`. The driver stores some slices and their
+manifests at a time. The tasks include the code (`tahoe.spark.executors.shipped`).
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from tahoe.uniform.convert.slices import Encoded, Slice
 __all__ = ["LEAST_FILES", "SparkSlices"]
 
 LEAST_FILES = 100_000
-"""Smaller tables are encoded by one process in a few seconds."""
+"""One process encodes a smaller table in a few seconds."""
 
 _SLICES_AT_ONCE = 32
 _MOST_SLICES_AT_ONCE = 256
@@ -30,7 +30,7 @@ class SparkSlices:
     """Encodes slices in a session's Python workers.
 
     Args:
-        least_files: of a table that is worth a Spark job.
+        least_files: the minimum number of files for a Spark job.
     """
 
     def __init__(self, spark: SparkSession, least_files: int = LEAST_FILES) -> None:
@@ -39,11 +39,11 @@ class SparkSlices:
 
     @property
     def least_files(self) -> int:
-        """A table of fewer files is not worth a Spark job."""
+        """The minimum number of files for a Spark job."""
         return self._least_files
 
     def encode(self, order: str, slices: Iterable[Slice]) -> Iterator[Encoded]:
-        """What `encode_slice` gives for each slice, in their order; some slices at a time are with Spark."""
+        """Yield the result of `encode_slice` for each slice, in order; Spark processes some slices at a time."""
         waiting = iter(slices)
         while some := list(islice(waiting, self._slices_at_once())):
             yield from (encoded for of_slice in raised(self._answers(order, some)) for encoded in of_slice)
@@ -51,7 +51,7 @@ class SparkSlices:
     def _answers(self, order: str, some: list[Slice]) -> list[list[Encoded] | TahoeError]:
         if not is_classic(self._spark):
             return run_each_by_arrow(self._spark, encoded_slice, some, order)
-        # A third of the processor time around a task that `mapInArrow` takes.
+        # Takes a third of the processor time that `mapInArrow` takes around a task.
         return run_each(self._spark.sparkContext, encoded_slice, some, order, tasks=len(some))
 
     def _slices_at_once(self) -> int:

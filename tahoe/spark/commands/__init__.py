@@ -1,1 +1,1 @@
-"""What users ask of a table on Spark, one module for each command."""
+"""The operations on tables on Spark, one module for each command."""

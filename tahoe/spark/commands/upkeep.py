@@ -347,7 +347,7 @@ def _is_on(spark: SparkSession, name: str, default: bool) -> bool:
     return is_on(spark, _DELTA + name, usual=default)
 
 
-# -- what is asked for -------------------------------------------------------------------------------------------------------
+# -- requests ---------------------------------------------------------------------------------------------------------------
 
 
 def _shown(spark: SparkSession, condition: str) -> str:

@@ -1,1 +1,1 @@
-"""CONVERT TO DELTA, CLONE and GENERATE on Spark: what names of the session's catalog mean for them."""
+"""CONVERT TO DELTA, CLONE and GENERATE on Spark: resolve names of the session's catalog."""

@@ -1,9 +1,8 @@
-"""CLONE on Spark: names of the session's catalog become a source and a clone; the core does the rest (`tahoe.ops.copies.clone`).
+"""CLONE on Spark: resolves names of the session's catalog to a source and a clone; the core does the rest (`tahoe.ops.copies.clone`).
 
     source   a Delta, Parquet or Iceberg table, or `format.`/path` `          clone   a path; a name, with or without a location
 
-Large files of a deep clone go from storage to an executor and back, some at a time; small amounts are copied by the driver's own threads, in
-less time than a job takes to start.
+Executors copy the files of a large deep clone, some at a time; the driver's own threads copy small amounts faster than a job starts.
 """
 
 from __future__ import annotations
@@ -50,23 +49,23 @@ CLONE_ROW = (
     "source_table_size bigint, source_num_of_files bigint, num_removed_files bigint, num_copied_files bigint, removed_files_size bigint, "
     "copied_files_size bigint"
 )
-"""The columns that CLONE answers with."""
+"""The result columns of CLONE."""
 
 _LITTLE = 64 << 20
-"""So many bytes, and so many files, the driver copies itself."""
+"""The driver itself copies up to this many bytes, and up to `_FEW` files."""
 _FEW = 64
 
 
 @dataclass(frozen=True, slots=True)
 class AskedClone:
-    """What was asked for.
+    """A request to clone a table.
 
     Args:
         target: the identifiers of the clone's name.
-        source: those of the source's.
-        request: shallow or deep, over what, with which properties.
-        version, timestamp: of the source; the time as Spark reads it.
-        location: of the clone, where it has a name.
+        source: the identifiers of the source's name.
+        request: whether it is shallow, the handling of an existing table, and properties.
+        version, timestamp: of the source; Spark parses the timestamp.
+        location: of a clone with a name.
     """
 
     target: tuple[str, ...]
@@ -78,13 +77,14 @@ class AskedClone:
 
 
 def clone_named(spark: SparkSession, asked: AskedClone, source: Table | None = None) -> tuple[list[tuple[int, ...]], Table]:
-    """Make the clone, and its entry in the catalog where it has a name; what it answers, and the clone.
+    """Create the clone, and its catalog entry if it has a name; return the result row and the clone.
 
     Args:
-        source: the Delta table that is the source, where it is known already.
+        source: the source table, if it is known already.
 
-    Raises: as `tahoe.ops.copies.clone.clone` and `tahoe.ops.copies.parquet_folder.parquet_table`; ``DELTA_CLONE_UNSUPPORTED_SOURCE``;
-        ``DELTA_CLONE_AMBIGUOUS_TARGET``: a path and a location; PySpark's ``AnalysisException`` of a name that is there, or is not.
+    Raises: the errors of `tahoe.ops.copies.clone.clone` and `tahoe.ops.copies.parquet_folder.parquet_table`;
+        ``DELTA_CLONE_UNSUPPORTED_SOURCE``; ``DELTA_CLONE_AMBIGUOUS_TARGET``: a path and a location; PySpark's ``AnalysisException`` for a
+        name that exists, or is missing.
     """
     refuse_connect(spark, "CLONE")
     look_at_settings(spark)
@@ -208,7 +208,7 @@ def _folder(spark: SparkSession, asked: AskedClone, progress: Progress) -> Clone
 
 
 def _copied(spark: SparkSession, source: LogStore, target: LogStore, copies: Sequence[FileCopy], progress: Progress) -> int:
-    """A `tahoe.ops.copies.clone.Copier` by tasks of Spark."""
+    """A `tahoe.ops.copies.clone.Copier` that runs Spark tasks."""
     little = len(copies) <= _FEW and sum(one.size or 0 for one in copies) <= _LITTLE
     if little or any(store.url.startswith("memory:") for store in (source, target)):
         return copied_here(source, target, copies, progress)

@@ -1,10 +1,10 @@
-"""CONVERT TO DELTA on Spark: a folder or an Iceberg table by its path, or a Parquet table of the catalog, whose entry becomes one of Delta.
+"""CONVERT TO DELTA on Spark: a folder or an Iceberg table by path, or a Parquet table of the catalog, whose entry becomes a Delta entry.
 
 name ─┬─ parquet.`/path`, iceberg.`/path` ─────────────► the core converts the folder
-      ├─ an entry of Parquet ─► columns, partitions ───► the core converts its folder ─► the entry says delta
-      └─ a Delta table, or delta.`/path` ──────────────► nothing is to be done
+      ├─ a Parquet entry ─► columns, partitions ───────► the core converts its folder ─► the entry becomes delta
+      └─ a Delta table, or delta.`/path` ──────────────► nothing to do
 
-Footers are read by the driver, many side by side; no data is read.
+The driver reads many footers in parallel; no data is read.
 """
 
 from __future__ import annotations
@@ -50,16 +50,16 @@ def convert_named(
     *,
     statistics: bool = True,
 ) -> Table:
-    """Make a Delta table of what a name means, and return it.
+    """Convert the named table to a Delta table, and return it.
 
     Args:
         parts: the identifiers of a name in the catalog, of ``parquet.`/path` `` or of ``iceberg.`/path` ``.
-        partition_schema: the columns that the folders tell, or their DDL; None for none, and for what the catalog knows.
+        partition_schema: the partition columns in the folder names, or their DDL; None if there are none, or the catalog has them.
 
     Raises:
-        InvalidRequest: ``DELTA_MISSING_PROVIDER_FOR_CONVERT``, ``DELTA_CONVERT_NON_PARQUET_TABLE``: what is there is of another format;
-            ``DELTA_UNEXPECTED_PARTITION_SCHEMA_FROM_USER``, ``DELTA_CONVERT_METASTORE_METADATA_MISMATCH``: the catalog says otherwise; and
-            as `tahoe.ops.copies.convert.convert` and `tahoe.ops.copies.iceberg_table.iceberg_table`.
+        InvalidRequest: ``DELTA_MISSING_PROVIDER_FOR_CONVERT``, ``DELTA_CONVERT_NON_PARQUET_TABLE``: the table has another format;
+            ``DELTA_UNEXPECTED_PARTITION_SCHEMA_FROM_USER``, ``DELTA_CONVERT_METASTORE_METADATA_MISMATCH``: the catalog differs; and the
+            errors of `tahoe.ops.copies.convert.convert` and `tahoe.ops.copies.iceberg_table.iceberg_table`.
         NotFound: ``TABLE_OR_VIEW_NOT_FOUND``.
     """
     entry = entry_of(spark, parts) if is_classic(spark) else None
@@ -86,11 +86,11 @@ def convert_named(
 
 
 def source_folder(parts: Sequence[str]) -> tuple[str, str]:
-    """Format and path in ``parquet.`/path` ``.
+    """Return the format and path in ``parquet.`/path` ``.
 
     Raises:
-        InvalidRequest: ``DELTA_MISSING_PROVIDER_FOR_CONVERT``: a path alone.
-        NotFound: ``TABLE_OR_VIEW_NOT_FOUND``: a name that the catalog has not.
+        InvalidRequest: ``DELTA_MISSING_PROVIDER_FOR_CONVERT``: a path without a format.
+        NotFound: ``TABLE_OR_VIEW_NOT_FOUND``: a name that the catalog lacks.
     """
     name = ".".join(parts)
     if len(parts) == 2 and "/" in parts[1]:
@@ -117,7 +117,7 @@ def _convert(spark: SparkSession, table: Table, look: Callable[[Progress], Found
 def folder_request(
     spark: SparkSession, columns: StructType, statistics: bool, properties: Mapping[str, str] | None = None
 ) -> FolderRequest:
-    """How a folder is read, as the session's settings say."""
+    """Return the request to read a folder, with the session's settings."""
     settings = settings_of(spark) if is_classic(spark) else {}
     return FolderRequest(
         partition_schema=columns,
@@ -134,7 +134,7 @@ def _is_on(spark: SparkSession, name: str, default: bool) -> bool:
 
 
 def _names(columns: StructType | None) -> list[str]:
-    """The columns that the user named, as the history tells them."""
+    """Return the partition columns that the user named, for the history."""
     return [] if columns is None else columns.names
 
 
@@ -202,7 +202,7 @@ def _partition_schema(entry: JavaObject) -> StructType:
 
 
 def folder_of_entry(spark: SparkSession, entry: JavaObject, table: Table, request: FolderRequest) -> FolderRequest:
-    """The request with the columns and the partitions that the catalog knows."""
+    """Return the request with the columns and the partitions in the catalog."""
     request = replace(request, partition_schema=_partition_schema(entry))
     if _is_on(spark, "useCatalogSchema", True):
         request = replace(request, schema=schema_from_json(str(entry.schema().json())))
@@ -220,7 +220,7 @@ def folder_of_entry(spark: SparkSession, entry: JavaObject, table: Table, reques
 
 
 def _partition_folders(spark: SparkSession, entry: JavaObject, table: Table) -> list[str]:
-    """The folders of the partitions that the catalog knows, below the table's."""
+    """Return the folders of the partitions in the catalog, relative to the table's folder."""
     catalog, jvm = spark._jsparkSession.sessionState().catalog(), Jvm.of(spark)
     root, folders = split_url(table.url), []
     for partition in items(catalog.listPartitions(entry.identifier(), jvm.option(None))):
@@ -238,7 +238,7 @@ def _partition_folders(spark: SparkSession, entry: JavaObject, table: Table) -> 
 
 
 def _adopt_properties(spark: SparkSession, table: Table, name: str, given: Mapping[str, str]) -> None:
-    """What is there is a Delta table already, and only the entry does not know it: its properties become the table's."""
+    """Handle a folder that is a Delta table already, with an entry of another format: the entry's properties become the table's."""
     transaction = table.begin()
     there = dict(transaction.existing().metadata.configuration)
     if {**there, **given} == there:
@@ -255,7 +255,7 @@ def _adopt_properties(spark: SparkSession, table: Table, name: str, given: Mappi
 
 
 def _become_delta(spark: SparkSession, entry: JavaObject) -> None:
-    """Let the entry say that its table is one of Delta; all else is the log's to say."""
+    """Change the entry's provider to delta; all other metadata is in the log."""
     jvm, catalog = Jvm.of(spark), spark._jsparkSession.sessionState().catalog()
     nothing = jvm.option(None)
     storage = copied(entry.storage(), inputFormat=nothing, outputFormat=nothing, serde=nothing)

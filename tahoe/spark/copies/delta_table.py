@@ -1,4 +1,4 @@
-"""What `DeltaTable` has of CLONE and GENERATE."""
+"""The CLONE and GENERATE methods of `DeltaTable`."""
 
 # ruff: noqa: N802, N803 - the names are delta-spark's
 
@@ -21,7 +21,7 @@ __all__ = ["Copies"]
 
 
 class Copies:
-    """Tables made of this one."""
+    """Creates copies of this table."""
 
     _spark: SparkSession
     _table: Table
@@ -33,7 +33,7 @@ class Copies:
 
     @checked_arguments
     def generate(self, mode: str) -> None:
-        """Write lists of the live files for readers that know no log.
+        """Write lists of the live files for readers that do not read the log.
 
         Args:
             mode: ``symlink_format_manifest``.
@@ -45,13 +45,13 @@ class Copies:
     def clone(
         self, target: str, isShallow: bool = False, replace: bool = False, properties: dict[str, str] | None = None
     ) -> Self:
-        """Make a table of its own with the rows of this one, and return it.
+        """Create an independent table with the rows of this one, and return it.
 
         Args:
             target: a path, or a name in the session's catalog.
-            isShallow: name this table's files; else copy them. A deep clone that is made again with `replace` copies what is new.
-            replace: let the clone take the place of a table that is there.
-            properties: of the clone, over those of this table.
+            isShallow: reference this table's files instead of copying them. With `replace`, a repeated deep clone copies only new files.
+            replace: replace an existing table.
+            properties: of the clone; they override this table's.
 
         Raises: see `tahoe.spark.copies.clone.clone_named`.
         """
@@ -66,7 +66,7 @@ class Copies:
         replace: bool = False,
         properties: dict[str, str] | None = None,
     ) -> Self:
-        """As `clone`, of an older version."""
+        """Clone an older version; see `clone`."""
         check_kind(version, "version", int)
         check_clone(target, isShallow, replace, properties)
         return self._cloned(target, isShallow, replace, properties, version=version)
@@ -79,7 +79,7 @@ class Copies:
         replace: bool = False,
         properties: dict[str, str] | None = None,
     ) -> Self:
-        """As `clone`, of the newest version of a time, which is read in the session's time zone."""
+        """Clone the newest version at a timestamp, which is parsed in the session's time zone; see `clone`."""
         check_kind(timestamp, "timestamp", str)
         check_clone(target, isShallow, replace, properties)
         return self._cloned(target, isShallow, replace, properties, timestamp=timestamp)

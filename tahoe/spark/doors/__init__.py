@@ -1,1 +1,1 @@
-"""PySpark's own methods, as they are in a session with Delta on: readers, writers, the catalog, new sessions."""
+"""PySpark's own methods in a session with Delta enabled: readers, writers, the catalog, new sessions."""

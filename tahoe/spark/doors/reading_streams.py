@@ -66,10 +66,10 @@ def _read(reader: Any, table: Table, given: _Given) -> DataFrame:
 
 @dataclass(frozen=True, slots=True)
 class _Given:
-    """What a ``DataStreamReader`` of the JVM was told; Spark has private fields for it.
+    """The settings of a JVM ``DataStreamReader``, which Spark stores in private fields.
 
-    name: supported from Spark 4.3 on.
-    name: from Spark 4.3 on.
+    Args:
+        name: supported from Spark 4.3 on.
     """
 
     source: str | None
@@ -79,7 +79,7 @@ class _Given:
 
     @classmethod
     def of(cls, reader: Any) -> _Given:
-        """Looks into the reader."""
+        """Read the fields of a reader."""
         jvm, java = Jvm.of(reader._spark), reader._jreader
         source, options, schema = (
             private_value(java, name, "read streams") for name in ("source", "extraOptions", "userSpecifiedSchema")

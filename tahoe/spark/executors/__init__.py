@@ -1,1 +1,1 @@
-"""What runs in the Python workers of Spark's executors, and how the code for it gets there."""
+"""The code that runs in the Python workers of Spark's executors, and its transfer."""

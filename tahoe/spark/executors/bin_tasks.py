@@ -1,6 +1,6 @@
-"""The tasks of OPTIMIZE: a bin rewritten by one task, or its rows read by some and written by others (`tahoe.spark.write.spread`).
+"""The tasks of OPTIMIZE: a bin rewritten by one task, or read by some tasks and written by others (`tahoe.spark.write.spread`).
 
-What travels between tasks are plain values, as Spark's shuffle brings them: a number, Arrow's bytes, and an error as bytes.
+Tasks exchange plain values, which Spark's shuffle transports: a number, Arrow bytes, and an error as bytes.
 """
 
 from __future__ import annotations
@@ -35,15 +35,15 @@ _UNSAID = Bin(())
 
 
 def rewritten_bin(version: BareVersion, plan: OptimizePlan, one: Bin) -> Written:
-    """What was written for a bin; without the bin, which may be many files and is known where the answer goes."""
+    """Return the result for a bin, without the bin itself, which may have many files and is known to the caller."""
     return replace(next(rewritten_here(SYSTEM_CLOCK, version, [one], plan)), bin=_UNSAID)
 
 
 def rows_of_parts(version: BareVersion, parts: Iterable[bytes]) -> Iterator[Rows]:
-    """The rows of files, in their order.
+    """Yield the rows of files, in their order.
 
     Args:
-        parts: pickled: the number of a part, and its files.
+        parts: pickled pairs of a part's number and its files.
     """
     for part in parts:
         number, adds = pickle.loads(part)
@@ -56,10 +56,10 @@ def rows_of_parts(version: BareVersion, parts: Iterable[bytes]) -> Iterator[Rows
 
 
 def rows_of_cells(version: BareVersion, paths: Sequence[Path], where: Placement, parts: Iterable[bytes]) -> Iterator[Rows]:
-    """The rows of files, by cells.
+    """Yield the rows of files, by cells.
 
     Args:
-        parts: pickled: some of the files each.
+        parts: pickled lists of files.
     """
     for part in parts:
         try:
@@ -75,10 +75,10 @@ def rows_of_cells(version: BareVersion, paths: Sequence[Path], where: Placement,
 def files_of_rows(
     version: BareVersion, partition_values: dict[str, str | None], in_parts: bool, rows: Iterable[Rows]
 ) -> Iterator[bytes]:
-    """Write the rows of a cell, or of all parts, as a file; pickled, the action that adds it, or the error.
+    """Write the rows of a cell, or of all parts, to a file; yield the pickled action that adds it, or the error.
 
     Args:
-        in_parts: whether rows are written part by part, in whatever order these come.
+        in_parts: whether rows are written in the order of parts, whatever order they arrive in.
     """
     name = new_name(version.config, SYSTEM_CLOCK, partition_values)
     batches = _in_parts(rows) if in_parts else (batch for _, batch in _batches(rows))
@@ -102,7 +102,7 @@ def _batches(rows: Iterable[Rows]) -> Iterator[tuple[int, pa.RecordBatch]]:
 
 
 def _in_parts(rows: Iterable[Rows]) -> Generator[pa.RecordBatch, None, None]:
-    """The rows of all parts, in the order of the parts; what is too much for memory waits on disk."""
+    """Yield the rows of all parts, in the order of the parts; rows that do not fit into memory are spilled to disk."""
     with Spill(MOST_BYTES_IN_MEMORY) as spill:
         for number, batch in _batches(rows):
             spill.add_to(number, batch)

@@ -1,4 +1,4 @@
-"""The tasks of the portable data source: rows of some files, and files of some rows."""
+"""The tasks of the portable data source: read rows of files, and write rows to files."""
 
 from __future__ import annotations
 
@@ -42,10 +42,10 @@ def rows_of_files(
     version: int,
     tasks: Iterable[ReadTask],
 ) -> Iterator[pa.RecordBatch]:
-    """The rows of files of a snapshot.
+    """Yield the rows of files of a snapshot.
 
     Args:
-        table: its URL, for errors.
+        table: the table's URL, for errors.
     """
     target = to_arrow_schema(schema)
     for task in tasks:
@@ -56,15 +56,15 @@ def rows_of_files(
 def rows_of_changes(
     store: LogStore, config: TableConfig, times: Mapping[int, int], files: tuple[ChangedFile, ...]
 ) -> Iterator[pa.RecordBatch]:
-    """The rows of a change data feed. The arguments are those of `tahoe.snapshot.changes.changed_rows`."""
+    """Yield the rows of a change data feed. The arguments are those of `tahoe.snapshot.changes.changed_rows`."""
     yield from changed_rows(store, config, times, files)
 
 
 def rows_of_batch(read: BareVersion, files: tuple[Any, ...], times: Mapping[int, int] | None = None) -> Iterator[pa.RecordBatch]:
-    """The rows of files of a stream's batch, or their changes.
+    """Yield the rows of files of a stream's batch, or their changes.
 
     Args:
-        files: an `IndexedFile` each, or a `ChangedFile` where `times` are given: when their versions were committed.
+        files: instances of `IndexedFile`, or of `ChangedFile` if `times` has the commit timestamps of their versions.
     """
     if times is not None:
         yield from changed_rows(read.store, read.config, times, files)
@@ -78,12 +78,12 @@ def rows_of_batch(read: BareVersion, files: tuple[Any, ...], times: Mapping[int,
 
 @dataclass(frozen=True)
 class Target:
-    """What files are written for.
+    """The target of written files.
 
     Args:
-        max_rows_per_file, compression: as of `tahoe.ops.write.writer.write_arrow`.
-        asked: goes into the message.
-        rows: the columns as PySpark has them, where rows come and not Arrow's batches.
+        max_rows_per_file, compression: arguments of `tahoe.ops.write.writer.write_arrow`.
+        asked: the table's requirements, for the message.
+        rows: the columns as a PySpark schema, if the input is rows instead of Arrow batches.
     """
 
     config: TableConfig
@@ -96,7 +96,7 @@ class Target:
 
 
 def written_files(target: Target, items: Iterator[Any]) -> WrittenFiles:
-    """Write what one task has."""
+    """Write the rows of one task."""
     batches = items if target.rows is None else _batches(items, target.rows)
     first = next(batches, None)
     if first is None:
@@ -115,7 +115,7 @@ def written_files(target: Target, items: Iterator[Any]) -> WrittenFiles:
 
 
 def refused(table: str, _: Iterator[Any]) -> WrittenFiles:
-    """Raise `Unsupported` for a stream whose rows get numbers: each of its tasks reads the table's log, for which Tahoe must be there."""
+    """Raise `Unsupported` for a stream with identity columns: each of its tasks reads the table's log, which requires Tahoe."""
     raise Unsupported(
         f"A stream of the portable data source into table {table}, which has identity columns, needs Tahoe in the Python of Spark's "
         "executors. Install it there, or use a classic session after tahoe.enable(spark).",
@@ -133,11 +133,11 @@ def _batches(rows: Iterator[Any], columns: Any) -> Iterator[pa.RecordBatch]:
 
 @dataclass(frozen=True)
 class WrittenFiles(WriterCommitMessage):
-    """What one task has written.
+    """The files that one task has written.
 
     Args:
-        asked: what of the table they were written for.
-        furthest: how far the task came with identity columns, by physical name.
+        asked: the table's requirements when they were written.
+        furthest: the greatest identity values of the task, by physical name.
     """
 
     adds: tuple[AddFile, ...]
@@ -147,11 +147,11 @@ class WrittenFiles(WriterCommitMessage):
 
 @dataclass(frozen=True)
 class FilledIn:
-    """What tasks fill in: a value that is sent to them.
+    """The values that tasks fill in; sent to them as a value.
 
     Args:
         defaults, identities: of the columns that rows lack.
-        table: for errors.
+        table: the table's URL, for errors.
     """
 
     defaults: Defaults
@@ -159,8 +159,7 @@ class FilledIn:
     table: str
 
     def of_this_task(self) -> TaskCompletion:
-        """What fills in the rows of the task in which it is asked; Spark writes each partition of a query by one task, and commits one
-        attempt of it."""
+        """Return the completion for the calling task. Spark writes each partition of a query in one task, and commits one attempt of it."""
         return TaskCompletion(self.defaults, self.identities, _this_task() if self.identities else 0, self.table)
 
 

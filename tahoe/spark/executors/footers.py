@@ -1,4 +1,4 @@
-"""A file that Spark has written → the action that adds it: statistics from its footer, and how far it came with identity columns."""
+"""Creates the action that adds a file written by Spark: with statistics from its footer, and its greatest identity values."""
 
 from __future__ import annotations
 
@@ -31,10 +31,10 @@ class WrittenFile:
 
 @dataclass(frozen=True, slots=True)
 class DescribedFile:
-    """What is known of a file.
+    """The description of a file.
 
     Args:
-        furthest: values of identity columns that it was to hand out, by physical name.
+        furthest: the greatest values of identity columns that were generated, by physical name.
     """
 
     add: AddFile
@@ -43,12 +43,12 @@ class DescribedFile:
 
 @dataclass(frozen=True, slots=True)
 class Describe:
-    """What describes the files of one job; it may be sent to executors.
+    """Describes the files of one job; it may be sent to executors.
 
     Args:
-        numbered: the identity columns whose values the job hands out, and in `numbers` their leaf columns.
+        numbered: the identity columns whose values the job generates; `numbers` has their leaf columns.
         indexed: the leaf columns that have statistics.
-        patches: whether footers get the ids of what arrays and maps hold.
+        patches: whether footers get the ids of array elements, map keys and map values.
     """
 
     store: LogStore
@@ -61,7 +61,7 @@ class Describe:
 
     @classmethod
     def of(cls, store: LogStore, config: TableConfig, numbered: Sequence[IdentityColumn]) -> Describe:
-        """Works out once what holds for all files."""
+        """Compute the values that all files share."""
         configuration, names = config.metadata.configuration, {one.name for one in numbered}
         return cls(
             store,
@@ -75,7 +75,7 @@ class Describe:
 
 
 def described_file(describe: Describe, file: WrittenFile) -> DescribedFile | None:
-    """Read a file's footer; None for a file without rows."""
+    """Read a file's footer; return None for a file without rows."""
     entry, store, schema = file.entry, describe.store, describe.config.schema
     with store.open_input(entry.name) as source:
         metadata = pq.read_metadata(source)
@@ -95,13 +95,13 @@ def described_file(describe: Describe, file: WrittenFile) -> DescribedFile | Non
 
 
 def _furthest(statistics: FileStatistics, columns: Iterable[IdentityColumn], file: str) -> Mapping[str, int]:
-    """By physical name the values that lie furthest among those of a file.
+    """Return the greatest value of each identity column in a file (the least for a negative step), by physical name.
 
     Args:
         statistics: of these columns.
 
     Raises:
-        CorruptTable: a footer without them, which Spark writes for every column of whole numbers.
+        CorruptTable: a footer without bounds, which Spark writes for every integer column.
     """
     found = {}
     for one in columns:

@@ -1,8 +1,10 @@
-"""Field ids for the elements of lists and the keys and values of maps, put into the footer of a Parquet file that is already written.
+"""Adds field ids for list elements, map keys and map values to the footer of an existing Parquet file.
 
-Spark's Parquet writer gives ids to fields, but none to what arrays and maps hold; Iceberg readers need those
-(PROTOCOL.md, "Writer Requirements for IcebergCompatV2"). Only the footer is made anew: column chunks stay byte for byte as they are.
-The footer is Thrift's compact protocol; it is read into plain values, `SchemaElement`s get their ``field_id``, and it is written again.
+Spark's Parquet writer gives ids to fields, but not to the contents of arrays and maps; Iceberg readers need those (PROTOCOL.md, "Writer
+Requirements for IcebergCompatV2"). Only the footer is rewritten: column chunks stay byte for byte unchanged.
+
+The footer uses Thrift's compact protocol; it is parsed to plain values, `SchemaElement`s get their ``field_id``, and it is serialized
+again.
 """
 
 from __future__ import annotations
@@ -16,12 +18,12 @@ from tahoe.schema.types import ArrayType, DataType, MapType, StructType
 
 __all__ = ["with_nested_ids"]
 
-# Of the specification of Parquet (parquet.thrift): members of FileMetaData and of SchemaElement.
+# From the Parquet specification (parquet.thrift): members of FileMetaData and of SchemaElement.
 _SCHEMA, _NAME, _NUM_CHILDREN, _FIELD_ID = 2, 4, 5, 9
 
 
 def with_nested_ids(content: bytes, schema: StructType) -> bytes:
-    """The bytes of the file with an id on each list element, map key and map value that the schema has ids for.
+    """Return the bytes of the file with an id on each list element, map key and map value for which the schema has one.
 
     Args:
         schema: logical, with column mapping metadata.
@@ -38,7 +40,9 @@ def with_nested_ids(content: bytes, schema: StructType) -> bytes:
 
 
 def _ids(schema: StructType) -> Iterator[tuple[tuple[str, ...], int]]:
-    """Ids by the path of the Parquet schema, physical names with ``list.element``, ``key_value.key``, ``key_value.value`` in between."""
+    """Yield ids by the path in the Parquet schema: physical names with ``list.element``, ``key_value.key``, ``key_value.value``
+    in between.
+    """
 
     def walk(data_type: DataType, path: tuple[str, ...], key: str, known: Any) -> Iterator[tuple[tuple[str, ...], int]]:
         match data_type:
@@ -60,7 +64,7 @@ def _ids(schema: StructType) -> Iterator[tuple[tuple[str, ...], int]]:
 
 
 def _elements(flat: tuple[int, list[Any]]) -> Iterator[tuple[tuple[str, ...], dict[int, Any]]]:
-    """Each `SchemaElement` with its path; the list is the tree in depth-first order, root first."""
+    """Yield each `SchemaElement` with its path; the list is the tree in depth-first order, root first."""
     elements = iter(flat[1])
 
     def children(count: int, path: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], dict[int, Any]]]:

@@ -1,9 +1,9 @@
 """Tahoe's code for Spark's Python workers, sent with the tasks that need it.
 
-    modules ─► compiled code, packed ─► broadcast once for each application ─► worker: imported from memory (`tahoe.spark.executors.worker`)
+    modules ─► compiled code, packed ─► broadcast once per application ─► worker: imported from memory (`tahoe.spark.executors.worker`)
 
-PySpark sends a function by its name, and starts the `python3` that comes first on the executors' path: often one that has no Tahoe. So no
-function of Tahoe is ever sent by its name. Executors need PySpark, PyArrow and pyroaring; the packed code holds no path of the driver.
+PySpark sends a function by its name, and starts the first `python3` on the executors' path, which often lacks Tahoe. So no function of
+Tahoe is ever sent by name. Executors need PySpark, PyArrow and pyroaring; the packed code contains no path of the driver.
 """
 
 from __future__ import annotations
@@ -35,27 +35,27 @@ Task = Callable[[Any], Any]
 
 _MOST_TASKS = 1_000
 _LEVEL = 1
-"""Of zlib: the best one takes ten times as long, and saves a tenth of the bytes."""
+"""The zlib level: the best one takes ten times as long, and saves a tenth of the bytes."""
 _STAY = {
     *("tahoe.as_delta", "tahoe.cli", "tahoe.several_tables", "tahoe.tables", "tahoe.testing"),
     *("tahoe.uniform.serve", "tahoe.uniform.catalogs"),
     *(f"tahoe.spark.{name}" for name in ("catalog", "commands", "copies", "doors", "in_transaction", "jvm", "names", "portable")),
     *(f"tahoe.spark.{name}" for name in ("scan", "session", "sink", "slice_encoder", "statements", "stream", "write")),
 }
-"""What no task imports: it needs a driver, or further packages."""
+"""Modules that no task imports: they need a driver, or additional packages."""
 
 
 def run_each(
     context: SparkContext, function: Callable[..., Answer], items: Sequence[Any], *arguments: Any, tasks: int = _MOST_TASKS
 ) -> list[Answer | TahoeError]:
-    """What ``function(*arguments, item)`` returns for each item, or the error of Tahoe that it raises, in their order, by tasks of Spark.
+    """Run ``function(*arguments, item)`` for each item in Spark tasks; return the results, or the Tahoe errors raised, in order.
 
     Args:
         function: of a module that is sent (`packed`).
-        items, arguments: values that can be pickled, of Tahoe too.
-        tasks: at most so many.
+        items, arguments: picklable values, including Tahoe's.
+        tasks: the maximum number of tasks.
 
-    Raises Spark's own error where a task fails in another way.
+    Raises Spark's own error if a task fails in another way.
     """
     if not items:
         return []
@@ -67,7 +67,7 @@ def run_each(
 def run_each_by_arrow(
     spark: SparkSession, function: Callable[..., Answer], items: Sequence[Any], *arguments: Any
 ) -> list[Answer | TahoeError]:
-    """As `run_each`, for a session without a `SparkContext`: one of Spark Connect. Each item is a task of its own."""
+    """Like `run_each`, for a session without a `SparkContext`: a Spark Connect session. Each item is a separate task."""
     values = [pickle.dumps(item, pickle.HIGHEST_PROTOCOL) for item in items]
     sent_items = pa.table({"number": pa.array(range(len(values)), pa.int64()), "item": pa.array(values, pa.binary())})
     frame = spark.createDataFrame(sent_items).repartition(len(values))
@@ -76,7 +76,7 @@ def run_each_by_arrow(
 
 
 def raised(answers: Iterable[Answer | TahoeError]) -> Iterator[Answer]:
-    """The answers of `run_each`. Raises the first error among them."""
+    """Yield the results of `run_each`. Raises the first error among them."""
     for answer in answers:
         if isinstance(answer, TahoeError):
             raise answer
@@ -84,7 +84,7 @@ def raised(answers: Iterable[Answer | TahoeError]) -> Iterator[Answer]:
 
 
 def sent(context: SparkContext, how: Callable[..., Any], function: Callable[..., Any], *arguments: Any) -> Task:
-    """A function for a job of this application, which calls a function of Tahoe in a worker.
+    """Return a function for a job of this application, which calls a Tahoe function in a worker.
 
     Args:
         how: `worker.each`, `worker.arrow`, `worker.stream`, `worker.part` or `worker.message`.
@@ -97,12 +97,12 @@ def sent(context: SparkContext, how: Callable[..., Any], function: Callable[...,
 
 
 def sent_whole(how: Callable[..., Any], function: Callable[..., Any], *arguments: Any) -> Task:
-    """As `sent`, for where there is no `SparkContext`: the code goes with each copy of the function."""
+    """Like `sent`, for use without a `SparkContext`: each copy of the function includes the code."""
     return _task(packed(), how, function, arguments)
 
 
 def reviver() -> Callable[..., Any]:
-    """`worker.reviver`'s function, which Spark does not send by its name."""
+    """Return the function of `worker.reviver`, which Spark does not send by name."""
     return _reviver()
 
 
@@ -125,7 +125,7 @@ def _task(code: Any, how: Callable[..., Any], function: Callable[..., Any], argu
 
 @cache
 def packed() -> bytes:
-    """The compiled modules that tasks may import, by name, each with whether it is a package. No path of the driver is in them."""
+    """Return the compiled modules that tasks may import, by name, each with whether it is a package. They contain no path of the driver."""
     modules = {name: (is_package, _neutral(_code_of(loader, name), name)) for name, is_package, loader in _found()}
     return zlib.compress(marshal.dumps(modules), _LEVEL)
 
@@ -142,21 +142,21 @@ def _names() -> frozenset[str]:
 
 @cache
 def _code_of_worker() -> bytes:
-    """The compiled code of `tahoe.spark.executors.worker`."""
+    """Return the compiled code of `tahoe.spark.executors.worker`."""
     loader = next(loader for name, _, loader in _found() if name == worker.__name__)
     return marshal.dumps(_neutral(_code_of(loader, worker.__name__), "worker"))
 
 
 @cache
 def _of_worker() -> dict[str, Any]:
-    """The names of that module, made anew so that they belong to no module that Spark would send by its name."""
+    """Return that module's names, re-created so that they belong to no module that Spark would send by name."""
     names: dict[str, Any] = {"__name__": "_tahoe_task"}
     exec(marshal.loads(_code_of_worker()), names)
     return names
 
 
 def _found() -> Iterator[tuple[str, bool, Any]]:
-    """The modules of Tahoe that are sent: name, whether it is a package, and loader."""
+    """Yield Tahoe's modules that are sent: name, whether it is a package, and loader."""
     spec = find_spec("tahoe")
     assert spec is not None
     yield "tahoe", True, spec.loader
@@ -186,6 +186,6 @@ def _code_of(loader: Any, name: str) -> CodeType:
 
 
 def _neutral(code: CodeType, name: str) -> CodeType:
-    """The code, said to come from the module and not from a file of the driver."""
+    """Return the code with the module instead of a file of the driver as its origin."""
     inner = (_neutral(one, name) if isinstance(one, CodeType) else one for one in code.co_consts)
     return code.replace(co_filename=f"<{name}>", co_consts=tuple(inner))

@@ -1,4 +1,4 @@
-"""The task of a large conversion: the manifests of a slice of the table's files."""
+"""The task of a large conversion: encodes the manifests of a slice of the table's files."""
 
 from __future__ import annotations
 
@@ -8,5 +8,5 @@ __all__ = ["encoded_slice"]
 
 
 def encoded_slice(order: str, part: Slice) -> list[Encoded]:
-    """All manifests of a slice. The arguments are those of `tahoe.uniform.convert.slices.encode_slice`."""
+    """Return all manifests of a slice. The arguments are those of `tahoe.uniform.convert.slices.encode_slice`."""
     return list(encode_slice(order, part))

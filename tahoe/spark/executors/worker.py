@@ -1,8 +1,8 @@
-"""The part that a Python worker runs first: it makes Tahoe's modules of the bytes that came with the task, and calls one of their functions.
+"""The first code in a Python worker: imports Tahoe's modules from the bytes sent with the task, and calls one of their functions.
 
-The code of this module is sent with every task and executed there (`tahoe.spark.executors.shipped`), so it imports the standard library
-alone. The modules are imported from memory. A worker that has a Tahoe of its own keeps it: that one is out of `sys.modules` while a task
-runs, and back when the task is over, so the two never mix.
+The code of this module is sent with every task and executed there (`tahoe.spark.executors.shipped`), so it imports only the standard
+library. The modules are imported from memory. A worker with its own Tahoe keeps it: that version is removed from `sys.modules` while a task
+runs, and restored afterwards, so the two never mix.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ _PACKAGE = "tahoe"
 
 
 class Modules:
-    """Tahoe's modules, imported from memory where this is entered; otherwise out of sight.
+    """Tahoe's modules, importable from memory inside a ``with`` block.
 
     Args:
-        packed: of `tahoe.spark.executors.shipped.packed`.
+        packed: the result of `tahoe.spark.executors.shipped.packed`.
     """
 
     def __init__(self, packed: bytes) -> None:
@@ -50,10 +50,10 @@ class Modules:
             self._loaded = _taken_out()
             sys.modules.update(self._hidden)
 
-    # -- what the import system asks ---------------------------------------------------------------------------------------
+    # -- called by the import system ---------------------------------------------------------------------------------------
 
     def find_spec(self, name: str, _path: object = None, _target: object = None) -> ModuleSpec | None:
-        """The module of that name; None for other packages' modules."""
+        """Return the spec of the module with this name; None for modules of other packages."""
         if name.partition(".")[0] != _PACKAGE:
             return None
         if name not in self._codes:
@@ -61,7 +61,7 @@ class Modules:
         return spec_from_loader(name, self, origin=f"<{name}>", is_package=self._codes[name][0])  # type: ignore[arg-type]
 
     def create_module(self, _spec: ModuleSpec) -> None:
-        """None: modules are made as usual."""
+        """Return None: modules are created as usual."""
 
     def exec_module(self, module: ModuleType) -> None:
         """Run the code of a module."""
@@ -69,18 +69,18 @@ class Modules:
 
 
 def _taken_out() -> dict[str, ModuleType]:
-    """The modules of the package that were imported, which are not any more."""
+    """Remove the package's imported modules from `sys.modules` and return them."""
     names = [name for name in sys.modules if name.partition(".")[0] == _PACKAGE]
     return {name: sys.modules.pop(name) for name in names}
 
 
 def each(modules: Modules, function: str, arguments: bytes, items: Iterable[bytes]) -> Iterator[bytes]:
-    """Call a function with each item, last of its arguments. An error of Tahoe is an answer too, so that it arrives as it is.
+    """Call a function with each item as its last argument. An error of Tahoe is a result too, so that it arrives unchanged.
 
     Args:
         function: module and name, with a dot between them.
         arguments: the other arguments, pickled.
-        items: pickled, as are the answers.
+        items: pickled, like the results.
     """
     with modules:
         call, given, known = _found(function), None, _found("tahoe.exceptions.TahoeError")
@@ -94,7 +94,7 @@ def each(modules: Modules, function: str, arguments: bytes, items: Iterable[byte
 
 
 def arrow(modules: Modules, function: str, arguments: bytes, batches: Iterable[Any]) -> Iterator[Any]:
-    """As `each`, between Arrow's batches: ``number`` and ``item`` come, and ``number`` and ``answer`` go."""
+    """Like `each`, with Arrow batches: ``number`` and ``item`` in, ``number`` and ``answer`` out."""
     import pyarrow as pa
 
     for batch in batches:
@@ -104,11 +104,11 @@ def arrow(modules: Modules, function: str, arguments: bytes, batches: Iterable[A
 
 
 def stream(modules: Modules, function: str, arguments: bytes, items: Iterable[Any]) -> Iterator[Any]:
-    """Call a generator function with an iterator of all items, last of its arguments.
+    """Call a generator function with an iterator of all items as its last argument.
 
     Args:
-        function, arguments: as of `each`.
-        items: as Spark brings them; what the function yields, Spark takes along. None of them are values of Tahoe.
+        function, arguments: the arguments of `each`.
+        items: values from Spark; Spark also transports the function's results. None of them are Tahoe values.
     """
     with modules:
         yield from _found(function)(*pickle.loads(arguments), items)
@@ -121,7 +121,7 @@ def part(modules: Modules, function: str, arguments: bytes, item: bytes) -> Iter
 
 
 def message(modules: Modules, function: str, arguments: bytes, items: Iterator[Any]) -> bytes:
-    """As `stream`, for a function that returns one value, which is pickled."""
+    """Like `stream`, for a function that returns one value, which is pickled."""
     with modules:
         return pickle.dumps(_found(function)(*pickle.loads(arguments), items), pickle.HIGHEST_PROTOCOL)
 
@@ -132,14 +132,14 @@ def _found(name: str) -> Any:
 
 
 def runner(code: Any, own_code: bytes, digest: str, how: str, function: str, arguments: bytes) -> Callable[[Any], Any]:
-    """The function that is sent as a task. It refers to no module but those of the standard library.
+    """Return the function that is sent as a task. It refers only to modules of the standard library.
 
     Args:
         code: the packed modules, or a broadcast variable of them.
-        own_code: of this module, marshalled.
-        digest: of both: a worker keeps one `Modules` for each.
+        own_code: the marshalled code of this module.
+        digest: of both: a worker stores one `Modules` for each digest.
         how: ``each``, ``stream`` or ``made``.
-        function, arguments: as of `each`.
+        function, arguments: the arguments of `each`.
     """
 
     def run(items: Any) -> Any:
@@ -160,16 +160,16 @@ def runner(code: Any, own_code: bytes, digest: str, how: str, function: str, arg
 
 
 def reviver() -> Callable[..., Any]:
-    """The function by which a part of Tahoe's data source is unpickled (`tahoe.spark.portable.sent`)."""
+    """Return the function that unpickles a part of Tahoe's data source (`tahoe.spark.portable.sent`)."""
 
     def revive(module: str, name: str, state: bytes, kind: str, task: Any) -> Any:
-        """The value itself where Tahoe can be imported; else what an executor needs of it.
+        """Return the part itself if Tahoe can be imported, otherwise a proxy for an executor.
 
         Args:
             module, name: of its class.
-            state: pickled: the values of its attributes.
-            kind: the class of PySpark that it is one of.
-            task: of `runner`: what it does in an executor.
+            state: the pickled values of its attributes.
+            kind: its PySpark base class.
+            task: a function of `runner`: its task in an executor.
         """
         import pickle
         from importlib import import_module

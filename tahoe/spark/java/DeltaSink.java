@@ -11,7 +11,7 @@ public class DeltaSink implements org.apache.spark.sql.execution.streaming.Sink 
 
   public void addBatch(long number, org.apache.spark.sql.Dataset rows) {
     Dataset data = (Dataset) rows;
-    // Spark tells a sink whose batch it is in no other way, and only on this thread.
+    // Spark passes the id of the sink's query only in a local property of this thread.
     String query = data.sparkSession().sparkContext().getLocalProperty("sql.streaming.queryId");
     Object failure = batches.apply(query, Long.valueOf(number), data, scans(data.queryExecution().analyzed()));
     if (failure != null) org.apache.spark.unsafe.Platform.throwException((Throwable) failure);

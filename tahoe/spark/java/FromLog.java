@@ -23,9 +23,9 @@ public class FromLog extends org.apache.spark.sql.catalyst.rules.Rule {
     return null;
   }
 
-  // -- what stands over a scan ------------------------------------------------------------------------------------------------
+  // -- nodes above a scan ---------------------------------------------------------------------------------------------------
 
-  // Where a plan is projections and filters over one scan of ours: the scan, what columns are called there, and the filters.
+  // For a plan of projections and filters over one Delta scan: the scan, its column names, and the filters.
   private static class Chain {
     LogicalRelation scan;
     Map names = new HashMap();
@@ -63,7 +63,7 @@ public class FromLog extends org.apache.spark.sql.catalyst.rules.Rule {
     return chain;
   }
 
-  // The filters but for the one that takes out dead rows, which the counts in the log know.
+  // The filters except the one that removes deleted rows, which the log's counts already exclude.
   private static boolean gathered(Expression condition, Chain chain) {
     if (condition instanceof And) return gathered(((And) condition).left(), chain) && gathered(((And) condition).right(), chain);
     for (scala.collection.Iterator each = condition.references().iterator(); each.hasNext();)

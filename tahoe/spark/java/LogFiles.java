@@ -32,7 +32,7 @@ public class LogFiles implements org.apache.spark.sql.execution.datasources.File
     return (scala.collection.immutable.Seq) answer("listFiles", partition, data, texts(partition) + "\n" + texts(data));
   }
 
-  // All filters as one text, since to ask for each takes Python two calls.
+  // All filters as one text, because getting each takes Python two calls.
   private static String texts(scala.collection.immutable.Seq filters) {
     StringBuilder all = new StringBuilder();
     scala.collection.Iterator each = filters.iterator();
@@ -40,7 +40,7 @@ public class LogFiles implements org.apache.spark.sql.execution.datasources.File
     return all.toString();
   }
 
-  // One text, since each element of an array takes Python a call.
+  // One text, because each element of an array takes Python a call.
   public String filesOf(scala.collection.immutable.Seq partition, scala.collection.immutable.Seq data) {
     return (String) answer("filesOf", partition, data, texts(partition) + "\n" + texts(data));
   }

@@ -14,14 +14,14 @@ public class PlanCopy {
     return new Named(new AliasIdentifier("delta"), copied((LogicalPlan) kept, new HashMap()));
   }
 
-  // Spark 4.0 looks for `_metadata` below an alias only where a scan or another alias stands there.
+  // Spark 4.0 looks for `_metadata` below an alias only if its child is a scan or another alias.
   public static class Named extends SubqueryAlias {
-    // With the arguments of what it extends, by which Spark makes copies.
+    // With the constructor arguments of the superclass, which Spark uses to make copies.
     public Named(AliasIdentifier name, LogicalPlan plan) { super(name, plan); }
     public scala.collection.immutable.Seq metadataOutput() { return child().metadataOutput(); }
   }
 
-  // The names of columns that were met, and what stands for each.
+  // The names of the visited columns, and their replacements.
   private static LogicalPlan copied(LogicalPlan plan, Map names) {
     if (plan instanceof LogicalRelation) return relation((LogicalRelation) plan, names);
     List children = new ArrayList();

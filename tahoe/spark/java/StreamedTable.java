@@ -18,7 +18,7 @@ public class StreamedTable extends org.apache.spark.sql.execution.datasources.Da
   public Source createSource(String metadataPath) {
     Object found = null;
     try {
-      // Spark tells nobody else whose source it is, and only on the query's own thread.
+      // Only this method, on the query's own thread, knows the query of the source.
       String query = org.apache.spark.SparkContext.getOrCreate().getLocalProperty("sql.streaming.queryId");
       found = create.apply(metadataPath, query);
     } catch (java.lang.reflect.UndeclaredThrowableException error) {
@@ -28,7 +28,7 @@ public class StreamedTable extends org.apache.spark.sql.execution.datasources.Da
     return (Source) found;
   }
 
-  // Spark asks whether the source is one of files, which have columns of metadata: no class of that name is to be looked for.
+  // Spark checks whether the source is a file source, which has metadata columns: it must not look for a class with that name.
   public Class providingClass() { return getClass(); }
   public Object providingInstance() { return this; }
 }

@@ -52,8 +52,8 @@ public class TableStream implements org.apache.spark.sql.execution.streaming.Sou
     return (org.apache.spark.sql.Dataset) answer("batch", from, end.json());
   }
 
-  // A query that is started again asks once more for the last batch that is done, for sources that learn something by it, and looks at
-  // nothing of the answer. The commits of that batch may be gone by now, and it may be a whole table.
+  // A restarted query requests the last completed batch again, for sources that need it, and ignores the result. The commits of that batch
+  // may be gone by now, and it may be a whole table.
   private static boolean isThrownAway() {
     StackTraceElement[] callers = new Throwable().getStackTrace();
     for (int i = 0; i < callers.length; i++) if (callers[i].getMethodName().contains("populateStartOffsets")) return true;
@@ -77,7 +77,7 @@ public class TableStream implements org.apache.spark.sql.execution.streaming.Sou
   public org.apache.spark.sql.connector.read.streaming.Offset deserializeOffset(String json) { return offset(json); }
   public String toString() { return text; }
 
-  // Spark asks these of sources without admission control.
+  // Spark calls these methods for sources without admission control.
   public scala.Option getOffset() { throw new UnsupportedOperationException("latestOffset is asked in the place of getOffset"); }
   public org.apache.spark.sql.connector.read.streaming.Offset initialOffset() {
     throw new UnsupportedOperationException("a stream that begins is told by a start that is missing");

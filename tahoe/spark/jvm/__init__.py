@@ -1,1 +1,1 @@
-"""The bridge to the JVM: classes, errors, values, schemas and storage on their way across it."""
+"""The bridge to the JVM: converts classes, errors, values, schemas and storage settings."""

@@ -1,1 +1,1 @@
-"""What a reader means: a table, a version, a range of changes."""
+"""The requests of readers: a table, a version, a range of changes."""

@@ -1,6 +1,6 @@
-"""What the session's catalog holds of a table: entries as delta-spark makes them, so that either reads what the other wrote.
+"""A table's entries in the session's catalog, in delta-spark's form, so that each can read the other's entries.
 
-An entry says where the table is, and who made it; schema, partitioning and properties are the log's, and are filled in from there.
+An entry contains the table's location and owner; schema, partitioning and properties come from the log.
 """
 
 from __future__ import annotations
@@ -39,17 +39,17 @@ __all__ = [
 ]
 
 SESSION_CATALOG = "spark_catalog"
-"""Spark's name of the one catalog of a session that holds Delta tables."""
+"""Spark's name of the only catalog of a session that contains Delta tables."""
 
 
 @dataclass(frozen=True, slots=True)
 class NamedTable:
-    """A Delta table as a statement named it.
+    """A Delta table named in a statement.
 
     Args:
         table: the table itself.
-        name: as the user wrote it.
-        entry: what the session's catalog holds (a ``CatalogTable``); None for a table named by its path.
+        name: in the user's spelling.
+        entry: the session catalog's entry (a ``CatalogTable``); None for a table named by its path.
     """
 
     table: Table
@@ -58,7 +58,7 @@ class NamedTable:
 
     @property
     def full_name_parts(self) -> tuple[str, ...]:
-        """Catalog, database and name; of a table named by its path, what the user wrote."""
+        """Catalog, database and name; the user's spelling for a table named by its path."""
         if self.entry is None:
             return self.name.identifiers
         identifier = self.entry.identifier()
@@ -66,12 +66,13 @@ class NamedTable:
 
     @property
     def full_name(self) -> str:
-        """As the reference calls it: ``spark_catalog.db.t``, or ``delta.`/path` ``."""
+        """The name in delta-spark's form: ``spark_catalog.db.t``, or ``delta.`/path` ``."""
         return str(self.name) if self.entry is None else ".".join(self.full_name_parts)
 
 
 def table_named(spark: SparkSession, parts: Sequence[str]) -> NamedTable | None:
-    """The Delta table of that name in the session; None for every other name: a table of another format or catalog, a view, nothing.
+    """Return the Delta table with this name in the session; None for every other name: a table of another format or catalog, a view,
+    nothing.
 
     Args:
         parts: the identifiers of the name, as in ``spark_catalog.db.t``, ``db.t``, ``t`` or ``delta.`/path` ``.
@@ -85,19 +86,21 @@ def table_named(spark: SparkSession, parts: Sequence[str]) -> NamedTable | None:
 
 
 def parts_of(spark: SparkSession, name: str) -> tuple[str, ...]:
-    """The identifiers of a name, as Spark reads it. Raises PySpark's ``ParseException`` for what is none."""
+    """Return the identifiers of a name, parsed by Spark. Raises PySpark's ``ParseException`` for an invalid name."""
     parts = spark._jsparkSession.sessionState().sqlParser().parseMultipartIdentifier(name)
     return tuple(str(part) for part in items(parts))
 
 
 def path_of(parts: Sequence[str]) -> str | None:
-    """The path in ``delta.`/path` ``; None for another name, as ``delta.t`` is: the table `t` of a database of that name."""
+    """Return the path in ``delta.`/path` ``; None for another name such as ``delta.t``: the table `t` of a database named delta."""
     words = [part.lower() for part in parts[:-1]]
     return parts[-1] if words in (["delta"], [SESSION_CATALOG, "delta"]) and "/" in parts[-1] else None
 
 
 def entry_of(spark: SparkSession, parts: Sequence[str]) -> JavaObject | None:
-    """The ``CatalogTable`` of that name in the session's catalog; None where there is none, and for temporary views, which come first."""
+    """Return the ``CatalogTable`` with this name in the session's catalog; None if there is none, and for temporary views, which take
+    precedence.
+    """
     state = spark._jsparkSession.sessionState()
     if len(parts) > 3 or (len(parts) == 3 and parts[0].lower() != SESSION_CATALOG):
         return None
@@ -110,35 +113,35 @@ def entry_of(spark: SparkSession, parts: Sequence[str]) -> JavaObject | None:
 
 
 def entry_at(catalog: JavaObject, identifier: JavaObject) -> JavaObject | None:
-    """The ``CatalogTable`` under a ``TableIdentifier`` in a ``SessionCatalog``; None where there is none."""
+    """Return the ``CatalogTable`` for a ``TableIdentifier`` in a ``SessionCatalog``, or None."""
     return catalog.getTableMetadata(identifier) if catalog.tableExists(identifier) else None
 
 
 def table_identifier(jvm: Jvm, parts: Sequence[str]) -> JavaObject:
-    """Spark's ``TableIdentifier`` of a name of at most three parts."""
+    """Return Spark's ``TableIdentifier`` for a name of at most three parts."""
     database, catalog = (parts[-2] if len(parts) > 1 else None), (parts[-3] if len(parts) > 2 else None)
     return jvm.catalyst("TableIdentifier")(parts[-1], jvm.option(database), jvm.option(catalog))
 
 
 def is_delta(entry: JavaObject) -> bool:
-    """Whether an entry is one of a Delta table."""
+    """Return whether an entry is that of a Delta table."""
     provider = entry.provider()
     return provider.isDefined() and str(provider.get()).lower() == "delta"
 
 
 def location_of(entry: JavaObject) -> str:
-    """The path or URL of the table that an entry names, as it is: what a URI writes as ``%20`` is a space."""
+    """Return the unescaped path or URL of the table in an entry: ``%20`` in the URI becomes a space."""
     uri = entry.location()
     text = str(uri.toString())
-    # Hadoop's `Path` reads a URI so. Without a percent sign there is nothing to read, and no further call to pay.
+    # Hadoop's `Path` unescapes a URI like this. Without a percent sign nothing is escaped, and the call is saved.
     return text if "%" not in text else unquote(text)
 
 
 def filled(jvm: Jvm, entry: JavaObject, snapshot: Snapshot, writing: SparkSession | None = None) -> JavaObject:
-    """The entry with the schema and the partition columns of a version, as Spark's analyzer wants them.
+    """Return the entry with the schema and the partition columns of a version, as Spark's analyzer expects them.
 
     Args:
-        writing: the session, for a statement that writes: it shall know the columns' default values. None for one that reads.
+        writing: the session, for a statement that writes: the schema then includes column defaults. None for one that reads.
     """
     schema = with_shown_metadata(snapshot.schema)
     if writing is not None:
@@ -152,8 +155,9 @@ def filled(jvm: Jvm, entry: JavaObject, snapshot: Snapshot, writing: SparkSessio
 
 
 def _with_defaults(shown: StructType, snapshot: Snapshot, spark: SparkSession) -> StructType:
-    """The columns with their defaults under Spark's keys, which Spark reads as SQL: not the table's texts, but what was understood of
-    them."""
+    """Return the columns with their defaults under Spark's keys, which Spark reads as SQL: not the table's texts, but texts generated from
+    their parsed form.
+    """
     config, moment = snapshot.config, Moment(SYSTEM_CLOCK.now_ms(), str(spark.conf.get("spark.sql.session.timeZone")))
     if "allowColumnDefaults" not in config.features:
         return shown

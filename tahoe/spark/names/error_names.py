@@ -1,6 +1,6 @@
-"""Error classes that depend on the statement: Spark's analyzer or a command of delta-spark finds the fault first, and programs catch that.
+"""Error classes that depend on the statement: Spark's analyzer or a delta-spark command detects the error first, and programs catch that.
 
-The core has one class for each fault, and knows no statements. What follows are the only places where an error changes its class.
+The core has one class for each error, and knows no statements. The functions here are the only places that change an error's class.
 """
 
 from __future__ import annotations
@@ -27,12 +27,13 @@ COMMANDS: Mapping[str, Mapping[str, str]] = {
     "REPLACE TABLE AS SELECT": {},
     "": {_NO_TABLE: "DELTA_MISSING_DELTA_TABLE"},
 }
-"""What a command calls the errors of the core, by the words of `tahoe.spark.statements.command.Command`; others do as ``""``.
+"""The classes of a command's errors by the core's classes, by the words of `tahoe.spark.statements.command.Command`; ``""`` for other
+commands.
 
 For commands that read or change rows, see `reading`.
 """
 STREAMS: Mapping[str, str] = {_NO_TABLE: "DELTA_SCHEMA_NOT_SET"}
-"""What ``readStream`` calls them."""
+"""The error classes of ``readStream``."""
 CREATIONS_BY_NAME: Mapping[str, str] = {
     "DELTA_CANNOT_USE_ALL_COLUMNS_FOR_PARTITION": "ALL_PARTITION_COLUMNS_NOT_ALLOWED",
     "DELTA_DUPLICATE_COLUMNS_FOUND": "COLUMN_ALREADY_EXISTS",
@@ -41,15 +42,15 @@ CREATIONS_BY_NAME: Mapping[str, str] = {
     "DELTA_COLUMN_NOT_FOUND_IN_SCHEMA": "UNSUPPORTED_FEATURE.PARTITION_WITH_NESTED_COLUMN_IS_UNSUPPORTED",
     "DELTA_DUPLICATE_COLUMNS_FOUND.CLUSTER_BY": "UNSUPPORTED_FEATURE.PARTITION_WITH_NESTED_COLUMN_IS_UNSUPPORTED",
 }
-"""What CREATE TABLE and ``saveAsTable`` call them, where ``save`` of a path has the core's. The last two are about clustering columns."""
+"""The error classes of CREATE TABLE and ``saveAsTable``; ``save`` with a path uses the core's. The last two concern clustering columns."""
 
 
 @contextmanager
 def with_classes(classes: Mapping[str, str]) -> Iterator[None]:
-    """Give errors that leave the block another class.
+    """Change the class of errors that leave the block.
 
     Args:
-        classes: by the class that the error has; an error of another one passes as it is.
+        classes: old class → new class; an error of another class is unchanged.
     """
     try:
         yield
@@ -62,7 +63,7 @@ def with_classes(classes: Mapping[str, str]) -> Iterator[None]:
 
 @contextmanager
 def appending_by_name() -> Iterator[None]:
-    """For ``saveAsTable``: rows with another partitioning or clustering than the table's are an illegal argument, not a failed analysis."""
+    """For ``saveAsTable``: a partitioning or clustering that differs from the table's is an illegal argument, not a failed analysis."""
     try:
         yield
     except TahoeError as error:
@@ -73,10 +74,10 @@ def appending_by_name() -> Iterator[None]:
 
 @contextmanager
 def reading(table: Table, nothing: str = "PATH_NOT_FOUND") -> Iterator[None]:
-    """Tell a path with nothing below it from one with files that are no Delta table, where rows are read or changed.
+    """Distinguish an empty path from one with files that are no Delta table, in operations that read or change rows.
 
     Args:
-        nothing: the class for the former.
+        nothing: the class for an empty path.
     """
     try:
         yield

@@ -1,5 +1,6 @@
-"""A new table's place and its entry in the session's catalog, in delta-spark's own form: provider, location, managed or external, comment.
-Schema, partitioning and properties are the log's, and stay out of it.
+"""A new table's location and its entry in the session's catalog, in delta-spark's form: provider, location, managed or external, comment.
+
+The entry omits schema, partitioning and properties, which are in the log.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ _TAKEN = re.compile(r"\w+", re.ASCII)
 
 
 def in_session_catalog(spark: SparkSession, parts: Sequence[str]) -> bool:
-    """Whether a name is one of the session's own catalog, and not of another that the session has."""
+    """Return whether a name belongs to the session's own catalog, not to another catalog of the session."""
     manager = spark._jsparkSession.sessionState().catalogManager()
     if len(parts) > 1 and bool(manager.isCatalogRegistered(parts[0])):
         return parts[0].lower() == SESSION_CATALOG and len(parts) < 4
@@ -43,9 +44,9 @@ def in_session_catalog(spark: SparkSession, parts: Sequence[str]) -> bool:
 
 
 def full_identifier(spark: SparkSession, parts: Sequence[str]) -> JavaObject:
-    """The ``TableIdentifier`` of a name of the session's own catalog, with its database and catalog.
+    """Return the ``TableIdentifier`` for a name in the session's own catalog, with its database and catalog.
 
-    Raises PySpark's ``AnalysisException`` (``SCHEMA_NOT_FOUND``): there is no such database.
+    Raises PySpark's ``AnalysisException`` (``SCHEMA_NOT_FOUND``) if there is no such database.
     """
     catalog = spark._jsparkSession.sessionState().catalog()
     identifier = catalog.qualifyIdentifier(table_identifier(Jvm.of(spark), parts))
@@ -54,8 +55,9 @@ def full_identifier(spark: SparkSession, parts: Sequence[str]) -> JavaObject:
 
 
 def delta_entry(spark: SparkSession, parts: Sequence[str]) -> JavaObject | None:
-    """The ``CatalogTable`` of a Delta table by a name of the session's own catalog; None for anything else. Temporary views, which hide
-    tables from readers, hide none from writers.
+    """Return the ``CatalogTable`` of a Delta table in the session's own catalog, otherwise None.
+
+    Temporary views, which hide tables from readers, do not hide them from writers.
     """
     catalog = spark._jsparkSession.sessionState().catalog()
     identifier = catalog.qualifyIdentifier(table_identifier(Jvm.of(spark), parts))
@@ -64,19 +66,19 @@ def delta_entry(spark: SparkSession, parts: Sequence[str]) -> JavaObject | None:
 
 
 def uri_of_new(spark: SparkSession, identifier: JavaObject) -> JavaObject:
-    """Where a managed table of that name is."""
+    """Return the location of a managed table with this name."""
     return spark._jsparkSession.sessionState().catalog().defaultTablePath(identifier)
 
 
 def uri_of_text(spark: SparkSession, location: str) -> JavaObject:
-    """The URI that LOCATION means; a relative one is below the warehouse."""
+    """Return the URI for a LOCATION; a relative one is below the warehouse."""
     jvm, state = Jvm.of(spark), spark._jsparkSession.sessionState()
     names = jvm.catalyst("catalog.CatalogUtils")
     return names.makeQualifiedDBObjectPath(names.stringToURI(location), state.conf().warehousePath(), state.newHadoopConf())
 
 
 def new_entry(spark: SparkSession, identifier: JavaObject, uri: JavaObject, *, managed: bool, comment: str | None) -> JavaObject:
-    """The ``CatalogTable`` of a Delta table that has none yet."""
+    """Return a new ``CatalogTable`` for a Delta table."""
     jvm = Jvm.of(spark)
     kinds = jvm.catalyst(_KINDS)
     storage = copied(jvm.catalyst("catalog.CatalogStorageFormat").empty(), locationUri=jvm.option(uri))
@@ -94,17 +96,17 @@ def new_entry(spark: SparkSession, identifier: JavaObject, uri: JavaObject, *, m
 
 
 def is_managed(entry: JavaObject) -> bool:
-    """Whether the table's files go with its entry."""
+    """Return whether dropping the entry deletes the table's files."""
     return str(entry.tableType().name()) == "MANAGED"
 
 
 def is_view(entry: JavaObject) -> bool:
-    """Whether the name is one of a view."""
+    """Return whether the entry is that of a view."""
     return str(entry.tableType().name()) == "VIEW"
 
 
 def names_view(spark: SparkSession, parts: Sequence[str]) -> bool:
-    """Whether a name is that of a view: a temporary one, or one of the session's catalog."""
+    """Return whether a name is that of a view: a temporary one, or one of the session's catalog."""
     entry = entry_of(spark, parts)
     if entry is not None:
         return is_view(entry)
@@ -113,7 +115,7 @@ def names_view(spark: SparkSession, parts: Sequence[str]) -> bool:
 
 
 def refuse_odd_name(spark: SparkSession, identifier: JavaObject) -> None:
-    """Refuse a name that Spark's catalog would not take, in Spark's words (``INVALID_SCHEMA_OR_RELATION_NAME``), before a commit."""
+    """Reject a name that Spark's catalog would reject, with Spark's error (``INVALID_SCHEMA_OR_RELATION_NAME``), before a commit."""
     name = str(identifier.table())
     if _TAKEN.fullmatch(name) is None:
         errors = Jvm.of(spark).java_class("org.apache.spark.sql.errors.QueryCompilationErrors")
@@ -121,13 +123,13 @@ def refuse_odd_name(spark: SparkSession, identifier: JavaObject) -> None:
 
 
 def raise_exists(spark: SparkSession, identifier: JavaObject) -> NoReturn:
-    """As Spark raises it: ``TABLE_OR_VIEW_ALREADY_EXISTS``."""
+    """Raise Spark's error ``TABLE_OR_VIEW_ALREADY_EXISTS``."""
     kind = Jvm.of(spark).catalyst("analysis.TableAlreadyExistsException")
     raise captured.convert_exception(kind(identifier.database().get(), identifier.table()))
 
 
 def raise_missing(spark: SparkSession, identifier: JavaObject) -> NoReturn:
-    """As Spark raises it of a table that is to be replaced: ``TABLE_OR_VIEW_NOT_FOUND``."""
+    """Raise Spark's error for a missing table to replace: ``TABLE_OR_VIEW_NOT_FOUND``."""
     jvm = Jvm.of(spark)
     names = jvm.java_class("org.apache.spark.sql.connector.catalog.Identifier")
     name = names.of(jvm.array("java.lang.String", [str(identifier.database().get())]), str(identifier.table()))

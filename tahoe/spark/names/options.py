@@ -1,6 +1,6 @@
-"""Options of readers, as their users spell them → requests that say what is meant. Pure: nothing is looked up.
+"""Converts reader options, as users spell them, to requests. Pure: nothing is looked up.
 
-Names are matched without regard to case. What belongs to neither Delta nor Tahoe goes on to Hadoop and to the Parquet writer.
+Names are case-insensitive. Options of neither Delta nor Tahoe are passed to Hadoop and to the Parquet writer.
 """
 
 from __future__ import annotations
@@ -30,16 +30,16 @@ __all__ = [
 ]
 
 AUTO_MERGE = "spark.databricks.delta.schema.autoMerge.enabled"
-"""The session's setting that asks every write and MERGE for schema evolution."""
+"""The session setting that enables schema evolution for every write and MERGE."""
 AUTOMATIC_WIDENING = "spark.databricks.delta.typeWidening.allowAutomaticWidening"
-"""The session's setting that `widening_mode` reads."""
+"""The session setting for `widening_mode`."""
 
 _CHANGE_FEED = ("readchangefeed", "readchangedata")
 
 
 @dataclass(frozen=True, slots=True)
 class ChangeRange:
-    """Which commits of the change data feed are asked for (`tahoe.snapshot.changes.Bounds`); timestamps are text for Spark to understand."""
+    """The requested commits of the change data feed (`tahoe.snapshot.changes.Bounds`); timestamps are text that Spark parses."""
 
     start_version: int | None = None
     end_version: int | None = None
@@ -47,7 +47,9 @@ class ChangeRange:
     end_timestamp: str | None = None
 
     def with_versions_first(self) -> ChangeRange:
-        """Without the timestamp of an end that has a version too: ``load`` of a path goes by the version, as in delta-spark."""
+        """Return the range without the timestamp of a bound that also has a version: in ``load`` of a path, the version takes precedence,
+        as in delta-spark.
+        """
         start = None if self.start_version is not None else self.start_timestamp
         end = None if self.end_version is not None else self.end_timestamp
         if (start, end) != (self.start_timestamp, self.end_timestamp):
@@ -60,10 +62,10 @@ class ChangeRange:
 
 @dataclass(frozen=True, slots=True)
 class ReadRequest:
-    """What is asked of a reader: at most one of `version` and `timestamp`; `timestamp` is text for Spark to understand.
+    """The request of a reader: at most one of `version` and `timestamp`; `timestamp` is text that Spark parses.
 
     Args:
-        changes: the change data feed is asked for, not the table.
+        changes: the requested change data feed; None to read the table.
     """
 
     path: str
@@ -74,10 +76,10 @@ class ReadRequest:
 
 
 def read_request(path: str, options: Mapping[str, str], has_schema: bool) -> ReadRequest:
-    """The request of ``spark.read.format("delta")``.
+    """Return the request of ``spark.read.format("delta")``.
 
     Raises:
-        InvalidRequest: options that exclude each other, or are no numbers; a schema.
+        InvalidRequest: options that exclude each other, invalid numbers, or a schema.
     """
     if has_schema:
         raise InvalidRequest(
@@ -105,7 +107,7 @@ def read_request(path: str, options: Mapping[str, str], has_schema: bool) -> Rea
 
 
 def version_of(text: str) -> int:
-    """The version that a text names. Raises `InvalidRequest` (`DELTA_ILLEGAL_OPTION`) for what is none."""
+    """Return the version in a text. Raises `InvalidRequest` (`DELTA_ILLEGAL_OPTION`) for an invalid one."""
     if not text.strip().isdecimal():
         raise illegal_option("versionAsOf", text, "must be a version, a number of 0 or more")
     return int(text)
@@ -130,9 +132,9 @@ def _change_range(given: Mapping[str, str]) -> ChangeRange:
 
 
 def travelling(request: ReadRequest) -> ReadRequest | None:
-    """The request that a path like ``path@v3`` or ``path@20260131120000000`` means where there is no table of that very name.
+    """Return the request for a path like ``path@v3`` or ``path@20260131120000000``, if no table has the full path.
 
-    Raises `InvalidRequest` where an option names a version too.
+    Raises `InvalidRequest` if an option names a version too.
     """
     match = _IN_PATH.fullmatch(request.path)
     if match is None:
@@ -157,7 +159,7 @@ _IN_PATH = re.compile(r"(?P<path>.+)@(?:[vV](?P<version>\d+)|(?P<time>\d{17}))",
 
 
 def widening_mode(text: str | None) -> str:
-    """What the session lets schema evolution widen, one of `WIDENING_MODES`; all that may be widened where it says nothing.
+    """Return the types that the session lets schema evolution widen, one of `WIDENING_MODES`; all widenable types by default.
 
     Raises `InvalidRequest` for another text.
     """
@@ -168,15 +170,15 @@ def widening_mode(text: str | None) -> str:
 
 
 def path_option(options: Mapping[str, str]) -> str | None:
-    """The path that the options name."""
+    """Return the path in the options."""
     return next((value for key, value in options.items() if key.lower() == "path"), None)
 
 
 def boolean_option(given: Mapping[str, str], name: str, default: bool) -> bool:
-    """An option that is ``true`` or ``false``. Raises `InvalidRequest` (`DELTA_ILLEGAL_OPTION`) for other text.
+    """Return an option that is ``true`` or ``false``. Raises `InvalidRequest` (`DELTA_ILLEGAL_OPTION`) for other text.
 
     Args:
-        given: the options, by their names in small letters.
+        given: the options, by lower-case names.
     """
     text = given.get(name.lower())
     if text is None:
@@ -187,7 +189,7 @@ def boolean_option(given: Mapping[str, str], name: str, default: bool) -> bool:
 
 
 def illegal_option(name: str, value: str, rule: str) -> InvalidRequest:
-    """The error of an option that has no such value."""
+    """Return the error for an invalid value of an option."""
     return InvalidRequest(f"The option '{name}' {rule}, found '{value}'.", code="DELTA_ILLEGAL_OPTION", option=name)
 
 
@@ -204,5 +206,5 @@ _OURS = frozenset(
 
 
 def hadoop_options(options: Mapping[str, str]) -> dict[str, str]:
-    """Those of the options that go on to Hadoop and to the Parquet writer."""
+    """Return the options that are passed to Hadoop and to the Parquet writer."""
     return {key: value for key, value in options.items() if key.lower() not in _OURS and not key.lower().startswith("delta.")}

@@ -1,4 +1,4 @@
-"""A session's settings, looked at when it first comes to a Delta table."""
+"""A session's settings, checked when it first accesses a Delta table."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ _LOOKED_AT: WeakSet[SparkSession] = WeakSet()
 
 
 def settings_of(spark: SparkSession) -> dict[str, str]:
-    """All settings of the session, as texts."""
+    """Return all settings of the session, as text."""
     return Jvm.of(spark).dictionary(spark._jsparkSession.conf().getAll())
 
 
 def is_on(spark: SparkSession, name: str, *, usual: bool = False) -> bool:
-    """Whether a setting of the session is ``true``, in whatever case.
+    """Return whether a session setting is ``true``, case-insensitively.
 
     Args:
-        usual: what holds where it is not set.
+        usual: the default.
     """
     return str(spark.conf.get(name, str(usual))).strip().lower() == "true"
 
@@ -39,10 +39,10 @@ def look_at_settings(spark: SparkSession) -> None:
 
 
 def assumes_if_exists(spark: SparkSession) -> bool:
-    """Whether the session lets DROP CONSTRAINT pass for a constraint that is not there, as IF EXISTS does."""
+    """Return whether DROP CONSTRAINT ignores a missing constraint in this session, as IF EXISTS does."""
     return is_on(spark, "spark.databricks.delta.constraints.assumesDropIfExists.enabled")
 
 
 def is_case_sensitive(spark: SparkSession) -> bool:
-    """Whether letters' case matters in the session's names."""
+    """Return whether names are case-sensitive in this session."""
     return is_on(spark, "spark.sql.caseSensitive")

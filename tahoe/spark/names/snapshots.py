@@ -1,4 +1,4 @@
-"""Which version of which table a reader means, by options, by a path such as ``path@v3``, or by the time travel of SQL."""
+"""The version that a reader requests, by options, by a path such as ``path@v3``, or by SQL time travel."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ __all__ = ["moment", "requested_snapshot"]
 
 
 def requested_snapshot(spark: SparkSession, request: ReadRequest, options: Mapping[str, str]) -> Snapshot:
-    """The version that is asked for.
+    """Return the requested version.
 
     Args:
-        options: of the reader, for Hadoop (``fs.…``).
+        options: reader options for Hadoop (``fs.…``).
 
     Raises: see `tahoe.table.Table.snapshot` and `moment`.
     """
@@ -39,7 +39,7 @@ def requested_snapshot(spark: SparkSession, request: ReadRequest, options: Mappi
 
 
 def moment(spark: SparkSession, text: str) -> Any:
-    """The instant of a timestamp as Spark reads it, in the session's time zone. Raises `InvalidRequest` (`DELTA_TIMESTAMP_INVALID`)."""
+    """Return the timestamp of a text, parsed by Spark in the session's time zone. Raises `InvalidRequest` (`DELTA_TIMESTAMP_INVALID`)."""
     from datetime import UTC, datetime, timedelta
 
     jvm = Jvm.of(spark)

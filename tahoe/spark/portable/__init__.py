@@ -1,1 +1,1 @@
-"""The portable way, a PySpark Python data source: for Spark Connect."""
+"""The portable access, a PySpark Python data source: for Spark Connect."""

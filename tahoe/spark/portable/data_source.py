@@ -1,9 +1,9 @@
-"""The portable way: a PySpark Python data source, for Spark Connect and for sessions in which `tahoe.enable` was not called.
+"""The portable access: a PySpark Python data source, for Spark Connect and for sessions without `tahoe.enable`.
 
     format("delta") ─► Table on the driver's side ─► tasks, a few files each ─► Arrow batches in Python workers
 
-It needs no JVM of ours and no code of the user, but every row crosses a socket, Spark prunes no columns, and Spark 4.0 pushes no filters. The
-snapshot is chosen once, when Spark asks for the schema; the same version is planned and read later, in other processes.
+It needs no JVM access and no user code, but every row passes a socket, Spark prunes no columns, and Spark 4.0 pushes no filters. The
+snapshot is chosen once, when Spark requests the schema; the same version is planned and read later, in other processes.
 """
 
 from __future__ import annotations
@@ -64,10 +64,10 @@ _CATALOG_SECONDS = 5.0  # a catalog may never answer
 class DeltaDataSource(Sent, DataSource):
     """``format("delta")`` of PySpark's own data source API.
 
-    Options: those of the native reader and writer (``versionAsOf``, ``mergeSchema``, …), with three more. ``pushFilters`` (``true``)
-    lets filters skip files; Spark demands ``spark.sql.python.filterPushdown.enabled`` with it. ``partitionBy`` names the partition
-    columns of a new table, separated by commas. ``coordinator`` is the URL, without a password, of the database that ratifies the commits
-    of a catalog-managed table, as `tahoe.SqlCoordinator` takes it; the processes that plan and commit ask it, those that read files do not.
+    Options: those of the native reader and writer (``versionAsOf``, ``mergeSchema``, …), and three more. ``pushFilters`` (``true``) lets
+    filters skip files; Spark then requires ``spark.sql.python.filterPushdown.enabled``. ``partitionBy`` names the partition columns of a
+    new table, separated by commas. ``coordinator`` is the URL, without a password, of the database that ratifies the commits of a
+    catalog-managed table, in the form of `tahoe.SqlCoordinator`; the processes that plan and commit query it, those that read files do not.
     """
 
     kind = "DataSource"
@@ -79,11 +79,11 @@ class DeltaDataSource(Sent, DataSource):
 
     @classmethod
     def name(cls) -> str:
-        """What users write in ``format(…)``."""
+        """Return the name for ``format(…)``."""
         return "delta"
 
     def schema(self) -> SparkStruct:
-        """The columns of the version that is read, or of its change data feed. Spark asks for them first: here the version is chosen."""
+        """Return the columns of the version, or of its change data feed. Spark calls this first, so it chooses the version."""
         if streams_alone(self._given):
             table = stream_table_of(option_of(self._given, "path", ""), self._given)
             snapshot = table.snapshot()
@@ -96,7 +96,7 @@ class DeltaDataSource(Sent, DataSource):
         return to_spark_schema(with_shown_metadata(columns))
 
     def reader(self, schema: SparkStruct) -> DataSourceReader:
-        """What plans and reads the chosen version; a schema that the user gave must be the table's."""
+        """Return the reader of the chosen version; a schema from the user must be the table's."""
         changes = self._changes()
         if changes is not None:
             _check_schema(schema, changes.schema, changes.store)
@@ -107,7 +107,7 @@ class DeltaDataSource(Sent, DataSource):
         return _FilteringReader(snapshot) if pushes else _Reader(snapshot)
 
     def writer(self, schema: SparkStruct, overwrite: bool) -> DataSourceArrowWriter:
-        """What writes rows of these columns; all that can be refused is refused here, before a task runs."""
+        """Return the writer for rows with these columns; every request that can be rejected is rejected here, before a task runs."""
         columns = partition_columns(self._given)
         options = {key: value for key, value in self._given.items() if key.lower() not in ("partitionby", "coordinator")}
         request = insert_request("Overwrite" if overwrite else "Append", columns, options, {})
@@ -124,17 +124,17 @@ class DeltaDataSource(Sent, DataSource):
         return _Writer(table, columns_given, request, self._given)
 
     def streamReader(self, schema: SparkStruct) -> Any:  # noqa: N802 - PySpark's name
-        """What plans and reads the batches of a stream; its rows have the columns of the version that Spark was told."""
+        """Return the reader of a stream's batches; the rows have the columns of the version whose schema Spark got."""
         table = stream_table_of(option_of(self._given, "path", ""), self._given)
         version = self._version if self._range is None else self._range[1]
         return stream_reader(table, version, schema, self._given)
 
     def streamWriter(self, schema: SparkStruct, overwrite: bool) -> Any:  # noqa: N802
-        """What writes the batches of a stream, each once; in output mode complete, `overwrite`, a batch replaces all rows."""
+        """Return the writer of a stream's batches, each written once; in output mode complete, `overwrite`, a batch replaces all rows."""
         return stream_writer(stream_table_of(option_of(self._given, "path", ""), self._given), schema, self._given, overwrite)
 
     def _changes(self) -> Feed | None:
-        """The change data feed, if that is what is asked for; the range is chosen once, as the snapshot is."""
+        """Return the change data feed if it is requested; the range is chosen once, like the snapshot."""
         request = read_request(option_of(self._given, "path", ""), self._given, has_schema=False)
         asked = request.changes
         if asked is None:
@@ -204,12 +204,12 @@ class _Reader(Sent, DataSourceReader):
 
 
 class _FilteringReader(_Reader):
-    """Its own class, because Spark refuses every reader that has `pushFilters` unless the setting for it is on."""
+    """A separate class, because Spark rejects every reader with `pushFilters` unless the setting for it is on."""
 
     def pushFilters(self, filters: list[Any]) -> Iterable[Any]:  # noqa: N802 - PySpark's name
         predicates = [predicate for one in filters if (predicate := _predicate(one, self._schema)) is not None]
         self._predicate = all_of(predicates) if predicates else None
-        # All are given back: Spark applies them to the rows once more.
+        # Return all filters, so that Spark applies them to the rows again.
         return filters
 
 
@@ -294,7 +294,7 @@ class _Writer(Sent, DataSourceArrowWriter):
         adds = [add for one in files for add in one.adds]
         operation = stage_adds(transaction, self._config, adds, None, self._request.options)
         table.commit(transaction, operation, user_metadata=self._request.user_metadata)
-        # This process ends without looking back; what the commit set going must be done before.
+        # This process ends immediately, so tasks that the commit started must finish before.
         with logged_after_commit("table %s is written, but not converted", table.url):
             UNIFORM_RUNTIME.drain(_UNIFORM_SECONDS, _CATALOG_SECONDS, table.url)
 
@@ -305,7 +305,7 @@ class _Writer(Sent, DataSourceArrowWriter):
 
 
 def _asked_of_rows(config: TableConfig) -> tuple[object, ...]:
-    """What of the metadata the files were written for."""
+    """Return the metadata for which the files were written."""
     checks = {key: text for key, text in config.metadata.configuration.items() if key.lower().startswith("delta.constraints.")}
     return config.metadata.schema_string, config.partition_columns, checks
 
@@ -320,7 +320,7 @@ def _check_schema(given: SparkStruct, schema: StructType, store: LogStore) -> No
 
 
 def _predicate(one: Any, schema: StructType) -> Predicate | None:
-    """The predicate of one of PySpark's filters; None where it cannot be said."""
+    """Return the predicate of a PySpark filter; None if it cannot be translated."""
     match one:
         case datasource.Not(child):
             inner = _predicate(child, schema)
@@ -384,7 +384,7 @@ def _is_of(value: Any, data_type: DataType) -> bool:
 
 
 def _plain(value: Any, data_type: DataType) -> Any:
-    """As `tahoe.expr.tree.predicate.Literal` has it: instants in UTC."""
+    """Convert a value for `tahoe.expr.tree.predicate.Literal`: timestamps in UTC."""
     if isinstance(value, datetime) and data_type == PrimitiveType("timestamp"):
         return value.astimezone(UTC)
     return bytes(value) if isinstance(value, bytearray) else value

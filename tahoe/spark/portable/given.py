@@ -1,4 +1,4 @@
-"""What a portable data source is given: options, in any case of letters, and the table that they name."""
+"""The options of a portable data source, with case-insensitive names, and the table that they name."""
 
 from __future__ import annotations
 
@@ -32,15 +32,17 @@ _VARIABLE = "TAHOE_COORDINATOR"
 
 
 def table_of(path: str, options: Mapping[str, str]) -> Table:
-    """The table at a path, with the coordinator that the options or the process's environment name (`coordinator_of`).
+    """Return the table at a path, with the coordinator from the options or the process's environment (`coordinator_of`).
 
-    Raises `InvalidRequest` (``DELTA_PATH_DOES_NOT_EXIST``) where no path is named.
+    Raises `InvalidRequest` (``DELTA_PATH_DOES_NOT_EXIST``) without a path.
     """
     return Table(_named(path), storage_options=storage_settings(path, options), coordinator=coordinator_of(options))
 
 
 def stream_table_of(path: str, options: Mapping[str, str]) -> Table:
-    """The table that a stream reads or writes. Raises as `table_of`, and `Unsupported` where the options name a coordinator."""
+    """Return the table that a stream reads or writes. Raises the errors of `table_of`, and `Unsupported` if the options name a
+    coordinator.
+    """
     if option_of(options, _COORDINATOR, ""):
         raise Unsupported(
             "A stream of the portable data source reads and writes in processes that know no coordinator. Leave the option 'coordinator' "
@@ -51,16 +53,18 @@ def stream_table_of(path: str, options: Mapping[str, str]) -> Table:
 
 
 def table_over(store: LogStore, options: Mapping[str, str]) -> Table:
-    """The table of a storage that came from another process, in which its coordinator stayed."""
+    """Return the table of a storage from another process, which kept its coordinator."""
     return Table(store.url, store=store, coordinator=coordinator_of(options) if store.coordination == "none" else None)
 
 
 def coordinator_of(options: Mapping[str, str]) -> Coordinator | None:
-    """Who says which commits catalog-managed tables have: as the option ``coordinator`` names it, else the variable ``TAHOE_COORDINATOR`` of
-    the process, which is one of Spark's server; None where neither does.
+    """Return the coordinator that ratifies commits of catalog-managed tables, or None.
+
+    The option ``coordinator`` names it, otherwise the environment variable ``TAHOE_COORDINATOR`` of the process, which is one of Spark's
+    server.
 
     Raises:
-        InvalidRequest: the option holds a password, which plans and logs would show; it names no database.
+        InvalidRequest: the option contains a password, which plans and logs would show, or names no database.
     """
     given = option_of(options, _COORDINATOR, "")
     if not (url := given or os.environ.get(_VARIABLE, "")):
@@ -84,12 +88,12 @@ def _named(path: str) -> str:
 
 
 def storage_settings(path: str, options: Mapping[str, str]) -> dict[str, str]:
-    """What the options say of the storage of a path."""
+    """Return the storage settings in the options of a path."""
     return storage_options(path, {key: value for key, value in options.items() if key.startswith("fs.")})
 
 
 def refuse_geospatial(schema: StructType) -> None:
-    """Raise `Unsupported` for geometries and geographies: PySpark's Python data sources hand Spark no such values."""
+    """Raise `Unsupported` for geometries and geographies: PySpark's Python data sources cannot pass such values to Spark."""
     columns = geospatial_paths(schema)
     if columns:
         raise Unsupported(
@@ -101,10 +105,10 @@ def refuse_geospatial(schema: StructType) -> None:
 
 
 def option_of(options: Mapping[str, str], name: str, default: str) -> str:
-    """An option by its name."""
+    """Return an option by its name."""
     return next((value for key, value in options.items() if key.lower() == name.lower()), default)
 
 
 def partition_columns(options: Mapping[str, str]) -> list[str] | None:
-    """The columns that the option ``partitionBy`` names; None for none."""
+    """Return the columns in the option ``partitionBy``; None for none."""
     return [name.strip() for name in option_of(options, "partitionBy", "").split(",") if name.strip()] or None

@@ -1,9 +1,10 @@
-"""The portable source: batches of a stream planned on the driver's side, in one process for the life of a query, and read by Python workers.
+"""The portable source: batches of a stream, planned on the driver's side in one process for the life of a query, and read by Python
+workers.
 
     latestOffset ─► partitions(start, end) ─► tasks, a few files each ─► Arrow batches
 
-Offsets are positions of `tahoe.stream`, in delta-spark's JSON; ``{}`` is the place before the first batch. Versions of Spark before 4.2
-ask for the newest offset alone, so there a batch has no limits.
+Offsets are positions of `tahoe.stream`, in delta-spark's JSON; ``{}`` is the position before the first batch. Spark versions before 4.2
+request only the newest offset, so batches have no limits there.
 """
 
 from __future__ import annotations
@@ -44,14 +45,14 @@ _BEGIN: dict[str, Any] = {}
 
 
 def stream_reader(table: Table, version: int | None, schema: SparkStruct, options: Mapping[str, str]) -> DataSourceStreamReader:
-    """What Spark reads a table by as a stream.
+    """Return Spark's reader of a table as a stream.
 
     Args:
-        version: whose columns Spark was told; None for the newest.
-        schema: as Spark has it.
+        version: the version whose columns Spark got; None for the newest.
+        schema: Spark's schema.
 
-    Raises: as `tahoe.spark.stream.stream_options.stream_options`; `Unsupported` (``TAHOE_OPTION_NOT_SUPPORTED``) for schema tracking and
-        the order of event times, and for limits of a batch where this Spark has none.
+    Raises: the errors of `tahoe.spark.stream.stream_options.stream_options`; `Unsupported` (``TAHOE_OPTION_NOT_SUPPORTED``) for schema
+        tracking and event time order, and for batch limits on Spark versions without them.
     """
     path = option_of(options, "path", "")
     if "@" in path and not table.exists() and travelling(ReadRequest(path)) is not None:
@@ -78,7 +79,7 @@ def stream_reader(table: Table, version: int | None, schema: SparkStruct, option
 
 
 def streams_alone(options: Mapping[str, str]) -> bool:
-    """Whether only a stream can be meant: a change data feed that is asked for without the first commit that a reader of it names."""
+    """Return whether only a stream can be meant: a change data feed without the starting version that a batch reader requires."""
     given = {key.lower(): value for key, value in options.items()}
     if not any(boolean_option(given, name, False) for name in ("readChangeFeed", "readChangeData")):
         return False
@@ -97,7 +98,7 @@ def _unsupported(option: str, why: str) -> Unsupported:
 
 @dataclass(frozen=True)
 class _Files(Sent, InputPartition):
-    """The files of one Spark task, each with the version that brought it."""
+    """The files of one Spark task, each with the version that added it."""
 
     kind = "InputPartition"
 
@@ -106,7 +107,7 @@ class _Files(Sent, InputPartition):
 
 @dataclass(frozen=True)
 class _Changes(Sent, InputPartition):
-    """The changed files of one Spark task, and when their versions were committed."""
+    """The changed files of one Spark task, and the commit timestamps of their versions."""
 
     kind = "InputPartition"
 
@@ -128,16 +129,16 @@ class _StreamReader(Sent, DataSourceStreamReader):
         return {"_read": self._read, "_source": None, "_end": None}
 
     def initialOffset(self) -> dict[str, Any]:  # noqa: N802 - PySpark's name
-        """The place before the first batch."""
+        """Return the position before the first batch."""
         return _BEGIN
 
     def latestOffset(self) -> dict[str, Any]:  # type: ignore[override]  # noqa: N802 - PySpark's name, of before 4.2
-        """The place after all that is in the table now."""
+        """Return the position after the current end of the table."""
         assert self._source is not None
         return _offset(self._source.end_now())
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
-        """The files between two places."""
+        """Return the files between two positions."""
         assert self._source is not None
         files = self._source.files(_position(start), Position.parse(json.dumps(end)))
         if self._source.options.read_change_feed:
@@ -148,7 +149,7 @@ class _StreamReader(Sent, DataSourceStreamReader):
         return [_Files(part) for part in binned(files)] or [_Files(())]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        """The rows of a task's files, or their changes."""
+        """Return the rows of a task's files, or their changes."""
         assert isinstance(partition, _Files | _Changes)
         return rows_of_batch(self._read, partition.files, partition.times if isinstance(partition, _Changes) else None)
 
@@ -172,14 +173,14 @@ except ImportError:  # before Spark 4.2
 else:
 
     class _AdmittingReader(_StreamReader, SupportsTriggerAvailableNow):
-        """Also says how far each batch goes."""
+        """Also limits each batch."""
 
         def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802 - PySpark's name
             assert self._source is not None
             self._end = self._source.end_now()
 
         def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802 - PySpark's name
-            """Any but all: the limits are those of the options."""
+            """Return any limit except all available: the options define the limits."""
             return ReadMaxFiles(1)
 
         def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:  # type: ignore[override]  # noqa: N802
@@ -187,7 +188,7 @@ else:
             everything = UNLIMITED if isinstance(limit, ReadAllAvailable) else None
             position = _position(start)
             end = self._source.plan(position, everything, self._end)
-            # Spark compares offsets by their text, and another writer's text of one position may be another.
+            # Spark compares offsets as text, and another writer may format the same position differently.
             return start if end == position else _offset(end)
 
     _KIND = _AdmittingReader

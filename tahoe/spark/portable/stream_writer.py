@@ -1,9 +1,9 @@
 """The portable sink: batches of a stream written by Python workers, each committed once with the query's id and the batch's number.
 
-    tasks ─► files ─► messages ─► commit(messages, number), in a process of its own ─► `tahoe.ops.rows.stream_batch`
+    tasks ─► files ─► messages ─► commit(messages, number), in a separate process ─► `tahoe.ops.rows.stream_batch`
 
-Spark tells a Python sink the number of a batch, and not the query. Its id stands in the query's checkpoint, where Spark writes it before
-the first batch; so the checkpoint must be given as an option, as it mostly is.
+Spark passes a Python sink the number of a batch, but not the query. The query's id is in its checkpoint, where Spark writes it before the
+first batch; so the checkpoint must be set as an option, as it usually is.
 """
 
 from __future__ import annotations
@@ -47,10 +47,10 @@ _CATALOG_SECONDS = 5.0  # a catalog may never answer
 
 
 def stream_writer(table: Table, schema: SparkStruct, options: Mapping[str, str], overwrite: bool) -> DataSourceStreamWriter:
-    """What Spark writes the batches of a stream by.
+    """Return Spark's writer for the batches of a stream.
 
-    Raises: as `tahoe.spark.sink.sink_request.sink_request`; `InvalidRequest` (``TAHOE_NO_CHECKPOINT_LOCATION``) without the option
-        ``checkpointLocation``; as a write of a DataFrame where its columns do not fit the table.
+    Raises: the errors of `tahoe.spark.sink.sink_request.sink_request`; `InvalidRequest` (``TAHOE_NO_CHECKPOINT_LOCATION``) without the
+        option ``checkpointLocation``; the errors of a DataFrame write if the columns do not fit the table.
     """
     checkpoint = option_of(options, "checkpointLocation", "")
     if not checkpoint:
@@ -66,7 +66,7 @@ def stream_writer(table: Table, schema: SparkStruct, options: Mapping[str, str],
 
 
 class _StreamWriter(Sent, DataSourceStreamWriter):
-    """Sent to the workers; another one of it, in a process of its own, commits."""
+    """Sent to the workers; another instance, in a separate process, commits."""
 
     kind = "DataSourceStreamWriter"
     _takes_batches = False
@@ -82,9 +82,9 @@ class _StreamWriter(Sent, DataSourceStreamWriter):
         self._filled_in = filled_in(self._config, self._schema.names, None)
 
     def write(self, iterator: Iterator[Any]) -> WriterCommitMessage:
-        """Write what one task has: Arrow's batches, or rows where this version of Spark gives no batches to the sink of a stream."""
+        """Write one task's rows: Arrow batches, or rows if this Spark version passes no batches to a stream's sink."""
         config, filled = self._config, self._filled_in
-        if filled.identities:  # each batch begins where the one before it has left off
+        if filled.identities:  # each batch continues the values of the previous one
             config = self._config_now(Table(self._store.url, store=self._store))
             filled = filled_in(config, self._schema.names, None)
         return written_files(self._target(config, filled), iterator)
@@ -99,7 +99,7 @@ class _StreamWriter(Sent, DataSourceStreamWriter):
         return sent_whole(worker.message, written_files, self._target(self._config, self._filled_in))
 
     def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803 - PySpark's name
-        """Commit the files of a batch, unless the table has it."""
+        """Commit the files of a batch, unless the table has it already."""
         files = list(opened(messages, WrittenFiles))
         table = Table(self._store.url, store=self._store)
 
@@ -117,18 +117,18 @@ class _StreamWriter(Sent, DataSourceStreamWriter):
         asked = CommitsTable(table.url, table.begin, commit)
         if commit_batch(asked, Batch(self._query(), batchId, self._schema), self._request.options, written) is None:
             self.abort(messages, batchId)
-        # This process ends without looking back; what the commit set going must be done before.
+        # This process ends immediately, so tasks that the commit started must finish before.
         with logged_after_commit("batch %d is written to table %s, but not converted", batchId, table.url):
             UNIFORM_RUNTIME.drain(_UNIFORM_SECONDS, _CATALOG_SECONDS, table.url)
 
     def abort(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803 - PySpark's name
-        """Delete what was written."""
+        """Delete the written files."""
         for written in opened(messages, WrittenFiles):
             for add in written.adds:
                 discard(self._store, add)
 
     def _config_now(self, table: Table) -> TableConfig:
-        """The table as it is, or will be made for the rows."""
+        """Return the table's configuration, with the changes that the rows require."""
         transaction = table.begin()
         transaction.enforces = ENFORCED
         return prepare_schema(transaction, self._schema, self._request.options)

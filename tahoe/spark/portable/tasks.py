@@ -1,4 +1,4 @@
-"""What travels between Spark and the processes of a portable data source: files to read, and files that were written."""
+"""The messages between Spark and the processes of a portable data source: files to read, and files that were written."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _Sized = TypeVar("_Sized", ReadTask, ChangedFile, IndexedFile)
 
 
 def binned(files: Iterable[_Sized]) -> Iterator[tuple[_Sized, ...]]:
-    """The files of each task, in their order."""
+    """Yield the files of each task, in their order."""
     files_of_bin: list[_Sized] = []
     size = 0
     for file in files:
@@ -44,21 +44,21 @@ def binned(files: Iterable[_Sized]) -> Iterator[tuple[_Sized, ...]]:
 
 
 def discard(store: LogStore, add: AddFile) -> None:
-    """Delete a file that no commit names; what storage keeps is left to VACUUM."""
+    """Delete a file that no commit references; if deleting fails, VACUUM deletes it."""
     with suppress(StorageFailure):
         store.delete(decode_path(add.path, store.url))
 
 
 def filled_in(config: TableConfig, columns: Iterable[str], now_ms: int | None) -> FilledIn:
-    """What tasks fill in of the columns that rows lack.
+    """Return the values that tasks fill in for missing columns.
 
     Args:
-        columns: that the rows bring.
-        now_ms: when the statement runs; None where that is not known, as in a stream, whose batches are all written by one writer.
+        columns: the columns of the rows.
+        now_ms: the time of the statement; None if it is unknown, as in a stream, where one writer writes all batches.
 
     Raises:
-        Unsupported: ``TAHOE_COLUMN_NOT_FILLED_IN``: a default that is the time of the statement where nobody knows it, or depends on the
-            session's time zone, which a data source is not told.
+        Unsupported: ``TAHOE_COLUMN_NOT_FILLED_IN``: a default that is the time of the statement if it is unknown, or depends on the
+            session's time zone, which a data source does not get.
     """
     given = {name.lower() for name in columns}
     known = [found for column in config.schema if (found := constant_default(column, config.table, now_ms)) is not None]
@@ -71,10 +71,10 @@ def filled_in(config: TableConfig, columns: Iterable[str], now_ms: int | None) -
 
 
 def note_numbers(transaction: Transaction, config: TableConfig, files: Iterable[WrittenFiles]) -> None:
-    """Note in the transaction that commits them how far the tasks came with identity columns.
+    """Record in the committing transaction the greatest identity values of the tasks.
 
     Args:
-        config: of the table as tasks numbered its rows.
+        config: of the table with which tasks numbered its rows.
     """
     came = [one.furthest for one in files]
     for one in identity_columns(config.schema, config.table):

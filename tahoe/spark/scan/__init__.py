@@ -1,1 +1,1 @@
-"""The way of a query: from a snapshot to Spark's own Parquet scan."""
+"""The execution of queries: from a snapshot to Spark's own Parquet scan."""

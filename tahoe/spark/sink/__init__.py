@@ -1,1 +1,1 @@
-"""Structured Streaming: a Delta table as what a query writes."""
+"""Structured Streaming: a Delta table as the sink of a query."""

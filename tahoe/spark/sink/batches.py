@@ -1,4 +1,4 @@
-"""The rows of a batch, written by a job of Spark's and committed once (`tahoe.ops.rows.stream_batch`)."""
+"""Writes the rows of a batch in a Spark job and commits them once (`tahoe.ops.rows.stream_batch`)."""
 
 from __future__ import annotations
 
@@ -25,18 +25,18 @@ __all__ = ["columns_of", "write_batch"]
 
 
 def columns_of(data: DataFrame) -> StructType:
-    """The columns of a stream as a table has them."""
+    """Return the columns of a stream as a table's schema."""
     return nullable_schema(from_spark_schema(data.schema))
 
 
 def write_batch(
     table: Table, query: str, number: int, data: DataFrame, request: Insert, *, reads_target: bool = False
 ) -> int | None:
-    """Write the rows and commit; the version, or None where the table has the batch already.
+    """Write the rows and commit; return the version, or None if the table already has the batch.
 
     Args:
         query, number, reads_target: see `tahoe.ops.rows.stream_batch.Batch`.
-        data: the rows, which may be written by a job of their own.
+        data: the rows, which a separate job may write.
 
     Raises: see `tahoe.ops.rows.stream_batch.commit_batch`.
     """

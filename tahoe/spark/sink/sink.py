@@ -1,11 +1,11 @@
-"""A ``Sink`` of Structured Streaming: the object of the JVM that a query gives its batches to.
+"""A ``Sink`` of Structured Streaming: the JVM object that receives the batches of a query.
 
     start ─► DeltaSink (Java) ──(query, number, rows)──► `tahoe.spark.sink.batches.write_batch`
                     ▲                                              │
                     └────────── nothing, or the exception to throw ┘
 
-Spark has no door for a sink that is an object, only for the class of a provider; so a query is started by the same private method of
-``DataStreamWriter`` by which Spark starts its own sinks (docs/design/026).
+Spark has no public method for a sink object, only for a provider class; so a query is started by the private method of ``DataStreamWriter``
+by which Spark starts its own sinks (docs/design/026).
 """
 
 from __future__ import annotations
@@ -34,11 +34,11 @@ __all__ = ["AskedOfStream", "start_query"]
 
 @dataclass(frozen=True, slots=True)
 class AskedOfStream:
-    """What the writer of a stream was told; Spark has private fields for it.
+    """The settings of a stream's writer, which Spark stores in private fields.
 
     Args:
-        java: the writer of the JVM, behind what reaches its private members.
-        partition_by: as the data spells the columns; None where none are said.
+        java: the JVM writer, wrapped for access to its private members.
+        partition_by: in the spelling of the data; None if not specified.
         cluster_by: likewise.
     """
 
@@ -51,11 +51,11 @@ class AskedOfStream:
 
     @classmethod
     def of(cls, spark: SparkSession, writer: JavaObject) -> AskedOfStream:
-        """Looks into a ``DataStreamWriter`` of the JVM.
+        """Read the fields of a JVM ``DataStreamWriter``.
 
         Raises:
-            Unsupported: ``TAHOE_SPARK_VERSION``; this Spark's writer has other members.
-            AnalysisException: Spark's own, of a column to partition or cluster by that the data has not got.
+            Unsupported: ``TAHOE_SPARK_VERSION``; this Spark version's writer has other members.
+            AnalysisException: Spark's own, for a partition or clustering column that the data lacks.
         """
         jvm = Jvm.of(spark)
         _check_members(writer)
@@ -94,7 +94,7 @@ def _columns(java: JavaObject, field: str, method: str) -> tuple[str, ...] | Non
 
 
 def start_query(spark: SparkSession, table: Table, asked: AskedOfStream, request: Insert, *, path: str) -> JavaObject:
-    """Start the query; Spark's own ``StreamingQuery``.
+    """Start the query; return Spark's own ``StreamingQuery``.
 
     Args:
         path: of the table, as the query shows it.
@@ -104,22 +104,22 @@ def start_query(spark: SparkSession, table: Table, asked: AskedOfStream, request
     pair = jvm.java_class("scala.Tuple2")("path", path)
     options = getattr(asked.java.field("extraOptions"), "$plus")(pair)
     given = jvm.java_class("java.util.ArrayList")()
-    # Spark would refresh a table that it knows by its name after each batch, in a way that only its own relations stand; what is cached of
-    # the table is cached anew by Tahoe's own commits.
+    # After each batch, Spark would refresh a table with a known name, in a way that only its own relations support; Tahoe's own
+    # commits refresh the cached data of the table.
     for one in (sink, options, True, jvm.option(None), jvm.option(None)):
         given.add(one)
     return asked.java.call("startQuery", given)
 
 
 class _Batches(Proxied):
-    """``(query, number, rows, roots of what they are read from) → what to throw``; a ``scala.Function4``."""
+    """``(query, number, rows, root paths of their sources) → exception to throw``; a ``scala.Function4``."""
 
     def __init__(self, spark: SparkSession, table: Table, request: Insert) -> None:
         self._spark, self._table, self._request = spark, table, request
 
     @answered
     def apply(self, query: str, number: int, rows: JavaObject, roots: str) -> JavaObject | None:
-        """Write the rows; None, or the exception of the JVM that the query shall stop with."""
+        """Write the rows; return None, or the JVM exception that ends the query."""
         jvm = Jvm.of(self._spark)
         try:
             root = hadoop_path(self._table.url)
@@ -136,8 +136,9 @@ class _Batches(Proxied):
 
 
 def _frame(spark: SparkSession, rows: JavaObject) -> DataFrame:
-    """The rows of a batch as a DataFrame that may be changed and written: what the query computes stays a plan of its own, in which alone
-    Spark knows the state and the watermarks of a query."""
+    """Return the rows of a batch as a DataFrame that may be changed and written: the query's computation stays a separate plan, in which
+    alone Spark handles the query's state and watermarks.
+    """
     from pyspark.sql.classic.dataframe import DataFrame as ClassicDataFrame
 
     session = rows.sparkSession()

@@ -1,7 +1,7 @@
-"""What a stream's writer asks for: output mode, partitioning and options → a request, checked when the query starts. Pure.
+"""Converts the output mode, partitioning and options of a stream's writer to a request, checked when the query starts. Pure.
 
-A stream's own number goes with each of its commits: the id of the query and the number of the batch. So nothing that numbers writes, by an
-option or by the session, counts here.
+Each commit of a stream records its own transaction identifier: the id of the query and the number of the batch. So transaction options and
+settings of the session have no effect.
 """
 
 from __future__ import annotations
@@ -30,15 +30,15 @@ def sink_request(
     *,
     cluster_by: Sequence[str] | None = None,
 ) -> Insert:
-    """The request of ``df.writeStream.format("delta")``: each batch is appended, or takes the place of all rows (``complete``).
+    """Return the request of ``df.writeStream.format("delta")``: each batch is appended, or replaces all rows (``complete``).
 
     Args:
-        output_mode: ``append`` or ``complete``, in any case of letters.
+        output_mode: ``append`` or ``complete``, case-insensitive.
         settings: of the session that starts the query.
 
     Raises:
-        Unsupported: ``DELTA_UNSUPPORTED_OUTPUT_MODE``; options that would be expected to do something else than they would.
-        InvalidRequest: options that have no such value.
+        Unsupported: ``DELTA_UNSUPPORTED_OUTPUT_MODE``; options whose expected effect is not supported.
+        InvalidRequest: options with invalid values.
     """
     mode = _MODES.get(output_mode.lower())
     if mode is None:
@@ -53,7 +53,7 @@ def sink_request(
         for key, text in options.items()
         if key.lower() not in (*_OF_SPARK, *_NOT_FOLLOWED) and not key.lower().startswith("delta.")
     }
-    # A batch in complete mode replaces all rows, whatever an overwrite replaces in this session.
+    # A batch in complete mode replaces all rows, independent of the session's overwrite mode.
     counted = {key: text for key, text in settings.items() if key not in (*_NUMBERS, _PARTITIONS)}
     return insert_request(
         mode, partition_by or None, followed, counted, cluster_by=cluster_by, same_types=False, stores=can_coerce

@@ -1,1 +1,1 @@
-"""Statements: what the session's parser made of a text, as commands on Delta tables."""
+"""Statements on Delta tables: the plans of the session's parser, converted to commands."""

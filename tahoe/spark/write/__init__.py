@@ -1,1 +1,1 @@
-"""The way of a write: rows of a DataFrame, checked, to data files."""
+"""The execution of writes: rows of a DataFrame, checked, to data files."""

@@ -1,1 +1,1 @@
-"""MERGE on Spark: understood, matched, written."""
+"""MERGE on Spark: resolved, matched, written."""

@@ -20,13 +20,15 @@ from pyspark.sql import functions as sf
 from tahoe.exceptions import InvalidRequest, Unsupported
 from tahoe.expr.tree.predicate import FALSE, Predicate, quote_identifier
 from tahoe.protocol.config import TableConfig
+from tahoe.protocol.nan_bounds import is_float
 from tahoe.protocol.row_tracking import materialized_columns
 from tahoe.schema.collations import physical_collations
 from tahoe.schema.mapping import transform_fields
-from tahoe.schema.types import ArrayType, DataType, MapType, PrimitiveType, StructField, StructType
+from tahoe.schema.types import ArrayType, DataType, MapType, PrimitiveType, StructField, StructType, leaves
 from tahoe.schema.widening import preview_type_changes
 from tahoe.snapshot.snapshot import Snapshot
 from tahoe.spark.jvm.bridge import JavaObject, Jvm
+from tahoe.spark.jvm.compiled import compiled_object
 from tahoe.spark.jvm.errors import install, raising
 from tahoe.spark.jvm.spatial_types import check_geospatial_types
 from tahoe.spark.jvm.translate import (
@@ -289,7 +291,7 @@ def scan_of(
         index.java.partitionSchema(),
         jvm.data_type(StructType((*_file_schema(config, by_id).fields, *in_files)).to_json()),
         jvm.option(None),
-        jvm.datasources("parquet.ParquetFileFormat")(),
+        _parquet(jvm, config.data_schema),
         jvm.map(options),
         session,
     )
@@ -297,6 +299,13 @@ def scan_of(
         leaf = getattr(jvm.datasources("LogicalRelation$"), "MODULE$").apply(relation, True)
         return jvm.frame(spark._jsparkSession, leaf, spark)
     return DataFrame(spark._jsparkSession.baseRelationToDataFrame(relation), spark)
+
+
+def _parquet(jvm: Jvm, schema: StructType) -> JavaObject:
+    """Return the file format: for columns that can have NaN, one that reads the row groups that may have it."""
+    if any(is_float(leaf[-1].data_type) for leaf in leaves(schema)):
+        return compiled_object(jvm, "NanSafeParquet")
+    return jvm.datasources("parquet.ParquetFileFormat")()
 
 
 def _file_schema(config: TableConfig, by_id: bool) -> StructType:

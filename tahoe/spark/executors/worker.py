@@ -138,7 +138,7 @@ def runner(code: Any, own_code: bytes, digest: str, how: str, function: str, arg
         code: the packed modules, or a broadcast variable of them.
         own_code: the marshalled code of this module.
         digest: of both: a worker stores one `Modules` for each digest.
-        how: ``each``, ``stream`` or ``made``.
+        how: the function of this module to call: ``each``, ``arrow``, ``stream``, ``part`` or ``message``.
         function, arguments: the arguments of `each`.
     """
 

@@ -30,7 +30,7 @@ _WRONG = object()
 
 
 class WrongArgument(InvalidRequest, TypeError):
-    """An argument of another type than its parameter. As delta-spark raises either, it is a `TypeError` and a `ValueError`."""
+    """An argument of the wrong type. It is a `TypeError` and a `ValueError`, because delta-spark raises either."""
 
     default_code = "TAHOE_WRONG_ARGUMENT"
 
@@ -49,7 +49,7 @@ class Kind:
 
 
 def checked_arguments(target: Target) -> Target:
-    """The function, with its arguments checked; of a class, all public methods and the constructor that it defines itself."""
+    """Decorate a function to check its arguments; for a class, its public methods and the constructor that it defines itself."""
     if not isinstance(target, type):
         return _checked(target)  # type: ignore[arg-type, return-value]
     for name, member in list(vars(target).items()):
@@ -68,7 +68,7 @@ def kinds_of(annotation: str) -> tuple[Kind, ...]:
 
 
 def parts_of(annotation: str) -> list[str]:
-    """The parts of an annotation between ``|`` outside of brackets."""
+    """Return the parts of an annotation between ``|`` outside of brackets."""
     parts, depth, start = [], 0, 0
     for place, sign in enumerate(annotation):
         depth += (sign in "[(") - (sign in "])")
@@ -79,13 +79,13 @@ def parts_of(annotation: str) -> list[str]:
 
 
 def is_known_kind(part: str) -> bool:
-    """Whether a part of an annotation has a check of its own, so that it is not looked up as the name of a class."""
+    """Whether a part of an annotation has its own check, and is not taken for the name of a class."""
     generic = ("Literal[", "Sequence[", "Iterable[", "list[", "tuple[", "Mapping[", "Callable[")
     return part in _KINDS or part.startswith(generic) or _class_name(part) in _PROTOCOLS
 
 
 def shown_value(value: object) -> str:
-    """A value as an error shows it, with its type."""
+    """Return the text of a value in error messages, with its type."""
     return f"{repr(value)[:80]} ({type(value).__name__})"
 
 
@@ -180,7 +180,7 @@ def _class_name(annotation: str) -> str:
 
 
 def _instance_of(name: str, shown: str) -> Kind:
-    """An instance of a class of this name, or of one below it. By name: so nothing is imported to check for it."""
+    """Accept instances of a class of this name or of its subclasses. The check by name needs no import."""
 
     def converted(value: object) -> object:
         return value if any(known.__name__ == name for known in type(value).__mro__) else _WRONG
@@ -189,7 +189,7 @@ def _instance_of(name: str, shown: str) -> Kind:
 
 
 def _with(name: str, attribute: str) -> Kind:
-    """A value that has an attribute: protocols need no class to inherit from."""
+    """Accept values with an attribute: classes need not inherit from a protocol."""
     return Kind(f"a {name}", lambda value: value if hasattr(value, attribute) and not isinstance(value, type) else _WRONG)
 
 
@@ -249,7 +249,7 @@ def _listed(value: object) -> object:
 
 
 def _texts(value: object) -> object:
-    """A mapping of texts; a truth value or a number becomes its text."""
+    """Accept a mapping of strings; a truth value or a number is converted to a string."""
     if not isinstance(value, Mapping):
         return _WRONG
     found = {}

@@ -1,5 +1,5 @@
-"""The module names of delta-spark, answered by Tahoe where delta-spark is not installed (docs/design/017). Off until `install` is called:
-``from tahoe import as_delta; as_delta.install()`` goes before the first ``from delta.tables import DeltaTable``.
+"""Provides the module names of delta-spark if delta-spark is not installed (docs/design/017). Off until `install` is called:
+``from tahoe import as_delta; as_delta.install()`` must precede the first ``from delta.tables import DeltaTable``.
 """
 
 from __future__ import annotations
@@ -31,11 +31,11 @@ EXCEPTIONS = (
 
 
 def install() -> None:
-    """Let ``import delta``, ``delta.tables``, ``delta.exceptions`` and the like give Tahoe's classes. A second call does nothing.
+    """Make ``import delta``, ``delta.tables``, ``delta.exceptions`` and the like return Tahoe's classes. A second call does nothing.
 
-    Nothing is imported by it, and no session is changed: `tahoe.enable` is called as always.
+    It imports nothing and changes no session: `tahoe.enable` is still required.
 
-    Raises `InvalidRequest` (`TAHOE_DELTA_SPARK_INSTALLED`): there is a package ``delta`` to import, which would be hidden.
+    Raises `InvalidRequest` (`TAHOE_DELTA_SPARK_INSTALLED`): a package ``delta`` is installed, which would be hidden.
     """
     if any(isinstance(finder, _Finder) for finder in sys.meta_path):
         return
@@ -52,7 +52,7 @@ def install() -> None:
 
 
 def _package_delta() -> str | None:
-    """Where the code of a package or module `delta` is, if there is one."""
+    """Return the location of the code of a package or module `delta`, or None."""
     if "delta" in sys.modules:
         return str(getattr(sys.modules["delta"], "__file__", None) or "sys.modules['delta']")
     found = find_spec("delta")
@@ -60,17 +60,17 @@ def _package_delta() -> str | None:
 
 
 class _Finder(MetaPathFinder, Loader):
-    """Makes the modules of `MODULES` when they are imported."""
+    """Import finder that creates the modules of `MODULES`."""
 
     def find_spec(self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None) -> ModuleSpec | None:
-        """A specification for delta-spark's names; none for any other."""
+        """Return a specification for delta-spark's names; None for any other."""
         if fullname not in MODULES:
             return None
         is_package = any(name.startswith(f"{fullname}.") for name in MODULES)
         return ModuleSpec(fullname, self, origin=ORIGIN, is_package=is_package)
 
     def exec_module(self, module: ModuleType) -> None:
-        """Give the module its names."""
+        """Set the names of the module."""
         for name, value in MODULES[module.__name__]().items():
             setattr(module, name, value)
 
@@ -97,13 +97,15 @@ def _exceptions() -> Mapping[str, Any]:
 
 
 def _captured() -> Mapping[str, Any]:
-    """As delta-spark's module: importing it makes PySpark give back the errors that were raised behind the JVM."""
+    """Return the names of delta-spark's module: importing it makes PySpark raise the original errors that were raised behind the JVM."""
     from pyspark.errors.exceptions import captured
 
     from tahoe.spark.jvm.errors import install as install_conversion
 
     install_conversion()
-    captured.convert_exception.__module__ = "delta.exceptions.captured"  # who looks whether it is installed looks here
+    captured.convert_exception.__module__ = (
+        "delta.exceptions.captured"  # delta-spark's check for an earlier installation reads this
+    )
     return {**_exceptions(), "_delta_exception_patched": True}
 
 

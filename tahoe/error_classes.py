@@ -11,7 +11,7 @@ __all__ = ["pyspark_exception", "sql_state"]
 
 
 def sql_state(error_class: str) -> str | None:
-    """The SQL state of an error class of the reference or of Spark, with or without its subclass; None where it is neither's."""
+    """Return the SQL state of an error class of delta-spark or Spark, with or without its subclass; None for any other class."""
     return _by_class().get(error_class.partition(".")[0], (None, None))[1]
 
 

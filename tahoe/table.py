@@ -1,4 +1,4 @@
-"""`Table`: the front door without Spark, and the one place that wires the parts. Each method is one call inward."""
+"""`Table`: the public API without Spark. Each method calls one function of the package."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ logger = logging.getLogger(__name__)
 
 @dataclass(slots=True)
 class _Newest:
-    """The newest snapshot that was read of a table, by any of the handles that share this value."""
+    """The newest snapshot of a table that any of the handles with this value has read."""
 
     snapshot: Snapshot | None = None
 
@@ -68,7 +68,7 @@ class Table(Readable, Tailable, Alterable, Maintainable, Copyable):
     Args:
         path: a folder, or a URL (``file:``, ``s3:``, ``gs:``, ``az:``, ``memory:``).
         storage_options: for the object store (``aws_access_key_id``, ``endpoint``, …); never shown.
-        clock: time and chance; tests give their own.
+        clock: time and random numbers; tests pass their own.
         hooks: functions to run after each commit made through this value. A hook that raises is logged; the commit succeeds.
         compactor: compacts the small files of a commit; None compacts in this process, for tables whose properties ask for it.
         coordinator: the `tahoe.SqlCoordinator` that decides which commits a catalog-managed table has; it has no effect on other tables.
@@ -116,13 +116,13 @@ class Table(Readable, Tailable, Alterable, Maintainable, Copyable):
         store: LogStore | None = None,
         coordinator: Coordinator | None = None,
     ) -> Table:
-        """A new, empty table.
+        """Create an empty table.
 
         Args:
             schema: of pyarrow, of Delta, or names and types: ``{"id": "long", "name": "string"}``.
-            cluster_by: columns by which OPTIMIZE shall cluster its rows, at most four; see `tahoe.ops.tables.cluster_by.stage_clustering`.
+            cluster_by: columns by which OPTIMIZE clusters the rows, at most four; see `tahoe.ops.tables.cluster_by.stage_clustering`.
 
-        Raises `InvalidRequest` (`DELTA_TABLE_ALREADY_EXISTS`) where one is.
+        Raises `InvalidRequest` (`DELTA_TABLE_ALREADY_EXISTS`) if the path has a table.
         """
         from tahoe.ops.tables.cluster_by import stage_clustering
         from tahoe.ops.tables.create import create_operation, new_metadata
@@ -153,7 +153,7 @@ class Table(Readable, Tailable, Alterable, Maintainable, Copyable):
 
     @property
     def url(self) -> str:
-        """The table's root, without credentials and without a slash at the end."""
+        """The table's root, without credentials and without a trailing slash."""
         return self.store.url
 
     def __repr__(self) -> str:
@@ -166,7 +166,7 @@ class Table(Readable, Tailable, Alterable, Maintainable, Copyable):
         return f"Table({self.url}, version {found.version}, {len(found.schema)} columns{partitioned})"
 
     def exists(self) -> bool:
-        """Whether there is a table."""
+        """Return whether the table exists."""
         try:
             self.snapshot()
         except NotFound:
@@ -174,7 +174,7 @@ class Table(Readable, Tailable, Alterable, Maintainable, Copyable):
         return True
 
     def snapshot(self, version: int | None = None, timestamp: str | date | datetime | None = None) -> Snapshot:
-        """The newest version, or an old one by number or by time (the newest version at that time).
+        """Return the newest version, or an older one by number or by time (the newest version at that time).
 
         Raises:
             NotFound: no table, or no such version or time; the message names the versions that exist.
@@ -238,7 +238,7 @@ class Table(Readable, Tailable, Alterable, Maintainable, Copyable):
         return snapshot.files_matching(skipping_of(filter, snapshot))
 
     def history(self, limit: int | None = None) -> list[dict[str, Any]]:
-        """The commits in the log, newest first: see `tahoe.log.history.history`."""
+        """Return the commits in the log, newest first; see `tahoe.log.history.history`."""
         from tahoe.log.history import history
 
         with shown(self.clock) as progress:
@@ -259,13 +259,13 @@ class Table(Readable, Tailable, Alterable, Maintainable, Copyable):
         app: tuple[str, int] | None = None,
         user_metadata: str | None = None,
     ) -> int:
-        """Add rows, and return the version that has them; a table that is not there yet is created.
+        """Append rows and return the new version; create the table if it does not exist.
 
         Args:
             data: a `pyarrow.Table`, record batch or reader; its columns are matched by name.
-            max_rows_per_file: begin a further file after so many rows.
+            max_rows_per_file: begin another file after this many rows.
             merge_schema: add columns that only the data has.
-            app: (application id, version): skipped where the table has this version, or a later one, of the application.
+            app: (application id, version): the write is skipped if the table has this or a later version of the application.
         """
         from tahoe.ops.rows.insert import WriteOptions
 
@@ -285,7 +285,7 @@ class Table(Readable, Tailable, Alterable, Maintainable, Copyable):
         app: tuple[str, int] | None = None,
         user_metadata: str | None = None,
     ) -> int:
-        """Replace all rows, the rows of a predicate, or the partitions that the data has; the version that has it.
+        """Replace all rows, the rows of a predicate, or the partitions in the data; return the new version.
 
         Args: as Spark's writer options of the same names; see `tahoe.ops.rows.insert.WriteOptions`.
         """
@@ -308,7 +308,7 @@ class Table(Readable, Tailable, Alterable, Maintainable, Copyable):
         return self.write(data, options, user_metadata=user_metadata)
 
     def write(self, data: ArrowData, options: WriteOptions, *, user_metadata: str | None = None) -> int:
-        """Write rows as `options` say; the version that has them, or the newest where there was nothing to do: no rows, or written before."""
+        """Write rows with `options`; return the new version, or the newest if there are no rows or they were written before."""
         from tahoe.ops.rows.insert import already_written, changes_nothing, stage_write
 
         transaction = self.begin()
@@ -324,7 +324,7 @@ class Table(Readable, Tailable, Alterable, Maintainable, Copyable):
             # The same idempotent write was sent twice concurrently: the other commit has already written these rows.
             if options.app is not None and already_written(self.begin(), options.app):
                 return self.version()
-            # Two writers that find no table both create it; the loser appends to the winner's.
+            # Two writers may both try to create the table; the one that fails appends to the other's table.
             created_by_another = transaction.snapshot is None and options.mode == "append"
             if created_by_another and isinstance(data, (pa.Table, pa.RecordBatch)):
                 return self.write(data, options, user_metadata=user_metadata)
@@ -337,10 +337,10 @@ class Table(Readable, Tailable, Alterable, Maintainable, Copyable):
         return self._changed_rows(lambda transaction, told: stage_delete(transaction, where, progress=told), user_metadata)
 
     def update(self, values: SqlValues, where: Condition | None = None, *, user_metadata: str | None = None) -> RowsChanged:
-        """Give columns new values in the rows for which `where` is true, in all rows without it; see `tahoe.ops.rows.update`.
+        """Update columns in the rows for which `where` is true, in all rows without it; see `tahoe.ops.rows.update`.
 
         Args:
-            values: column, or nested field as ``a.b`` → SQL expression over the row as it was, or a number, a truth value, a date, bytes
+            values: column, or nested field as ``a.b`` → SQL expression over the old row, or a number, a truth value, a date, bytes
                 or None: ``{"price": "price * 1.1", "left": 0}``. A text is always SQL: the constant is ``"'text'"``.
             where: SQL text, a list of comparisons (``[("id", ">", 1)]``), or a pyarrow expression.
         """
@@ -359,13 +359,13 @@ class Table(Readable, Tailable, Alterable, Maintainable, Copyable):
         target_alias: str = "target",
         user_metadata: str | None = None,
     ) -> MergeBuilder:
-        """Bring the rows of `source` into the table, clause by clause; nothing happens before `execute`.
+        """Merge the rows of `source` into the table with the clauses that are added to the result; `execute` runs the merge.
 
         ``table.merge(rows, "target.id = source.id").when_matched_update_all().when_not_matched_insert_all().execute()``
 
         Args:
             source: Arrow data; read once.
-            on: SQL text; where it is true, a row of the source matches a row of the table.
+            on: SQL text; a row of the source matches a row of the table if it is true.
         """
         from tahoe.ops.merge.clauses import MergeBuilder, MergeStatement
         from tahoe.ops.merge.merge import explain_merge, stage_merge
@@ -387,7 +387,7 @@ class Table(Readable, Tailable, Alterable, Maintainable, Copyable):
         start_timestamp: str | date | datetime | None = None,
         end_timestamp: str | date | datetime | None = None,
     ) -> pa.Table:
-        """The change data feed from one commit to another, both included: the rows that came and went.
+        """Return the change data feed from one commit to another, both included: the inserted, updated and deleted rows.
 
         Args:
             start_version, start_timestamp: one of the two.
@@ -442,7 +442,7 @@ class Table(Readable, Tailable, Alterable, Maintainable, Copyable):
         return recent_versions(self.store, now_ms)
 
     def begin(self) -> Transaction:
-        """A transaction on the newest version; on nothing where there is no table."""
+        """Begin a transaction on the newest version, or without one if the table does not exist."""
         from tahoe.txn.transaction import Transaction
 
         try:
@@ -522,7 +522,7 @@ class Table(Readable, Tailable, Alterable, Maintainable, Copyable):
             compaction_after(committed, AutoCompaction(), COMPACTED_NOW, run)
 
     def compact_gently(self, rewrite: Rewrite, request: OptimizeRequest) -> Optimized:
-        """Optimize after a write: no other writer is asked to wait for it. See `tahoe.ops.layout.optimize.optimize`."""
+        """Optimize after a write, without asking other writers to wait; see `tahoe.ops.layout.optimize.optimize`."""
         from tahoe.ops.layout.auto_compact import GENTLE
         from tahoe.ops.layout.optimize import optimize
         from tahoe.txn.hooks import commit_transaction

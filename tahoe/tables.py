@@ -1,4 +1,4 @@
-"""`DeltaTable` and its builder, with the names that programs written for delta-spark use. Each method is one call inward."""
+"""`DeltaTable` and its builder, with the names of delta-spark's API. Each method calls one function of the package."""
 
 # ruff: noqa: N802, N803 - the names are delta-spark's
 
@@ -48,7 +48,7 @@ __all__ = ["DeltaMergeBuilder", "DeltaOptimizeBuilder", "DeltaTable", "DeltaTabl
 
 
 class DeltaTable(Copies):
-    """A Delta table at a path, for programs on Spark. Made by `forPath` or by a builder."""
+    """A Delta table on Spark. Created by `forPath`, `forName` or a builder."""
 
     def __init__(
         self,
@@ -67,12 +67,12 @@ class DeltaTable(Copies):
     def __repr__(self) -> str:
         return f"DeltaTable({self._table!r})"
 
-    # -- where tables come from --------------------------------------------------------------------------------------------
+    # -- opening and creating ----------------------------------------------------------------------------------------------
 
     @classmethod
     @checked_arguments
     def forPath(cls, sparkSession: SparkSession, path: str, hadoopConf: Mapping[str, str] | None = None) -> DeltaTable:
-        """The table at a path.
+        """Return the table at a path.
 
         Args:
             hadoopConf: Hadoop's settings for the path's storage (``fs.…``).
@@ -89,9 +89,9 @@ class DeltaTable(Copies):
     @classmethod
     @checked_arguments
     def forName(cls, sparkSession: SparkSession, tableOrViewName: str) -> DeltaTable:
-        """The table of that name in the session's catalog, or that ``delta.`/path` `` names.
+        """Return the table of that name in the session's catalog, or the table at the path of ``delta.`/path` ``.
 
-        Raises `InvalidRequest` (`DELTA_MISSING_DELTA_TABLE`): there is none, or one of another format.
+        Raises `InvalidRequest` (`DELTA_MISSING_DELTA_TABLE`): the table does not exist, or has another format.
         """
         table, name = _named(sparkSession, tableOrViewName)
         with with_classes(COMMANDS[""]):
@@ -109,25 +109,25 @@ class DeltaTable(Copies):
     @classmethod
     @checked_arguments
     def create(cls, sparkSession: SparkSession | None = None) -> DeltaTableBuilder:
-        """A builder of a table that must not be there yet."""
+        """Return a builder that creates a table, which must not exist."""
         return DeltaTableBuilder(_session(sparkSession), "create")
 
     @classmethod
     @checked_arguments
     def createIfNotExists(cls, sparkSession: SparkSession | None = None) -> DeltaTableBuilder:
-        """A builder that leaves a table that is there as it is."""
+        """Return a builder that creates a table unless it exists."""
         return DeltaTableBuilder(_session(sparkSession), "createIfNotExists")
 
     @classmethod
     @checked_arguments
     def replace(cls, sparkSession: SparkSession | None = None) -> DeltaTableBuilder:
-        """A builder that replaces a table, which must be there."""
+        """Return a builder that replaces a table, which must exist."""
         return DeltaTableBuilder(_session(sparkSession), "replace")
 
     @classmethod
     @checked_arguments
     def createOrReplace(cls, sparkSession: SparkSession | None = None) -> DeltaTableBuilder:
-        """A builder that replaces a table, or creates it."""
+        """Return a builder that replaces a table, or creates it."""
         return DeltaTableBuilder(_session(sparkSession), "createOrReplace")
 
     @classmethod
@@ -135,7 +135,7 @@ class DeltaTable(Copies):
     def convertToDelta(
         cls, sparkSession: SparkSession, identifier: str, partitionSchema: str | StructType | None = None
     ) -> DeltaTable:
-        """Make a Delta table of Parquet files that are there, where they are, and return it.
+        """Convert existing Parquet files, in their folder, to a Delta table and return it.
 
         ``DeltaTable.convertToDelta(spark, "parquet.`/data/events`", "day DATE")``
 
@@ -162,7 +162,7 @@ class DeltaTable(Copies):
         return found if self._alias is None else found.alias(self._alias)
 
     def toDF(self) -> DataFrame:
-        """The table as a DataFrame, which shows the newest version whenever it is executed."""
+        """Return the table as a DataFrame, which reads the newest version at each execution."""
         if is_classic(self._spark):
             found = read_snapshot(self._spark, self._table.snapshot(), options=self._options, follows=self._table)
         else:
@@ -171,21 +171,21 @@ class DeltaTable(Copies):
 
     @checked_arguments
     def alias(self, aliasName: str) -> DeltaTable:
-        """The same table under a name that conditions can use."""
+        """Return the same table with an alias for conditions."""
         return DeltaTable(self._spark, self._table, self._options, aliasName, self._name)
 
     def history(self, limit: int | None = None) -> DataFrame:
-        """The commits in the table's log, newest first.
+        """Return the commits in the table's log, newest first.
 
         Args:
-            limit: only so many.
+            limit: the greatest number of commits.
         """
         if limit is not None:
             check_kind(limit, "limit", int)
         return history_frame(self._spark, self._table, limit)
 
     def detail(self) -> DataFrame:
-        """One row: format, id, name, location, size, properties, protocol and features of the newest version."""
+        """Return one row: format, id, name, location, size, properties, protocol and features of the newest version."""
         return detail_frame(self._spark, self._table, self._name)
 
     # -- changing rows -----------------------------------------------------------------------------------------------------
@@ -202,11 +202,11 @@ class DeltaTable(Copies):
         delete(self._spark, self._table, condition, alias=self._alias, options=self._options)
 
     def update(self, condition: str | Column | None = None, set: Mapping[str, str | Column] | None = None) -> None:
-        """Give columns new values in the rows for which the condition is true; in all rows without a condition.
+        """Update columns in the rows for which the condition is true; in all rows without a condition.
 
         Args:
             condition: SQL text, or a column expression; the table's `alias` can be used in it.
-            set: column, or nested field as ``a.b`` → its new value, SQL text or a column expression over the row as it was. Required.
+            set: column, or nested field as ``a.b`` → its new value, SQL text or a column expression over the old row. Required.
 
         Raises: see `tahoe.spark.commands.update.update`.
         """
@@ -215,20 +215,20 @@ class DeltaTable(Copies):
         update(self._spark, self._table, values, condition, alias=self._alias, options=self._options)
 
     def merge(self, source: DataFrame, condition: str | Column) -> DeltaMergeBuilder:
-        """Bring the rows of `source` into the table, clause by clause; nothing happens before `execute`.
+        """Merge the rows of `source` into the table with the clauses that are added to the result; `execute` runs the merge.
 
         ``table.alias("t").merge(rows.alias("s"), "t.id = s.id").whenMatchedUpdateAll().whenNotMatchedInsertAll().execute()``
 
         Args:
             source: read once.
-            condition: SQL text, or a column expression; where it is true, a row of the source matches a row of the table.
+            condition: SQL text, or a column expression; a row of the source matches a row of the table if it is true.
         """
         return merge_builder(self._spark, self._table, source, condition, self._alias, self._options)
 
     # -- maintenance -------------------------------------------------------------------------------------------------------
 
     def optimize(self) -> DeltaOptimizeBuilder:
-        """Small files, and files with many deleted rows, become few large ones; nothing happens before it is executed.
+        """Return a builder that rewrites small files, and files with many deleted rows, as a few large ones when it is executed.
 
         ``table.optimize().where("date = '2026-03-01'").executeCompaction()``
         """
@@ -236,23 +236,23 @@ class DeltaTable(Copies):
 
     @checked_arguments
     def vacuum(self, retentionHours: float | None = None) -> DataFrame:
-        """Delete the files that no version needs which may still be read; an empty DataFrame. Raises: see `Table.vacuum`.
+        """Delete the files that no retained version needs; return an empty DataFrame. Raises: see `Table.vacuum`.
 
         Args:
-            retentionHours: files that went so long ago stay; None for the table's ``delta.deletedFileRetentionDuration``.
+            retentionHours: files removed within this time are kept; None for the table's ``delta.deletedFileRetentionDuration``.
         """
         result = Result(self._spark, StructType([]))
         vacuum_table(self._spark, self._table, None if retentionHours is None else float(retentionHours))
         return result.of([])
 
     def restoreToVersion(self, version: int) -> DataFrame:
-        """Make the newest version be as an older one was: rows, schema and properties; one row of metrics. Raises: see `Table.restore`."""
+        """Restore rows, schema and properties of an older version; return one row of metrics. Raises: see `Table.restore`."""
         check_kind(version, "version", int)
         result = Result(self._spark, RESTORE_ROW)
         return result.of(restore_table(self._spark, self._table, version))
 
     def restoreToTimestamp(self, timestamp: str) -> DataFrame:
-        """As `restoreToVersion`, to the newest version of a time, which is read in the session's time zone."""
+        """Restore the newest version at a time, which is parsed in the session's time zone; see `restoreToVersion`."""
         check_kind(timestamp, "timestamp", str)
         result = Result(self._spark, RESTORE_ROW)
         return result.of(restore_table(self._spark, self._table, timestamp=timestamp))
@@ -260,7 +260,7 @@ class DeltaTable(Copies):
     # -- changing the protocol ---------------------------------------------------------------------------------------------
 
     def upgradeTableProtocol(self, readerVersion: int, writerVersion: int) -> None:
-        """Raise the protocol to at least these versions; a table that has them stays as it is.
+        """Raise the protocol to at least these versions; a table that has them is not changed.
 
         Raises: see `tahoe.ops.tables.alter.stage_set_properties`.
         """
@@ -277,7 +277,7 @@ class DeltaTable(Copies):
         self._table.set_properties({f"delta.feature.{featureName}": "supported"})
 
     def dropFeatureSupport(self, featureName: str, truncateHistory: bool | None = None) -> None:
-        """Let the table lose a feature; with `truncateHistory`, once older versions that show it have left the log.
+        """Drop a feature; with `truncateHistory`, after older versions with the feature have expired from the log.
 
         Raises: see `tahoe.ops.features.drop_feature.drop_feature`.
         """
@@ -290,7 +290,7 @@ class DeltaTable(Copies):
 @checked_arguments
 @dataclass(frozen=True, slots=True)
 class IdentityGenerator:
-    """Where an identity column starts, and how far its values are apart."""
+    """The first value and the step of an identity column."""
 
     start: int = 1
     step: int = 1
@@ -312,19 +312,19 @@ class DeltaTableBuilder:
         self._jbuilder = _ScalaBuilder(self)
 
     def tableName(self, identifier: str) -> DeltaTableBuilder:
-        """The table's name in the session's catalog, or ``delta.`/path` ``."""
+        """Set the table's name in the session's catalog, or ``delta.`/path` ``."""
         _require(isinstance(identifier, str), "Identifier must be str.", identifier=identifier)
         self._name = identifier
         return self
 
     def location(self, location: str) -> DeltaTableBuilder:
-        """The folder or URL where the table is."""
+        """Set the folder or URL of the table."""
         _require(isinstance(location, str), "Location must be str.", location=location)
         self._location = location
         return self
 
     def comment(self, comment: str) -> DeltaTableBuilder:
-        """A description of the table."""
+        """Set the description of the table."""
         _require(isinstance(comment, str), "Table comment must be str.", comment=comment)
         self._comment = comment
         return self
@@ -338,13 +338,13 @@ class DeltaTableBuilder:
         generatedByDefaultAs: IdentityGenerator | None = None,
         comment: str | None = None,
     ) -> DeltaTableBuilder:
-        """One more column, last.
+        """Add a column after the others.
 
         Args:
             dataType: a Spark type, or its DDL text.
             generatedAlwaysAs: SQL text over other columns, none of them generated, whose value the column has in every row; it must be
-                of the column's type. Or an identity: the table numbers the rows, and takes no others' numbers.
-            generatedByDefaultAs: an identity whose numbers rows may bring themselves.
+                of the column's type. Or an identity: the table assigns the values, and writers cannot.
+            generatedByDefaultAs: an identity for rows without a value; writers may pass values.
         """
         _require(isinstance(colName, str), "Column name must be str.", colName=colName)
         _require(isinstance(dataType, (str, DataType)), "Column data type must be str or DataType.", dataType=dataType)
@@ -364,7 +364,7 @@ class DeltaTableBuilder:
         return self
 
     def addColumns(self, cols: StructType | list[StructField]) -> DeltaTableBuilder:
-        """Columns of a Spark schema."""
+        """Add the columns of a Spark schema."""
         if isinstance(cols, list):
             for column in cols:
                 _require(isinstance(column, StructField), "Column in existing schema must be StructField.", cols=column)
@@ -373,24 +373,24 @@ class DeltaTableBuilder:
         return self
 
     def partitionedBy(self, *cols: str | list[str] | tuple[str, ...]) -> DeltaTableBuilder:
-        """The partition columns, one by one or as one list."""
+        """Set the partition columns, as single arguments or as one list."""
         self._partition_by = _names(cols, "Partitioning column must be str.")
         return self
 
     def clusterBy(self, *cols: str | list[str] | tuple[str, ...]) -> DeltaTableBuilder:
-        """The columns by which OPTIMIZE clusters the table, at most four, one by one or as one list."""
+        """Set the columns by which OPTIMIZE clusters the table, at most four, as single arguments or as one list."""
         self._cluster_by = _names(cols, "Clustering column must be str.")
         return self
 
     def property(self, key: str, value: str) -> DeltaTableBuilder:
-        """A table property, such as ``delta.appendOnly``."""
+        """Set a table property, such as ``delta.appendOnly``."""
         _require(isinstance(key, str), "Key and value of property must be string.", key=key)
         _require(isinstance(value, str), "Key and value of property must be string.", value=value)
         self._properties[key] = value
         return self
 
     def execute(self) -> DeltaTable:
-        """Make the table, and return it.
+        """Create the table and return it.
 
         Raises: see `tahoe.spark.commands.named.make_table`.
         """
@@ -445,7 +445,7 @@ class _ScalaBuilder:
 
 
 def _named(spark: SparkSession, name: str) -> tuple[Table, str | None]:
-    """The Delta table of a name, and its full name in the session's catalog."""
+    """Return the Delta table of a name, and its full name in the session's catalog."""
     if is_classic(spark):
         found = table_named(spark, parts_of(spark, name))
         if found is not None:
@@ -501,7 +501,7 @@ def _check_generated(always: object, by_default: object) -> None:
 
 
 def _require(fulfilled: bool, message: str, **arguments: object) -> None:
-    """Raises `WrongArgument` for the arguments, by their parameters' names, unless they are as the message says."""
+    """Raise `WrongArgument` with the message for the arguments, by their parameters' names, unless they are valid."""
     if not fulfilled:
         shown = "".join(f" Found {one} with type {type(one)}" for one in arguments.values())
         raise wrong_argument(message + shown, ", ".join(arguments))

@@ -36,10 +36,10 @@ class CommitTime:
 
 
 def commit_times(store: LogStore, config: TableConfig) -> list[CommitTime]:
-    """The commits in the log, oldest first, with times that strictly increase.
+    """Return the commits in the log, oldest first, with times that strictly increase.
 
-    In-commit timestamps count from the version that enabled them; before it, files' modification times, moved on by a millisecond
-    where a clock went back.
+    In-commit timestamps are used from the version that enabled them; before it, the files' modification times, each at least a
+    millisecond after the previous one.
     """
     commits = [
         (parsed.version, entry.modified_ms)
@@ -60,7 +60,7 @@ def commit_times(store: LogStore, config: TableConfig) -> list[CommitTime]:
 
 
 def version_at(store: LogStore, config: TableConfig, timestamp_ms: int) -> int:
-    """The newest version that was there at a time.
+    """Return the newest version at a time.
 
     Raises:
         NotFound: `DELTA_TIMESTAMP_EARLIER_THAN_COMMIT_RETENTION` before the first commit in the log,
@@ -86,10 +86,10 @@ def version_at(store: LogStore, config: TableConfig, timestamp_ms: int) -> int:
 
 
 def first_version_from(store: LogStore, config: TableConfig, timestamp_ms: int, times: Sequence[CommitTime] | None = None) -> int:
-    """The first version in the log at a time or after it.
+    """Return the first version in the log at a time or after it.
 
     Args:
-        times: as `commit_times` gave them, if they are known.
+        times: the result of `commit_times`, if it is known.
 
     Raises `NotFound` (`DELTA_TIMESTAMP_GREATER_THAN_COMMIT`) after the last one.
     """
@@ -100,7 +100,7 @@ def first_version_from(store: LogStore, config: TableConfig, timestamp_ms: int, 
 
 
 def parse_timestamp(value: str | date | datetime) -> int:
-    """Milliseconds since the epoch of a date, a time, or their ISO text; without a zone it is UTC.
+    """Convert a date, a time, or their ISO text to milliseconds since the epoch; without a zone it is UTC.
 
     Raises `InvalidRequest` (`DELTA_TIMESTAMP_INVALID`).
     """
@@ -119,7 +119,7 @@ def parse_timestamp(value: str | date | datetime) -> int:
 
 
 def in_commit_timestamps_from(config: TableConfig) -> int | None:
-    """The first version whose commit carries its time; None where in-commit timestamps are off."""
+    """Return the first version with an in-commit timestamp; None if the table has them disabled."""
     if not config.in_commit_timestamps:
         return None
     noted = config.properties.get("delta.inCommitTimestampEnablementVersion")
@@ -133,7 +133,7 @@ def states_its_time(actions: Sequence[Action]) -> bool:
 
 
 def history(store: LogStore, config: TableConfig, limit: int | None = None) -> Iterator[dict[str, Any]]:
-    """The commits in the log, newest first, as the columns of DESCRIBE HISTORY (`delta-features`, 2.4).
+    """Return the commits in the log, newest first, as the columns of DESCRIBE HISTORY (`delta-features`, 2.4).
 
     Values: ``version`` int, ``timestamp`` datetime in UTC, ``operationParameters`` and ``operationMetrics`` text to text, the
     others as commitInfo has them, None where it has not.

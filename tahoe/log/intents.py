@@ -30,8 +30,8 @@ class Intent:
     """One intent.
 
     Args:
-        modified_ms: when it was written, by the store's clock; None for one of this process that no listing has shown yet.
-        is_of_this_process: whether a thread of this process asks.
+        modified_ms: the time of writing, by the store's clock; None for an intent of this process that no listing has returned yet.
+        is_of_this_process: whether a thread of this process wrote it.
     """
 
     name: str
@@ -40,17 +40,17 @@ class Intent:
 
     @property
     def order(self) -> tuple[bool, int, str]:
-        """Who goes first: the oldest, and of equal ones the smallest name. The same for everybody who sees the same files."""
+        """The sort key of priority: by age, then by name. It is the same for all writers that see the same files."""
         return (self.modified_ms is None, self.modified_ms or 0, self.name)
 
 
 def intent_name(store: LogStore, transaction_id: str) -> str:
-    """The name of a transaction's intent in this store."""
+    """Return the name of a transaction's intent in this store."""
     return f"{FOLDER}/{transaction_id}" if store.asks_cheaply else f"{PREFIX}{transaction_id}"
 
 
 def notice(store: LogStore, entries: Iterable[Entry]) -> None:
-    """Take note of the intents in a listing of the log's end, or of the folder of intents; those it lacks are gone."""
+    """Record the intents in a listing of the log's end, or of the folder of intents, and forget those that it lacks."""
     listed = [entry for entry in entries if entry.name.startswith((PREFIX, f"{FOLDER}/"))]
     if not listed and store.url not in _known:
         return
@@ -62,23 +62,23 @@ def notice(store: LogStore, entries: Iterable[Entry]) -> None:
 
 
 def announce(url: str, name: str) -> None:
-    """A thread of this process asks."""
+    """Record an intent of a thread of this process."""
     with _lock:
         _set(url, {**_known.get(url, {}), name: Intent(name, None, True)})
 
 
 def forget(url: str, name: str) -> None:
-    """An intent is no more."""
+    """Remove a deleted intent from the record."""
     with _lock:
         _set(url, {known: intent for known, intent in _known.get(url, {}).items() if known != name})
 
 
 def standing(url: str) -> list[Intent]:
-    """The intents of a table that this process knows of, in the order in which they go."""
+    """Return the recorded intents of a table, in the order of their priority."""
     return sorted(_known.get(url, {}).values(), key=lambda intent: intent.order)
 
 
-# More than this many at once are no writers that wait, but rubbish.
+# More intents than this are leftovers, not waiting writers.
 _MOST = 100
 
 _lock = threading.Lock()

@@ -57,13 +57,13 @@ class LogSegment:
         return 0 if self.checkpoint is None else self.checkpoint.version + 1
 
     def tail(self, without: Collection[str] = ()) -> tuple[TailFile, ...] | None:
-        """The commits after the checkpoint in the order of replay, and compactions where commits are missing; each version once.
+        """Return the commits after the checkpoint in the order of replay, and compactions instead of missing commits; each version once.
 
         Args:
             without: names of commits and compactions that must not be used.
 
         Returns:
-            None where the files that are left cannot be put together to the version.
+            None if the remaining files do not cover every version.
         """
         files = [TailFile(version, version, entry) for version, entry in self._commits_by_version().items()]
         for entry in self.compactions:
@@ -73,7 +73,7 @@ class LogSegment:
         return _fewest_compactions([file for file in files if file.entry.name not in without], self.first_version, self.version)
 
     def commit(self) -> Entry | None:
-        """The commit of `version` itself, where it is in the log."""
+        """The commit of `version` itself, if it is in the log."""
         newest = self.commits[-1] if self.commits else None
         return newest if newest is not None and newest.name == commit_name(self.version) else None
 
@@ -87,15 +87,15 @@ class LogSegment:
 
 
 def segment_for(store: LogStore, version: int | None = None, *, without: Collection[str] = ()) -> LogSegment:
-    """The files that give `version`, or the newest version.
+    """Return the files from which `version`, or the newest version, is read.
 
     Args:
-        without: checkpoint files that must not be used, because they were found damaged.
+        without: corrupt checkpoint files that must not be used.
 
     Raises:
-        NotFound: ``DELTA_TABLE_NOT_FOUND`` where there is no table, ``DELTA_VERSION_NOT_FOUND`` for a version that is not (or no
-            longer) there; the message gives the versions that are.
-        CorruptTable: the files that are there do not make one whole history.
+        NotFound: ``DELTA_TABLE_NOT_FOUND`` if there is no table, ``DELTA_VERSION_NOT_FOUND`` if the log does not have the version, or no
+            longer has it; the message names the versions in the log.
+        CorruptTable: the files in the log do not form a complete history.
     """
     hint = read_last_checkpoint(store)
     if hint is not None and (version is None or hint.version <= version):
@@ -106,7 +106,7 @@ def segment_for(store: LogStore, version: int | None = None, *, without: Collect
 
 
 def no_table(url: str) -> NotFound:
-    """The error of a place without a table."""
+    """Return the error for a folder without a table."""
     return NotFound(
         f"There is no Delta table at {url}: its folder {LOG_FOLDER} is missing or empty. Check the path, or create the table.",
         code="DELTA_TABLE_NOT_FOUND",
@@ -136,7 +136,7 @@ def _segment(
     compactions = tuple(
         entry for parsed, entry in listing.compactions if parsed.version >= first and parsed.last_version <= target
     )
-    # A generator: where a stray file claims a version in the far future, the first gap ends the search.
+    # A generator: if a stray file has a version in the far future, the first gap ends the search.
     fill_gaps(store, listing, (v for v in range(first, target + 1) if v not in listing.commits))
     if checkpoint is not None and target == checkpoint.version:
         _require_own_commit(store, listing, target, newest)
@@ -160,7 +160,7 @@ def _segment(
 
 
 def _newest(store: LogStore, listing: Listing, version: int | None, hint: LastCheckpoint | None) -> int:
-    """The newest version of the table, or one that is at least `version`."""
+    """Return the newest version of the table, or a version that is at least `version`."""
     newest = listing.newest()
     if newest is None:
         first = store.head(commit_name(0))
@@ -189,7 +189,7 @@ def _newest(store: LogStore, listing: Listing, version: int | None, hint: LastCh
 
 
 def _require_own_commit(store: LogStore, listing: Listing, target: int, newest: int) -> None:
-    """A checkpoint alone is no version: the specification keeps its commit, and without it the last commits may be gone too."""
+    """Require the commit of the checkpoint's version: the specification keeps it, and without it the last commits may be lost too."""
     if any(version >= target for version in listing.commits) or newest > target:
         return
     entry = store.head(commit_name(target))
@@ -214,7 +214,7 @@ def _check_whole(
     newest: int,
     without: Collection[str],
 ) -> None:
-    """Every version after the checkpoint is there as a commit or inside a compaction."""
+    """Require every version after the checkpoint as a commit or in a compaction."""
     first = 0 if checkpoint is None else checkpoint.version + 1
     covered = set(listing.commits)
     for entry in compactions:
@@ -251,9 +251,9 @@ def _hint_of(checkpoint: Checkpoint | None, hint: LastCheckpoint | None) -> Last
 
 
 def _fewest_compactions(files: list[TailFile], first: int, last: int) -> tuple[TailFile, ...] | None:
-    """The choice that covers each version once and needs the fewest compactions: the shortest path over versions, backwards.
+    """Choose the files that cover each version once with the fewest compactions: the shortest path over versions, backwards.
 
-    None where a version is in none of the files.
+    Returns None if a version is in none of the files.
     """
     starting: dict[int, list[TailFile]] = {}
     for file in files:

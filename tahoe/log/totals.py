@@ -22,7 +22,7 @@ __all__ = ["FileSizeHistogram", "FileTotals"]
 
 @dataclass(frozen=True, slots=True)
 class FileSizeHistogram:
-    """How many live files have a size within each bin, and their bytes together.
+    """The number of live files in each bin of sizes, and their total size in bytes.
 
     Args:
         boundaries: the least size of each bin, ascending, the first 0; the last bin has no end.
@@ -34,7 +34,7 @@ class FileSizeHistogram:
 
     @classmethod
     def of(cls, sizes: pa.ChunkedArray, boundaries: Sequence[int] = ()) -> FileSizeHistogram:
-        """Of all these sizes, in the reference's bins unless others are given."""
+        """Count these sizes, in delta-spark's bins by default."""
         bins = tuple(boundaries) or _BOUNDARIES
         ordered = sizes.combine_chunks().sort()
         sums = pc.cumulative_sum(ordered)
@@ -49,12 +49,12 @@ class FileSizeHistogram:
 
     @classmethod
     def empty(cls) -> FileSizeHistogram:
-        """Of no files, in the reference's bins."""
+        """Return a histogram of no files, in delta-spark's bins."""
         return cls(_BOUNDARIES, (0,) * len(_BOUNDARIES), (0,) * len(_BOUNDARIES))
 
     @classmethod
     def from_json_value(cls, value: Mapping[str, Any]) -> FileSizeHistogram:
-        """Raises ValueError, KeyError or TypeError where it is none."""
+        """Parse a histogram. Raises ValueError, KeyError or TypeError for an invalid one."""
         histogram = cls(*(tuple(map(int, value[name])) for name in _MEMBERS))
         lengths = {len(histogram.boundaries), len(histogram.file_counts), len(histogram.total_bytes)}
         if len(lengths) != 1 or histogram.boundaries[:1] != (0,) or list(histogram.boundaries) != sorted(histogram.boundaries):
@@ -62,11 +62,11 @@ class FileSizeHistogram:
         return histogram
 
     def to_json_value(self) -> dict[str, Any]:
-        """The members as the specification names them."""
+        """Return the members with the specification's names."""
         return dict(zip(_MEMBERS, map(list, (self.boundaries, self.file_counts, self.total_bytes)), strict=True))
 
     def after(self, came: Iterable[int], went: Iterable[int]) -> FileSizeHistogram:
-        """With the files of these sizes that came, without those that went."""
+        """Return the histogram after files of these sizes were added and removed."""
         counts, sums = list(self.file_counts), list(self.total_bytes)
         for sign, sizes in ((1, came), (-1, went)):
             for size in sizes:
@@ -95,16 +95,16 @@ class FileTotals:
 
     @classmethod
     def empty(cls) -> FileTotals:
-        """Of a table without files."""
+        """Return the totals of a table without files."""
         return cls(0, 0, 0, 0, (0,) * len(_DELETED_BINS), FileSizeHistogram.empty())
 
     @classmethod
     def of(cls, files: pa.Table, *, histograms: bool = True) -> FileTotals:
-        """Of the live files.
+        """Compute the totals of live files.
 
         Args:
             files: with the columns ``size`` and ``deletionVector`` of `tahoe.log.replay.FILES_SCHEMA`.
-            histograms: whether to make them too, which sorts the files by size.
+            histograms: whether to compute the histograms too, which sorts the files by size.
         """
         vectors = files.column("deletionVector")
         deleted = pc.struct_field(vectors, "cardinality") if len(vectors) else pa.chunked_array([], pa.int64())
@@ -121,11 +121,11 @@ class FileTotals:
         )
 
     def after(self, adds: Sequence[AddFile], removes: Sequence[RemoveFile]) -> FileTotals | None:
-        """After files came and went; None where a removed file does not say how large it was.
+        """Return the totals after files were added and removed; None if a removed file lacks its size.
 
         Args:
-            adds: files that were not there.
-            removes: files that were there.
+            adds: files that were not in the table.
+            removes: files that were in the table.
         """
         if any(remove.size is None for remove in removes):
             return None
@@ -145,7 +145,7 @@ class FileTotals:
         )
 
     def plus(self, net: FileTotals) -> FileTotals:
-        """With a change of the counts; without histograms."""
+        """Return the totals plus a change of the counts, without histograms."""
         return FileTotals(
             self.num_files + net.num_files,
             self.size_bytes + net.size_bytes,
@@ -154,7 +154,7 @@ class FileTotals:
         )
 
     def with_no_vectors(self) -> FileTotals:
-        """The same of a table that has begun to use deletion vectors, and has none yet."""
+        """Return the totals with 0 deletion vectors, for a table that has just enabled them."""
         counts = (self.num_files, *(0,) * (len(_DELETED_BINS) - 1))
         return replace(self, num_deleted_records=0, num_deletion_vectors=0, deleted_record_counts=counts)
 
@@ -187,7 +187,7 @@ _KB, _MB, _GB = 1 << 10, 1 << 20, 1 << 30
 
 
 def _boundaries() -> tuple[int, ...]:
-    """The reference's bins: it compares histograms only where their bins are its own."""
+    """Return delta-spark's bins: it compares histograms only if they have the same bins as its own."""
     boundaries = [0, *(_KB << power for power in range(3, 13))]
     for first, last, step in (
         (8, 40, 4),

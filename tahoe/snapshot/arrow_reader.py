@@ -1,7 +1,7 @@
 """One data file → Arrow record batches of the table's logical schema, without Spark.
 
-    Parquet file ─ row groups that the predicate may match ─► batches of the wanted columns, by name or by field id
-        ─► logical names, today's types, nulls for what the file does not have, partition values from the log
+    Parquet file ─ row groups that the predicate may match ─► batches of the requested columns, by name or by field id
+        ─► logical names, the table's types, nulls for missing columns, partition values from the log
         ─► rows that are not in the deletion vector ─► rows for which the predicate is true
 
 Imported in Spark's executors too: needs pyarrow and pyroaring only.
@@ -48,7 +48,7 @@ __all__ = ["BATCH_ROWS", "FileReader", "ReadTask", "RowTracking", "check_footer"
 
 BATCH_ROWS = 131_072
 _ROWS_WORTH_THREADS = 65_536
-# Looking at a footer costs some 50 microseconds a column: those of very many columns or row groups are left to Arrow.
+# Checking a footer costs about 50 microseconds a column: footers with very many columns or row groups are not checked.
 _LARGEST_FOOTER_CHECKED = 16 * 1024
 
 
@@ -116,13 +116,13 @@ def read_file(
         row_tracking: add row ids and row commit versions, after the row index.
         batch_rows: the most rows of one batch.
         verify_pages: check each page against its checksum, if it has one.
-        most_row_groups: read only so many, evenly from the first to the last: a sample.
+        most_row_groups: read only so many, evenly spaced from the first to the last: a sample.
 
     Yields:
-        Batches whose schema is `to_arrow_schema(schema)` and then the columns asked for beside it.
+        Batches whose schema is `to_arrow_schema(schema)`, followed by the requested extra columns.
 
     Raises:
-        CorruptTable: the file is no Parquet file, a column's type cannot be read as the table's, or the deletion vector does not
+        CorruptTable: the file is not a Parquet file, a column's type cannot be read as the table's, or the deletion vector does not
             fit the file.
         NotFound: the file is not in storage.
     """
@@ -172,7 +172,7 @@ def _opened(task: ReadTask, open_input: Callable[[str], pa.NativeFile]) -> pa.Na
 
 
 def wrong_size(name: str, found: int, expected: int) -> CorruptTable:
-    """The error of a data file that has not the size that the log says."""
+    """Return the error for a data file whose size differs from the log."""
     return CorruptTable(
         f"Data file '{name}' has {found:,} bytes, but the table's log says {expected:,}: it was cut, or another file lies in its "
         "place. Restore the file from a copy, or restore the table to an earlier version.",
@@ -216,7 +216,7 @@ class FileReader:
         verify_pages: bool,
         most_row_groups: int | None = None,
     ) -> Iterator[tuple[int, pa.RecordBatch]]:
-        """The wanted columns as the file has them, each batch with the position of its first row."""
+        """Yield the requested columns in the file's types, each batch with the position of its first row."""
         file = self.checked(source, verify_pages)
         if vector is not None and len(vector) and vector.max() >= file.metadata.num_rows:
             raise CorruptTable(
@@ -257,7 +257,7 @@ class FileReader:
         return file
 
     def _check_bytes_of_footer(self, source: pa.NativeFile) -> None:
-        """Raise `CorruptTable` for a footer of which Arrow would end the process."""
+        """Raise `CorruptTable` for a footer that would make Arrow end the process."""
         size = source.size()
         length = int.from_bytes(source.read_at(8, size - 8)[:4], "little") if size > 8 else 0
         if not 0 < length <= min(size - 8, _LARGEST_FOOTER_CHECKED):
@@ -286,7 +286,7 @@ class FileReader:
             )
 
     def names_in(self, file_schema: pa.Schema) -> dict[str, str | None]:
-        """By physical name, under which a file has the columns that are read; None where it lacks one."""
+        """Map the physical names of the columns to read to their names in the file; None if the file lacks one."""
         if self.is_plain and file_schema.equals(self.arrow_schema):
             return {name: name for name in file_schema.names}
         file_type, names = pa.struct(file_schema), dict[str, str | None]()
@@ -297,7 +297,7 @@ class FileReader:
         return names
 
     def logical(self, batch: pa.RecordBatch, start: int) -> pa.RecordBatch:
-        """A batch of the file as a batch of the table."""
+        """Convert a batch of the file to a batch of the table."""
         rows = batch.num_rows
         if self.is_plain and batch.schema.equals(self.arrow_schema):
             for name, values in zip(batch.schema.names, batch.columns, strict=True):
@@ -351,7 +351,7 @@ class FileReader:
         return scalar(deserialize(text, column.data_type), to_arrow_type(column.data_type))
 
     def columns_to_read(self, file_schema: pa.Schema) -> list[str]:
-        """The names in the file of the columns that are needed of it."""
+        """Return the names in the file of the columns to read."""
         if self.is_plain and file_schema.equals(self.arrow_schema):
             return list(file_schema.names)
         file_type = pa.struct(file_schema)
@@ -400,7 +400,7 @@ class FileReader:
 
 
 def _empty_batches(start: int, rows: int, batch_rows: int) -> Iterator[tuple[int, pa.RecordBatch]]:
-    """Batches without columns, for files of which only positions and partition values are wanted."""
+    """Yield batches without columns, for reads of positions and partition values only."""
     while rows > 0:
         count = min(rows, batch_rows)
         yield start, pa.record_batch({"": pa.nulls(count)})
@@ -408,7 +408,7 @@ def _empty_batches(start: int, rows: int, batch_rows: int) -> Iterator[tuple[int
 
 
 def _alive(vector: BitMap64 | None, start: int, rows: int) -> pa.Array | None:
-    """Positions within the batch that the vector leaves; None when that is all of them."""
+    """Return the positions within the batch that the vector does not delete; None if those are all."""
     if vector is None or not vector.range_cardinality(start, start + rows):
         return None
     from pyroaring import BitMap64

@@ -33,7 +33,7 @@ _FILES_KEPT = 16
 
 
 class VectorReader:
-    """The deletion vectors of one table. Many lie in one file: it is fetched once for all that ask, from whichever thread."""
+    """The deletion vectors of one table. A file contains many vectors; it is fetched once for all threads."""
 
     def __init__(self, store: LogStore) -> None:
         self.store = store
@@ -53,7 +53,7 @@ class VectorReader:
         return decode(descriptor, self.fetch, self.store.url)
 
     def fetch(self, name: str) -> bytes:
-        """The whole content of a vector file, by its store name."""
+        """Return the whole content of a vector file, by its store name."""
         with self._locks[name]:
             return self._kept(name)
 
@@ -71,12 +71,12 @@ class DataFiles:
 
     @cached_property
     def vectors(self) -> VectorReader:
-        """The table's deletion vectors, for those who read them beside the files too."""
+        """The table's deletion vectors, for callers that also read them directly."""
         return VectorReader(self.store)
 
     @cached_property
     def tiny(self) -> TinyFiles:
-        """Tiny files, all of their columns, for those who read many together."""
+        """The reader of many tiny files together, with all of their columns."""
         config = self.config
         return TinyFiles(
             lambda task: FileReader(task, config.schema, config.column_mapping_mode, config.partition_columns, None, None),

@@ -1,4 +1,4 @@
-"""Memory that Arrow keeps for later, given back to the system while a long read goes on."""
+"""Releases memory that Arrow keeps for reuse to the system during a long read."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class GiveBack:
         self._passed = 0
 
     def passed(self, size: int) -> None:
-        """So many bytes have passed."""
+        """Count bytes that have passed."""
         self._passed += size
         if self._passed >= _BYTES_BETWEEN:
             self._passed = 0

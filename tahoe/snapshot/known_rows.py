@@ -26,7 +26,7 @@ _EXACT = ("byte", "short", "integer", "long", "date")
 
 @dataclass(frozen=True, slots=True)
 class Bounds:
-    """Of the values of a column; None for both where it has none but nulls.
+    """The bounds of the values of a column; None for both if all values are null.
 
     Args:
         least, greatest: Python values.
@@ -41,7 +41,7 @@ class KnownRows:
     """The rows of some files of one version.
 
     Args:
-        files: all that the rows are in (`tahoe.log.replay.FILES_SCHEMA`).
+        files: the files of the rows (`tahoe.log.replay.FILES_SCHEMA`).
         partition_columns: names of the partition columns, whose values the log has for whole files.
     """
 
@@ -49,12 +49,12 @@ class KnownRows:
     partition_columns: Sequence[str]
 
     def count(self) -> int | None:
-        """How many rows live; None where the log does not say it."""
+        """The number of live rows; None if the log does not have it."""
         living = self._living
         return None if living is None else int(pc.sum(living, min_count=0).as_py())
 
     def count_of(self, column: StructField) -> int | None:
-        """How many rows have a value that is not null in a column at the top of the schema; None where the log does not say it."""
+        """Return the number of non-null values of a top-level column; None if the log does not have it."""
         if column.name in self.partition_columns:
             living = self._living
             has_value = partition_column(self.files, column).is_valid()
@@ -68,7 +68,7 @@ class KnownRows:
         return int(pc.sum(pc.subtract(rows, nulls), min_count=0).as_py())
 
     def bounds(self, column: StructField) -> Bounds | None:
-        """The least and the greatest value of a column at the top of the schema; None where the log does not say them."""
+        """Return the least and the greatest value of a top-level column; None if the log does not have them."""
         if str(column.data_type) not in _EXACT:
             return None
         if column.name in self.partition_columns:
@@ -92,7 +92,7 @@ class KnownRows:
         return _least_and_greatest([least.filter(with_values), greatest.filter(with_values)])
 
     def living_files(self) -> pa.Table | None:
-        """The files in which rows live, if the log says which: their values of partition columns are those that the table has."""
+        """Return the files with live rows, or None if the log does not determine them; their partition values are those of the table."""
         living = self._living
         return None if living is None else self.files.filter(_any(living))
 

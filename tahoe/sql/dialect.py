@@ -19,7 +19,7 @@ _Result = TypeVar("_Result")
 
 
 class SqlSyntaxError(InvalidRequest):
-    """The text begins as a statement of Delta and goes on otherwise."""
+    """The text begins like a statement of Delta and continues with invalid syntax."""
 
     default_code = "PARSE_SYNTAX_ERROR"
 
@@ -34,7 +34,7 @@ class Token:
 
     @property
     def stop(self) -> int:
-        """The place in the statement behind its last character."""
+        """The offset after its last character."""
         return self.start + len(self.text)
 
     def is_word(self, *words: str) -> bool:
@@ -47,7 +47,7 @@ class Token:
 
     @property
     def name(self) -> str | None:
-        """The identifier that the token is, None for none."""
+        """The identifier, or None if the token is not an identifier."""
         if self.kind == NAME:
             return unquoted(self.text)
         return self.text if self.kind == WORD else None
@@ -59,7 +59,7 @@ def tokenize(text: str) -> tuple[Token, ...]:
 
 
 class Cursor:
-    """A place in the tokens of one statement, which moves on as they are understood.
+    """A position in the tokens of one statement, which advances as they are parsed.
 
     Args:
         text: the statement, for slices and messages.
@@ -71,51 +71,51 @@ class Cursor:
         self.place = 0
 
     def peek(self, ahead: int = 0) -> Token:
-        """The token that comes, an empty symbol after the end."""
+        """Return the next token, an empty symbol at the end."""
         place = self.place + ahead
         return self.tokens[place] if place < len(self.tokens) else Token(SYMBOL, "", len(self.text))
 
     @property
     def at_end(self) -> bool:
-        """Whether every token has been gone past."""
+        """Whether all tokens are consumed."""
         return self.place >= len(self.tokens)
 
     def comes(self, *words: str) -> bool:
-        """Whether these keywords come, in this order."""
+        """Whether these keywords follow, in this order."""
         return all(self.peek(ahead).is_word(word) for ahead, word in enumerate(words))
 
     def take(self, *words: str) -> bool:
-        """Go past these keywords if they come."""
+        """Consume these keywords if they follow; return whether they did."""
         if not self.comes(*words):
             return False
         self.place += len(words)
         return True
 
     def take_symbol(self, symbol: str) -> bool:
-        """Go past this sign if it comes."""
+        """Consume this symbol if it follows; return whether it did."""
         if not self.peek().is_symbol(symbol):
             return False
         self.place += 1
         return True
 
     def need(self, *words: str) -> None:
-        """Go past these keywords; `SqlSyntaxError` where they do not come."""
+        """Consume these keywords; raise `SqlSyntaxError` if they do not follow."""
         if not self.take(*words):
             self.fail(" ".join(words))
 
     def need_symbol(self, symbol: str) -> None:
-        """Go past this sign; `SqlSyntaxError` where it does not come."""
+        """Consume this symbol; raise `SqlSyntaxError` if it does not follow."""
         if not self.take_symbol(symbol):
             self.fail(f"'{symbol}'")
 
     def next(self) -> Token:
-        """The token that comes, whatever it is; the cursor goes past it."""
+        """Consume and return the next token of any kind."""
         token = self.peek()
         self.place += 1
         return token
 
     def string(self) -> str:
-        """The value of a string literal; literals that follow each other are one."""
+        """Consume a string literal and return its value; adjacent literals are concatenated."""
         if self.peek().kind != STRING:
             self.fail("a string")
         value = ""
@@ -124,7 +124,7 @@ class Cursor:
         return value
 
     def identifier(self) -> str:
-        """The name that comes, without its back-ticks; `SqlSyntaxError` where none does."""
+        """Consume an identifier and return it without back-ticks; raise `SqlSyntaxError` if none follows."""
         name = self.peek().name
         if name is None:
             self.fail("a name")
@@ -132,7 +132,7 @@ class Cursor:
         return name or ""
 
     def integer(self) -> int:
-        """The whole number that comes, without a sign; `SqlSyntaxError` where none does."""
+        """Consume an integer without a sign; raise `SqlSyntaxError` if none follows."""
         token = self.peek()
         if token.kind != WORD or not token.text.isdecimal():
             self.fail("a whole number")
@@ -140,7 +140,7 @@ class Cursor:
         return int(token.text)
 
     def number(self) -> float:
-        """The number that comes, perhaps with a sign and a fraction; `SqlSyntaxError` where none does."""
+        """Consume a number, optionally with a sign and a fraction; raise `SqlSyntaxError` if none follows."""
         place = self.place
         text = "-" if self.take_symbol("-") else ""
         while not self.at_end and (self.peek().is_symbol(".") or self.peek().text[:1].isdecimal()):
@@ -153,7 +153,7 @@ class Cursor:
             raise
 
     def listed(self, item: Callable[[], _Result]) -> list[_Result]:
-        """``(item, item, …)``, at least one."""
+        """Parse ``(item, item, …)``, with at least one item."""
         self.need_symbol("(")
         items = [item()]
         while self.take_symbol(","):
@@ -162,7 +162,7 @@ class Cursor:
         return items
 
     def slice_until(self, *stops: str) -> str:
-        """The user's text from here to one of these symbols or keywords outside of all brackets, or to the end."""
+        """Return the user's text from here to one of these symbols or keywords outside of all brackets, or to the end."""
         start, depth, end = self.peek().start, 0, self.peek().start
         while not self.at_end:
             token = self.peek()
@@ -176,11 +176,11 @@ class Cursor:
         return self.text[start:end]
 
     def rest(self) -> str:
-        """The user's text from here to the end."""
+        """Return the user's text from here to the end."""
         return self.slice_until()
 
     def end(self) -> None:
-        """Nothing but a semicolon may come."""
+        """Require the end of the statement, optionally after a semicolon."""
         self.take_symbol(";")
         if not self.at_end:
             self.fail("the end of the statement")

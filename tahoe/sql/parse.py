@@ -153,7 +153,7 @@ def _optimize(cursor: Cursor) -> Statement | None:
 
 
 def _zorder_columns(cursor: Cursor) -> list[str]:
-    """Columns, in brackets or without, each as it is written, in back-ticks where it needs them."""
+    """Parse columns, with or without brackets; return each as SQL text, in back-ticks if it needs them."""
 
     def column() -> str:
         parts = [cursor.identifier()]
@@ -170,7 +170,7 @@ def _zorder_columns(cursor: Cursor) -> list[str]:
 
 
 def _quoted(name: str) -> str:
-    """A name as it is, or in back-ticks where it needs them."""
+    """Return a name, in back-ticks if it needs them."""
     return name if re.fullmatch(r"\w+", name) else "`" + name.replace("`", "``") + "`"
 
 
@@ -190,7 +190,7 @@ def _vacuum(cursor: Cursor) -> Statement | None:
 
 
 def _vacuum_modifier(cursor: Cursor) -> tuple[str, object]:
-    """A field of `Vacuum`, and its value."""
+    """Parse a modifier of VACUUM; return the field of `Vacuum` and its value."""
     if cursor.take("FULL"):
         return "is_lite", False
     if cursor.take("LITE"):
@@ -226,7 +226,7 @@ def _restore(cursor: Cursor) -> Statement | None:
 
 
 def _time_travel(cursor: Cursor) -> tuple[int | None, str | None]:
-    """A version, a time, or neither."""
+    """Parse a version or a time, if there is one."""
     if cursor.take("VERSION", "AS", "OF") or cursor.take("SYSTEM_VERSION", "AS", "OF"):
         return _version(cursor), None
     if cursor.take("TIMESTAMP", "AS", "OF") or cursor.take("SYSTEM_TIME", "AS", "OF"):
@@ -266,7 +266,7 @@ def _version(cursor: Cursor) -> int:
 
 
 def _later(*words: str) -> Callable[[Cursor], Statement | None]:
-    """A statement that a later version carries out; its table, or a path as a string, follows the words."""
+    """Parse a statement that is not supported yet; its table, or a path as a string, follows the words."""
 
     def parsed(cursor: Cursor) -> Statement | None:
         if not cursor.take(*words):
@@ -278,7 +278,7 @@ def _later(*words: str) -> Callable[[Cursor], Statement | None]:
 
 
 def _analyze(cursor: Cursor) -> Statement | None:
-    """Without ``DELTA`` it is Spark's own."""
+    """Parse ANALYZE TABLE … COMPUTE DELTA STATISTICS; without ``DELTA`` it is a statement of Spark."""
     if not cursor.take("ANALYZE", "TABLE") or (table := _table(cursor)) is None:
         return None
     if not cursor.take("COMPUTE", "DELTA", "STATISTICS"):
@@ -310,7 +310,7 @@ def _generate(cursor: Cursor) -> Statement | None:
 
 
 def _clone(cursor: Cursor) -> Statement | None:
-    """Texts without ``CLONE`` after the name are Spark's own."""
+    """Parse a CLONE statement; without ``CLONE`` after the name it is a statement of Spark."""
     cursor.take("CREATE")
     how = "createOrReplace" if cursor.take("OR", "REPLACE") else "replace" if cursor.take("REPLACE") else "create"
     if not cursor.take("TABLE"):
@@ -335,7 +335,7 @@ def _clone(cursor: Cursor) -> Statement | None:
 
 
 def _property(cursor: Cursor) -> tuple[str, str]:
-    """``'key' = 'value'``, the key as a string or as a name with dots, the equals sign if it is there."""
+    """Parse ``'key' = 'value'``; the key may be a string or a name with dots, and the equals sign is optional."""
     if cursor.peek().kind == STRING:
         key = cursor.next().text
         key = string_value(key)
@@ -372,7 +372,7 @@ _STATEMENTS: Mapping[str, Callable[[Cursor], Statement | None]] = {
 
 
 def _table(cursor: Cursor) -> TableName | None:
-    """The table that comes; None where no name does."""
+    """Parse a table name; None if none follows."""
     found = name_at(cursor)
     if found is None:
         return None
@@ -381,5 +381,5 @@ def _table(cursor: Cursor) -> TableName | None:
 
 
 def _table_or_path(cursor: Cursor) -> TableName | None:
-    """As `_table`, or the path as a string."""
+    """Parse a table name or a path as a string."""
     return TableName(cursor.string()) if cursor.peek().kind == STRING else _table(cursor)

@@ -126,7 +126,7 @@ class Vacuum:
     """``VACUUM … [FULL | LITE] [USING INVENTORY (table | (query))] [RETAIN n HOURS] [DRY RUN]``, the modifiers in any order.
 
     Args:
-        is_lite: None where neither word is there.
+        is_lite: None if the statement has neither FULL nor LITE.
         inventory: a query.
     """
 
@@ -177,7 +177,7 @@ class Clone:
     Args:
         table: the clone.
         how: ``create``, ``createIfNotExists``, ``replace`` or ``createOrReplace``.
-        source: in the place of ``delta`` the name of a path may have another format: ``parquet.`/path` ``.
+        source: the name of a path may have another format instead of ``delta``: ``parquet.`/path` ``.
         is_shallow: False without either word.
         version, timestamp: of the source; at most one.
     """
@@ -197,8 +197,8 @@ class Convert:
     """``CONVERT TO DELTA … [NO STATISTICS] [PARTITIONED BY (column type, …)]``, the two in either order.
 
     Args:
-        table: in the place of ``delta`` the name of a path has the format that is there: ``parquet.`/path` ``.
-        partition_by: the columns, as they are written.
+        table: the name of a path has its present format instead of ``delta``: ``parquet.`/path` ``.
+        partition_by: the text of the columns.
     """
 
     table: TableName
@@ -208,11 +208,11 @@ class Convert:
 
 @dataclass(frozen=True, slots=True)
 class NotYet:
-    """A statement of Delta that this version of Tahoe does not carry out.
+    """A statement of Delta that this version of Tahoe does not support.
 
     Args:
-        words: its first words, as ``GENERATE``.
-        table: that it is about; None for one that names none, or another kind of thing.
+        words: its first words, such as ``GENERATE``.
+        table: the table in the statement; None if it names no table.
     """
 
     words: str

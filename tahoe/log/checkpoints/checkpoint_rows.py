@@ -120,19 +120,19 @@ def _named(name: str, action: Protocol | Metadata | SetTransaction | DomainMetad
 
 
 def unexpired(tombstones: pa.Table, older_than_ms: int) -> pa.Table:
-    """The tombstones that are younger. One without a time is taken for very old, as the reference takes it."""
+    """Return the tombstones that are not expired. A tombstone without a time counts as expired, as in delta-spark."""
     times = pc.fill_null(tombstones.column("deletionTimestamp"), scalar(0))
     return tombstones.filter(pc.greater(times, scalar(older_than_ms)))
 
 
 @dataclass(frozen=True, slots=True)
 class AddColumns:
-    """Which columns the `add` struct has, as the table's properties ask for them.
+    """The columns of the `add` struct, which depend on the table's properties.
 
     Args:
         json: whether statistics are written as text.
-        statistics: the type of ``stats_parsed``; None where statistics are not written as structs.
-        partitions: the columns of ``partitionValues_parsed``; empty where it is not written.
+        statistics: the type of ``stats_parsed``; None if statistics are not written as structs.
+        partitions: the columns of ``partitionValues_parsed``; empty if it is not written.
     """
 
     json: bool
@@ -193,7 +193,7 @@ def _partition_field(column: StructField) -> pa.Field:
 
 
 def pieces(table: pa.Table, most: int) -> Iterator[pa.Table]:
-    """The table in pieces of at most so many rows, cut where its chunks end so that little is copied; small chunks are joined."""
+    """Split the table into pieces of at most `most` rows, at the ends of chunks so that little is copied; small chunks are joined."""
     waiting: list[pa.RecordBatch] = []
     rows = 0
     for batch in table.to_batches(max_chunksize=most):
@@ -219,7 +219,7 @@ def single_rows(actions: Sequence[dict[str, Any]], schema: pa.Schema) -> pa.Tabl
 
 
 def _repetitive_leaves(schema: pa.Schema) -> list[str]:
-    """The leaf columns for which a dictionary pays: all but those whose values hardly ever repeat."""
+    """Return the leaf columns for which a dictionary saves space: all except those whose values rarely repeat."""
     empty = pa.BufferOutputStream()
     with pq.ParquetWriter(empty, schema):
         pass

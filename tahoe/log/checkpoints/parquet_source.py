@@ -1,6 +1,6 @@
-"""The Parquet files of a checkpoint: opened with care, read a row group and a few leaf columns at a time.
+"""The Parquet files of a checkpoint: checked before they are opened, and read a row group and a few leaf columns at a time.
 
-Whatever is wrong with such a file is `DamagedCheckpoint`, which the replay answers with an older checkpoint or the commits themselves.
+Every fault of such a file raises `DamagedCheckpoint`; the replay then uses an older checkpoint or the commits themselves.
 """
 
 from __future__ import annotations
@@ -89,8 +89,7 @@ class RowGroup:
                 yield self._valid(batch)
 
     def _valid(self, rows: _Rows) -> _Rows:
-        """The rows; Arrow takes bytes that are no text for text, and only who reads them as such would notice. Where there is a seal, pages
-        have checksums."""
+        """Return the rows after validation: Arrow reads strings without checking UTF-8. A file with a seal has page checksums instead."""
         if not self.file.has_seal:
             rows.validate(full=True)
         return rows
@@ -113,7 +112,7 @@ class ParquetSource:
 
     @property
     def metadata(self) -> pq.FileMetaData:
-        """The footer, read once. Raises `DamagedCheckpoint` where it is not whole, or not the one that was written."""
+        """The footer, read once. Raises `DamagedCheckpoint` if it is not intact, or not the footer that was written."""
         return self._metadata[0]
 
     @property
@@ -161,7 +160,7 @@ class ParquetSource:
         return pq.ParquetFile(self.store.open_input(self.name), metadata=self.metadata, page_checksum_verification=True)
 
     def row_groups(self) -> list[RowGroup]:
-        """In the order of the file."""
+        """Return the row groups in the order of the file."""
         return [RowGroup(self, i) for i in range(self.metadata.num_row_groups)]
 
     def damaged(self, what: str) -> DamagedCheckpoint:

@@ -1,4 +1,4 @@
-"""Arrow tables of other shapes than wanted: joined, and cast, structs by the names of their members."""
+"""Joins Arrow tables of different shapes, and casts columns, structs by the names of their members."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ __all__ = ["cast_chunks", "cast_members", "concat", "with_fewer_chunks"]
 
 
 def concat(parts: Sequence[pa.Table], schema: pa.Schema) -> pa.Table:
-    """The tables one after another; a column or a member of a struct that only some have is null in the others."""
+    """Concatenate the tables; a column or a member of a struct that only some have is null in the others."""
     if not parts:
         return empty_table(schema)
     if all(part.schema == parts[0].schema for part in parts):
@@ -22,8 +22,10 @@ def concat(parts: Sequence[pa.Table], schema: pa.Schema) -> pa.Table:
 
 
 def with_fewer_chunks(table: pa.Table) -> pa.Table:
-    """The same rows, small chunks that follow each other joined: a table that grows and shrinks by single rows would fall to pieces,
-    and whatever looks at it would look at each piece. Large chunks are not copied."""
+    """Join neighbouring small chunks; large chunks are not copied.
+
+    A table that grows and shrinks by single rows would otherwise get many tiny chunks, each of which costs time in every operation.
+    """
     if max((column.num_chunks for column in table.columns), default=0) <= _MOST_CHUNKS:
         return table
     groups: list[list[pa.RecordBatch]] = [[]]
@@ -40,7 +42,7 @@ _ROWS_OF_SMALL_CHUNKS = 8_192
 
 
 def cast_members(values: pa.Array, wanted: pa.DataType) -> pa.Array:
-    """The values in the wanted type; members that a struct lacks are null, those that are not wanted are dropped."""
+    """Cast the values; members that a struct lacks become null, and members that the new type lacks are dropped."""
     if values.type == wanted:
         return values
     if pa.types.is_struct(wanted):
@@ -54,7 +56,7 @@ def cast_members(values: pa.Array, wanted: pa.DataType) -> pa.Array:
 
 
 def cast_chunks(values: pa.ChunkedArray | pa.Array, wanted: pa.DataType) -> pa.ChunkedArray | pa.Array:
-    """The values as Arrow's type `wanted`, chunk by chunk (see `cast_members`); the same object where they are of it already."""
+    """Cast the values to the Arrow type `wanted`, chunk by chunk (see `cast_members`); return the same object if they have the type."""
     if values.type == wanted:
         return values
     chunks = values.chunks if isinstance(values, pa.ChunkedArray) else [values]

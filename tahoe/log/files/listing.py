@@ -38,7 +38,7 @@ class Checkpoint:
 
 
 def checkpoints_in(entries: Iterable[Entry]) -> dict[int, list[Checkpoint]]:
-    """The complete checkpoints of a listing by version; multi-part ones that lack a part do not count (PROTOCOL.md)."""
+    """Return the complete checkpoints of a listing by version; multi-part checkpoints that lack a part do not count (PROTOCOL.md)."""
     complete: dict[int, list[Checkpoint]] = {}
     parts: dict[tuple[int, int], dict[int, Entry]] = {}
     for entry in entries:
@@ -70,7 +70,7 @@ class Listing:
 
     @classmethod
     def read(cls, store: LogStore, start: int | None) -> Listing:
-        """List the log from version `start` on, or all of it; files of names that the specification does not know are passed over."""
+        """List the log from version `start` on, or all of it; files with names that the specification does not define are ignored."""
         entries = store.list_from(LOG_FOLDER, "" if start is None else f"{start:020d}")
         commits: dict[int, Entry] = {}
         compactions: list[tuple[ParsedLogPath, Entry]] = []
@@ -101,7 +101,7 @@ class Listing:
 
 
 def probe_upward(store: LogStore, listing: Listing, newest: int, limit: int | None = None) -> int:
-    """The newest version that is there, not beyond `limit`; the commits found by name join the listing."""
+    """Return the newest existing version up to `limit`; commits that are found by name are added to the listing."""
     while limit is None or newest < limit:
         entry = store.head(commit_name(newest + 1))
         if entry is None:
@@ -112,7 +112,7 @@ def probe_upward(store: LogStore, listing: Listing, newest: int, limit: int | No
 
 
 def fill_gaps(store: LogStore, listing: Listing, missing: Iterable[int]) -> None:
-    """Ask by name for commits that the listing lacks; stops at the first that is not there."""
+    """Request commits that the listing lacks by name; stop at the first that does not exist."""
     for version in missing:
         entry = store.head(commit_name(version))
         if entry is None:

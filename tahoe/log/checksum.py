@@ -67,7 +67,7 @@ class VersionChecksum:
         )
 
     def to_json_value(self) -> dict[str, Any]:
-        """The members as the specification names them, without those that are not known."""
+        """Return the members with the specification's names, without unknown ones."""
         counts, sizes = self.deleted_record_counts, self.file_sizes
         value: dict[str, Any] = {
             "txnId": self.transaction_id,
@@ -90,10 +90,10 @@ class VersionChecksum:
 
 
 def read_checksum(store: LogStore, version: int) -> VersionChecksum | None:
-    """The checksum of a version; None where there is none.
+    """Read the checksum of a version; None if there is none.
 
     Raises:
-        CorruptTable: it is there and damaged. The table can be read all the same.
+        CorruptTable: the checksum is corrupt. The table can still be read.
     """
     name = checksum_name(version)
     try:
@@ -104,14 +104,14 @@ def read_checksum(store: LogStore, version: int) -> VersionChecksum | None:
 
 
 def encode_checksum(version: int, checksum: VersionChecksum) -> bytes:
-    """The bytes of a checksum's file; other readers pass over the members that only Tahoe knows."""
+    """Return the bytes of a checksum's file; other readers ignore Tahoe's own members."""
     value = {**checksum.to_json_value(), _VERSION: version}
     text = json.dumps(value, separators=(",", ":"), ensure_ascii=False).encode()[:-1]
     return text + b"%s%d}" % (_OWN_CRC32, crc32(text))
 
 
 def parse_checksum(name: str, data: bytes, url: str) -> VersionChecksum:
-    """The checksum of a file's bytes; `CorruptTable` where they are none, or not those that were written under this name."""
+    """Parse a checksum file; raise `CorruptTable` if it is invalid, or was not written under this name."""
     try:
         value = json.loads(data)
         _check_own(name, value, data)

@@ -85,7 +85,7 @@ def _tell_of_late_streams(store: LogStore, kept: int) -> None:
 def expired(
     parsed: list[tuple[Entry, ParsedLogPath]], complete_checkpoints: set[int], cut_off_ms: int
 ) -> tuple[int | None, list[str]]:
-    """The version of the checkpoint that stays, and the names that may go, commits first. Pure.
+    """Return the version of the checkpoint that stays, and the names that may be deleted, commits first. Pure.
 
     Args:
         parsed: the log's listing.
@@ -110,7 +110,7 @@ def _protected_before(config: TableConfig) -> int:
 
 
 def _look_through(store: LogStore, checkpoints: Sequence[Checkpoint]) -> None:
-    """Read all of a checkpoint that has sidecars, with the checksums of its pages; raise where none of a version's is whole."""
+    """Read all of a checkpoint that has sidecars, with the checksums of its pages; raise if no checkpoint of the version is intact."""
     damage: DamagedCheckpoint | None = None
     for checkpoint in checkpoints:
         try:
@@ -125,7 +125,7 @@ def _look_through(store: LogStore, checkpoints: Sequence[Checkpoint]) -> None:
 
 
 def _orphaned_sidecars(store: LogStore, now_ms: int) -> list[str]:
-    """Sidecars that no checkpoint names; those younger than a day may belong to a checkpoint being written."""
+    """Return the sidecars that no checkpoint names, except those younger than a day, which may belong to a checkpoint being written."""
     midnight = now_ms // _DAY_MS * _DAY_MS
     old = [entry.name for entry in store.list_from(SIDECAR_FOLDER) if entry.modified_ms < midnight - _DAY_MS]
     if not old:

@@ -67,10 +67,10 @@ def plan_scan(predicate: Predicate, schema: StructType, partition_columns: Seque
 
 
 def scan_checkpoint(checkpoint: CheckpointReader, plan: ScanPlan, threads: int) -> pa.Table:
-    """The checkpoint's files that the predicate keeps: `FILES_SCHEMA`, and ``stats_parsed`` where statistics have no text.
+    """Read the checkpoint's files that the predicate keeps: `FILES_SCHEMA`, and ``stats_parsed`` if statistics have no text.
 
     Args:
-        threads: how many row groups may be read side by side.
+        threads: the greatest number of row groups to read in parallel.
     """
     embedded = [action for action in checkpoint.actions if isinstance(action, AddFile)]
     files = check_keys(
@@ -90,19 +90,19 @@ def scan_checkpoint(checkpoint: CheckpointReader, plan: ScanPlan, threads: int) 
     return concat(parts, FILES_SCHEMA)
 
 
-# Small enough that a batch stays in the processor's cache and its memory is used again for the next.
+# Small enough that a batch fits in the processor's cache and its memory is reused for the next.
 _BATCH_ROWS = 8_192
 
 
 @dataclass(frozen=True, slots=True)
 class _Sifted:
-    """The second sieve's answer for one batch.
+    """The result of the second filter for one batch.
 
     Args:
-        mask: which rows are left.
-        left: how many.
-        exact: whether the third sieve would keep them all.
-        texts: the statistics of those rows, where their texts were read.
+        mask: true for the rows that are left.
+        left: their number.
+        exact: whether the third filter would keep them all.
+        texts: the text statistics of those rows, if they were read.
     """
 
     mask: pa.Array
@@ -131,7 +131,7 @@ def _scan_group(group: RowGroup, plan: ScanPlan, run: Callable[..., Iterator[_Si
 
 
 def _deciding_columns(group: RowGroup, plan: ScanPlan) -> list[str]:
-    """The leaf columns that decide about a row; none where no column can."""
+    """Return the leaf columns that decide about a row; none if no column can."""
     leaves = group.file.leaves
     columns = []
     if plan.reads_partitions:
@@ -204,7 +204,7 @@ def _decided(files: pa.Table, plan: ScanPlan) -> pa.Table:
 
 
 def _columns(group: RowGroup, without_stats: bool = False) -> list[str]:
-    """All that a row of live files has; its statistics as text, where all have one, and as struct only where not."""
+    """Return all columns of live files; statistics as text if all rows have it, otherwise as a struct."""
     present = {leaf.split(".")[1] for leaf in group.file.leaves if leaf.startswith("add.")}
     names = [name for name in FILES_SCHEMA.names if name in present and not (without_stats and name == "stats")]
     if "stats_parsed" in present and group.non_null("add.stats") != group.non_null("add.path"):

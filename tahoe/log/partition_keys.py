@@ -19,11 +19,11 @@ __all__ = ["check_keys", "check_keys_for", "has_all_keys"]
 def check_keys(
     url: str, files: pa.Table, schema: StructType, partition_columns: Sequence[str], checkpoint: Checkpoint | None = None
 ) -> pa.Table:
-    """The files, if their partition values name every partition column.
+    """Return the files if their partition values name every partition column.
 
     Raises:
-        DamagedCheckpoint: they do not, and come from a checkpoint, so that another one or the commits can take its place.
-        CorruptTable: they do not, and come from commits.
+        DamagedCheckpoint: files of a checkpoint lack one, so that another checkpoint or the commits can replace it.
+        CorruptTable: files of commits lack one.
     """
     try:
         check_partition_keys(files, schema, partition_columns, url if checkpoint is None else "")

@@ -62,7 +62,7 @@ class PlaceCheck:
         self._contents: dict[tuple[int, int], int] = {}
 
     def check(self, place: Place) -> None:
-        """Raise `CorruptTable` where the next commit cannot be the one that was written as its version."""
+        """Raise `CorruptTable` if the next commit cannot have been written as its version."""
         if place.read_version is not None and place.read_version >= place.version:
             raise _misplaced(place.version, self._url, f"it says that its writer had read version {place.read_version}")
         if place.transaction_id is not None:
@@ -78,7 +78,7 @@ class PlaceCheck:
 
 
 def check_places(places: Iterable[Place], url: str) -> None:
-    """Raise `CorruptTable` where a commit cannot be the one that was written as this version.
+    """Raise `CorruptTable` if a commit cannot have been written as its version.
 
     Args:
         places: of some commits of one log, oldest first.
@@ -89,8 +89,8 @@ def check_places(places: Iterable[Place], url: str) -> None:
 
 
 def check_times(places: Sequence[Place], config: TableConfig) -> None:
-    """Raise `CorruptTable` where in-commit timestamps do not increase (PROTOCOL.md, "In-Commit Timestamps"), and nothing else says that the
-    commits follow each other.
+    """Raise `CorruptTable` if in-commit timestamps do not increase (PROTOCOL.md, "In-Commit Timestamps"), and nothing else proves the order
+    of the commits.
 
     Args:
         places: of some commits of one log, oldest first.

@@ -76,7 +76,7 @@ class LogReader:
     def __init__(self, store: LogStore, segment: LogSegment) -> None:
         self._store = store
         self._version = segment.version
-        # Another segment's where this one's checkpoint turns out to be damaged.
+        # That of another segment if this segment's checkpoint is corrupt.
         self._files_read = _SegmentReader(store, segment)
 
     def state(self) -> TableState:
@@ -90,14 +90,14 @@ class LogReader:
         return self._answer(_SegmentReader.state)
 
     def files(self) -> pa.Table:
-        """The live files: `FILES_SCHEMA`, with ``stats_parsed`` and ``partitionValues_parsed`` where the checkpoint has them.
+        """Return the live files: `FILES_SCHEMA`, with ``stats_parsed`` and ``partitionValues_parsed`` if the checkpoint has them.
 
-        Checked against the version's ``.crc``, where there is one.
+        They are checked against the version's ``.crc``, if there is one.
         """
         return self._answer(_SegmentReader.files)
 
     def tombstones(self) -> pa.Table:
-        """The files removed that the log still remembers: `TOMBSTONES_SCHEMA`."""
+        """Return the tombstones in the log: `TOMBSTONES_SCHEMA`."""
         return self._answer(_SegmentReader.tombstones)
 
     def scan(
@@ -142,7 +142,7 @@ class LogReader:
                         current, undecided = _SegmentReader(store, undecided, trusts_tombstones=True), None
                         continue
                     if isinstance(first.__cause__, Unsupported):
-                        raise first.__cause__ from error  # a checkpoint that says so is not damaged by that
+                        raise first.__cause__ from error  # a checkpoint of an unsupported table is not corrupt
                     raise first from error
                 logger.warning("%s It is read from %s instead.", error.message, _origin(segment))
             except (CorruptTable, Unsupported) as error:
@@ -205,7 +205,7 @@ class _SegmentReader:
         return state
 
     def _check_readable(self, state: TableState) -> None:
-        """Raise where the state is none that can be read; where a checkpoint alone says so, the commits before it are asked first."""
+        """Raise if the state cannot be read; if only a checkpoint causes the error, the commits before it are tried first."""
         check_coordinated(state.protocol, self.store)
         try:
             TableConfig(state.protocol, state.metadata, self.store.url).ensure_readable()
@@ -256,7 +256,7 @@ class _SegmentReader:
         return concat([matching, added], FILES_SCHEMA) if len(added) else matching
 
     def _without_removed(self, files: pa.Table, checkpoint: CheckpointReader) -> pa.Table:
-        """Files of the checkpoint, as they are; an error where it has tombstones of some, or without those if tombstones count."""
+        """Return the files of the checkpoint; raise if it has tombstones of some of them, or leave those out if tombstones are trusted."""
         removed = removed_too(files, checkpoint)
         if len(removed) and not self._trusts_tombstones:
             raise contradiction(checkpoint, removed[0].as_py().partition("\0")[0])
@@ -270,11 +270,11 @@ class _SegmentReader:
 
 
 def advance_files(files: pa.Table, actions: Iterable[Action], root_url: str = "") -> pa.Table:
-    """The live files after the actions of one or more commits more, oldest first; nothing is read.
+    """Apply the actions of further commits, oldest first, to the live files; nothing is read.
 
     Args:
         files: the live files before (`LogReader.files`).
-        root_url: the table's URL; needed only where the log uses absolute paths.
+        root_url: the table's URL; needed only if the log uses absolute paths.
     """
     last: dict[str, AddFile | RemoveFile] = {}
     for action in actions:
@@ -290,7 +290,7 @@ def advance_files(files: pa.Table, actions: Iterable[Action], root_url: str = ""
 
 
 def _without(files: pa.Table, keys: pa.Array, root_url: str) -> pa.Table:
-    """The rows whose key is not among `keys`."""
+    """Return the rows whose key is not among `keys`."""
     if len(keys) == 0 or files.num_rows == 0:
         return files
 

@@ -111,19 +111,19 @@ def _read_files(store: LogStore, segment: LogSegment, files: Sequence[TailFile])
     return replace(tail, places=unsealed, checksum=own, checkpoint_checksum=older)
 
 
-# Below this the exact reader is as fast, for Arrow's has a price to begin with.
+# Below this the exact reader is as fast, because Arrow's has a fixed cost.
 _BYTES_WORTH_COLUMNS = 256 << 10
 
 
 def _read(
     store: LogStore, files: Sequence[TailFile], checksums: Sequence[Entry]
 ) -> tuple[list[bytes], Mapping[str, VersionChecksum]]:
-    """The bodies of the files, and the checksums that are whole: all in one go, for where each request waits."""
+    """Read the bodies of the files and the intact checksums, all in one batch of requests to save waiting."""
     names = [file.entry.name for file in files]
     try:
         bodies = store.get_many([*names, *(entry.name for entry in checksums)])
     except NotFound:
-        # Checksums may come and go; commits may not.
+        # A missing checksum is allowed; a missing commit is not.
         return _read_commits(store, names), {}
     read_checksums = {}
     for entry, body in zip(checksums, bodies[len(names) :], strict=True):

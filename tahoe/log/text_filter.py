@@ -61,7 +61,7 @@ class TextFilter:
 
 
 def text_filter(condition: Predicate | None, schema: StructType) -> TextFilter | None:
-    """The filter of a condition on statistics; None where texts cannot refute it, or only at the price of parsing them.
+    """Return the filter of a condition on statistics; None if texts cannot refute it, or only at the cost of parsing them.
 
     Args:
         condition: of `tahoe.protocol.skipping.stats_predicate`. One that has `NAN_MAY_BE_MISSING` is refuted for files with the tag alone.

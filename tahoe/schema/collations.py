@@ -29,13 +29,13 @@ _BY_BYTES = "UTF8_BINARY"
 
 
 def is_collated(column: StructField) -> bool:
-    """Whether a text in the column, or in a field inside it, compares otherwise than by its bytes."""
+    """Whether a string in the column, or in a field inside it, does not compare by its bytes."""
     return bool(_inside(column))
 
 
 def compares_by_bytes(column: StructField) -> bool:
-    """Whether two texts in the column, or in a field inside it, are equal just where their bytes are: no collation, and no ``char(n)``, which
-    compares as if it were filled up with blanks."""
+    """Whether strings in the column, or in a field inside it, are equal exactly if their bytes are: it has no collation and no ``char(n)``,
+    which compares as if it were padded with spaces."""
     return not any(_own(one) or has_char(one) for one in all_fields(StructType((column,))))
 
 
@@ -48,13 +48,13 @@ def physical_collations(column: StructField, metadata: Mapping[str, Any]) -> dic
 
 
 def check_no_new_collations(schema: StructType, before: StructType | None = None) -> None:
-    """Refuse a schema that gives a column a collation which it does not have yet.
+    """Refuse a schema that adds a collation to a column.
 
     Args:
         before: the schema that the table has; None for a new table.
 
     Raises:
-        Unsupported: ``DELTA_UNSUPPORTED_DATA_TYPES``. Tables say such a thing by the feature `collations`, which is not written here.
+        Unsupported: ``DELTA_UNSUPPORTED_DATA_TYPES``. Tables with collations need the feature `collations`, which Tahoe does not write.
     """
     for column in schema:
         names, known = _inside(column), None if before is None else before.find(column.name)

@@ -54,7 +54,7 @@ Storing = Callable[[DataType, DataType], bool]
 
 
 def check_column_names(schema: StructType, column_mapping_mode: str = "none") -> None:
-    """Refuse names that Parquet readers of the reference refuse, unless column mapping gives physical names.
+    """Refuse names that delta-spark's Parquet readers refuse, unless column mapping provides physical names.
 
     Raises `InvalidRequest`, ``DELTA_INVALID_CHARACTERS_IN_COLUMN_NAMES``, naming the columns.
     """
@@ -74,7 +74,7 @@ def check_duplicates(schema: StructType, reason: str | None = None) -> None:
     """Refuse two columns, or two fields of one struct, whose names differ in case at most.
 
     Args:
-        reason: delta-spark's word for where they are, as ``DATA``.
+        reason: delta-spark's word for their origin, such as ``DATA``.
     """
     counts = Counter(tuple(part.lower() for part in path) for path, _ in explode(schema))
     twice = sorted(".".join(path) for path, count in counts.items() if count > 1)
@@ -118,8 +118,8 @@ def check_holds_data(schema: StructType) -> None:
 def can_store(source: DataType, target: DataType) -> bool:
     """Whether SQL's store assignment lets a value of a type without parts go into a column of another (Spark's ANSI policy).
 
-    Numbers go into numbers, where a value out of range is an error when it is met; anything but a variant or a geometry into strings; dates
-    and timestamps into each other; binary, which must be Well-Known Binary then, into geometries; void into everything.
+    Numbers can be stored as numbers, but a value out of range is an error; all types except variants and geometries as strings; dates and
+    timestamps as each other; binary, which must then be Well-Known Binary, as geometries; void as any type.
     """
     if source in (target, _VOID):
         return True
@@ -135,8 +135,8 @@ def can_store(source: DataType, target: DataType) -> bool:
 
 
 def can_coerce(source: DataType, target: DataType) -> bool:
-    """Whether Spark casts values of one type without parts to another unasked, as the rows of a stream are cast: as `can_store`, text to
-    numbers, dates, timestamps and binary too, and dates and timestamps with a time zone to each other only.
+    """Whether Spark casts values of one type without parts to another implicitly, as for the rows of a stream: like `can_store`, but also
+    strings to numbers, dates, timestamps and binary, and only dates and timestamps with a time zone to each other.
     """
     if source in (target, _VOID):
         return True
@@ -161,7 +161,7 @@ def check_writable(data_schema: StructType, table_schema: StructType, stores: St
 
     Raises:
         SchemaMismatch: a column that the table does not have, a type that cannot be stored in the table's, a missing column
-            that must not be null, or a name given twice. The message names the column, both types and the remedy.
+            that must not be null, or a duplicate name. The message names the column, both types and the remedy.
     """
     check_duplicates(data_schema)
     _check_struct(data_schema, table_schema, (), stores)
@@ -199,7 +199,7 @@ def _check_same_type(data: DataType, table: DataType, path: tuple[str, ...]) -> 
 
 
 _STORED_ALIKE = {("byte", "short"), ("byte", "integer"), ("short", "integer")}
-"""Of type, into type: Parquet stores all three as INT32."""
+"""Pairs of source and target type: Parquet stores all three types as INT32."""
 
 
 def merge_schemas(
@@ -224,7 +224,7 @@ def merge_schemas(
 
 
 def replace_schema(table_schema: StructType, data_schema: StructType) -> StructType:
-    """The schema that overwriting with ``overwriteSchema`` gives: the data's, nullable; unchanged columns keep their ids."""
+    """Return the schema after an overwrite with ``overwriteSchema``: the data's, nullable; unchanged columns keep their ids."""
     check_duplicates(data_schema)
     return reuse_mapping(as_nullable(fresh(data_schema)), table_schema)
 
@@ -318,7 +318,7 @@ def _merge_type(table: DataType, data: DataType, path: tuple[str, ...], how: _Me
 
 
 def as_nullable(data_type: _Type) -> _Type:
-    """The type with every field, element and value nullable."""
+    """Return the type with every field, element and value nullable."""
     result: DataType
     match data_type:
         case StructType(fields):

@@ -44,9 +44,9 @@ _Type = TypeVar("_Type", bound=DataType)
 
 
 def physical_path(schema: StructType, path: tuple[str, ...]) -> tuple[str, ...]:
-    """The physical names along a logical path through structs, arrays (``element``) and maps (``key``, ``value``).
+    """Return the physical names along a logical path through structs, arrays (``element``) and maps (``key``, ``value``).
 
-    Raises `InvalidRequest` where the path leads to no field.
+    Raises `InvalidRequest` if the path leads to no field.
     """
     return tuple(part if column is None else column.physical_name for part, column in _walk(schema, path))
 
@@ -60,14 +60,14 @@ def assign_ids(
     existing_table: bool = False,
     nested_ids: bool = False,
 ) -> tuple[StructType, int]:
-    """The schema with an id and a physical name on each field that has none, and the new ``delta.columnMapping.maxColumnId``.
+    """Add an id and a physical name to each field without; return the schema and the new ``delta.columnMapping.maxColumnId``.
 
     Args:
         schema: logical schema; fields that have an id or a physical name keep them.
-        max_id: the table's ``delta.columnMapping.maxColumnId`` so far, 0 for a new table. Ids are never given twice.
-        mode: ``name`` or ``id``; with ``none`` the schema comes back as it is.
-        existing_table: mapping is being switched on for a table with files, whose columns keep their names as physical names.
-        nested_ids: give ids to array elements, map keys and map values too (IcebergCompatV2 and later).
+        max_id: the table's ``delta.columnMapping.maxColumnId`` so far, 0 for a new table. Ids are never reused.
+        mode: ``name`` or ``id``; with ``none`` the schema is returned unchanged.
+        existing_table: mapping is being enabled for a table with files, whose columns keep their names as physical names.
+        nested_ids: assign ids to array elements, map keys and map values too (IcebergCompatV2 and later).
     """
     if mode == "none":
         return schema, max_id
@@ -88,7 +88,7 @@ def assign_ids(
 
 
 def assign_nested_ids(schema: StructType, max_id: int) -> tuple[StructType, int]:
-    """Ids for array elements, map keys and map values that have none, and the new highest id."""
+    """Assign ids to array elements, map keys and map values without one; return the schema and the new highest id."""
     last = max(max_id, max_id_of(schema))
 
     def assign(column: StructField) -> StructField:
@@ -104,13 +104,13 @@ def assign_nested_ids(schema: StructType, max_id: int) -> tuple[StructType, int]
 
 
 def nested_ids_of(column: StructField) -> Mapping[str, int]:
-    """Ids of the elements, keys and values below a field, by ``<physical name>.element``, ``<physical name>.value.element``, …"""
+    """Return the ids of the elements, keys and values below a field, by ``<physical name>.element``, ``<physical name>.value.element``, …"""
     ids: Mapping[str, int] = column.metadata.get(NESTED_IDS_KEY) or {}
     return ids
 
 
 def max_id_of(schema: StructType) -> int:
-    """The highest id in the schema, nested ones too; 0 where there is none."""
+    """Return the highest id in the schema, nested ones too; 0 if there is none."""
     highest = 0
     for _, column in explode(schema):
         highest = max(highest, column.field_id or 0, *nested_ids_of(column).values(), 0)
@@ -118,7 +118,7 @@ def max_id_of(schema: StructType) -> int:
 
 
 def check_mapping(schema: StructType, mode: str, max_id: int | None) -> None:
-    """As `check_mapping_of_columns`; and `max_id`, the table's property, is at least the highest id, as writers need it."""
+    """Run `check_mapping_of_columns`, and check that `max_id`, the table's property, is at least the highest id, which writers require."""
     check_mapping_of_columns(schema, mode)
     highest = max_id_of(schema)
     if mode != "none" and (max_id is None or max_id < highest):
@@ -160,7 +160,7 @@ def check_mapping_of_columns(schema: StructType, mode: str) -> None:
 
 
 def reuse_mapping(new: StructType, old: StructType) -> StructType:
-    """The new schema with ids and physical names of those old columns that have the same path and type.
+    """Return the new schema with the ids and physical names of the old columns with the same path and type.
 
     For overwriting a table's schema: columns that stay the same keep their ids, so that readers by id see no change.
     """
@@ -177,14 +177,14 @@ def reuse_mapping(new: StructType, old: StructType) -> StructType:
 
 
 def without_mapping(schema: StructType) -> StructType:
-    """The schema without ids and physical names: a schema that came from another table must not bring its own."""
+    """Return the schema without ids and physical names, which must not be copied from another table."""
     return transform_fields(
         schema, lambda column: replace(column, metadata={k: v for k, v in column.metadata.items() if k not in _KEYS})
     )
 
 
 def explode(schema: StructType) -> Iterator[tuple[tuple[str, ...], StructField]]:
-    """Every field at every depth with its field path, parents first; ``element``, ``key`` and ``value`` step into collections."""
+    """Yield every field at every depth with its field path, parents first; ``element``, ``key`` and ``value`` step into collections."""
     for column in schema:
         yield (column.name,), column
         for path, nested in _explode_type(column.data_type):
@@ -202,7 +202,7 @@ def transform_fields(data_type: _Type, change: Callable[[StructField], StructFie
 def transform_with_path(
     data_type: _Type, change: Callable[[tuple[str, ...], StructField], StructField], path: tuple[str, ...] = ()
 ) -> _Type:
-    """As `transform_fields`; `change` is given the field path of `explode` too."""
+    """Transform fields as `transform_fields`; `change` also gets the field path of `explode`."""
     result: Any
     match data_type:
         case StructType(fields):
@@ -243,7 +243,7 @@ def _explode_type(data_type: DataType) -> Iterator[tuple[tuple[str, ...], Struct
 
 
 def nested_keys(data_type: DataType, prefix: str) -> Iterator[str]:
-    """Keys of the nested ids below one field, in pre-order; a struct ends the search, as its fields have ids of their own."""
+    """Yield the keys of the nested ids below one field, in pre-order; a struct ends the search, because its fields have their own ids."""
     match data_type:
         case ArrayType(element):
             yield f"{prefix}.element"
@@ -285,7 +285,7 @@ def _walk(schema: StructType, path: tuple[str, ...]) -> Iterator[tuple[str, Stru
 
 
 def _same_type(one: DataType, other: DataType) -> bool:
-    """Equal but for nullability and metadata."""
+    """Whether the types are equal except for nullability and metadata."""
     match one, other:
         case StructType(), StructType():
             return [n.lower() for n in one.names] == [n.lower() for n in other.names] and all(

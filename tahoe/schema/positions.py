@@ -18,8 +18,8 @@ _VOID = PrimitiveType("void")
 
 
 def fits_by_name(data: StructType, table: StructType, widening: Widening = NO_WIDENING) -> bool:
-    """Whether data with these columns can be written by name as it is: every column and field of the table is there, spelt the same way and
-    of the same type. Columns and fields that only the data has do not matter.
+    """Whether data with these columns can be written by name unchanged: it has every column and field of the table, with the same spelling
+    and type. Columns and fields that only the data has do not matter.
     """
     by_name = {column.name.lower(): column for column in data}
     for target in table:
@@ -30,21 +30,21 @@ def fits_by_name(data: StructType, table: StructType, widening: Widening = NO_WI
 
 
 def renamed_by_position(data: StructType, table: StructType, named: str) -> StructType:
-    """The data's columns under the names of the table's columns at the same places, and so the fields of structs at any depth; columns and
-    fields that the data has more keep their names. Types, but for the names in them, stay.
+    """Rename the data's columns, and the fields of structs at any depth, to the names in the table at the same positions; additional columns
+    and fields of the data keep their names. Types do not change, except for the names in them.
 
     Args:
         named: the table, for errors.
 
     Raises:
-        SchemaMismatch: fewer columns or fields than the table has (``DELTA_INSERT_COLUMN_ARITY_MISMATCH``), or a struct in the place of a
-            field that is none (``DELTA_COLUMN_STRUCT_TYPE_MISMATCH``).
+        SchemaMismatch: fewer columns or fields than the table has (``DELTA_INSERT_COLUMN_ARITY_MISMATCH``), or a struct at the position of
+            a field of another type (``DELTA_COLUMN_STRUCT_TYPE_MISMATCH``).
     """
     return _Renaming(named).struct(data, table, ())
 
 
 def with_fields_by_position(data: StructType, table: StructType, named: str) -> StructType:
-    """As `renamed_by_position` for the fields of structs alone: columns are matched by name, and may be missing."""
+    """Rename only the fields of structs, as `renamed_by_position`: columns are matched by name, and may be missing."""
     renaming, columns = _Renaming(named), []
     for column in data:
         target = table.find(column.name)

@@ -61,11 +61,11 @@ _DIGITS = {"byte": 3, "short": 5, "integer": 10, "long": 19}
 
 @dataclass(frozen=True, slots=True)
 class Widening:
-    """Which types schema evolution makes wider by itself.
+    """The types that schema evolution widens automatically.
 
     Args:
         mode: one of `WIDENING_MODES`.
-        for_iceberg: whether the table is shown as Iceberg too, which follows fewer changes.
+        for_iceberg: whether the table is also converted to Iceberg, which supports fewer changes.
     """
 
     mode: str
@@ -129,7 +129,7 @@ def _as_decimal(data_type: DataType) -> DecimalType | None:
 
 
 def is_iceberg_widening(source: DataType, target: DataType) -> bool:
-    """Whether Iceberg follows a type change that Delta allows (PROTOCOL.md, "Writer Requirements for Type Widening")."""
+    """Whether Iceberg supports a type change that Delta allows (PROTOCOL.md, "Writer Requirements for Type Widening")."""
     match source, target:
         case PrimitiveType(old), PrimitiveType(new):
             return (old in _INTEGRALS and new in _INTEGRALS) or (old, new) == ("float", "double")
@@ -139,9 +139,9 @@ def is_iceberg_widening(source: DataType, target: DataType) -> bool:
 
 
 def with_type_changes(old: StructType, new: StructType) -> StructType:
-    """The new schema, in which each field whose type became wider, itself or in its elements, keys and values, records that in its metadata.
+    """Return the new schema with type changes recorded in the metadata of each field whose type, element, key or value became wider.
 
-    Fields are the same where names and physical names are.
+    Fields are the same if their names and physical names are.
     """
     before = dict(explode(old))
 
@@ -169,7 +169,7 @@ def fresh(schema: StructType) -> StructType:
 
 
 def widened(table: DataType, data: DataType, widening: Widening) -> Any:
-    """The table's type, made as wide as the data's where that is allowed; nothing is added, and nothing refused."""
+    """Return the table's type, widened to the data's where that is allowed; nothing is added, and nothing is refused."""
     match table, data:
         case StructType(), StructType():
             pairs = ((column, data.find(column.name)) for column in table)
@@ -226,8 +226,8 @@ def check_type_changes(schema: StructType) -> None:
 
 
 def preview_type_changes(schema: StructType) -> dict[str, str]:
-    """The columns that went, in whole or in part, through a change that only the preview of type widening allowed (`is_lossless`, not
-    `is_widening`), each with the change in words. For a schema that has passed `check_type_changes`."""
+    """Return the columns with a type change that only the preview of type widening allowed (`is_lossless`, not `is_widening`), each with a
+    description of the change. For a schema that has passed `check_type_changes`."""
     found = {}
     for path, column in explode(schema):
         for change in column.metadata.get(TYPE_CHANGES_KEY) or ():
@@ -243,7 +243,7 @@ def _type_named(value: object) -> DataType:
 
 
 def type_changes_of(column: StructField) -> Iterator[tuple[tuple[str, ...], DataType, DataType]]:
-    """The type changes that a field records: the path below it (``element``, ``key``, ``value``), the type before and the type after. For a
+    """Return the recorded type changes of a field: the path below it (``element``, ``key``, ``value``), the old type and the new type. For a
     schema that has passed `check_type_changes`."""
     for change in _entries(column):
         path = tuple(filter(None, str(change.get("fieldPath") or "").split(".")))

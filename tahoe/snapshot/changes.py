@@ -1,4 +1,4 @@
-"""The change data feed: which rows came and went with each commit (PROTOCOL.md, "Change Data Files").
+"""The change data feed: the rows that each commit inserted, updated or deleted (PROTOCOL.md, "Change Data Files").
 
 commit ─┬─ has cdc actions ──► their files, and nothing else
         └─ has none ─────────► add ─► insert, remove ─► delete,
@@ -65,12 +65,12 @@ __all__ = [
 CHANGE_TYPE = StructField("_change_type", PrimitiveType("string"), True)
 COMMIT_VERSION = StructField("_commit_version", PrimitiveType("long"), True)
 COMMIT_TIMESTAMP = StructField("_commit_timestamp", PrimitiveType("timestamp"), True)
-"""The columns that the feed has beside the table's."""
+"""The columns of the feed that follow the table's."""
 
 
 @dataclass(frozen=True, slots=True)
 class Bounds:
-    """Which commits are asked for, both ends included.
+    """The range of commits to read, both ends included.
 
     Args:
         start_version, start_timestamp_ms: one of the two; a timestamp means the first commit at that time or after it.
@@ -120,7 +120,7 @@ class ChangedFile:
     stats: str | None = None
 
     def rows(self, read_vector: Callable[[DeletionVectorDescriptor], BitMap64]) -> BitMap64 | None:
-        """The positions of the rows meant, where `within` is given; None else."""
+        """The positions of the changed rows if `within` is set; else None."""
         if self.within is None:
             return None
         marked = read_vector(self.within)
@@ -157,11 +157,11 @@ class Feed:
         return feed_schema(self.config.schema)
 
     def to_arrow(self) -> pa.Table:
-        """All changed rows, commit by commit."""
+        """Return all changed rows, commit by commit."""
         return pa.Table.from_batches(self.to_batches(), to_arrow_schema(self.schema))
 
     def to_batches(self) -> Iterator[pa.RecordBatch]:
-        """The changed rows, commit by commit, in the schema of `schema`.
+        """Return the changed rows, commit by commit, in the schema of `schema`.
 
         Raises:
             NotFound: a file that is needed was vacuumed away.
@@ -186,12 +186,12 @@ class Feed:
 
 
 def feed(store: LogStore, latest: Snapshot, bounds: Bounds) -> Feed:
-    """The feed of a range of versions, its bounds resolved and checked.
+    """Return the feed of a range of versions, after resolving and checking its bounds.
 
     Raises:
         InvalidRequest: `DELTA_CDC_START_VERSION_AFTER_LATEST`, `DELTA_INVALID_CDC_RANGE`, or `DELTA_MISSING_CHANGE_DATA` where the
             feed was not on at some version of the range.
-        NotFound: commits of the range are not in the log any more.
+        NotFound: commits of the range are no longer in the log.
         Unsupported: `DELTA_CHANGE_DATA_FEED_INCOMPATIBLE_SCHEMA_CHANGE` where a schema inside the range cannot be read as that of the
             end, `DELTA_CHANGE_DATA_FEED_INCOMPATIBLE_DATA_SCHEMA` where that of the start cannot.
     """
@@ -296,7 +296,7 @@ def _end(store: LogStore, latest: Snapshot, bounds: Bounds) -> int:
 
 
 def _checked(store: LogStore, start: int, end: int) -> Snapshot:
-    """The version `end`; raises where a version of the range has no feed, or a schema that `end` cannot be read as."""
+    """Return the version `end`; raise if a version of the range has no feed, or a schema that cannot be read as that of `end`."""
     first = Snapshot.at(store, start)
     last = first if start == end else Snapshot.at(store, end)
     changed = [

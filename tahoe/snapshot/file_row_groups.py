@@ -259,12 +259,12 @@ def is_at_hand(source: pa.NativeFile) -> bool:
 
 
 def is_tiny(source: pa.NativeFile) -> bool:
-    """Whether a file is at hand and so small that to think about pieces costs more than to read it."""
+    """Whether a file is at hand and so small that planning pieces costs more than reading it."""
     return is_at_hand(source) and source.size() <= _TINY
 
 
 def _chunks(group: pq.RowGroupMetaData, columns: Sequence[str]) -> list[pq.ColumnChunkMetaData]:
-    """Those of the columns; of names with dots in them only as good as a guess, which is enough for sizes."""
+    """Return the chunks of the columns; for names with dots it is a guess, which is sufficient for sizes."""
     wanted = {name.partition(".")[0] for name in columns}
     chunks = (group.column(i) for i in range(group.num_columns))
     return [chunk for chunk in chunks if chunk.path_in_schema.partition(".")[0] in wanted]
@@ -288,7 +288,7 @@ def whole(file: pq.ParquetFile, columns: Sequence[str], batch_rows: int) -> Iter
 
 
 def runs(metadata: pq.FileMetaData, kept: Sequence[int]) -> Iterator[tuple[int, list[int]]]:
-    """Neighbouring row groups that are kept, with the position of their first row: within a run positions count on."""
+    """Yield runs of neighbouring row groups to read, with the position of their first row: positions within a run are contiguous."""
     start, run_start, run = 0, 0, list[int]()
     wanted = set(kept)
     for index in range(metadata.num_row_groups):
@@ -304,5 +304,5 @@ def runs(metadata: pq.FileMetaData, kept: Sequence[int]) -> Iterator[tuple[int, 
 
 
 def evenly(values: Sequence[Value], most: int) -> list[Value]:
-    """So many of the values, evenly from the first on; all where there are no more."""
+    """Return `most` of the values, evenly spaced from the first on, or all if there are no more."""
     return [values[place * len(values) // most] for place in range(most)] if len(values) > most else list(values)

@@ -1,9 +1,9 @@
-"""Several streams of batches as one, in their order, read ahead side by side within so many bytes.
+"""Joins several streams of batches, in their order, and reads them ahead in parallel within a limit of bytes.
 
     streams ─► the next few are open ─► threads read one batch at a time of the first that may go on ─► the caller, stream by stream
 
-Threads live only while there is something to read and room for it: a caller who stops asking is soon left with no thread, and with no
-more than `most_bytes` and one batch a stream in memory. There is no pool that a fork could find without its threads.
+Threads run only while there is something to read and room for it: if the caller pauses, all threads end soon, and memory has at most
+`most_bytes` and one batch a stream. There is no thread pool, which would lose its threads in a forked process.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ Batches = Iterator[pa.RecordBatch]
 def read_ahead(
     streams: Iterable[Callable[[], Batches]], *, threads: int, most_open: int, most_bytes: int
 ) -> Generator[pa.RecordBatch, None, None]:
-    """All batches, stream by stream. An error of a stream is raised when its turn comes, and ends the rest.
+    """Yield all batches, stream by stream. An error of a stream is raised when its turn comes, and ends the iteration.
 
     Args:
-        streams: each opens one; called in a thread when its turn is near.
-        threads: how many batches are made at once, at most.
-        most_open: how many streams are begun and not at their end.
-        most_bytes: of batches that wait, the bytes beyond which only the stream whose turn it is goes on.
+        streams: functions that open a stream; called in a thread when the turn of the stream is near.
+        threads: the greatest number of batches that are read at once.
+        most_open: the greatest number of streams that are open at once.
+        most_bytes: the size of waiting batches beyond which only the stream that the caller reads continues.
     """
     ahead = _Ahead(iter(streams), threads, most_open, most_bytes)
     try:
@@ -123,7 +123,7 @@ class _Ahead:
             thread.start()
 
     def _readable(self) -> list[_Stream]:
-        """The streams of which a batch may be read now, the one whose turn it is first."""
+        """Return the streams from which a batch may be read now, beginning with the stream that the caller reads."""
         if self.stopped:
             return []
         room = self.bytes < self.most_bytes
@@ -156,7 +156,7 @@ class _Ahead:
                 stream.close()
 
     def _take(self) -> _Stream | None:
-        """A stream for this thread to read from; None, and the thread is over, where there is none even after a moment."""
+        """Return a stream for this thread to read from; None, which ends the thread, if there is none after a short wait."""
         with self.changed:
             for patience in (_SECONDS_OF_PATIENCE, None):
                 readable = self._readable()
@@ -173,4 +173,4 @@ class _Ahead:
 _MOST_NEAR = 64
 """Streams that may have been read to their end before their turn: many small files are read ahead as well as a few large ones."""
 _SECONDS_OF_PATIENCE = 0.02
-"""A thread without work waits so long before it ends: a new one costs more than a short wait."""
+"""The time that a thread without work waits before it ends: a new thread costs more than a short wait."""

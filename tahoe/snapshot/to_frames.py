@@ -1,6 +1,6 @@
-"""A `Scan` as other libraries take it: pandas, Polars, DuckDB, and whatever reads Arrow's PyCapsule stream.
+"""Converts a `Scan` to the forms of other libraries: pandas, Polars, DuckDB, and any consumer of Arrow's PyCapsule stream.
 
-All of them read the one snapshot of the scan, however often they ask, and within bounded memory where the library allows.
+All of them read the snapshot of the scan, also when they read repeatedly, and in bounded memory if the library allows it.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ def to_pandas(scan: Scan, limit: int | None = None) -> pd.DataFrame:
     except ModuleNotFoundError as error:
         raise _missing("pandas", "to_pandas") from error
     rows = pa.Table.from_batches(scan.batches(limit), scan.arrow_schema)
-    # Column by column Arrow's memory is given back as soon as pandas has its own.
+    # Arrow's memory is released column by column, as soon as pandas has its copy.
     return rows.to_pandas(split_blocks=True, self_destruct=True, ignore_metadata=True)
 
 
@@ -110,7 +110,7 @@ def to_polars(scan: Scan, limit: int | None = None) -> pl.LazyFrame:
 
 
 def _narrowed(scan: Scan, columns: list[str]) -> Scan:
-    """The scan of these columns only; row ids, which are none of the table's columns, come all or not at all."""
+    """Return the scan of these columns only; the row id columns, which are not the table's, are included all or not at all."""
     own = tuple(name for name in columns if scan.schema.find(name) is not None)
     return replace(scan, columns=own, row_ids=len(own) < len(columns))
 

@@ -85,7 +85,7 @@ class CheckpointReader:
 
     @cached_property
     def single_actions(self) -> list[Action]:
-        """All that are not files: protocol, metadata, transactions, domains."""
+        """The actions other than files: protocol, metadata, transactions, domains."""
         if self.top_level is None:
             actions: list[Action] = [action for action in self.actions if not isinstance(action, AddFile | RemoveFile)]
         else:
@@ -107,13 +107,13 @@ class CheckpointReader:
         return concat(parts, FILES_SCHEMA)
 
     def removes(self) -> pa.Table:
-        """The `remove` actions as a table of `TOMBSTONES_SCHEMA`."""
+        """Read the `remove` actions as a table of `TOMBSTONES_SCHEMA`."""
         parts = [tombstones_table(a for a in self.actions if isinstance(a, RemoveFile))]
         parts += self.map_row_groups(read_removes, "remove.path")
         return concat(parts, TOMBSTONES_SCHEMA)
 
     def map_row_groups(self, read: Callable[[RowGroup], pa.Table], leaf: str) -> list[pa.Table]:
-        """`read` of each row group where `leaf` has values, in order, side by side when that is worth it."""
+        """Call `read` for each row group in which `leaf` has values, in order, in parallel if that is faster."""
         groups = [group for source in self.opened(leaf) for group in source.row_groups() if group.non_null(leaf) != 0]
         if len(groups) < 2 or sum(group.metadata.num_rows for group in groups) < _ROWS_WORTH_THREADS:
             return [read(group) for group in groups]
@@ -140,7 +140,7 @@ def open_checkpoint(store: LogStore, checkpoint: Checkpoint, hint: LastCheckpoin
 
 
 def sidecars_of(store: LogStore, entry: Entry) -> list[str]:
-    """The store names of the sidecars that a top-level checkpoint file names; none for other files.
+    """Return the store names of the sidecars that a top-level checkpoint file names; none for other files.
 
     Raises:
         DamagedCheckpoint: the file cannot be read, so its sidecars are not known.
@@ -159,7 +159,7 @@ def read_adds(group: RowGroup) -> pa.Table:
 
 
 def read_through(reader: CheckpointReader) -> None:
-    """Read every page of a checkpoint and keep none; raises `DamagedCheckpoint` for the first that is not as it was written."""
+    """Read and discard every page of a checkpoint; raise `DamagedCheckpoint` for the first corrupt page."""
     for source in reader.sources:
         for group in source.row_groups():
             for name in source.arrow_schema.names:
@@ -167,10 +167,10 @@ def read_through(reader: CheckpointReader) -> None:
 
 
 def conformed_adds(group: RowGroup, adds: pa.ChunkedArray | pa.StructArray, texts: pa.Array | None = None) -> pa.Table:
-    """Values of the `add` struct as a table of `FILES_SCHEMA`, with the optional columns that are there; other rows are left out.
+    """Convert the `add` struct to a table of `FILES_SCHEMA`, with its optional columns; rows of other actions are left out.
 
     Args:
-        texts: the column ``stats``, where it was read before.
+        texts: the column ``stats``, if it was read before.
     """
     members, count = _members(adds)
     if texts is not None:
@@ -242,7 +242,7 @@ def _sidecar_source(reader: CheckpointReader, sidecar: SidecarFile, summary: Sid
 
 
 def _spelled_right(source: ParquetSource) -> ParquetSource:
-    """The file, if none of its columns differs in case only from one that the specification knows: that would be passed over."""
+    """Return the file after checking that no column differs only in case from a column of the specification, which would be ignored."""
     try:
         check_names(tuple(leaf.split(".")) for leaf in source.leaves)
     except DamagedCheckpoint:
@@ -253,7 +253,7 @@ def _spelled_right(source: ParquetSource) -> ParquetSource:
 
 
 def _check_stated(reader: CheckpointReader, sidecars: Sequence[SidecarFile]) -> None:
-    """A V2 checkpoint states its version, and has its files either in itself or in sidecars."""
+    """Check that a V2 checkpoint states its version, and has its files either in itself or in sidecars."""
     if reader.checkpoint.kind == "multi-part":
         return
     version = reader.checkpoint.version
@@ -270,7 +270,7 @@ def _check_stated(reader: CheckpointReader, sidecars: Sequence[SidecarFile]) -> 
 
 
 def _check_tags(reader: CheckpointReader, sidecars: Sequence[SidecarFile]) -> None:
-    """The numbers that the tags of a V2 checkpoint state (PROTOCOL.md, "Checkpoint Metadata Tags")."""
+    """Check the numbers in the tags of a V2 checkpoint (PROTOCOL.md, "Checkpoint Metadata Tags")."""
     stated = next((action for action in reader.single_actions if isinstance(action, CheckpointMetadata)), None)
     names = {sidecar_name(sidecar.path, reader.store.url) for sidecar in sidecars}
     counted = {
@@ -321,7 +321,7 @@ def read_removes(group: RowGroup) -> pa.Table:
 
 
 def _members(structs: pa.ChunkedArray | pa.StructArray) -> tuple[dict[str, pa.ChunkedArray], int]:
-    """The members of the structs that are not null, and how many those are."""
+    """Return the members of the structs that are not null, and the number of those structs."""
     table = pa.table({"struct": structs})
     if structs.null_count:
         table = without_rows(table, table.column(0).is_null())

@@ -12,16 +12,16 @@ from dataclasses import dataclass
 __all__ = ["ROWS_IN_SIDECAR", "Written", "plan_sidecars", "rows_in_sidecar"]
 
 ROWS_IN_SIDECAR = 50_000
-"""Rows of a full sidecar, as the reference has it, in all tables but very large ones."""
+"""The rows of a full sidecar, as in delta-spark, except in very large tables."""
 
 
 @dataclass(frozen=True, slots=True)
 class Written:
-    """A sidecar to write, or several where there are too many rows for one.
+    """A sidecar to write, or several if there are too many rows for one.
 
     Args:
-        members: the numbers of the old sidecars whose rows go in, oldest first.
-        takes_new: whether the new rows go in too, after them.
+        members: the indexes of the old sidecars whose rows it contains, oldest first.
+        takes_new: whether it also contains the new rows, after them.
     """
 
     members: tuple[int, ...]
@@ -29,7 +29,7 @@ class Written:
 
 
 def rows_in_sidecar(total: int) -> int:
-    """How many rows make a sidecar full: a table has about twenty, whatever its size, and none has more than half a million."""
+    """Return the rows of a full sidecar: a table has about twenty sidecars, regardless of its size, with at most half a million rows each."""
     return min(max(ROWS_IN_SIDECAR, -(-total // _USUAL_SIDECARS)), 10 * ROWS_IN_SIDECAR)
 
 

@@ -22,12 +22,12 @@ class SidecarSummary:
     """One sidecar, whose rows are all live files or all tombstones.
 
     Args:
-        footer_crc32: of its Parquet footer, which no checksum of the file's own protects.
-        columns: `columns_of` the `add` struct that it was written with.
-        adds, removes: how many of each.
-        bytes: of the live files together.
-        vectors: how many rows have a deletion vector.
-        plain: whether all paths are spelt as `tahoe.log.files.live_files.canonical_path` spells them.
+        footer_crc32: of its Parquet footer, the only part of the file without a checksum of its own.
+        columns: `columns_of` the `add` struct of the file.
+        adds, removes: the number of each.
+        bytes: the total size of the live files.
+        vectors: the number of rows with a deletion vector.
+        plain: whether all paths are in the form of `tahoe.log.files.live_files.canonical_path`.
         newest: the greatest `deletionTimestamp` of its tombstones; 0 without.
     """
 
@@ -66,7 +66,7 @@ def summary_of(sidecar: SidecarFile) -> SidecarSummary | None:
 
 
 def columns_of(adds: pa.StructType) -> str:
-    """A name for the columns of a sidecar: sidecars of one checkpoint have the same, so that any reader can read them as one."""
+    """Return a name for the columns of a sidecar. All sidecars of a checkpoint have the same columns, so that every reader can join them."""
     return sha256(str(adds).encode()).hexdigest()[:16]
 
 

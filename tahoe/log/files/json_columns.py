@@ -36,7 +36,7 @@ class ActionColumns:
         adds, removes: `FILES_SCHEMA` and `TOMBSTONES_SCHEMA`, in the order of the log.
         add_rows, remove_rows: the line of each, counted over all commits; ascending.
         add_files, remove_files: the number of the commit of each.
-        others: all other known actions but `commitInfo` and `cdc`.
+        others: all other known actions except `commitInfo` and `cdc`.
     """
 
     adds: pa.Table
@@ -49,7 +49,7 @@ class ActionColumns:
 
 
 def read_columns(names: Sequence[str], bodies: Sequence[bytes], url: str) -> ActionColumns | None:
-    """The actions of the commits, or None where they must be read one by one.
+    """Read the actions of the commits; None if they must be read one by one.
 
     Args:
         names: of the files, for messages.
@@ -95,7 +95,7 @@ _Keys = Mapping[str, Mapping[str, Sequence[str]]]
 
 @dataclass(frozen=True, slots=True)
 class _Commit:
-    """One commit as it is given to Arrow: from the byte `start` on, so many lines."""
+    """The part of a commit that is passed to Arrow: `lines` lines from the byte `start` on."""
 
     name: str
     body: bytes
@@ -114,7 +114,7 @@ class _Commit:
 
 
 def _after_commit_info(body: bytes) -> int:
-    """Where a commit goes on after `commitInfo`, its first line as a rule: that is free-form, so Arrow would have to guess at its types."""
+    """Return the offset after `commitInfo`, usually the first line: it is free-form, so Arrow would have to guess its types."""
     if not body.startswith(b'{"commitInfo"'):
         return 0
     end = body.find(b"\n") + 1
@@ -122,7 +122,7 @@ def _after_commit_info(body: bytes) -> int:
 
 
 def _may_be_deep(body: bytes) -> bool:
-    """Whether some line has so many brackets that it may be nested deeper than Arrow's recursion over types can go."""
+    """Whether a line has so many brackets that its nesting may exceed Arrow's recursion over types."""
 
     def brackets(text: bytes) -> int:
         return text.count(b"{") + text.count(b"[")
@@ -131,7 +131,7 @@ def _may_be_deep(body: bytes) -> bool:
 
 
 def _first_keys(joined: bytes) -> _Keys:
-    """A guess at the keys of partition values, from the first line that has some."""
+    """Guess the keys of partition values from the first line that has some."""
     start = joined.find(b'{"add"')
     line = joined[start : joined.find(b"\n", start)] if start >= 0 else b""
     try:
@@ -158,7 +158,7 @@ def _read(joined: bytes, keys: _Keys, again: bool = True) -> pa.Table | None:
     keys_there = _keys_of_maps(table)
     if all(set(keys_there[name].get(each, ())) <= set(keys[name].get(each, ())) for name in _FILE_ACTIONS for each in _MAPS):
         return table
-    # Keys that were not asked for came with a guessed type (a text that looks like a time became one): ask for them as texts.
+    # Unexpected keys were read with a guessed type (a string that looks like a time became one): read them again as strings.
     return _read(joined, keys_there, again=False) if again else None
 
 
@@ -194,7 +194,7 @@ def _one_action_a_line(table: pa.Table) -> bool:
 
 
 def _others(table: pa.Table, commits: Sequence[_Commit], url: str) -> tuple[Action, ...]:
-    """The few actions that are not files, each read exactly from its own line."""
+    """Parse the few actions that are not files, each exactly from its own line."""
     wanted = None
     for name in _SINGLE_TYPES:
         valid = table.column(name).is_valid()
@@ -217,9 +217,9 @@ def _others(table: pa.Table, commits: Sequence[_Commit], url: str) -> tuple[Acti
 
 
 def _keys_are_those_of_now(keys: _Keys, others: Sequence[Action]) -> bool:
-    """Whether a partition value that is null in the columns may be taken for one that the line gives as null.
+    """Whether a partition value that is null in the columns is null in its line too, not missing.
 
-    It may as long as the table's partition columns stay the same, which only a `metaData` action changes.
+    It is, as long as the table's partition columns stay the same, which only a `metaData` action changes.
     """
     for metadata in (action for action in others if isinstance(action, Metadata)):
         schema = schema_from_json(metadata.schema_string)
@@ -235,7 +235,7 @@ def _file_of_each_line(counts: Sequence[int]) -> pa.Array:
 
 
 def _rows(column: pa.ChunkedArray, schema: pa.Schema, keys: Mapping[str, Sequence[str]]) -> tuple[pa.Array, pa.Table]:
-    """The lines that have the action, and its members; nothing is copied where all lines of a block have it."""
+    """Return the lines that have the action, and its members; nothing is copied if all lines of a block have it."""
     parts = []
     for chunk in column.chunks:
         struct = chunk.drop_null() if chunk.null_count else chunk
@@ -259,7 +259,7 @@ def _exactly(values: pa.StructArray, kind: pa.StructType) -> pa.StructArray:
 
 
 def _map_of_struct(values: pa.StructArray, keys: Sequence[str], *, keep_null: bool) -> pa.MapArray:
-    """Members of structs as entries of maps; a null struct is a null map.
+    """Convert the members of structs to entries of maps; a null struct becomes a null map.
 
     Args:
         keep_null: whether a null member is an entry with a null value, or none.

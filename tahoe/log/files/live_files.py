@@ -86,12 +86,12 @@ TOMBSTONES_SCHEMA = pa.schema(
 
 
 def files_table(adds: Iterable[AddFile]) -> pa.Table:
-    """The files as one table of `FILES_SCHEMA`, in the order given."""
+    """Return the files as one table of `FILES_SCHEMA`, in the same order."""
     return _table([_add_row(add) for add in adds], FILES_SCHEMA)
 
 
 def tombstones_table(removes: Iterable[RemoveFile]) -> pa.Table:
-    """The tombstones as one table of `TOMBSTONES_SCHEMA`, in the order given."""
+    """Return the tombstones as one table of `TOMBSTONES_SCHEMA`, in the same order."""
     return _table([_remove_row(remove) for remove in removes], TOMBSTONES_SCHEMA)
 
 
@@ -105,12 +105,12 @@ def add_files(table: pa.Table) -> list[AddFile]:
 
 
 def remove_files(table: pa.Table) -> list[RemoveFile]:
-    """One `RemoveFile` a row of a table of `TOMBSTONES_SCHEMA`."""
+    """Convert each row of a table of `TOMBSTONES_SCHEMA` to a `RemoveFile`."""
     return [_remove(row) for row in table.to_pylist(maps_as_pydicts="strict")]
 
 
 def file_keys(files: pa.RecordBatch, root_url: str) -> pa.Array:
-    """The key of each row as one string; equal strings are equal logical files.
+    """Return the key of each row as one string; equal strings are equal logical files.
 
     Args:
         files: with the columns ``path`` and ``deletionVector``.
@@ -124,7 +124,7 @@ def file_keys(files: pa.RecordBatch, root_url: str) -> pa.Array:
 
 
 def without_rows(table: pa.Table, gone: pa.ChunkedArray | pa.Array) -> pa.Table:
-    """The table without the rows for which `gone` is true. Where those lie together, the others are not copied.
+    """Return the table without the rows for which `gone` is true. If those are contiguous, the other rows are not copied.
 
     Args:
         gone: booleans without nulls, as long as the table.
@@ -139,25 +139,25 @@ def without_rows(table: pa.Table, gone: pa.ChunkedArray | pa.Array) -> pa.Table:
 
 
 def key_of(action: AddFile | RemoveFile, root_url: str) -> str:
-    """The key of one action, as `file_keys` makes it."""
+    """Return the key of one action, equal to that of `file_keys`."""
     path = canonical_path(action.path, root_url)
     return path if action.deletion_vector is None else f"{path}{_KEY_SEPARATOR}{action.deletion_vector.unique_id}"
 
 
 def are_plain(paths: pa.ChunkedArray) -> bool:
-    """Whether each path is spelt as `canonical_path` spells it, by its letters alone."""
+    """Whether each path is surely in the form of `canonical_path`, by its characters alone."""
     return not pc.any(pc.match_substring_regex(paths, _MAY_BE_SPELT_OTHERWISE), min_count=0).as_py()
 
 
 def canonical_path(path: str, root_url: str) -> str:
-    """One spelling for all that mean the same file: the store name below the table's root; outside of it, the URL.
+    """Return one spelling for all paths of the same file: the store name below the table's root; outside of it, the URL.
 
-    Never raises: whether a path may be followed is decided where the file is opened.
+    Never raises: opening the file decides whether the path is allowed.
     """
     try:
         return decode_path(path, root_url, outside=True)
     except CorruptTable:
-        # Only compared with its like: for a path outside, the slashes after 'file:' and doubled ones make no difference.
+        # Only compared with other results: for a path outside, the slashes after 'file:' and doubled ones make no difference.
         decoded = unquote(path)
         scheme, colon, rest = decoded.partition(":")
         if not colon or "/" in scheme:
@@ -171,13 +171,13 @@ _MAY_BE_SPELT_OTHERWISE = r"[%:\\]|//|^/|^\.|/\."
 # Cannot be part of a path: `decode_path` refuses NUL.
 _KEY_SEPARATOR = "\0"
 
-# Each cut makes one chunk more, which all later work pays for.
+# Each cut creates another chunk, which makes all later operations slower.
 _MOST_PIECES = 16
 _MOST_GONE = 4_096
 
 
 def _canonical_paths(paths: pa.Array, root_url: str) -> pa.Array:
-    """`canonical_path` of each path; costs one pass over the text where no path needs it."""
+    """Return `canonical_path` of each path; takes one pass over the text if all paths are canonical."""
     special = pc.match_substring_regex(paths, _MAY_BE_SPELT_OTHERWISE)
     if special.true_count == 0:
         return paths
@@ -186,7 +186,7 @@ def _canonical_paths(paths: pa.Array, root_url: str) -> pa.Array:
 
 
 def _runs_between(gone: pa.Array, rows: int) -> list[tuple[int, int]] | None:
-    """The stretches between the given rows; None where there are many."""
+    """Return the ranges between the given rows; None if there are many."""
     pieces, start = [], 0
     for position in [*gone.to_pylist(), rows]:
         if position > start:

@@ -45,14 +45,14 @@ class RowCondition:
 
     @property
     def is_for_all_rows(self) -> bool:
-        """Whether every row is meant, so that no row needs to be looked at."""
+        """Whether every row matches, so that no row must be evaluated."""
         return self.exact == TRUE
 
     def mask(self, rows: pa.Table) -> pa.Array:
-        """TRUE for the rows that are meant; never NULL.
+        """Return TRUE for the matching rows, otherwise FALSE; never NULL.
 
         Args:
-            rows: the `columns`, by their logical names, and perhaps others.
+            rows: the `columns`, by their logical names, and possibly others.
         """
         if not isinstance(self.exact, Predicate):
             return compute_mask(self.exact, rows)
@@ -61,10 +61,10 @@ class RowCondition:
 
 
 def row_condition(where: Condition | None, schema: StructType, time_zone: str = "UTC") -> RowCondition:
-    """The condition of SQL text, of a predicate, or of another form that `tahoe.expr.condition_forms` reads.
+    """Resolve SQL text, a predicate, or another form that `tahoe.expr.condition_forms` reads.
 
-    Raises `InvalidRequest` for text that is not understood, for a comparison that a collation decides (``TAHOE_COLLATED_COLUMN``),
-    and for one of values that have no order (``DATATYPE_MISMATCH``).
+    Raises `InvalidRequest` for text that cannot be parsed, for a comparison that depends on a collation (``TAHOE_COLLATED_COLUMN``),
+    and for a comparison of values that have no order (``DATATYPE_MISMATCH``).
     """
     if where is None:
         return RowCondition(None, TRUE, TRUE, ())
@@ -86,7 +86,7 @@ def row_condition(where: Condition | None, schema: StructType, time_zone: str = 
 
 
 def _check_comparable(predicate: Predicate, schema: StructType) -> None:
-    """Raise `InvalidRequest` where a predicate compares a column whose values compare otherwise than by their bytes, or not at all."""
+    """Raise `InvalidRequest` if a predicate compares a column whose values do not compare by their bytes, or not at all."""
     for leaf in leaves_of(predicate):
         column = schema.resolve(leaf.column.path)
         if column is None or isinstance(leaf, IsNull | IsNotNull):

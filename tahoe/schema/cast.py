@@ -1,8 +1,8 @@
-"""Arrow arrays from one shape into another: the walk that readers and writers share, and the exact casts of single values.
+"""Converts Arrow arrays from one shape to another, for readers and writers, with exact casts of single values.
 
-`conform` walks an array and a Delta type side by side, takes each wanted field from the array by the rule that the caller
-gives (by logical name, by physical name, by id), fills missing fields with null, and hands values without parts to the rule's
-cast. Only the arrays that a cast changes are copied.
+`conform` walks an array and a Delta type in parallel, takes each field from the array by the rule that the caller passes (by logical
+name, by physical name, by id), fills missing fields with null, and passes values without parts to the rule's cast.
+Only the arrays that a cast changes are copied.
 """
 
 from __future__ import annotations
@@ -37,9 +37,9 @@ __all__ = [
 ]
 
 Find = Callable[[pa.DataType, StructField], int | None]
-"""The position of a field among the children of an Arrow struct, or None where it has none."""
+"""Returns the position of a field among the children of an Arrow struct, or None."""
 Cast = Callable[[pa.Array, pa.DataType], pa.Array]
-"""Values without parts into another Arrow type; raises `CannotCast` or `pyarrow.ArrowInvalid`."""
+"""Casts values without parts to another Arrow type; raises `CannotCast` or `pyarrow.ArrowInvalid`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +57,7 @@ _LARGEST = pa.decimal128(38, 0)
 
 
 class CannotCast(Exception):
-    """The two types, or some of the values, do not go together; `path` is where, below the column."""
+    """The two types, or some of the values, are incompatible; `path` is the location below the column."""
 
     def __init__(self, source: pa.DataType, target: pa.DataType, path: tuple[str, ...], reason: str | None = None) -> None:
         super().__init__(reason or f"{source} does not go into {target}")
@@ -104,17 +104,17 @@ def conform(array: pa.Array, data_type: DataType, target: pa.DataType, rule: Rul
 
 
 def find_logical(struct: pa.DataType, column: StructField) -> int | None:
-    """By logical name: exactly, else without regard to case as Spark does."""
+    """Find a field by logical name: exactly, else case-insensitively, as Spark."""
     return _named(struct, column.name)
 
 
 def find_physical(struct: pa.DataType, column: StructField) -> int | None:
-    """By physical name: exactly, else without regard to case."""
+    """Find a field by physical name: exactly, else case-insensitively."""
     return _named(struct, column.physical_name)
 
 
 def find_by_id(struct: pa.DataType, column: StructField) -> int | None:
-    """By Parquet field id (column mapping mode ``id``); a column that has none, as those of the change data feed, by name."""
+    """Find a field by Parquet field id (column mapping mode ``id``); a column without an id, as in the change data feed, by name."""
     if column.field_id is None:
         return find_physical(struct, column)
     wanted = str(column.field_id).encode()
@@ -154,7 +154,7 @@ def nulls_where_forbidden(array: pa.Array, data_type: DataType, path: tuple[str,
 
 
 def read_cast(array: pa.Array, target: pa.DataType) -> pa.Array:
-    """Values of a data file as the table's type: another encoding of the same type, or a narrower type that was widened since."""
+    """Cast values of a data file to the table's type: from another encoding of the same type, or from a type that was widened since."""
     types, source = pa.types, array.type
     if types.is_timestamp(target):
         return _to_timestamp(array, target, floor=True)
@@ -176,8 +176,8 @@ def read_cast(array: pa.Array, target: pa.DataType) -> pa.Array:
 
 
 def store_cast(array: pa.Array, target: pa.DataType) -> pa.Array:
-    """Values that a user gives as the table's type, exactly: a value that would change is an error, but for the rounding of
-    floating-point numbers. (`tahoe.schema.evolve.can_store` says which types may meet at all.)
+    """Cast a user's values to the table's type exactly: a value that would change is an error, except for the rounding of floating-point
+    numbers. (`tahoe.schema.evolve.can_store` defines the allowed pairs of types.)
     """
     types, source = pa.types, array.type
     if types.is_timestamp(target) and (types.is_timestamp(source) or types.is_date(source)):
@@ -201,11 +201,11 @@ def store_cast(array: pa.Array, target: pa.DataType) -> pa.Array:
 
 
 GIVEN = Rule(find_logical, store_cast)
-"""For data that a user gives: columns by their logical names, and no value changed."""
+"""The rule for a user's data: columns by their logical names, and exact values."""
 READ = Rule(find_logical, read_cast)
-"""For rows that were read, under logical names."""
+"""The rule for rows that were read, by logical names."""
 STORED = Rule(find_physical, read_cast)
-"""For rows as data files have them, under physical names."""
+"""The rule for rows in data files, by physical names."""
 
 
 def _named(struct: pa.DataType, name: str) -> int | None:
@@ -254,8 +254,8 @@ def _conform_map(array: pa.Array, data_type: MapType, target: pa.DataType, rule:
 
 
 def _conform_variant(array: pa.Array, target: pa.DataType, path: tuple[str, ...]) -> pa.Array:
-    """The two parts of a variant, in whatever order, put together where a file has it taken apart; where there is no variant they are
-    empty, since neither may be null."""
+    """Convert a variant to its two parts, in any order; a shredded variant is reassembled. For a null variant both parts are empty, because
+    neither may be null."""
     if is_shredded(array.type):
         try:
             array = unshredded(array)
@@ -278,9 +278,9 @@ def _conform_variant(array: pa.Array, target: pa.DataType, path: tuple[str, ...]
 
 
 def _to_timestamp(array: pa.Array, target: pa.DataType, *, floor: bool) -> pa.Array:
-    """Timestamps and dates in microseconds; a timestamp without a zone is taken as UTC and the other way round.
+    """Cast timestamps and dates to microseconds; a timestamp without a zone is taken as UTC and vice versa.
 
-    `floor`: nanoseconds are cut down, as values of other writers cannot be refused; else they are an error.
+    `floor`: nanoseconds are rounded down, because values of other writers cannot be refused; otherwise they are an error.
     """
     source = array.type
     if pa.types.is_date(source):
@@ -315,7 +315,7 @@ def _is_text(data_type: pa.DataType) -> bool:
 
 
 def _has_one_text(data_type: pa.DataType) -> bool:
-    """Types whose text is the same in Arrow and in Spark; the others the user casts the way that is wanted."""
+    """Whether the text of a type's values is the same in Arrow and in Spark; users must cast values of other types themselves."""
     types = pa.types
     return bool(types.is_integer(data_type) or types.is_boolean(data_type) or types.is_date32(data_type))
 

@@ -63,7 +63,7 @@ def normalised(text: str) -> str | None:
 
 
 def is_geospatial_name(name: str) -> bool:
-    """Whether a name of `normalised` is meant."""
+    """Whether a type name has the form of `normalised`."""
     return name.startswith(("geometry(", "geography("))
 
 

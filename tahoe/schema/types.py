@@ -69,7 +69,7 @@ class DecimalType:
 
 @dataclass(frozen=True, slots=True)
 class ArrayType:
-    """A list of values of one type."""
+    """A list of elements of one type."""
 
     element_type: DataType
     contains_null: bool = True
@@ -84,7 +84,7 @@ class ArrayType:
 
 @dataclass(frozen=True, slots=True)
 class MapType:
-    """Keys of one type, which are never null, each with a value of another."""
+    """A map from non-null keys of one type to values of another."""
 
     key_type: DataType
     value_type: DataType
@@ -119,7 +119,7 @@ class StructField:
 
     @property
     def field_id(self) -> int | None:
-        """The column id of column mapping, where it is on."""
+        """The column id of column mapping, or None."""
         found = self.metadata.get("delta.columnMapping.id")
         return None if found is None else int(found)
 
@@ -135,7 +135,7 @@ class StructField:
 
 @dataclass(frozen=True, slots=True)
 class StructType:
-    """Named fields in an order; the schema of a table is one. Names are looked up without regard to case."""
+    """Named fields in order, such as the schema of a table. Names are looked up case-insensitively."""
 
     fields: tuple[StructField, ...] = ()
 
@@ -147,11 +147,11 @@ class StructType:
 
     @property
     def names(self) -> list[str]:
-        """Of the fields, as they are spelled, in order."""
+        """The names of the fields, in order."""
         return [column.name for column in self.fields]
 
     def find(self, name: str) -> StructField | None:
-        """The field of that name, exact first, then without regard to case (Spark's rule); None where there is none."""
+        """Return the field of that name, first exactly, then case-insensitively (Spark's rule); None if there is none."""
         for column in self.fields:
             if column.name == name:
                 return column
@@ -159,7 +159,7 @@ class StructType:
         return next((column for column in self.fields if column.name.lower() == lowered), None)
 
     def field(self, name: str) -> StructField:
-        """As `find`, but a missing field is `InvalidRequest` that lists the names there are."""
+        """Return the field of `find`; a missing field raises `InvalidRequest`, which lists the existing names."""
         found = self.find(name)
         if found is None:
             raise InvalidRequest(
@@ -170,7 +170,7 @@ class StructType:
         return found
 
     def resolve(self, path: tuple[str, ...]) -> StructField | None:
-        """The nested field at `path` through structs, or None."""
+        """Return the nested field at `path` through structs, or None."""
         found = self.find(path[0])
         for part in path[1:]:
             if found is None or not isinstance(found.data_type, StructType):
@@ -179,11 +179,11 @@ class StructType:
         return found
 
     def select(self, names: list[str]) -> StructType:
-        """These fields, in the order asked. Raises `InvalidRequest` for one that is not there."""
+        """Return a struct of these fields, in this order. Raises `InvalidRequest` for a missing field."""
         return StructType(tuple(self.field(name) for name in names))
 
     def without(self, names: set[str]) -> StructType:
-        """The fields of other names; names as they are spelled."""
+        """Return a struct without the fields of these names, compared exactly."""
         return StructType(tuple(column for column in self.fields if column.name not in names))
 
     def to_json_value(self) -> Any:
@@ -191,7 +191,7 @@ class StructType:
         return {"type": "struct", "fields": [column.to_json_value() for column in self.fields]}
 
     def to_json(self) -> str:
-        """The text of `Metadata.schema_string`."""
+        """Return the text of `Metadata.schema_string`."""
         return json.dumps(self.to_json_value(), separators=(",", ":"), ensure_ascii=False)
 
     def __str__(self) -> str:
@@ -202,13 +202,12 @@ DataType = PrimitiveType | DecimalType | ArrayType | MapType | StructType
 
 
 def is_geospatial(data_type: DataType) -> bool:
-    """Whether it is a geometry or a geography."""
+    """Whether the type is a geometry or a geography."""
     return isinstance(data_type, PrimitiveType) and is_geospatial_name(data_type.name)
 
 
 def is_opaque(data_type: DataType) -> bool:
-    """Whether its values can be neither compared nor cast, but by functions of their own that are Spark's: variants, geometries and
-    geographies."""
+    """Whether values can be compared and cast only by Spark's special functions: variants, geometries and geographies."""
     return data_type == PrimitiveType("variant") or is_geospatial(data_type)
 
 
@@ -230,7 +229,7 @@ def schema_from_json(text: str) -> StructType:
 
 
 def leaves(schema: StructType, prefix: tuple[StructField, ...] = ()) -> Iterator[tuple[StructField, ...]]:
-    """Each leaf column as the chain of fields that leads to it, in schema order; arrays and maps are leaves."""
+    """Yield each leaf column as the chain of fields that leads to it, in schema order; arrays and maps are leaves."""
     for column in schema:
         if isinstance(column.data_type, StructType):
             yield from leaves(column.data_type, (*prefix, column))

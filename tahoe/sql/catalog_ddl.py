@@ -17,13 +17,13 @@ _HIVE = (("STORED", "AS"), ("STORED", "BY"), ("ROW", "FORMAT"))
 
 @dataclass(frozen=True, slots=True)
 class CatalogDdl:
-    """A statement.
+    """A statement that creates, replaces, alters or comments on a table.
 
     Args:
         words: its first words, such as ``CREATE TABLE``.
-        table: as it names it; None for ``IDENTIFIER(…)`` of an expression.
-        creates: whether it makes the table, or replaces it.
-        provider: the format that it states, in small letters; None where it states none.
+        table: the name in the statement; None for ``IDENTIFIER(…)`` of an expression.
+        creates: whether it creates or replaces the table.
+        provider: the format in the statement, in lower case; None if it has none.
     """
 
     words: str
@@ -33,7 +33,7 @@ class CatalogDdl:
 
 
 def catalog_ddl(text: str) -> tuple[CatalogDdl, ...]:
-    """The statements of a text, which may be a script, that create, replace, alter or comment on a table."""
+    """Return the statements of a text, which may be a script, that create, replace, alter or comment on a table."""
     cursor, found = Cursor(text, tokenize(text)), []
     begins = True
     while not cursor.at_end:
@@ -74,7 +74,7 @@ def _table(cursor: Cursor) -> TableName | None:
 
 
 def _provider(cursor: Cursor) -> str | None:
-    """The format behind USING, before the query and the end of the statement."""
+    """Return the format after USING, before the query or the end of the statement."""
     depth = 0
     while not cursor.at_end:
         if depth == 0 and any(cursor.comes(*words) for words in _HIVE):

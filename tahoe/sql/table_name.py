@@ -48,7 +48,7 @@ def table_name(text: str) -> TableName | None:
 
 
 def name_at(cursor: Cursor) -> tuple[TableName, int] | None:
-    """The table that is named next, and by how many tokens; None where no name comes. The cursor stays where it is.
+    """Return the next table name and its number of tokens; None if no name follows. The cursor does not advance.
 
     A path may have ``spark_catalog.`` before it, and may be the string in ``IDENTIFIER('…')``.
     """

@@ -27,18 +27,18 @@ __all__ = ["compute", "compute_mask"]
 
 
 def compute(expression: Expression, table: pa.Table) -> pa.Array:
-    """The value of the expression for each row.
+    """Evaluate the expression for each row.
 
     Args:
-        expression: as `tahoe.expr.parse.parse_expression` gives it.
-        table: columns by their logical names; of an expression over several tables, ``qualifier.name``.
+        expression: the result of `tahoe.expr.parse.parse_expression`.
+        table: columns by their logical names; for an expression over several tables, ``qualifier.name``.
 
     Returns:
         An array of the Arrow type that `to_arrow_type` has for the expression's type.
 
     Raises:
-        InvalidRequest: a value that cannot be computed (overflow, division by zero, text that is no number, …), naming the
-            expression, the row (from 0) and why; a column that the table does not have.
+        InvalidRequest: a value cannot be computed (overflow, division by zero, a string that is not a number, …); the message names the
+            expression, the row (from 0) and the reason. Or the table lacks a column.
     """
     try:
         return _value(expression, table)
@@ -55,7 +55,7 @@ def compute(expression: Expression, table: pa.Table) -> pa.Array:
 
 
 def compute_mask(condition: Expression, table: pa.Table) -> pa.Array:
-    """TRUE where the condition is, FALSE where it is FALSE or NULL."""
+    """Return TRUE for rows for which the condition is TRUE, FALSE if it is FALSE or NULL."""
     mask: pa.Array = pc.fill_null(compute(condition, table), scalar(False))
     return mask
 
@@ -124,7 +124,7 @@ def _combined(values: Any) -> Array:
 
 
 def _needed(expression: Expression, table: pa.Table, mask: Array) -> Array:
-    """The values, right at least for the rows of the mask: where all rows cannot be computed, only these are."""
+    """Evaluate the expression, correct at least for the rows of the mask: if it fails for all rows, only these are evaluated."""
     try:
         return _value(expression, table)
     except Incomputable:
@@ -136,7 +136,7 @@ def _needed(expression: Expression, table: pa.Table, mask: Array) -> Array:
 
 
 def _folded(join: Any, parts: tuple[Expression, ...], table: pa.Table, go_on: bool) -> Array:
-    """AND and OR from left to right: a part is asked only where those before it have not decided."""
+    """Evaluate AND and OR from left to right: a part is evaluated only for rows that the parts before it have not decided."""
     answer = _value(parts[0], table)
     for part in parts[1:]:
         open_rows = pc.fill_null(answer if go_on else pc.invert(answer), True)
@@ -173,7 +173,7 @@ def _first_known(parts: tuple[Expression, ...], table: pa.Table) -> Array:
 
 
 def _first_failing(expression: Expression, table: pa.Table) -> int:
-    """The first row that cannot be computed; there is one."""
+    """Return the first row that cannot be computed; the caller knows that there is one."""
     start, end = 0, table.num_rows
     while end - start > 1:
         middle = (start + end) // 2

@@ -1,7 +1,7 @@
 """Products, quotients and remainders of whole columns of decimals, exact to the last digit.
 
-Arrow computes decimals in 256 bits, and cuts a quotient off at a place that follows from the types. Each function says with None
-where 76 digits are not enough; then the values are computed one by one.
+Arrow computes decimals in 256 bits, and truncates a quotient at a digit that depends on the types. Each function returns None if 76 digits
+are not enough; then the values are computed one by one.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def _product(left: Array, right: Array, target: pa.DataType) -> Array | None:
 
 
 def _quotient(left: Array, right: Array, target: pa.DataType) -> Array | None:
-    """Cut off at least one place behind those wanted: half up looks at no further one."""
+    """Compute the quotient, truncated at least one digit after the result's scale, which is sufficient for rounding half up."""
     quotient = _divided(left, right, target.scale + 1)
     return None if quotient is None else as_decimals(quotient, target)
 
@@ -69,11 +69,11 @@ COLUMNAR: Mapping[str, Callable[[Array, Array, pa.DataType], Array | None]] = {
     "%": _remainder,
     "pmod": _positive_remainder,
 }
-"""Operator to a function of both columns and the type of the result; None where it cannot be computed so."""
+"""Operators with their function of both columns and the result type; the function returns None if it cannot compute the result."""
 
 
 def _divided(left: Array, right: Array, places: int) -> Array | None:
-    """left / right, cut off behind at least so many places; no right value is 0 where the left is known."""
+    """Compute left / right, truncated after at least so many digits; no right value is 0 where the left is not null."""
     # Arrow cuts at max(4, left's scale + right's precision - right's scale + 1).
     scale = max(left.type.scale, places + right.type.scale - right.type.precision - 1, 0)
     digits = left.type.precision - left.type.scale + scale

@@ -17,7 +17,7 @@ SYMBOL = "symbol"
 NUMBER = "number"
 
 Piece: TypeAlias = tuple[str, str, int]
-"""A token: its kind, the slice of the text that it is, and where that begins."""
+"""A token: its kind, its slice of the text, and its offset."""
 
 
 def pattern_of(words_and_symbols: str) -> re.Pattern[str]:
@@ -30,7 +30,7 @@ def pattern_of(words_and_symbols: str) -> re.Pattern[str]:
 
 
 def scan(pattern: re.Pattern[str], text: str) -> tuple[list[Piece], int]:
-    """The tokens of a text, and where they end: before its end where a string, a name or a comment is not closed."""
+    """Return the tokens of a text, and the offset of their end, which is before the end of the text if a string, name or comment is open."""
     pieces: list[Piece] = []
     place = 0
     while place < len(text):
@@ -85,7 +85,7 @@ _COMMENT_SIGNS = re.compile(r"/\*|\*/")
 
 
 def _end_of_comment(text: str, start: int) -> int | None:
-    """Where a comment in brackets ends; comments nest. None where it does not end."""
+    """Return the end of a bracketed comment; comments nest. None if it is not closed."""
     depth = 0
     for sign in _COMMENT_SIGNS.finditer(text, start):
         depth += 1 if sign.group() == "/*" else -1
@@ -114,7 +114,7 @@ def _unescaped(match: re.Match[str], quote: str) -> str:
 
 
 def _without_halves(value: str) -> str:
-    """The text with two escapes that are the halves of one character as this; a half by itself is a question mark, as Java writes it."""
+    """Join surrogate pairs from two escapes into one character; a lone surrogate becomes a question mark, as in Java."""
     joined = value.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "surrogatepass")
     return _HALF.sub("?", joined)
 

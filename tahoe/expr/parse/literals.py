@@ -72,7 +72,7 @@ def typed_text(kind: str, value: str, zone: tzinfo) -> Literal:
 
 
 def type_named(name: str, sizes: Sequence[int], shown: str) -> DataType:
-    """The type that a CAST names.
+    """Return the target type of a CAST.
 
     Args:
         name: in any case.
@@ -131,7 +131,7 @@ def _double(text: str) -> Literal:
 
 
 def _decimal(digits: str, exponent: int) -> Literal:
-    """The exact number; its length is looked at before it is computed, so that no exponent asks for a gigabyte of zeros."""
+    """Return the exact number; its length is checked before it is computed, so that no exponent allocates a gigabyte of zeros."""
     significant = digits.lstrip("-0").replace(".", "").lstrip("0")
     scale = len(digits.partition(".")[2]) - exponent
     if len(significant) - min(scale, 0) > _MOST_DIGITS or scale > _MOST_DIGITS:

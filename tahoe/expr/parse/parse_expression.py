@@ -56,7 +56,7 @@ def parse_expression(text: str, schemas: Schemas, time_zone: str = "UTC") -> Exp
 
 
 def parse_condition(text: str, schemas: Schemas, time_zone: str = "UTC") -> Expression:
-    """As `parse_expression`, for a text that must be boolean."""
+    """Parse an expression as `parse_expression`, which must be boolean."""
     return condition(parse_expression(text, schemas, time_zone), time_zone)
 
 
@@ -92,7 +92,7 @@ class _Operator:
 
 
 class _Reader(Tokens):
-    """Goes through the tokens of one expression, and makes the typed call of each operator as soon as its operands are there."""
+    """Parses the tokens of one expression, and builds the typed call of each operator as soon as its operands are parsed."""
 
     def __init__(self, text: str, schemas: Schemas, time_zone: str) -> None:
         super().__init__(text)
@@ -102,7 +102,7 @@ class _Reader(Tokens):
         self.zone = zone_of(time_zone)
 
     def whole(self) -> Expression:
-        """The expression that all of the text is."""
+        """Parse the whole text as one expression."""
         operand = self.expression()
         if not self.at_end:
             raise self.expected("the end")
@@ -149,7 +149,7 @@ class _Reader(Tokens):
             self.place += 1
 
     def reduce(self, operands: list[_Operand], operators: list[_Operator], least: int) -> None:
-        """Apply the operators that bind at least so tightly."""
+        """Apply the operators on the stack that bind at least this tightly."""
         while operators and operators[-1].precedence >= least:
             operator = operators.pop()
             right = operands.pop()
@@ -178,7 +178,7 @@ class _Reader(Tokens):
         return self.made(name, left.start, self.untested(left), self.untested(right), is_test=is_test)
 
     def gathered(self, operand: _Operand) -> _Operand:
-        """The operand, a chain of AND or OR as one call."""
+        """Return the operand, with a chain of AND or OR as one call."""
         if operand.chain is None or operand.parts is None:
             return operand
         parts = without_chains(operand.chain, operand.parts)
@@ -186,7 +186,7 @@ class _Reader(Tokens):
         return _Operand(joined, operand.start, self.deeper(operand.level), is_test=True)
 
     def untested(self, operand: _Operand) -> _Operand:
-        """The operand, which must be no test without brackets: Spark would bind it otherwise than it looks."""
+        """Return the operand, which must not be a test without brackets: Spark would bind it differently from its look."""
         if operand.is_test:
             raise refused(self.since(operand.start), "inside another comparison this needs parentheses")
         return operand
@@ -286,7 +286,7 @@ class _Reader(Tokens):
         return operand
 
     def postfixed(self, left: _Operand, key: str) -> _Operand:
-        """An index, a field or a cast behind an operand."""
+        """Parse indexes, fields and casts after an operand."""
         self.place += 1
         if key == "[":
             index = self.expression()
@@ -350,7 +350,7 @@ class _Reader(Tokens):
         if name in _SIGNS_ONLY:
             raise refused(self.text[start:], _NOT_ALLOWED)
         if name not in FUNCTIONS:
-            self.made(name, start)  # refused by its name, whatever its arguments are
+            self.made(name, start)  # rejected by its name, regardless of its arguments
         return self.made(name, start, *self.listed(None))
 
     def listed(self, needed: str | None) -> list[_Operand]:
@@ -404,7 +404,7 @@ class _Reader(Tokens):
         return self.converted(value, target)
 
     def converted(self, value: _Operand, target: DataType) -> _Operand:
-        """CAST to a type; of a constant, the constant."""
+        """Return a CAST to a type; for a constant, the cast constant."""
         child = value.expression
         if isinstance(child, Literal):
             child = cast_to(child, target, self.time_zone)

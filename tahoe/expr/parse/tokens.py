@@ -31,18 +31,18 @@ class Tokens:
         if end < len(text):
             raise no_condition(text, f"what begins with '{short(text[end : end + 20])}' at character {end + 1} does not end")
         self.keys = [one.upper() if kind == WORD else one if kind == SYMBOL else "" for kind, one, _ in self.tokens]
-        # Two, so that the place after the next may be looked at anywhere.
+        # Two, so that the parser can look two tokens ahead everywhere.
         self.tokens += [("", "", len(text))] * 2
         self.keys += ["", ""]
         self.place = 0
 
     @property
     def at_end(self) -> bool:
-        """Whether nothing comes any more."""
+        """Whether all tokens are consumed."""
         return self.place >= len(self.tokens) - 2
 
     def start(self) -> int:
-        """Where the token that comes begins."""
+        """Return the offset of the next token."""
         return self.tokens[self.place][2]
 
     def since(self, start: int) -> str:
@@ -51,20 +51,20 @@ class Tokens:
         return self.text[start : begin + len(text)]
 
     def take(self, key: str) -> bool:
-        """Go past this keyword or symbol if it comes."""
+        """Consume this keyword or symbol if it follows; return whether it did."""
         if self.keys[self.place] != key:
             return False
         self.place += 1
         return True
 
     def need(self, key: str) -> None:
-        """Go past this keyword or symbol, which must come."""
+        """Consume this keyword or symbol, which must follow."""
         if self.keys[self.place] != key:
             raise self.expected(key)
         self.place += 1
 
     def name(self) -> str:
-        """Go past a name, in back-ticks or not, which must come."""
+        """Consume a name, in back-ticks or not, which must follow."""
         kind, text, _ = self.tokens[self.place]
         if kind not in (NAME, WORD):
             raise self.expected("a name")

@@ -1,4 +1,4 @@
-"""Long chains of tests on one column as one list of values, which is looked up once, however long it is."""
+"""Replaces long chains of tests on one column by one list of values, which takes one look-up regardless of its length."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def _listed(parts: Sequence[Expression], wanted: str) -> list[Expression]:
 
 
 def _column_of(part: Expression, wanted: str) -> Reference | None:
-    """The column that is compared with a constant of its own type; None for any other test."""
+    """Return the column of a comparison with a constant of the same type; None for any other test."""
     if not isinstance(part, Call) or part.function != wanted or len(part.arguments) != 2:
         return None
     left, right = part.arguments

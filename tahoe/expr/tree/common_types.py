@@ -39,12 +39,12 @@ ENGINE_TYPE = PrimitiveType("decided by Spark")
 
 
 def is_integral(data_type: DataType) -> bool:
-    """Whether it is byte, short, integer or long."""
+    """Whether the type is byte, short, integer or long."""
     return isinstance(data_type, PrimitiveType) and data_type.name in _INTEGRAL
 
 
 def is_numeric(data_type: DataType) -> bool:
-    """Whether it is a whole number, a float, a double or a decimal."""
+    """Whether the type is an integer type, float, double or decimal."""
     return isinstance(data_type, DecimalType) or (isinstance(data_type, PrimitiveType) and data_type.name in _NUMERIC)
 
 
@@ -161,7 +161,7 @@ def _decimal_result(operator: str, left: DecimalType, right: DecimalType) -> Dec
 
 
 def _adjusted(precision: int, scale: int) -> DecimalType:
-    """At most 38 digits: those before the point are kept, and of those behind it six where there were so many."""
+    """Limit a decimal type to 38 digits: those before the point are kept, and at least six after it if it had as many."""
     if precision <= _MOST_DIGITS:
         return DecimalType(precision, scale)
     kept = max(_MOST_DIGITS - (precision - scale), min(scale, _LEAST_SCALE_KEPT))

@@ -86,7 +86,7 @@ def date_of(text: str) -> date:
 
 
 def timestamp_of(text: str, zone: tzinfo | None) -> datetime:
-    """The moment that the text names.
+    """Parse the text of a timestamp.
 
     Args:
         zone: for texts without one of their own; the answer is in UTC. None asks for the wall clock shown, without a zone.

@@ -77,7 +77,7 @@ class Literal:
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """`column op literal`. NULL where either side is, but for ``<=>``, which is never NULL.
+    """`column op literal`. NULL if either side is NULL, except for ``<=>``, which is never NULL.
 
     As on Spark, NaN equals NaN and is greater than every other number.
     """
@@ -97,7 +97,7 @@ class Comparison:
 
 @dataclass(frozen=True, slots=True)
 class In:
-    """`column IN (literals)`: NULL where the column is, or where nothing matches and one of the literals is NULL."""
+    """`column IN (literals)`: NULL if the column is NULL, or if nothing matches and one of the literals is NULL."""
 
     column: Column
     literals: tuple[Literal, ...]
@@ -108,7 +108,7 @@ class In:
 
 @dataclass(frozen=True, slots=True)
 class IsNull:
-    """TRUE where the column is NULL; never NULL itself."""
+    """TRUE if the column is NULL; never NULL itself."""
 
     column: Column
 
@@ -118,7 +118,7 @@ class IsNull:
 
 @dataclass(frozen=True, slots=True)
 class IsNotNull:
-    """TRUE where the column is not NULL; never NULL itself."""
+    """TRUE if the column is not NULL; never NULL itself."""
 
     column: Column
 
@@ -139,7 +139,7 @@ class StartsWith:
 
 @dataclass(frozen=True, slots=True)
 class And:
-    """FALSE where a part is, else NULL where a part is, else TRUE; no parts are TRUE."""
+    """FALSE if a part is FALSE, else NULL if a part is NULL, else TRUE; TRUE without parts."""
 
     parts: tuple[Predicate, ...]
 
@@ -149,7 +149,7 @@ class And:
 
 @dataclass(frozen=True, slots=True)
 class Or:
-    """TRUE where a part is, else NULL where a part is, else FALSE; no parts are FALSE."""
+    """TRUE if a part is TRUE, else NULL if a part is NULL, else FALSE; FALSE without parts."""
 
     parts: tuple[Predicate, ...]
 
@@ -169,7 +169,7 @@ class Not:
 
 @dataclass(frozen=True, slots=True)
 class Constant:
-    """The same answer for every row; None is SQL's NULL (unknown)."""
+    """The same result for every row; None is SQL's NULL (unknown)."""
 
     value: bool | None
 
@@ -188,7 +188,7 @@ LONGEST_CHAIN = 16
 
 
 def all_of(parts: Iterable[Predicate]) -> Predicate:
-    """The parts joined by AND: nested ANDs flattened, TRUE and repetitions left out, FALSE if any part is."""
+    """Join the parts by AND: nested ANDs are flattened, TRUE and repetitions are dropped; FALSE if any part is FALSE."""
     kept: dict[Predicate, None] = {}
     for part in parts:
         for inner in part.parts if isinstance(part, And) else (part,):
@@ -200,7 +200,7 @@ def all_of(parts: Iterable[Predicate]) -> Predicate:
 
 
 def any_of(parts: Iterable[Predicate]) -> Predicate:
-    """The parts joined by OR: nested ORs flattened, FALSE and repetitions left out, TRUE if any part is."""
+    """Join the parts by OR: nested ORs are flattened, FALSE and repetitions are dropped; TRUE if any part is TRUE."""
     kept: dict[Predicate, None] = {}
     for part in parts:
         for inner in part.parts if isinstance(part, Or) else (part,):
@@ -212,9 +212,9 @@ def any_of(parts: Iterable[Predicate]) -> Predicate:
 
 
 def normalise(predicate: Predicate) -> Predicate:
-    """The same predicate with NOT pushed down to the leaves and AND and OR flattened.
+    """Return an equivalent predicate with NOT pushed down to the leaves, and AND and OR flattened.
 
-    NOT is left only on `In` and `StartsWith`, which have no opposite of their own.
+    NOT remains only on `In` and `StartsWith`, which have no opposite predicate.
     """
     match predicate:
         case And(parts):
@@ -231,7 +231,7 @@ def normalise(predicate: Predicate) -> Predicate:
 
 
 def leaves_of(predicate: Predicate) -> Iterator[Comparison | In | IsNull | IsNotNull | StartsWith]:
-    """The predicates over one column that the predicate is made of."""
+    """Yield the predicates over single columns of which the predicate consists."""
     pending = [predicate]
     while pending:
         match pending.pop():
@@ -246,12 +246,12 @@ def leaves_of(predicate: Predicate) -> Iterator[Comparison | In | IsNull | IsNot
 
 
 def references(predicate: Predicate) -> frozenset[tuple[str, ...]]:
-    """The paths of all columns that the predicate reads."""
+    """Return the paths of all columns that the predicate reads."""
     return frozenset(leaf.column.path for leaf in leaves_of(predicate))
 
 
 def conjuncts(predicate: Predicate) -> tuple[Predicate, ...]:
-    """The parts that must all be TRUE, after `normalise`; none for TRUE."""
+    """Return the parts that must all be TRUE, after `normalise`; none for TRUE."""
     flat = normalise(predicate)
     if flat == TRUE:
         return ()
@@ -272,12 +272,12 @@ def split_by_columns(predicate: Predicate, partition_columns: Iterable[str]) -> 
 
 
 def quote_identifier(name: str) -> str:
-    """A name as an SQL identifier, whatever it contains: in back-ticks, with those inside doubled."""
+    """Return a name as an SQL identifier: in back-ticks, with those inside doubled."""
     return "`" + name.replace("`", "``") + "`"
 
 
 def quote_literal(literal: Literal) -> str:
-    """A constant as an SQL literal that Spark reads back to the same value."""
+    """Return a constant as an SQL literal that Spark parses to the same value."""
     value = literal.value
     if value is None:
         return "NULL"
@@ -313,7 +313,7 @@ def _inside(part: Predicate) -> str:
 
 
 def _lists_of_values(parts: tuple[Predicate, ...], op: str, made: Callable[[In], Predicate]) -> tuple[Predicate, ...]:
-    """The parts, long chains of `column op literal` on one column replaced by one list: it is looked up once, however long it is."""
+    """Replace long chains of `column op literal` on one column by one list, which takes one look-up regardless of its length."""
     if len(parts) <= LONGEST_CHAIN:
         return parts
     chains: dict[tuple[Column, DataType], list[Literal]] = {}

@@ -119,9 +119,10 @@ class Stored:
 
     def unknown_function(self, name: str) -> InvalidRequest:
         """Return the error for an unknown function."""
+        is_default = self.use == "DEFAULT"
         return InvalidRequest(
             f"Table {self.table}: {self.subject} ({self.engine.text[:200]}) calls {name}, which is no function of Spark. Correct the name.",
-            code="INVALID_DEFAULT_VALUE.UNRESOLVED_EXPRESSION" if self.use == "DEFAULT" else "UNRESOLVED_ROUTINE",
+            code="INVALID_DEFAULT_VALUE.UNRESOLVED_EXPRESSION" if is_default else "UNRESOLVED_ROUTINE",
             table=self.table,
             function=name,
         )

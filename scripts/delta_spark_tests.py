@@ -20,10 +20,15 @@ import uuid
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from types import ModuleType
+from typing import cast
 
 from delta_spark_tests_left import LEFT
+
+from tahoe.ops.features.removals import REMOVALS, Removal
+from tahoe.protocol.features import FEATURES, TableFeature
 
 FILES = ("test_deltatable", "test_sql", "test_exceptions", "test_exceptions_init")
 SETTINGS = {
@@ -48,11 +53,25 @@ def main() -> int:
         parser.error(f"{folder} is not a folder: pass the root of a clone of delta-io/delta")
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+    _register_test_features()
     with tempfile.TemporaryDirectory() as directory:
         os.chdir(directory)  # the tests write their tables to `spark-warehouse` below it
         outcomes = _outcomes(folder, arguments.only)
         os.chdir("/")
     return _report(outcomes, arguments.only)
+
+
+def _register_test_features() -> None:
+    """Add the table features that delta-spark's own builds have for tests: one for writers, two for readers too."""
+    removal = REMOVALS["vacuumProtocolCheck"]
+    for feature in (
+        TableFeature("testRemovableWriter", removal="test"),
+        TableFeature("testRemovableReaderWriter", reader=True, removal="test"),
+        TableFeature("testReaderWriter", reader=True),
+    ):
+        cast(dict[str, TableFeature], FEATURES)[feature.name] = feature
+        if feature.removal:
+            cast(dict[str, Removal], REMOVALS)[feature.name] = removal if feature.reader else replace(removal, uses=None)
 
 
 def _report(outcomes: dict[str, str], only: str) -> int:

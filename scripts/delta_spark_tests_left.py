@@ -14,7 +14,6 @@ _NEEDS_NEWER_PYSPARK = {"test_deltatable.test_create_table_geo_types": "geometry
 
 LEFT: Mapping[str, str] = {
     **(_NEEDS_NEWER_PYSPARK if tuple(map(int, pyspark.__version__.split(".")[:2])) < (4, 2) else {}),
-    "test_deltatable.test_dropFeatureSupport": "needs delta-spark's test-only features",
     "test_exceptions.test_capture_concurrent_append_exception": _JAR,
     "test_exceptions.test_capture_concurrent_delete_delete_exception": _JAR,
     "test_exceptions.test_capture_concurrent_delete_read_exception": _JAR,

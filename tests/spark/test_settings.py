@@ -37,8 +37,8 @@ def test_settings_options_and_properties_are_told_of_once_where_they_are_given(s
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         session.range(1).write.format("delta").mode("append").option("writePartitionColumns", "true").save(path)
-    session.conf.set("spark.databricks.delta.replaceWhere.constraintCheck.enabled", "false")
-    with pytest.raises(PySparkException, match="constraintCheck"):
+    session.conf.set("spark.databricks.delta.replaceWhere.dataColumnsWithCDF.enabled", "false")
+    with pytest.raises(PySparkException, match="dataColumnsWithCDF"):
         session.range(1).write.format("delta").mode("append").save(path)
     assert Table(path).version() == 3
 

@@ -350,7 +350,6 @@ def test_no_way_of_sparks_own_writes_files_into_a_table(spark, named, tmp_path, 
     missed = {
         "INSERT INTO": lambda: spark.sql(f"INSERT INTO {one.name} VALUES (1)"),
         "INSERT OVERWRITE": lambda: spark.sql(f"INSERT OVERWRITE {one.names[1]} VALUES (1)"),
-        "insertInto": lambda: rows.write.insertInto(one.name),
     }
     for word, way in {**ways, **missed}.items():
         if word in missed:

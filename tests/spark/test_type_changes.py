@@ -157,8 +157,10 @@ def test_a_frame_that_was_made_before_its_column_became_wider_is_refused_not_rea
 
 def test_sql_refuses_what_is_not_wider_by_its_names(spark, tmp_path):
     table = small(str(tmp_path / "t"))
-    for kind in ("TINYINT", "STRING", "DECIMAL(5, 0)", "FLOAT", "TIMESTAMP"):
+    # Spark itself refuses all types to which it does not cast every value; Delta refuses the others that are no type widening.
+    codes = dict.fromkeys(("STRING", "DECIMAL(5, 0)", "FLOAT"), "DELTA_UNSUPPORTED_ALTER_TABLE_CHANGE_COL_OP")
+    for kind, code in {**codes, **dict.fromkeys(("TINYINT", "TIMESTAMP"), "NOT_SUPPORTED_CHANGE_COLUMN")}.items():
         with pytest.raises(InvalidRequest) as error:
             spark.sql(f"ALTER TABLE delta.`{table.url}` ALTER COLUMN v TYPE {kind}")
-        assert error.value.code == "DELTA_UNSUPPORTED_ALTER_TABLE_CHANGE_COL_OP"
+        assert error.value.code == code, kind
     assert types(table) == ["integer", "short"]

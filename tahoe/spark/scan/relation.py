@@ -304,7 +304,7 @@ def scan_of(
 def _parquet(jvm: Jvm, schema: StructType) -> JavaObject:
     """Return the file format: for columns that can have NaN, one that reads the row groups that may have it."""
     if any(is_float(leaf[-1].data_type) for leaf in leaves(schema)):
-        return compiled_object(jvm, "NanSafeParquet")
+        return jvm.kept("NanSafeParquet", lambda: compiled_object(jvm, "NanSafeParquet"))
     return jvm.datasources("parquet.ParquetFileFormat")()
 
 

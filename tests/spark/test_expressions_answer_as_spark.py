@@ -1,6 +1,6 @@
-"""Our expressions and Spark's, on the same rows: the same texts give the same types, the same values and the same errors.
+"""Tahoe's expressions and Spark's, on the same rows: the same texts give the same types, the same values and the same errors.
 
-Where versions of Spark differ, ours are as the newest has them; `IN_SPARK_4_0` lists what 4.0 answers otherwise, all of it.
+Tahoe follows the newest Spark; `IN_OLDER_SPARK` lists every result that differs in an older release.
 """
 
 from __future__ import annotations
@@ -267,22 +267,25 @@ _FIRST, _LAST = -(2**63), 2**63 - 1
 def saturated(rounded: Callable[[float], int]) -> Callable[[pa.Table], Answer]:
     """Rounding to a long that ends at its bounds where ANSI mode should say that it overflows."""
 
-    def one(value: float | None) -> int | None:
+    def rounded_value(value: float | None) -> int | None:
         if value is None or math.isnan(value):
             return None if value is None else 0
         return (_FIRST if value < 0 else _LAST) if math.isinf(value) else max(_FIRST, min(_LAST, rounded(value)))
 
-    return lambda data: ("long", [one(value) for value in data["c_double"].to_pylist()])
+    return lambda data: ("long", [rounded_value(value) for value in data["c_double"].to_pylist()])
 
 
-IN_SPARK_4_0: dict[str, Callable[[pa.Table], Answer]] = {
-    "c_decimal % c_byte": lambda _: ("error", "DIVIDE_BY_ZERO"),
-    "c_decimal % 0": lambda _: ("error", "DIVIDE_BY_ZERO"),
+_BEFORE_4_3: dict[str, Callable[[pa.Table], Answer]] = {
     "floor(c_double)": saturated(math.floor),
     "ceil(c_double)": saturated(math.ceil),
-    # Two texts, which the parser of 4.0 joins. What is written for Spark has a backslash there.
+}
+_BEFORE_4_1: dict[str, Callable[[pa.Table], Answer]] = {
+    "c_decimal % c_byte": lambda _: ("error", "DIVIDE_BY_ZERO"),
+    "c_decimal % 0": lambda _: ("error", "DIVIDE_BY_ZERO"),
+    # The parser of 4.0 joins two adjacent literals. SQL text that Tahoe writes for Spark escapes quotes with a backslash.
     "'a''b'": lambda data: ("string", ["ab"] * data.num_rows),
 }
+IN_OLDER_SPARK = {"4.0": _BEFORE_4_1 | _BEFORE_4_3, "4.1": _BEFORE_4_3, "4.2": _BEFORE_4_3}
 
 
 @pytest.fixture(scope="module")
@@ -354,7 +357,7 @@ def listed(column: Any) -> list[Any]:
 def assert_same(session: SparkSession, texts: list[str]) -> None:
     data = table()
     theirs = of_spark(session, data, texts)
-    older = IN_SPARK_4_0 if pyspark.__version__.startswith("4.0.") else {}
+    older = IN_OLDER_SPARK.get(pyspark.__version__[:3], {})
     ours = [older[text](data) if text in older else of_tahoe(text, data) for text in texts]
     differing = [found for found in zip(texts, ours, theirs, strict=True) if not same(*found[1:])]
     assert not differing, "\n".join(f"{text}\n  ours   {one}\n  Spark  {other}" for text, one, other in differing)

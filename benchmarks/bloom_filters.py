@@ -17,7 +17,7 @@ from functools import partial
 from _spark import by_turns, session, show
 from pyspark.sql import DataFrame, SparkSession
 
-from tahoe.table import Table
+from tahoe.api.table import Table
 
 COLUMNS = (
     "key",

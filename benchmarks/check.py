@@ -92,7 +92,7 @@ def many_commits(root: Path, commits: int) -> Path:
         )
         (root / checksum_name(version)).write_bytes(encode_checksum(version, counted))
         if version % 10 == 0:
-            checkpoint_snapshot(Snapshot.at(store, version), tahoe.clock.SYSTEM_CLOCK)
+            checkpoint_snapshot(Snapshot.at(store, version), tahoe.base.clock.SYSTEM_CLOCK)
     return root
 
 

@@ -22,9 +22,9 @@ from pyiceberg.typedef import Record
 from pyroaring import BitMap64
 
 from benchmarks.iceberg_manifests import SCHEMA, add, gone
+from tahoe.api.table import Table, commit_transaction
 from tahoe.protocol.actions import Action, AddFile, RemoveFile
 from tahoe.protocol.dv import inline_descriptor
-from tahoe.table import Table, commit_transaction
 from tahoe.txn.commit import RetryPolicy
 from tahoe.txn.transaction import Operation
 

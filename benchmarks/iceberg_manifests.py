@@ -23,9 +23,9 @@ from pyiceberg.manifest import DataFile, DataFileContent, FileFormat, ManifestEn
 from pyiceberg.table import StaticTable
 from pyiceberg.typedef import Record
 
-from tahoe.process import UNIFORM_RUNTIME
+from tahoe.api.process import UNIFORM_RUNTIME
+from tahoe.api.table import Table, commit_transaction
 from tahoe.protocol.actions import AddFile, RemoveFile
-from tahoe.table import Table, commit_transaction
 from tahoe.txn.commit import RetryPolicy
 from tahoe.txn.transaction import Operation
 

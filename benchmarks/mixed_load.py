@@ -33,7 +33,7 @@ from rich.console import Console
 from rich.table import Table as Grid
 
 import tahoe
-from tahoe.exceptions import DeltaConcurrentModificationException, StorageFailure
+from tahoe.base.exceptions import DeltaConcurrentModificationException, StorageFailure
 
 SCHEMA = pa.schema([("id", pa.int64()), ("value", pa.int64())])
 ROWS, FILES = 40_000, 4

@@ -16,7 +16,7 @@ from pathlib import Path
 
 from _spark import by_turns, rows, session, show
 
-from tahoe.table import Table
+from tahoe.api.table import Table
 from tahoe.tables import DeltaTable
 
 GOALS = {"vectors": "0.33"}

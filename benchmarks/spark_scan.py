@@ -18,8 +18,8 @@ from pyroaring import BitMap64
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sf
 
+from tahoe.api.table import Table
 from tahoe.protocol.dv import descriptor_in_file, pack
-from tahoe.table import Table
 from tahoe.txn.transaction import Operation
 
 QUERIES: dict[str, Callable[[DataFrame], object]] = {

@@ -20,8 +20,8 @@ from _spark import by_turns, session, show
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as sf
 
+from tahoe.api.table import Table
 from tahoe.protocol.actions import AddFile
-from tahoe.table import Table
 from tahoe.txn.transaction import Operation
 
 ROWS = 200

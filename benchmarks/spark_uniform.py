@@ -16,9 +16,9 @@ from pathlib import Path
 from _spark import by_turns, session, show
 from iceberg_manifests import SCHEMA, UNIFORM, add, commit
 
-from tahoe.process import UNIFORM_RUNTIME
+from tahoe.api.process import UNIFORM_RUNTIME
+from tahoe.api.table import Table
 from tahoe.spark.slice_encoder import SparkSlices
-from tahoe.table import Table
 from tahoe.uniform.convert.slices import SliceEncoder
 
 GOALS = {"executors": "0.7"}

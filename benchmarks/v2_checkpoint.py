@@ -81,7 +81,8 @@ def make_v2_table(root: Path, files: int) -> None:
     """The table that `make_table` makes with structs, with a V2 checkpoint by Tahoe: piece by piece, so that a large one takes no memory."""
     import pyarrow as pa
 
-    from tahoe.clock import SYSTEM_CLOCK
+    from tahoe.base.clock import SYSTEM_CLOCK
+    from tahoe.base.progress import silent
     from tahoe.log.checkpoints.checkpoint_rows import AddColumns
     from tahoe.log.checkpoints.sidecar_plan import rows_in_sidecar
     from tahoe.log.checkpoints.sidecar_writer import SidecarWriter
@@ -89,7 +90,6 @@ def make_v2_table(root: Path, files: int) -> None:
     from tahoe.log.files.columns import concat
     from tahoe.log.files.last_checkpoint import publish
     from tahoe.log.files.live_files import FILES_SCHEMA
-    from tahoe.progress import silent
     from tahoe.protocol.actions import Metadata, Protocol
     from tahoe.protocol.config import TableConfig
     from tahoe.protocol.table_state import TableState
@@ -140,7 +140,7 @@ def _ready() -> None:
 
 def checkpoint(table: str) -> Callable[[], object]:
     _ready()
-    from tahoe.clock import SYSTEM_CLOCK
+    from tahoe.base.clock import SYSTEM_CLOCK
     from tahoe.log.checkpoints import checkpoint_writer, v2_writer  # noqa: F401 - imports are not what is measured
     from tahoe.snapshot.snapshot import Snapshot
     from tahoe.store.object_store import open_store

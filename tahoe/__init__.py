@@ -9,10 +9,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from tahoe.version import __version__
+from tahoe.base.version import __version__
 
 if TYPE_CHECKING:
     from tahoe import cache
+    from tahoe.api.several_tables import read_together, transaction
+    from tahoe.api.table import Table
     from tahoe.coordinator.sql_coordinator import SqlCoordinator
     from tahoe.exceptions import (
         CommitStateUnknown,
@@ -35,9 +37,7 @@ if TYPE_CHECKING:
         TahoeWarning,
         Unsupported,
     )
-    from tahoe.several_tables import read_together, transaction
     from tahoe.spark.session import configure_spark_with_delta_pip, enable
-    from tahoe.table import Table
     from tahoe.tables import DeltaTable
 
 __all__ = [
@@ -73,11 +73,11 @@ __all__ = [
 
 # Loaded on first use: a command line that answers in half a second must not import Spark. All other names are errors.
 _HOMES = {
-    "Table": "tahoe.table",
+    "Table": "tahoe.api.table",
     "DeltaTable": "tahoe.tables",
     "SqlCoordinator": "tahoe.coordinator.sql_coordinator",
-    "read_together": "tahoe.several_tables",
-    "transaction": "tahoe.several_tables",
+    "read_together": "tahoe.api.several_tables",
+    "transaction": "tahoe.api.several_tables",
     "configure_spark_with_delta_pip": "tahoe.spark.session",
     "enable": "tahoe.spark.session",
 }
@@ -96,7 +96,7 @@ def __getattr__(name: str) -> Any:
         package = (error.name or "").partition(".")[0]
         if package not in ("pyspark", "py4j"):
             raise
-        from tahoe.missing_extra import missing_pyspark
+        from tahoe.base.missing_extra import missing_pyspark
 
         raise missing_pyspark(f"tahoe.{name}", package) from error
 

@@ -12,7 +12,7 @@ from importlib.util import find_spec
 from types import ModuleType
 from typing import Any
 
-from tahoe.exceptions import InvalidRequest
+from tahoe.base.exceptions import InvalidRequest
 
 __all__ = ["MODULES", "install"]
 
@@ -116,7 +116,7 @@ def _pip_utils() -> Mapping[str, Any]:
 
 
 def _version() -> Mapping[str, Any]:
-    from tahoe.version import __version__
+    from tahoe.base.version import __version__
 
     return {"__version__": __version__}
 

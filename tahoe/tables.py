@@ -15,10 +15,11 @@ from pyspark.sql.types import (
     StructType,
 )
 
-from tahoe.argument_checks import checked_arguments
-from tahoe.exceptions import InvalidRequest, Unsupported
+from tahoe.api.several_tables import HeldTable
+from tahoe.api.table import Table
+from tahoe.base.argument_checks import checked_arguments
+from tahoe.base.exceptions import InvalidRequest, Unsupported
 from tahoe.protocol.column_values.identity import identity_metadata
-from tahoe.several_tables import HeldTable
 from tahoe.snapshot.snapshot import Snapshot
 from tahoe.spark.commands.checked_arguments import check_kind, checked_expression, checked_expressions, wrong_argument
 from tahoe.spark.commands.create import TableDefinition, create_table
@@ -42,7 +43,6 @@ from tahoe.spark.names.error_names import COMMANDS, with_classes
 from tahoe.spark.scan.relation import read_snapshot
 from tahoe.spark.scan.subfolders import table_root
 from tahoe.sql.table_name import table_name
-from tahoe.table import Table
 
 __all__ = ["DeltaMergeBuilder", "DeltaOptimizeBuilder", "DeltaTable", "DeltaTableBuilder", "IdentityGenerator"]
 

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import tahoe
-from tahoe.argument_checks import kinds_of
+from tahoe.base.argument_checks import kinds_of
 
 PACKAGE = Path(tahoe.__file__).parent
 WRONG = (object(), 2.5, b"bytes", {1: 2}, [1, object()], print, True, "text", 7, None)
@@ -33,7 +33,7 @@ class Method:
 
     @property
     def is_checked(self) -> bool:
-        """Whether its arguments are checked by `tahoe.argument_checks`."""
+        """Whether its arguments are checked by `tahoe.base.argument_checks`."""
         return hasattr(self.function, "__wrapped__")
 
     @property

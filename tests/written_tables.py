@@ -17,7 +17,7 @@ from typing import Any
 
 import pytest
 
-from tahoe.exceptions import TahoeError
+from tahoe.base.exceptions import TahoeError
 from tahoe.ops.strict.held.raw_log import RawLog
 from tahoe.ops.strict.strict_check import strict_violations
 from tahoe.protocol.iceberg_compat import deletes_form

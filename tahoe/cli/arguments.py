@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from tahoe.exceptions import InvalidRequest
+from tahoe.base.exceptions import InvalidRequest
 
 if TYPE_CHECKING:
+    from tahoe.api.table import Table
     from tahoe.coordinator.sql_coordinator import SqlCoordinator
-    from tahoe.table import Table
 
 __all__ = [
     "COORDINATOR",
@@ -54,7 +54,7 @@ def open_table(path: str, options: list[str]) -> Table:
     Args:
         options: ``name=value`` texts.
     """
-    from tahoe.table import Table  # importing Arrow and the store would dominate `tahoe --help`
+    from tahoe.api.table import Table  # importing Arrow and the store would dominate `tahoe --help`
 
     return Table(path, storage_options=options_of(options), coordinator=named_coordinator())
 

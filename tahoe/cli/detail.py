@@ -6,11 +6,11 @@ from collections.abc import Iterator
 from datetime import datetime
 from typing import Any
 
+from tahoe.base.clock import SYSTEM_CLOCK
 from tahoe.cli.arguments import AsJson, Path, StorageOptions, open_table
 from tahoe.cli.output import print_json, print_pairs
 from tahoe.cli.secrets import HIDDEN, is_secret_name
 from tahoe.cli.text import ago, amount, moment, size
-from tahoe.clock import SYSTEM_CLOCK
 
 __all__ = ["detail"]
 

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from tahoe.base.clock import SYSTEM_CLOCK
+from tahoe.base.wording import counted
 from tahoe.cli.arguments import AsJson, AtVersion, Path, StorageOptions, open_table
 from tahoe.cli.output import print_json, print_table
 from tahoe.cli.text import ago, amount, size, visible
 from tahoe.cli.upkeep import TargetSize, bytes_of
-from tahoe.clock import SYSTEM_CLOCK
-from tahoe.wording import counted
 
 if TYPE_CHECKING:
     from tahoe.ops.layout.boxes import ColumnLayout, Measured

@@ -7,10 +7,10 @@ from typing import Annotated, Any
 
 import typer
 
+from tahoe.base.clock import SYSTEM_CLOCK
 from tahoe.cli.arguments import AsJson, Path, StorageOptions, open_table
 from tahoe.cli.output import print_json, print_table
 from tahoe.cli.text import ago, amount, moment, size
-from tahoe.clock import SYSTEM_CLOCK
 
 __all__ = ["history"]
 

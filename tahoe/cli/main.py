@@ -13,6 +13,8 @@ from typing import Annotated
 
 import typer
 
+from tahoe.base.exceptions import TahoeError
+from tahoe.base.version import __version__
 from tahoe.cli.arguments import NO_ANSWER
 from tahoe.cli.detail import detail
 from tahoe.cli.files import files, layout
@@ -37,8 +39,6 @@ from tahoe.cli.upkeep import (
     restore,
     vacuum,
 )
-from tahoe.exceptions import TahoeError
-from tahoe.version import __version__
 
 __all__ = ["app", "main"]
 

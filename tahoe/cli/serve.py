@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from tahoe.base.exceptions import InvalidRequest, Unsupported
 from tahoe.cli.arguments import StorageOptions, named_coordinator, options_of
 from tahoe.cli.text import visible
-from tahoe.exceptions import InvalidRequest, Unsupported
 
 if TYPE_CHECKING:
     import uvicorn
@@ -83,8 +83,8 @@ def serve(
         raise Unsupported(
             "'tahoe serve' needs uvicorn: pip install 'tahoe-delta[serve]'.", code="TAHOE_LIBRARY_MISSING"
         ) from error
+    from tahoe.api.process import UNIFORM_RUNTIME
     from tahoe.cli.connections import Limits
-    from tahoe.process import UNIFORM_RUNTIME
     from tahoe.uniform.serve.rest_protocol import ReadOnlyCatalog
     from tahoe.uniform.serve.warehouse import Warehouse
 

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from tahoe.base.wording import counted
 from tahoe.cli.arguments import AsJson, Path, StorageOptions, open_table
 from tahoe.cli.hints import for_shell
 from tahoe.cli.output import print_json, print_pairs
 from tahoe.cli.startup import import_anything
-from tahoe.wording import counted
 
 if TYPE_CHECKING:
     from tahoe.uniform.external.repair import Repair

@@ -8,10 +8,10 @@ from typing import Annotated
 
 import typer
 
+from tahoe.base.exceptions import InvalidRequest
 from tahoe.cli.arguments import FOUND_SOMETHING, AsJson, Path, StorageOptions, open_table
 from tahoe.cli.output import print_json, print_table
 from tahoe.cli.text import visible
-from tahoe.exceptions import InvalidRequest
 from tahoe.ops.upkeep.check_violation import Violation
 
 __all__ = [

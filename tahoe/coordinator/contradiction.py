@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tahoe.exceptions import CorruptTable
+from tahoe.base.exceptions import CorruptTable
 from tahoe.log.files.paths import STAGED_FOLDER, commit_name, staged_version
 from tahoe.store.log_store import Entry, LogStore
 

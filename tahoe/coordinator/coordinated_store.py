@@ -15,10 +15,10 @@ from typing import BinaryIO, TypeVar
 
 import pyarrow as pa
 
-from tahoe.clock import Clock
+from tahoe.base.clock import Clock
+from tahoe.base.exceptions import CorruptTable, InvalidRequest, NotFound, StorageFailure, TahoeError
 from tahoe.coordinator.contradiction import behind_error, newest_ratified, unratified_commit_error
 from tahoe.coordinator.coordinator import Coordinator, Managed, StagedCommit
-from tahoe.exceptions import CorruptTable, InvalidRequest, NotFound, StorageFailure, TahoeError
 from tahoe.log.files.commits import parse_actions
 from tahoe.log.files.paths import LOG_FOLDER, STAGED_FOLDER, commit_name, parse, staged_name, staged_version
 from tahoe.protocol.actions import CommitInfo, Protocol

@@ -49,7 +49,7 @@ class Managed:
 
 
 class Coordinator(Protocol):
-    """The operations that Tahoe needs of a commit coordinator. They raise `tahoe.exceptions.StorageFailure` if it does not answer."""
+    """The operations that Tahoe needs of a commit coordinator. They raise `tahoe.base.exceptions.StorageFailure` if it does not answer."""
 
     def managed(self, tables: Sequence[str]) -> Mapping[str, Managed]:
         """Return the state of tables, all at one point in time; unknown tables are omitted."""

@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from tahoe.argument_checks import checked_arguments
+from tahoe.base.argument_checks import checked_arguments
+from tahoe.base.exceptions import StorageFailure
 from tahoe.coordinator.coordinator import Managed, StagedCommit
 from tahoe.coordinator.sql_database import Database, Statement, open_database
-from tahoe.exceptions import StorageFailure
 from tahoe.store.log_store import Exists, PutOutcome
 
 __all__ = ["SqlCoordinator"]

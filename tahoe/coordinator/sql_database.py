@@ -14,7 +14,7 @@ from contextlib import suppress
 from typing import Any
 from urllib.parse import SplitResult, parse_qsl, quote, unquote, urlencode, urlsplit
 
-from tahoe.exceptions import InvalidRequest, StorageFailure
+from tahoe.base.exceptions import InvalidRequest, StorageFailure
 from tahoe.store.log_store import Created, PutOutcome, Refused, Unanswered
 
 __all__ = ["Database", "Statement", "open_database"]

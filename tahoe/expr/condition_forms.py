@@ -20,7 +20,8 @@ from typing import Any, TypeAlias
 
 import pyarrow as pa
 
-from tahoe.exceptions import InvalidRequest
+from tahoe.base.exceptions import InvalidRequest
+from tahoe.base.lazy import pc
 from tahoe.expr.tree.coerce import compare, is_in
 from tahoe.expr.tree.predicate import (
     FALSE,
@@ -38,7 +39,6 @@ from tahoe.expr.tree.predicate import (
     any_of,
 )
 from tahoe.expr.tree.python_values import literal_of
-from tahoe.lazy import pc
 from tahoe.schema.arrow import to_arrow_type
 from tahoe.schema.types import DataType, PrimitiveType, StructType
 

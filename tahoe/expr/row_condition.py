@@ -6,7 +6,8 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from tahoe.exceptions import InvalidRequest
+from tahoe.base.exceptions import InvalidRequest
+from tahoe.base.lazy import pc
 from tahoe.expr.compute.compute import compute_mask
 from tahoe.expr.compute.evaluate import evaluate
 from tahoe.expr.condition_forms import Condition, predicate_of
@@ -14,7 +15,6 @@ from tahoe.expr.parse.parse_expression import parse_condition
 from tahoe.expr.tree.expression import Expression, columns
 from tahoe.expr.tree.implied import exact_predicate, to_predicate
 from tahoe.expr.tree.predicate import TRUE, Constant, IsNotNull, IsNull, Predicate, leaves_of, references
-from tahoe.lazy import pc
 from tahoe.schema.arrow_values import scalar
 from tahoe.schema.collations import collation_refused, compares_by_bytes
 from tahoe.schema.types import StructType, is_geospatial

@@ -12,8 +12,9 @@ from typing import TypeVar
 
 import pyarrow as pa
 
-from tahoe.exceptions import CorruptTable, NotFound
-from tahoe.lazy import pc
+from tahoe.base.exceptions import CorruptTable, NotFound
+from tahoe.base.lazy import pc
+from tahoe.base.wording import counted
 from tahoe.log.checkpoints.checkpoint_reader import CheckpointReader
 from tahoe.log.checkpoints.parquet_source import DamagedCheckpoint
 from tahoe.log.checksum import VersionChecksum, read_checksum, state_differences
@@ -30,7 +31,6 @@ from tahoe.protocol.actions import Action, AddFile, CommitInfo, Metadata, Protoc
 from tahoe.protocol.config import TableConfig
 from tahoe.protocol.table_state import TableState
 from tahoe.store.log_store import LogStore
-from tahoe.wording import counted
 
 __all__ = [
     "check_adds_of_checkpoint",

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 from zlib import crc32
 
-from tahoe.exceptions import CorruptTable, NotFound
+from tahoe.base.exceptions import CorruptTable, NotFound
 from tahoe.log.files.paths import checksum_name, parse
 from tahoe.log.totals import FileSizeHistogram, FileTotals
 from tahoe.protocol.actions import AddFile, DomainMetadata, Metadata, Protocol, SetTransaction, action_from_json

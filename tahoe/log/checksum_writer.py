@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import pyarrow as pa
 
-from tahoe.exceptions import CorruptTable
+from tahoe.base.exceptions import CorruptTable
 from tahoe.log.checksum import VersionChecksum, encode_checksum, read_checksum, state_differences
 from tahoe.log.files.paths import checksum_name
 from tahoe.log.totals import FileTotals

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import UTC, date, datetime
 from typing import Any
 
-from tahoe.exceptions import InvalidRequest, NotFound
+from tahoe.base.exceptions import InvalidRequest, NotFound
 from tahoe.log.files.commits import read_commit
 from tahoe.log.files.paths import parse
 from tahoe.log.places import no_in_commit_timestamp

@@ -18,8 +18,8 @@ from typing import TypeVar
 
 import pyarrow as pa
 
+from tahoe.base.lazy import pc
 from tahoe.expr.tree.predicate import Predicate, references
-from tahoe.lazy import pc
 from tahoe.log.checkpoints.checkpoint_reader import CheckpointReader, conformed_adds
 from tahoe.log.checkpoints.parquet_source import ParquetSource, RowGroup
 from tahoe.log.files.columns import concat

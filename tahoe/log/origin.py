@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, TypeVar
 
-from tahoe.exceptions import TahoeError
+from tahoe.base.exceptions import TahoeError
 from tahoe.log.files.commits import parse_actions
 from tahoe.log.files.paths import LOG_FOLDER
 from tahoe.log.segment import LogSegment

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import pyarrow as pa
 
-from tahoe.exceptions import CorruptTable
+from tahoe.base.exceptions import CorruptTable
 from tahoe.log.checkpoints.parquet_source import DamagedCheckpoint, RowGroup
 from tahoe.log.files.listing import Checkpoint
 from tahoe.protocol.actions import Metadata

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from zlib import crc32
 
-from tahoe.exceptions import CorruptTable
+from tahoe.base.exceptions import CorruptTable
 from tahoe.log.files.paths import commit_name
 from tahoe.log.files.seal import has_seal
 from tahoe.protocol.actions import CommitInfo

@@ -14,9 +14,9 @@ from typing import TypeVar
 
 import pyarrow as pa
 
-from tahoe.exceptions import CorruptTable, NotFound, Unsupported
+from tahoe.base.exceptions import CorruptTable, NotFound, Unsupported
+from tahoe.base.lazy import pc
 from tahoe.expr.tree.predicate import Predicate
-from tahoe.lazy import pc
 from tahoe.log.agreement import (
     check_adds_of_checkpoint,
     check_checkpoint,

@@ -6,7 +6,7 @@ import logging
 from collections.abc import Collection
 from dataclasses import dataclass
 
-from tahoe.exceptions import CorruptTable, NotFound
+from tahoe.base.exceptions import CorruptTable, NotFound
 from tahoe.log.files.last_checkpoint import LastCheckpoint, read_last_checkpoint
 from tahoe.log.files.listing import Checkpoint, Listing, checkpoints_in, fill_gaps, probe_upward
 from tahoe.log.files.paths import LOG_FOLDER, commit_name, file_name, parse

@@ -8,8 +8,8 @@ from dataclasses import dataclass, field, replace
 
 import pyarrow as pa
 
-from tahoe.exceptions import CorruptTable, NotFound
-from tahoe.lazy import pc
+from tahoe.base.exceptions import CorruptTable, NotFound
+from tahoe.base.lazy import pc
 from tahoe.log.checksum import VersionChecksum, parse_checksum
 from tahoe.log.files.commits import check_seal, duplicate, parse_actions, parse_commit
 from tahoe.log.files.json_columns import ActionColumns, read_columns

@@ -20,8 +20,8 @@ from typing import Any
 
 import pyarrow as pa
 
+from tahoe.base.lazy import pc
 from tahoe.expr.tree.predicate import And, Comparison, Or, Predicate
-from tahoe.lazy import pc
 from tahoe.protocol.skipping import NAN_MAY_BE_MISSING
 from tahoe.schema.types import ArrayType, DataType, DecimalType, MapType, PrimitiveType, StructType
 

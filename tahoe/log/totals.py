@@ -13,7 +13,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from tahoe.lazy import pc
+from tahoe.base.lazy import pc
 from tahoe.protocol.actions import AddFile, RemoveFile
 from tahoe.schema.arrow_values import scalar
 

@@ -1,4 +1,4 @@
-"""`Copyable`, the methods of `tahoe.table.Table` that convert existing files and copy tables, without Spark."""
+"""`Copyable`, the methods of `tahoe.api.table.Table` that convert existing files and copy tables, without Spark."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from collections.abc import Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Literal
 
-from tahoe.argument_checks import checked_arguments
-from tahoe.exceptions import NotFound
-from tahoe.progress import Progress, shown
+from tahoe.base.argument_checks import checked_arguments
+from tahoe.base.exceptions import NotFound
+from tahoe.base.progress import Progress, shown
 
 if TYPE_CHECKING:
     from datetime import date, datetime
 
-    from tahoe.clock import Clock
+    from tahoe.base.clock import Clock
     from tahoe.ops.copies.clone import Cloned
     from tahoe.ops.copies.clone_source import CloneSource
     from tahoe.ops.copies.convert import Converted

@@ -1,4 +1,4 @@
-"""`Maintainable`, the maintenance methods of `tahoe.table.Table`, without Spark."""
+"""`Maintainable`, the maintenance methods of `tahoe.api.table.Table`, without Spark."""
 
 from __future__ import annotations
 
@@ -7,15 +7,15 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
-from tahoe.argument_checks import checked_arguments
-from tahoe.progress import shown
+from tahoe.base.argument_checks import checked_arguments
+from tahoe.base.progress import shown
 
 if TYPE_CHECKING:
     from datetime import date, datetime
 
     import pyarrow as pa
 
-    from tahoe.clock import Clock
+    from tahoe.base.clock import Clock
     from tahoe.expr.condition_forms import Condition
     from tahoe.ops.features.compat import EngineCompat
     from tahoe.ops.features.drop_report import FeatureDrop

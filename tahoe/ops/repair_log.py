@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from tahoe.clock import Clock
-from tahoe.exceptions import CorruptTable
+from tahoe.base.clock import Clock
+from tahoe.base.exceptions import CorruptTable
+from tahoe.base.progress import Progress, silent
 from tahoe.log.checkpoints.checkpoint_reader import open_checkpoint, read_through
 from tahoe.log.checkpoints.parquet_source import DamagedCheckpoint
 from tahoe.log.checksum import read_checksum
@@ -17,7 +18,6 @@ from tahoe.log.files.last_checkpoint import parse_last_checkpoint, write_last_ch
 from tahoe.log.files.listing import Checkpoint
 from tahoe.log.files.paths import LAST_CHECKPOINT, LOG_FOLDER, checksum_name
 from tahoe.log.segment import checkpoints_in
-from tahoe.progress import Progress, silent
 from tahoe.snapshot.snapshot import Snapshot
 from tahoe.store.log_store import LogStore
 from tahoe.txn.hooks import checkpoint_snapshot, rewrite_checksum

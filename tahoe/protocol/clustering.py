@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeAlias
 
-from tahoe.exceptions import CorruptTable, InvalidRequest
+from tahoe.base.exceptions import CorruptTable, InvalidRequest
 from tahoe.protocol.actions import AddFile, DomainMetadata
 from tahoe.protocol.config import TableConfig
 from tahoe.protocol.statistics.collect import multipart_names

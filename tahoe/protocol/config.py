@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from tahoe.exceptions import CorruptTable, InvalidRequest, SchemaMismatch, TahoeError, Unsupported
+from tahoe.base.exceptions import CorruptTable, InvalidRequest, SchemaMismatch, TahoeError, Unsupported
 from tahoe.protocol.actions import Metadata, Protocol
 from tahoe.protocol.features import FEATURES, check_readable, check_writable, feature_named, features_of
 from tahoe.protocol.properties import FEATURE_PREFIX, TableProperties

@@ -18,7 +18,8 @@ from typing import Any
 
 import pyarrow as pa
 
-from tahoe.exceptions import CorruptTable, InvalidRequest, InvariantViolation, Unsupported
+from tahoe.base.exceptions import CorruptTable, InvalidRequest, InvariantViolation, Unsupported
+from tahoe.base.lazy import pc
 from tahoe.expr.compute.comparison import null_safe_equal
 from tahoe.expr.compute.compute import compute, compute_mask
 from tahoe.expr.parse.engine_text import engine_text
@@ -36,7 +37,6 @@ from tahoe.expr.tree.expression import (
 )
 from tahoe.expr.tree.predicate import quote_identifier
 from tahoe.expr.tree.signatures import cast_to
-from tahoe.lazy import pc
 from tahoe.protocol.column_values.default_values import CURRENT_DEFAULT, check_default
 from tahoe.protocol.column_values.identity import IDENTITY, check_new_identity
 from tahoe.protocol.config import TableConfig

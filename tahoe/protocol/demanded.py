@@ -16,8 +16,8 @@ from typing import Any
 
 import pyarrow as pa
 
-from tahoe.exceptions import CorruptTable
-from tahoe.lazy import pc
+from tahoe.base.exceptions import CorruptTable
+from tahoe.base.lazy import pc
 from tahoe.schema.arrow_values import array, scalar
 from tahoe.schema.types import StructType
 

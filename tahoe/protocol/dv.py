@@ -21,7 +21,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from tahoe.exceptions import CorruptTable, InvalidRequest, TahoeError, Unsupported
+from tahoe.base.exceptions import CorruptTable, InvalidRequest, TahoeError, Unsupported
 from tahoe.protocol.actions import DeletionVectorDescriptor
 from tahoe.store.location import decode_path
 
@@ -232,7 +232,7 @@ def _z85_decode_long(text: str) -> bytes:
     """Decode as `z85_decode`, all groups at once; returns no bytes for invalid Z85, which decoding group by group then reports."""
     import pyarrow as pa
 
-    from tahoe.lazy import pc
+    from tahoe.base.lazy import pc
 
     if not text.isascii():
         return b""

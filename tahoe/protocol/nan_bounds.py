@@ -15,7 +15,7 @@ from dataclasses import replace
 
 import pyarrow as pa
 
-from tahoe.lazy import pc
+from tahoe.base.lazy import pc
 from tahoe.protocol.actions import AddFile
 from tahoe.protocol.statistics.bounds import NAN_COUNTED, Leaf
 from tahoe.protocol.statistics.file_statistics import FileStatistics

@@ -12,8 +12,8 @@ from typing import Any
 
 import pyarrow as pa
 
-from tahoe.exceptions import CorruptTable, InvalidRequest, Unsupported
-from tahoe.lazy import pc
+from tahoe.base.exceptions import CorruptTable, InvalidRequest, Unsupported
+from tahoe.base.lazy import pc
 from tahoe.schema.arrow import to_arrow_type
 from tahoe.schema.arrow_values import array, scalar
 from tahoe.schema.types import DataType, DecimalType, PrimitiveType

@@ -13,8 +13,8 @@ import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
-from tahoe.clock import Clock
-from tahoe.exceptions import CorruptTable, InvalidRequest, Unsupported
+from tahoe.base.clock import Clock
+from tahoe.base.exceptions import CorruptTable, InvalidRequest, Unsupported
 from tahoe.protocol.actions import Action, AddFile, DomainMetadata
 from tahoe.protocol.config import TableConfig
 from tahoe.protocol.properties import TableProperties

@@ -16,6 +16,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from tahoe.base.lazy import pc
 from tahoe.expr.compute.evaluate import evaluate
 from tahoe.expr.tree.alternatives import outline
 from tahoe.expr.tree.predicate import (
@@ -39,7 +40,6 @@ from tahoe.expr.tree.predicate import (
     references,
     split_by_columns,
 )
-from tahoe.lazy import pc
 from tahoe.protocol.nan_bounds import are_nan_counted, is_float
 from tahoe.protocol.partition import deserialize_column
 from tahoe.protocol.statistics.bounds import NAN_COUNTED, has_bounds

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from tahoe.lazy import pc
+from tahoe.base.lazy import pc
 from tahoe.schema.arrow_values import nulls
 from tahoe.schema.shredded import is_shredded, unshredded
 from tahoe.schema.types import ArrayType, DataType, MapType, PrimitiveType, StructField, StructType, is_geospatial

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from tahoe.exceptions import InvalidRequest, Unsupported
+from tahoe.base.exceptions import InvalidRequest, Unsupported
 from tahoe.schema.text_limits import has_char
 from tahoe.schema.types import StructField, StructType
 from tahoe.schema.walk import all_fields

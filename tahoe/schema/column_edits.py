@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from tahoe.exceptions import InvalidRequest, SchemaMismatch
+from tahoe.base.exceptions import InvalidRequest, SchemaMismatch
 from tahoe.schema.types import ArrayType, DataType, MapType, StructField, StructType
 
 __all__ = [

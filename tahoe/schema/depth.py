@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pyarrow as pa
 
-from tahoe.exceptions import Unsupported
+from tahoe.base.exceptions import Unsupported
 from tahoe.schema.types import ArrayType, DataType, MapType, StructType
 
 __all__ = ["MOST_LEVELS", "check_arrow_depth", "check_depth"]

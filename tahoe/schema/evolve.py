@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
-from tahoe.exceptions import InvalidRequest, SchemaMismatch
+from tahoe.base.exceptions import InvalidRequest, SchemaMismatch
 from tahoe.schema.depth import check_depth
 from tahoe.schema.mapping import explode, reuse_mapping
 from tahoe.schema.types import (

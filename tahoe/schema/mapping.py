@@ -11,8 +11,8 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any, TypeVar
 
-from tahoe.clock import Clock
-from tahoe.exceptions import CorruptTable, InvalidRequest
+from tahoe.base.clock import Clock
+from tahoe.base.exceptions import CorruptTable, InvalidRequest
 from tahoe.schema.types import ArrayType, DataType, MapType, StructField, StructType
 
 __all__ = [

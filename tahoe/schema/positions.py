@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from tahoe.exceptions import SchemaMismatch
+from tahoe.base.exceptions import SchemaMismatch
 from tahoe.schema.types import ArrayType, DataType, MapType, PrimitiveType, StructType
 from tahoe.schema.widening import NO_WIDENING, Widening
 

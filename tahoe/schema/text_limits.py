@@ -11,7 +11,7 @@ import re
 from dataclasses import dataclass
 from typing import Any
 
-from tahoe.exceptions import CorruptTable, InvariantViolation
+from tahoe.base.exceptions import CorruptTable, InvariantViolation
 from tahoe.schema.types import ArrayType, DataType, MapType, PrimitiveType, StructField, StructType
 
 __all__ = ["DECLARED_TYPE", "Limits", "TextLimit", "has_char", "limits_of", "may_become", "too_long", "with_varchar"]

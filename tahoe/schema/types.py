@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from tahoe.exceptions import CorruptTable, InvalidRequest, Unsupported
+from tahoe.base.exceptions import CorruptTable, InvalidRequest, Unsupported
 from tahoe.schema.geospatial import MIXED_CRS, is_geospatial_name, normalised
 
 __all__ = [

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
-from tahoe.exceptions import CorruptTable, Unsupported
+from tahoe.base.exceptions import CorruptTable, Unsupported
 from tahoe.schema.mapping import explode, transform_fields, transform_with_path, without_mapping
 from tahoe.schema.types import (
     ArrayType,

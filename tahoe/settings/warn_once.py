@@ -6,7 +6,7 @@ import sys
 import threading
 import warnings
 
-from tahoe.exceptions import TahoeWarning
+from tahoe.base.exceptions import TahoeWarning
 
 __all__ = ["reset_warnings", "warn_once"]
 

@@ -15,10 +15,10 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from tahoe.exceptions import CorruptTable, NotFound
+from tahoe.base.exceptions import CorruptTable, NotFound
+from tahoe.base.lazy import pc, pq
 from tahoe.expr.compute.evaluate import filter_table
 from tahoe.expr.tree.predicate import Predicate
-from tahoe.lazy import pc, pq
 from tahoe.log.checkpoints.footer_check import fault_in_footer
 from tahoe.protocol.actions import DeletionVectorDescriptor
 from tahoe.protocol.demanded import check_partition_values

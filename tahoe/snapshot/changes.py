@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from tahoe.exceptions import CorruptTable, InvalidRequest, NotFound, Unsupported
-from tahoe.lazy import pc
+from tahoe.base.exceptions import CorruptTable, InvalidRequest, NotFound, Unsupported
+from tahoe.base.lazy import pc
 from tahoe.log.agreement import read_vouched_commit
 from tahoe.log.files.commits import read_commit
 from tahoe.log.files.live_files import canonical_path

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
+from tahoe.base.lazy import cached_property
 from tahoe.expr.tree.predicate import Predicate
-from tahoe.lazy import cached_property
 from tahoe.protocol.actions import DeletionVectorDescriptor
 from tahoe.protocol.config import TableConfig
 from tahoe.protocol.dv import decode

@@ -15,6 +15,7 @@ from typing import Any, TypeVar
 
 import pyarrow as pa
 
+from tahoe.base.lazy import kept_by_identity, pq
 from tahoe.expr.tree.alternatives import outline
 from tahoe.expr.tree.predicate import (
     And,
@@ -29,7 +30,6 @@ from tahoe.expr.tree.predicate import (
     StartsWith,
     normalise,
 )
-from tahoe.lazy import kept_by_identity, pq
 
 __all__ = [
     "evenly",

@@ -13,7 +13,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from tahoe.lazy import pc
+from tahoe.base.lazy import pc
 from tahoe.protocol.skipping import partition_column, statistics_of
 from tahoe.schema.arrow import to_arrow_type
 from tahoe.schema.arrow_values import scalar

@@ -12,7 +12,7 @@ import math
 from datetime import date, timedelta
 from typing import TYPE_CHECKING, Any
 
-from tahoe.exceptions import InvalidRequest
+from tahoe.base.exceptions import InvalidRequest
 from tahoe.expr.tree.coerce import compare
 from tahoe.expr.tree.predicate import TRUE, Column, IsNotNull, IsNull, Literal, Predicate, all_of, any_of
 from tahoe.schema.collations import compares_by_bytes

@@ -12,7 +12,7 @@ from contextlib import contextmanager
 
 import pyarrow as pa
 
-from tahoe.exceptions import CorruptTable, TahoeError
+from tahoe.base.exceptions import CorruptTable, TahoeError
 
 __all__ = ["OF_DAMAGED_BYTES", "cannot_be_read", "check_text", "located_batches", "locating", "told_as_damage"]
 

@@ -1,4 +1,4 @@
-"""`Readable`: the methods of `tahoe.table.Table` that return rows: Arrow, batches, pandas, Polars, DuckDB, the PyCapsule interface."""
+"""`Readable`: the methods of `tahoe.api.table.Table` that return rows: Arrow, batches, pandas, Polars, DuckDB, the PyCapsule interface."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from datetime import date, datetime
 from typing import TYPE_CHECKING
 
-from tahoe.argument_checks import checked_arguments
+from tahoe.base.argument_checks import checked_arguments
 
 if TYPE_CHECKING:
     import duckdb

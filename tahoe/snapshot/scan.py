@@ -11,11 +11,11 @@ from typing import Protocol
 
 import pyarrow as pa
 
-from tahoe.argument_checks import checked_arguments
-from tahoe.exceptions import InvalidRequest
+from tahoe.base.argument_checks import checked_arguments
+from tahoe.base.exceptions import InvalidRequest
+from tahoe.base.lazy import cached_property
 from tahoe.expr.tree.expression import Expression, columns
 from tahoe.expr.tree.predicate import Predicate, references
-from tahoe.lazy import cached_property
 from tahoe.log.replay import add_files, files_table
 from tahoe.protocol.actions import AddFile
 from tahoe.protocol.config import TableConfig

@@ -12,8 +12,8 @@ from collections.abc import Callable, Generator, Iterator, Sequence
 
 import pyarrow as pa
 
-from tahoe.exceptions import TahoeError
-from tahoe.lazy import pq
+from tahoe.base.exceptions import TahoeError
+from tahoe.base.lazy import pq
 from tahoe.log.checkpoints.footer_check import fault_in_footer
 from tahoe.log.checkpoints.footer_shape import FooterShape, Found
 from tahoe.protocol.statistics.thrift import read_integer

@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from tahoe.argument_checks import checked_arguments
-from tahoe.exceptions import CorruptTable, NotFound, Unsupported
+from tahoe.base.argument_checks import checked_arguments
+from tahoe.base.exceptions import CorruptTable, NotFound, Unsupported
+from tahoe.base.lazy import cached_property
 from tahoe.expr.tree.expression import Expression
 from tahoe.expr.tree.predicate import Predicate
-from tahoe.lazy import cached_property
 from tahoe.log.files.commits import parse_commit, read_commit
 from tahoe.log.files.paths import LOG_FOLDER, commit_name
 from tahoe.log.intents import notice

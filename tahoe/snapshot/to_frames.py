@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from tahoe.exceptions import InvalidRequest, Unsupported
+from tahoe.base.exceptions import InvalidRequest, Unsupported
 from tahoe.expr.tree.predicate import all_of
 from tahoe.schema.arrow_values import empty_table
 from tahoe.snapshot.scan import Scan
@@ -60,7 +60,7 @@ class ScanStream:
 
 
 def to_pandas(scan: Scan, limit: int | None = None) -> pd.DataFrame:
-    """The rows as a pandas frame with a plain index; see `tahoe.table.Table.to_pandas`."""
+    """The rows as a pandas frame with a plain index; see `tahoe.api.table.Table.to_pandas`."""
     try:
         import pandas as pd  # noqa: F401
     except ModuleNotFoundError as error:
@@ -73,7 +73,7 @@ def to_pandas(scan: Scan, limit: int | None = None) -> pd.DataFrame:
 def to_duckdb(
     scan: Scan, limit: int | None = None, connection: duckdb.DuckDBPyConnection | None = None
 ) -> duckdb.DuckDBPyRelation:
-    """The rows as a relation of DuckDB; see `tahoe.table.Table.to_duckdb`."""
+    """The rows as a relation of DuckDB; see `tahoe.api.table.Table.to_duckdb`."""
     try:
         import duckdb
     except ModuleNotFoundError as error:
@@ -82,7 +82,7 @@ def to_duckdb(
 
 
 def to_polars(scan: Scan, limit: int | None = None) -> pl.LazyFrame:
-    """The rows as a lazy frame of Polars; see `tahoe.table.Table.to_polars`."""
+    """The rows as a lazy frame of Polars; see `tahoe.api.table.Table.to_polars`."""
     try:
         import polars as pl
         from polars.io.plugins import register_io_source

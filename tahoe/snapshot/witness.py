@@ -14,7 +14,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from tahoe.lazy import pc, pq
+from tahoe.base.lazy import pc, pq
 from tahoe.protocol.statistics.stats_json import parse_statistics
 from tahoe.schema.arrow_values import array, scalar
 

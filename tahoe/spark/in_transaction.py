@@ -14,8 +14,8 @@ from collections.abc import Mapping
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql.utils import to_str
 
-from tahoe.argument_checks import checked_arguments
-from tahoe.several_tables import HeldTable
+from tahoe.api.several_tables import HeldTable
+from tahoe.base.argument_checks import checked_arguments
 from tahoe.spark.commands.checked_arguments import check_kind, checked_expression, checked_expressions
 from tahoe.spark.commands.delete import delete
 from tahoe.spark.commands.insert import insert

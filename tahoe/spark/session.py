@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import SparkSession
 
-from tahoe.argument_checks import checked_arguments
-from tahoe.exceptions import InvalidRequest, Unsupported
-from tahoe.process import UNIFORM_RUNTIME
+from tahoe.api.process import UNIFORM_RUNTIME
+from tahoe.base.argument_checks import checked_arguments
+from tahoe.base.exceptions import InvalidRequest, Unsupported
 from tahoe.spark.catalog.installed import give_names
 from tahoe.spark.catalog.jar_settings import leave_out_jar_settings
 from tahoe.spark.doors.catalog_methods import wrap_catalog

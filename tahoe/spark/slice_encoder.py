@@ -11,7 +11,7 @@ from itertools import islice
 
 from pyspark.sql import SparkSession
 
-from tahoe.exceptions import TahoeError
+from tahoe.base.exceptions import TahoeError
 from tahoe.spark.executors.shipped import raised, run_each, run_each_by_arrow
 from tahoe.spark.executors.slice_tasks import encoded_slice
 from tahoe.spark.jvm.bridge import is_classic

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
-from tahoe.exceptions import InvalidRequest
+from tahoe.base.exceptions import InvalidRequest
 from tahoe.expr.parse.lexer import NAME, STRING, SYMBOL, WORD, pattern_of, scan, string_value, unquoted
 
 __all__ = ["NAME", "STRING", "WORD", "Cursor", "SqlSyntaxError", "Token", "tokenize"]

@@ -10,7 +10,7 @@ from typing import Any
 
 from pyiceberg.io import FileIO, InputFile
 
-from tahoe.exceptions import CorruptTable, NotFound
+from tahoe.base.exceptions import CorruptTable, NotFound
 from tahoe.store.log_store import LogStore
 
 __all__ = ["StoreIO", "name_below"]

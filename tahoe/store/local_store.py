@@ -26,8 +26,8 @@ from typing import BinaryIO
 
 import pyarrow as pa
 
-from tahoe.clock import SYSTEM_CLOCK
-from tahoe.exceptions import CorruptTable, InvalidRequest, NotFound, StorageFailure, Unsupported
+from tahoe.base.clock import SYSTEM_CLOCK
+from tahoe.base.exceptions import CorruptTable, InvalidRequest, NotFound, StorageFailure, Unsupported
 from tahoe.store.location import is_outside, local_path, table_url
 from tahoe.store.log_store import Coordination, Created, Entry, Exists, PutOutcome, Refused, Unanswered
 from tahoe.store.outside import OutsideFiles

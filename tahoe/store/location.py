@@ -20,7 +20,7 @@ import os
 import re
 from urllib.parse import unquote, unquote_to_bytes
 
-from tahoe.exceptions import CorruptTable, InvalidRequest, Unsupported
+from tahoe.base.exceptions import CorruptTable, InvalidRequest, Unsupported
 
 __all__ = [
     "absolute_url",

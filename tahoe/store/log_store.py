@@ -78,7 +78,7 @@ PutOutcome = Created | Exists | InFlight | Refused | Unanswered
 
 
 class LogStore(Protocol):
-    """The storage operations that Tahoe needs. Failures are `tahoe.exceptions.StorageFailure`, a missing name is `NotFound`."""
+    """The storage operations that Tahoe needs. Failures are `tahoe.base.exceptions.StorageFailure`, a missing name is `NotFound`."""
 
     @property
     def url(self) -> str:

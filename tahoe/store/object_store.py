@@ -36,7 +36,7 @@ from obstore.exceptions import (
 )
 from obstore.store import AzureStore, GCSStore, MemoryStore, ObjectStore, S3Store
 
-from tahoe.exceptions import InvalidRequest, NotFound, StorageFailure, TahoeError, Unsupported
+from tahoe.base.exceptions import InvalidRequest, NotFound, StorageFailure, TahoeError, Unsupported
 from tahoe.store.local_store import LocalLogStore
 from tahoe.store.location import is_outside, split_url, table_url
 from tahoe.store.log_store import Created, Entry, Exists, FolderStore, InFlight, LogStore, PutOutcome, Refused, Unanswered

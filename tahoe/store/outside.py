@@ -17,7 +17,7 @@ from dataclasses import dataclass, replace
 
 import pyarrow as pa
 
-from tahoe.exceptions import CorruptTable, NotFound, StorageFailure
+from tahoe.base.exceptions import CorruptTable, NotFound, StorageFailure
 from tahoe.store.location import is_outside
 from tahoe.store.log_store import Entry, LogStore
 

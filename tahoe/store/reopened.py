@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from importlib import import_module
 from typing import cast
 
-from tahoe.exceptions import Unsupported
+from tahoe.base.exceptions import Unsupported
 from tahoe.store.log_store import LogStore
 
 __all__ = ["reopened"]

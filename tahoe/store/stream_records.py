@@ -13,7 +13,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from tahoe.exceptions import NotFound, StorageFailure
+from tahoe.base.exceptions import NotFound, StorageFailure
 from tahoe.store.log_store import LogStore
 
 __all__ = ["STREAMS_FOLDER", "StreamRecord", "record_stream", "streams_of"]

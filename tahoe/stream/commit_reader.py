@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from tahoe.exceptions import NotFound
+from tahoe.base.exceptions import NotFound
 from tahoe.log.agreement import read_vouched_commit
 from tahoe.log.files.paths import LOG_FOLDER, commit_name, parse
 from tahoe.protocol.actions import Action

@@ -16,9 +16,9 @@ from typing import Any
 
 import pyarrow as pa
 
-from tahoe.exceptions import InvalidRequest, Unsupported
+from tahoe.base.exceptions import InvalidRequest, Unsupported
+from tahoe.base.lazy import pc
 from tahoe.expr.tree.predicate import TRUE, Column, Comparison, IsNull, Literal, Predicate, all_of, any_of
-from tahoe.lazy import pc
 from tahoe.protocol.config import TableConfig
 from tahoe.protocol.skipping import keep, partition_column, statistics_of
 from tahoe.schema.arrow import to_arrow_type

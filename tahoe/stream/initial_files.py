@@ -8,7 +8,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from tahoe.lazy import pc
+from tahoe.base.lazy import pc
 from tahoe.log.files.live_files import add_files
 from tahoe.snapshot.snapshot import Snapshot
 from tahoe.stream.streamed_commit import IndexedFile

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from tahoe.exceptions import InvalidRequest
+from tahoe.base.exceptions import InvalidRequest
 from tahoe.protocol.config import TableConfig
 from tahoe.schema.types import ArrayType, DataType, MapType, PrimitiveType, StructType
 from tahoe.schema.widening import is_widening

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
-from tahoe.exceptions import CorruptTable, InvalidRequest, NotFound, StorageFailure, TahoeError
+from tahoe.base.exceptions import CorruptTable, InvalidRequest, NotFound, StorageFailure, TahoeError
 from tahoe.protocol.actions import Metadata, Protocol, action_from_json, to_json_line
 from tahoe.protocol.config import TableConfig
 from tahoe.schema.types import schema_from_json

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from tahoe.exceptions import InvalidRequest, NotFound
+from tahoe.base.exceptions import InvalidRequest, NotFound
 from tahoe.log.agreement import read_vouched_commit
 from tahoe.protocol.actions import AddCDCFile, AddFile, Metadata, Protocol, RemoveFile
 from tahoe.protocol.config import TableConfig

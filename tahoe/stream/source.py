@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
-from tahoe.exceptions import CorruptTable, InvalidRequest, NotFound, Unsupported
+from tahoe.base.exceptions import CorruptTable, InvalidRequest, NotFound, Unsupported
 from tahoe.log.files.paths import commit_name
 from tahoe.log.history import commit_times, first_version_from, in_commit_timestamps_from
 from tahoe.log.places import no_in_commit_timestamp

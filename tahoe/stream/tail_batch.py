@@ -8,7 +8,7 @@ from itertools import groupby
 
 import pyarrow as pa
 
-from tahoe.clock import Clock
+from tahoe.base.clock import Clock
 from tahoe.protocol.actions import AddFile
 from tahoe.schema.arrow import to_arrow_schema
 from tahoe.snapshot.changes import ChangedFile, changed_files, changed_rows, feed_schema

@@ -1,4 +1,4 @@
-"""The stream method of `tahoe.table.Table`: `tail`."""
+"""The stream method of `tahoe.api.table.Table`: `tail`."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from datetime import date, datetime
 from typing import TYPE_CHECKING, Literal
 
-from tahoe.argument_checks import checked_arguments
-from tahoe.clock import Clock
+from tahoe.base.argument_checks import checked_arguments
+from tahoe.base.clock import Clock
 
 if TYPE_CHECKING:
     from tahoe.snapshot.snapshot import Snapshot
@@ -20,7 +20,7 @@ __all__ = ["Tailable"]
 
 @checked_arguments
 class Tailable(ABC):
-    """A table that can be read as a stream; a base class of `tahoe.table.Table`."""
+    """A table that can be read as a stream; a base class of `tahoe.api.table.Table`."""
 
     clock: Clock
 

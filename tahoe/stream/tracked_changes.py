@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
-from tahoe.exceptions import InvalidRequest
+from tahoe.base.exceptions import InvalidRequest
 from tahoe.protocol.config import TableConfig
 from tahoe.schema.mapping import explode, transform_fields
 from tahoe.schema.types import ArrayType, DataType, MapType, StructField, StructType

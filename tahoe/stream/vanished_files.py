@@ -10,7 +10,7 @@ import logging
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 
-from tahoe.exceptions import NotFound
+from tahoe.base.exceptions import NotFound
 from tahoe.protocol.actions import AddFile
 from tahoe.snapshot.snapshot import Snapshot
 from tahoe.store.location import decode_path

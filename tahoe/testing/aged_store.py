@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from tahoe.clock import SYSTEM_CLOCK
+from tahoe.base.clock import SYSTEM_CLOCK
 from tahoe.store.log_store import Entry, LogStore, PutOutcome
 from tahoe.testing.faulty_store import WrappedStore
 

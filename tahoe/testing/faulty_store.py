@@ -17,8 +17,8 @@ from typing import Any, BinaryIO, TypeVar, cast
 
 import pyarrow as pa
 
-from tahoe.clock import SYSTEM_CLOCK, Clock, SeededClock
-from tahoe.exceptions import StorageFailure
+from tahoe.base.clock import SYSTEM_CLOCK, Clock, SeededClock
+from tahoe.base.exceptions import StorageFailure
 from tahoe.store.log_store import Coordination, Entry, Exists, InFlight, LogStore, Outside, PutOutcome, Refused, Unanswered
 
 __all__ = ["Call", "CrashingStore", "Faults", "FaultyStore", "PutFault", "SimulatedCrash", "TracingStore", "WrappedStore"]

@@ -15,8 +15,8 @@ import re
 import zlib
 from typing import Any
 
-from tahoe.exceptions import NotFound
-from tahoe.lazy import pq
+from tahoe.base.exceptions import NotFound
+from tahoe.base.lazy import pq
 from tahoe.log.replay import add_files
 from tahoe.protocol.dv import bitmap_from_bytes, decode
 from tahoe.snapshot.snapshot import Snapshot

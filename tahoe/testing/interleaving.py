@@ -13,7 +13,7 @@ import threading
 from collections.abc import Callable, Sequence
 from typing import TypeVar
 
-from tahoe.clock import SeededClock
+from tahoe.base.clock import SeededClock
 from tahoe.store.log_store import LogStore
 from tahoe.testing.faulty_store import WrappedStore
 

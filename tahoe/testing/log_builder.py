@@ -20,8 +20,8 @@ from typing import Any
 
 import pyarrow as pa
 
-from tahoe.clock import SYSTEM_CLOCK
-from tahoe.lazy import pq
+from tahoe.base.clock import SYSTEM_CLOCK
+from tahoe.base.lazy import pq
 from tahoe.log.checkpoints.checkpoint_reader import open_checkpoint
 from tahoe.log.files.live_files import add_files
 from tahoe.log.files.paths import LAST_CHECKPOINT, SIDECAR_FOLDER, checksum_name, commit_name

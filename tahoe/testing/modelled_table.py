@@ -13,15 +13,15 @@ from io import BytesIO
 from itertools import combinations_with_replacement, groupby
 from typing import Any, ClassVar
 
-from tahoe.clock import SYSTEM_CLOCK, SeededClock
-from tahoe.exceptions import InvalidRequest, InvariantViolation
-from tahoe.lazy import pq
+from tahoe.api.table import Table
+from tahoe.base.clock import SYSTEM_CLOCK, SeededClock
+from tahoe.base.exceptions import InvalidRequest, InvariantViolation
+from tahoe.base.lazy import pq
 from tahoe.ops.layout.auto_compact import AutoCompaction, Reserved, compaction_after
 from tahoe.ops.layout.optimize import rewritten_here
 from tahoe.ops.upkeep.check import TableCheck
 from tahoe.store.log_store import LogStore
 from tahoe.store.object_store import open_store
-from tahoe.table import Table
 from tahoe.testing.extras import extra_missing
 from tahoe.testing.row_model import SCHEMA, Rows, arrow, counted, rows_of
 from tahoe.testing.row_strategies import some_rows

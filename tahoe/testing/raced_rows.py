@@ -20,7 +20,7 @@ from itertools import count
 import pyarrow as pa
 from pyroaring import BitMap64
 
-from tahoe.clock import SeededClock
+from tahoe.base.clock import SeededClock
 from tahoe.expr.compute.evaluate import evaluate
 from tahoe.expr.row_condition import row_condition
 from tahoe.expr.tree.predicate import Predicate

@@ -21,10 +21,10 @@ from typing import Any
 
 import pyarrow as pa
 
+from tahoe.api.table import Table
 from tahoe.log.replay import add_files
 from tahoe.ops.tables.create import with_schema
 from tahoe.schema.types import StructType
-from tahoe.table import Table
 from tahoe.txn.transaction import Operation
 
 __all__ = ["FORMS", "PER_COMMIT", "V2", "V3", "History", "restore"]

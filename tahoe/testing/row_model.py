@@ -17,8 +17,8 @@ from typing import Any
 
 import pyarrow as pa
 
+from tahoe.api.table import Table
 from tahoe.ops.merge.clauses import MergeBuilder
-from tahoe.table import Table
 
 __all__ = [
     "NOTHING",

@@ -19,8 +19,8 @@ from collections.abc import Callable
 
 import pyarrow as pa
 
-from tahoe.exceptions import NotFound, TahoeError
-from tahoe.lazy import pq
+from tahoe.base.exceptions import NotFound, TahoeError
+from tahoe.base.lazy import pq
 from tahoe.store.log_store import Created, Entry, Exists, LogStore, PutOutcome
 from tahoe.testing.extras import extra_missing
 

@@ -17,13 +17,13 @@ from typing import Any
 
 import pyarrow as pa
 
-from tahoe.exceptions import NotFound
+from tahoe.api.table import Table
+from tahoe.base.exceptions import NotFound
 from tahoe.log.replay import add_files
 from tahoe.protocol.actions import AddFile
 from tahoe.protocol.row_tracking import has_row_tracking
 from tahoe.schema.types import PrimitiveType
 from tahoe.snapshot.snapshot import Snapshot
-from tahoe.table import Table
 
 __all__ = [
     "SIGNS",

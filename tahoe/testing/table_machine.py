@@ -25,7 +25,8 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from tahoe.exceptions import DeltaConcurrentModificationException, InvalidRequest, InvariantViolation
+from tahoe.api.table import Table
+from tahoe.base.exceptions import DeltaConcurrentModificationException, InvalidRequest, InvariantViolation
 from tahoe.ops.layout.cluster_columns import with_statistics
 from tahoe.ops.layout.curves import CURVES
 from tahoe.ops.merge.merge import stage_merge
@@ -33,7 +34,6 @@ from tahoe.ops.rows.delete import stage_delete
 from tahoe.ops.rows.insert import WriteOptions, stage_write
 from tahoe.ops.rows.update import stage_update
 from tahoe.ops.tables.cluster_by import clustering_columns, is_clustered
-from tahoe.table import Table
 from tahoe.testing.extras import extra_missing
 from tahoe.testing.modelled_table import COMPACTION, FEED, MOSTLY, TWICE_MATCHED, VECTORS, ModelledTable, Stale
 from tahoe.testing.row_model import (

@@ -16,7 +16,7 @@ from typing import Any
 
 from pyroaring import BitMap64
 
-from tahoe.clock import SYSTEM_CLOCK, Clock
+from tahoe.base.clock import SYSTEM_CLOCK, Clock
 from tahoe.log.files.commits import read_commit
 from tahoe.log.files.paths import commit_name
 from tahoe.protocol.actions import (

@@ -15,8 +15,8 @@ import logging
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
-from tahoe.clock import Clock
-from tahoe.exceptions import (
+from tahoe.base.clock import Clock
+from tahoe.base.exceptions import (
     CommitStateUnknown,
     ConcurrentAppendException,
     ConcurrentDeleteDeleteException,

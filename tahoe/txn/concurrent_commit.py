@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from tahoe.lazy import cached_property
+from tahoe.base.lazy import cached_property
 from tahoe.log.files.live_files import canonical_path
 from tahoe.protocol.actions import Action, AddFile, CommitInfo, Metadata, Protocol, RemoveFile
 

@@ -8,8 +8,8 @@ from dataclasses import replace
 from itertools import count
 from typing import TYPE_CHECKING
 
-from tahoe.clock import Clock
-from tahoe.exceptions import NotFound
+from tahoe.base.clock import Clock
+from tahoe.base.exceptions import NotFound
 from tahoe.expr.tree.predicate import any_of, references
 from tahoe.log.files.live_files import canonical_path
 from tahoe.protocol.actions import Action, AddFile, DeletionVectorDescriptor

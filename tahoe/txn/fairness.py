@@ -10,8 +10,8 @@ from __future__ import annotations
 import logging
 from dataclasses import dataclass, field
 
-from tahoe.clock import Clock
-from tahoe.exceptions import TahoeError
+from tahoe.base.clock import Clock
+from tahoe.base.exceptions import TahoeError
 from tahoe.log import intents
 from tahoe.log.intents import Intent
 from tahoe.store.log_store import LogStore

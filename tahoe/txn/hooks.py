@@ -9,11 +9,11 @@ from collections.abc import Callable, Mapping, Sequence
 
 import pyarrow as pa
 
-from tahoe.clock import Clock
+from tahoe.base.clock import Clock
+from tahoe.base.progress import Progress, silent
 from tahoe.log.checksum import VersionChecksum
 from tahoe.log.checksum_writer import write_checksum_after
 from tahoe.log.files.last_checkpoint import LastCheckpoint
-from tahoe.progress import Progress, silent
 from tahoe.snapshot.snapshot import Snapshot
 from tahoe.txn.after_commit import logged_after_commit
 from tahoe.txn.commit import Committed, RetryPolicy, commit

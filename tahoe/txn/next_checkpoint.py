@@ -11,8 +11,9 @@ from collections.abc import Callable
 
 import pyarrow as pa
 
-from tahoe.clock import Clock
-from tahoe.exceptions import CorruptTable, NotFound
+from tahoe.base.clock import Clock
+from tahoe.base.exceptions import CorruptTable, NotFound
+from tahoe.base.progress import Progress, silent
 from tahoe.log.agreement import check_checkpoint
 from tahoe.log.checkpoints.checkpoint_reader import open_checkpoint
 from tahoe.log.checkpoints.checkpoint_writer import write_checkpoint
@@ -20,7 +21,6 @@ from tahoe.log.checkpoints.v2_writer import Changes, V2Writer
 from tahoe.log.files.last_checkpoint import LastCheckpoint, publish
 from tahoe.log.segment import segment_for
 from tahoe.log.tail import read_tail
-from tahoe.progress import Progress, silent
 from tahoe.protocol.actions import SidecarFile
 from tahoe.protocol.config import TableConfig
 from tahoe.protocol.table_state import TableState

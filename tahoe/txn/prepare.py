@@ -7,8 +7,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
-from tahoe.exceptions import InvalidRequest
-from tahoe.lazy import cached_property
+from tahoe.base.exceptions import InvalidRequest
+from tahoe.base.lazy import cached_property
+from tahoe.base.version import ENGINE_INFO
 from tahoe.log.files.seal import sealed
 from tahoe.log.replay import add_files
 from tahoe.protocol.actions import Action, AddCDCFile, AddFile, CommitInfo, DomainMetadata, Metadata, Protocol, RemoveFile
@@ -41,7 +42,6 @@ from tahoe.txn.transaction import (
     ReadSet,
     Transaction,
 )
-from tahoe.version import ENGINE_INFO
 
 __all__ = [
     "SERIALIZABLE",

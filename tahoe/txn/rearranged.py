@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TypeVar
 
-from tahoe.exceptions import ConcurrentDeleteDeleteException, ConcurrentDeleteReadException
+from tahoe.base.exceptions import ConcurrentDeleteDeleteException, ConcurrentDeleteReadException
 
 __all__ = ["retry_if_rearranged"]
 

@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from tahoe.clock import Clock
+from tahoe.base.clock import Clock
+from tahoe.base.exceptions import ConcurrentWriteException, StorageFailure
 from tahoe.coordinator.coordinated_store import CoordinatedStore
 from tahoe.coordinator.coordinator import Coordinator, StagedCommit
-from tahoe.exceptions import ConcurrentWriteException, StorageFailure
 from tahoe.log.files.paths import commit_name
 from tahoe.store.log_store import Created, Exists, PutOutcome, Refused, Unanswered
 from tahoe.txn.commit import Committed, Race, RetryPolicy, race_of, read_back, transaction_id_in, unknown

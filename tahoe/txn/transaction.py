@@ -12,8 +12,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal
 
-from tahoe.clock import Clock
-from tahoe.exceptions import InvalidRequest
+from tahoe.base.clock import Clock
+from tahoe.base.exceptions import InvalidRequest
 from tahoe.expr.tree.predicate import Predicate
 from tahoe.log.segment import no_table
 from tahoe.protocol.actions import Action, AddFile, Metadata, Protocol, RemoveFile, SetTransaction

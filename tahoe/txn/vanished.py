@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
-from tahoe.exceptions import ConcurrentWriteException
+from tahoe.base.exceptions import ConcurrentWriteException
 from tahoe.log.files.commits import read_commit
 from tahoe.log.files.live_files import canonical_path
 from tahoe.log.files.paths import commit_name

@@ -9,9 +9,9 @@ import logging
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
-from tahoe.argument_checks import checked_arguments
-from tahoe.exceptions import ForeignWriter, InvalidRequest, StorageFailure, TahoeError, Unsupported
-from tahoe.progress import Progress, shown, silent
+from tahoe.base.argument_checks import checked_arguments
+from tahoe.base.exceptions import ForeignWriter, InvalidRequest, StorageFailure, TahoeError, Unsupported
+from tahoe.base.progress import Progress, shown, silent
 from tahoe.protocol.iceberg_compat import uniform_is_enabled
 from tahoe.protocol.iceberg_upgrade import Upgrade
 from tahoe.snapshot.snapshot import Snapshot

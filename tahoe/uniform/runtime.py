@@ -1,7 +1,7 @@
 """The state that conversions share: the queue, catalog calls, last errors, manifest caches, loaded catalogs, and the encoder that
 a Spark session provides.
 
-It is passed explicitly. A process has one runtime (`tahoe.process`), which finishes its work at interpreter exit; tests create as
+It is passed explicitly. A process has one runtime (`tahoe.api.process`), which finishes its work at interpreter exit; tests create as
 many independent runtimes as they need.
 """
 
@@ -17,7 +17,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from threading import Lock
 
-from tahoe.clock import SYSTEM_CLOCK, Clock
+from tahoe.base.clock import SYSTEM_CLOCK, Clock
 from tahoe.uniform.catalogs.catalog import Catalog
 from tahoe.uniform.catalogs.configured import ConfiguredCatalogs, catalog_names
 from tahoe.uniform.catalogs.pointers import CatalogCalls, Pointer

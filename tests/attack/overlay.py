@@ -13,7 +13,7 @@ from typing import BinaryIO
 
 import pyarrow as pa
 
-from tahoe.exceptions import InvalidRequest, NotFound
+from tahoe.base.exceptions import InvalidRequest, NotFound
 from tahoe.store.log_store import Created, Entry, Exists, PutOutcome
 
 __all__ = ["Damage", "Overlay"]

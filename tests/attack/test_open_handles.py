@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from tahoe.exceptions import TahoeError
+from tahoe.base.exceptions import TahoeError
 from tests.attack.damages import DAMAGES, cases_of, sample
 from tests.attack.known import is_known
 from tests.attack.test_attack import SEED

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from tahoe import Table
-from tahoe.exceptions import TahoeError
+from tahoe.base.exceptions import TahoeError
 from tests.attack.damages import DAMAGES, Case, cases_of, flips, sample
 from tests.attack.test_attack import SEED
 from tests.attack.verdict import names_its_place, rows_of, table_of, time_limit

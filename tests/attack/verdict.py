@@ -16,8 +16,8 @@ from typing import Any
 import pyarrow as pa
 
 from tahoe import Table
-from tahoe.clock import SeededClock
-from tahoe.exceptions import TahoeError
+from tahoe.base.clock import SeededClock
+from tahoe.base.exceptions import TahoeError
 from tests.attack.damages import Case
 from tests.attack.overlay import Damage, Overlay
 from tests.attack.victims import Victim

@@ -16,7 +16,7 @@ import pyarrow.parquet as pq
 from pyroaring import BitMap64
 
 from tahoe import Table
-from tahoe.clock import SeededClock
+from tahoe.base.clock import SeededClock
 from tahoe.log.files.live_files import add_files
 from tahoe.log.files.paths import SIDECAR_FOLDER, commit_name, parse
 from tahoe.protocol.dv import inline_descriptor

@@ -17,8 +17,8 @@ from pyiceberg.catalog import Catalog, load_catalog
 from pyiceberg.utils.config import Config
 
 import tahoe
-from tahoe.exceptions import InvalidRequest, StorageFailure, TahoeError, Unsupported
-from tahoe.process import UNIFORM_RUNTIME
+from tahoe.api.process import UNIFORM_RUNTIME
+from tahoe.base.exceptions import InvalidRequest, StorageFailure, TahoeError, Unsupported
 from tahoe.uniform.formats.metadata_files import metadata_number
 from tests.interop.catalogs import glue_catalog, postgresql, rest_catalog
 from tests.interop.engines import canonical

@@ -9,7 +9,7 @@ import pyarrow.parquet as pq
 from pyiceberg.table import StaticTable
 
 import tahoe
-from tahoe.process import UNIFORM_RUNTIME
+from tahoe.api.process import UNIFORM_RUNTIME
 from tests.interop.engines import canonical
 
 

@@ -130,7 +130,9 @@ def test_pyiceberg_reads_the_newest_commit_whoever_made_it_and_whether_or_not_it
         (("sales", "eu", "line items"), "sales/eu/line items"),
     ):
         assert canonical(catalog.load_table(name).scan().to_arrow()) == canonical(tahoe.Table(served.root / place).to_arrow())
-    monkeypatch.setattr("tahoe.process.UNIFORM_RUNTIME.queue.submit", lambda *_: None)  # this process's converter does nothing
+    monkeypatch.setattr(
+        "tahoe.api.process.UNIFORM_RUNTIME.queue.submit", lambda *_: None
+    )  # this process's converter does nothing
     for change in (
         lambda: served.orders.append(rows(100, 130)),
         lambda: served.orders.overwrite(rows(500, 505), replace_where="id >= 15"),

@@ -12,9 +12,9 @@ import pyarrow as pa
 import pytest
 
 import tahoe
-from tahoe.exceptions import InvalidRequest
+from tahoe.api.process import UNIFORM_RUNTIME
+from tahoe.base.exceptions import InvalidRequest
 from tahoe.log.replay import add_files
-from tahoe.process import UNIFORM_RUNTIME
 from tahoe.protocol.dv import inline_descriptor
 from tahoe.testing.iceberg_verifier import named_files, verify
 from tahoe.testing.random_history import PER_COMMIT, V2, V3, History, restore

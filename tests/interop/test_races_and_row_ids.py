@@ -8,9 +8,9 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
+from tahoe.api.table import Table
 from tahoe.ops.rows.delete import stage_delete
 from tahoe.ops.rows.update import stage_update
-from tahoe.table import Table
 from tests.interop.engines import canonical, read_deltalake, read_duckdb
 
 READERS = [pytest.param(read, id=read.__name__.removeprefix("read_")) for read in (read_deltalake, read_duckdb)]

@@ -13,8 +13,8 @@ import pytest
 from pyiceberg.catalog.sql import SqlCatalog as TheirCatalog
 
 from tahoe import Table
-from tahoe.exceptions import ForeignWriter, InvalidRequest, Unsupported
-from tahoe.process import UNIFORM_RUNTIME
+from tahoe.api.process import UNIFORM_RUNTIME
+from tahoe.base.exceptions import ForeignWriter, InvalidRequest, Unsupported
 from tahoe.uniform.catalogs.sql_catalog import SqlCatalog
 from tahoe.uniform.formats.metadata_files import metadata_name
 from tests.interop.engines import canonical

@@ -19,10 +19,10 @@ import pyarrow as pa
 import pytest
 
 import tahoe
+from tahoe.api.process import UNIFORM_RUNTIME
+from tahoe.base.exceptions import NotFound
 from tahoe.cli.connections import Connections, Limits, affordable
 from tahoe.cli.serve import server_of
-from tahoe.exceptions import NotFound
-from tahoe.process import UNIFORM_RUNTIME
 from tahoe.uniform.serve.rest_protocol import ReadOnlyCatalog, Request, Response
 from tahoe.uniform.serve.warehouse import Warehouse
 from tests.interop.test_iceberg_rest import start

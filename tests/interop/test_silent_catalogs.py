@@ -15,8 +15,8 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from tahoe.exceptions import StorageFailure
-from tahoe.process import UNIFORM_RUNTIME
+from tahoe.api.process import UNIFORM_RUNTIME
+from tahoe.base.exceptions import StorageFailure
 from tahoe.uniform.convert.conversion import Conversion
 from tahoe.uniform.convert.converter import Converter
 from tahoe.uniform.formats.metadata_files import metadata_number
@@ -147,7 +147,7 @@ PROGRAM = """
 import sys
 import pyarrow as pa
 import tahoe
-from tahoe.process import UNIFORM_RUNTIME
+from tahoe.api.process import UNIFORM_RUNTIME
 UNIFORM_RUNTIME.exit_catalog_seconds = 0.5
 table = tahoe.Table(sys.argv[1])
 for _ in range(2):

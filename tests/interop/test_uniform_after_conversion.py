@@ -11,8 +11,8 @@ import pytest
 from pyiceberg.catalog.sql import SqlCatalog
 from pyiceberg.transforms import TruncateTransform
 
-from tahoe.exceptions import ForeignWriter, Unsupported
-from tahoe.table import Table
+from tahoe.api.table import Table
+from tahoe.base.exceptions import ForeignWriter, Unsupported
 from tahoe.testing.iceberg_verifier import newest_document, verify
 from tahoe.testing.random_history import V2
 from tests.iceberg_rows import append_partitioned

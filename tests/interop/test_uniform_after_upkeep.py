@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from tahoe.api.table import Table
 from tahoe.ops.layout.auto_compact import AutoCompaction, Reserved, compaction_after
 from tahoe.ops.layout.optimize import rewritten_here
-from tahoe.table import Table
 from tahoe.testing.iceberg_verifier import verify
 from tahoe.testing.random_history import V2
 from tahoe.txn.commit import Committed

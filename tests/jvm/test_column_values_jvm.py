@@ -9,9 +9,9 @@ import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
 
+from tahoe.api.table import Table
 from tahoe.protocol.column_values.identity import identity_metadata
 from tahoe.schema.types import PrimitiveType, StructField, StructType
-from tahoe.table import Table
 
 pytestmark = pytest.mark.jvm
 

@@ -9,8 +9,8 @@ import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
 
-from tahoe.exceptions import CorruptTable
-from tahoe.table import Table
+from tahoe.api.table import Table
+from tahoe.base.exceptions import CorruptTable
 
 pytestmark = pytest.mark.jvm
 

@@ -11,9 +11,9 @@ import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
 
-from tahoe.exceptions import InvalidRequest
+from tahoe.api.table import Table
+from tahoe.base.exceptions import InvalidRequest
 from tahoe.protocol.actions import Protocol
-from tahoe.table import Table
 
 ROWS = pa.table({"id": list(range(12)), "name": [f"n{i}" for i in range(12)], "part": ["a", "b"] * 6})
 pytestmark = pytest.mark.jvm

@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
+from tahoe.api.table import Table
 from tahoe.spark.commands.write_options import Insert
 from tahoe.spark.sink.sink import AskedOfStream, start_query
 from tahoe.spark.sink.sink_request import sink_request
-from tahoe.table import Table
 
 pytestmark = [pytest.mark.jvm, pytest.mark.filterwarnings("ignore::tahoe.exceptions.TahoeWarning")]
 

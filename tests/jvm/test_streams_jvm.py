@@ -10,8 +10,8 @@ import pytest
 from pyspark.errors import StreamingQueryException
 from pyspark.sql import DataFrame, SparkSession
 
+from tahoe.api.table import Table
 from tahoe.spark.stream.streamed import read_stream
-from tahoe.table import Table
 
 pytestmark = [pytest.mark.jvm, pytest.mark.filterwarnings("ignore::tahoe.exceptions.TahoeWarning")]
 """The session has settings of delta-spark's, of which Tahoe tells that it does not follow them."""

@@ -8,10 +8,10 @@ import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
 
-from tahoe.exceptions import InvariantViolation
+from tahoe.api.table import Table
+from tahoe.base.exceptions import InvariantViolation
 from tahoe.schema.text_limits import DECLARED_TYPE
 from tahoe.schema.types import ArrayType, MapType, PrimitiveType, StructField, StructType
-from tahoe.table import Table
 
 pytestmark = pytest.mark.jvm
 

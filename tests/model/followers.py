@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from tahoe.exceptions import InvalidRequest
+from tahoe.base.exceptions import InvalidRequest
 from tahoe.log.files.paths import commit_name
 from tahoe.stream.position import BASE_INDEX, Position
 from tahoe.stream.source import Source

@@ -8,9 +8,9 @@ from functools import lru_cache
 
 import pyarrow as pa
 
+from tahoe.api.table import Table
 from tahoe.store.log_store import LogStore
 from tahoe.store.object_store import open_store
-from tahoe.table import Table
 
 __all__ = ["BEFORE", "OPERATIONS", "SCHEMA", "Operation", "contents", "prepared", "rows"]
 

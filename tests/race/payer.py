@@ -12,10 +12,10 @@ import sys
 
 import pyarrow as pa
 
+from tahoe.api.several_tables import TablesInTransaction, transaction
+from tahoe.api.table import Table
+from tahoe.base.exceptions import DeltaConcurrentModificationException
 from tahoe.coordinator.sql_coordinator import SqlCoordinator
-from tahoe.exceptions import DeltaConcurrentModificationException
-from tahoe.several_tables import TablesInTransaction, transaction
-from tahoe.table import Table
 
 
 def main() -> None:

@@ -23,8 +23,9 @@ from typing import Any
 
 import pyarrow as pa
 
-from tahoe.clock import SYSTEM_CLOCK
-from tahoe.exceptions import DeltaConcurrentModificationException
+from tahoe.api.table import Table
+from tahoe.base.clock import SYSTEM_CLOCK
+from tahoe.base.exceptions import DeltaConcurrentModificationException
 from tahoe.expr.row_condition import row_condition
 from tahoe.log.replay import add_files
 from tahoe.ops.layout.optimize_report import Optimized
@@ -34,7 +35,6 @@ from tahoe.ops.rows.insert import WriteOptions, stage_write
 from tahoe.ops.rows.row_changes import FileChange, bitmap, kept_rows, living_rows, remove_files, snapshot_to_change, write_rows
 from tahoe.ops.rows.update import stage_update
 from tahoe.protocol.actions import AddFile, RemoveFile
-from tahoe.table import Table
 from tahoe.txn.commit import Committed
 from tahoe.txn.transaction import Operation, Transaction
 

@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
-from tahoe.table import Table
+from tahoe.api.table import Table
 from tests.race.processes import start, started, wait_until_ready
 from tests.race.teller import SCHEMA, TRANSFERS
 

@@ -16,13 +16,13 @@ from typing import TypeVar, cast
 import pyarrow as pa
 import pytest
 
-from tahoe.clock import SeededClock
-from tahoe.exceptions import StorageFailure, Unsupported
-from tahoe.process import UNIFORM_RUNTIME
+from tahoe.api.process import UNIFORM_RUNTIME
+from tahoe.api.table import Table
+from tahoe.base.clock import SeededClock
+from tahoe.base.exceptions import StorageFailure, Unsupported
 from tahoe.snapshot.snapshot import Snapshot
 from tahoe.store.log_store import Exists, InFlight, LogStore, PutOutcome, Refused, Unanswered
 from tahoe.store.object_store import open_store
-from tahoe.table import Table
 from tahoe.testing.faulty_store import Call, SimulatedCrash, TracingStore, WrappedStore
 from tahoe.testing.iceberg_verifier import live_entries, newest_document, verify
 from tahoe.uniform.convert.converter import Converter

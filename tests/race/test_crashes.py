@@ -14,14 +14,14 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from tahoe.clock import SYSTEM_CLOCK
+from tahoe.api.table import Table
+from tahoe.base.clock import SYSTEM_CLOCK
 from tahoe.log.checkpoints.checkpoint_reader import sidecars_of
 from tahoe.log.cleanup import clean_up_log
 from tahoe.ops.layout.auto_compact import AutoCompaction, Reserved, compaction_after
 from tahoe.ops.layout.optimize import rewritten_here
 from tahoe.store.log_store import LogStore
 from tahoe.store.object_store import open_store
-from tahoe.table import Table
 from tahoe.testing.faulty_store import Call, CrashingStore, SimulatedCrash, TracingStore
 from tahoe.txn.commit import Committed
 from tests.race.operations import BEFORE, OPERATIONS, SCHEMA, contents, prepared, rows

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from tahoe.api.table import Table
 from tahoe.store.log_store import LogStore
-from tahoe.table import Table
 from tahoe.testing.faulty_store import CrashingStore, SimulatedCrash, TracingStore
 from tests.race.operations import contents, rows
 from tests.race.test_crashes import crash_points

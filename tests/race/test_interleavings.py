@@ -13,13 +13,13 @@ from functools import partial
 
 import pytest
 
-from tahoe.clock import SeededClock
-from tahoe.exceptions import CommitStateUnknown, DeltaConcurrentModificationException, StorageFailure
+from tahoe.api.table import Table
+from tahoe.base.clock import SeededClock
+from tahoe.base.exceptions import CommitStateUnknown, DeltaConcurrentModificationException, StorageFailure
 from tahoe.expr.row_condition import row_condition
 from tahoe.ops.rows.insert import WriteOptions, stage_write
 from tahoe.store.log_store import LogStore
 from tahoe.store.object_store import open_store
-from tahoe.table import Table
 from tahoe.testing.faulty_store import Faults, FaultyStore
 from tahoe.testing.interleaving import Interleaver, SteppedStore
 from tahoe.txn.commit import RetryPolicy

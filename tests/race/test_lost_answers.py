@@ -9,11 +9,11 @@ from typing import TypeVar
 
 import pytest
 
-from tahoe.clock import SeededClock
-from tahoe.exceptions import CommitStateUnknown, StorageFailure
+from tahoe.api.table import Table
+from tahoe.base.clock import SeededClock
+from tahoe.base.exceptions import CommitStateUnknown, StorageFailure
 from tahoe.store.log_store import LogStore, PutOutcome
 from tahoe.store.object_store import open_store
-from tahoe.table import Table
 from tahoe.testing.faulty_store import Call, FaultyStore, PutFault, WrappedStore
 from tahoe.txn.commit import RetryPolicy
 from tests.race.operations import BEFORE, OPERATIONS, SCHEMA, contents, prepared, rows

@@ -19,14 +19,14 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from tahoe.clock import SeededClock
-from tahoe.exceptions import StorageFailure
+from tahoe.api.table import Table
+from tahoe.base.clock import SeededClock
+from tahoe.base.exceptions import StorageFailure
 from tahoe.log.files.paths import LAST_CHECKPOINT, checksum_name
 from tahoe.ops.layout.auto_compact import AutoCompaction, Reserved, compaction_after
 from tahoe.ops.layout.optimize import rewritten_here
 from tahoe.store.log_store import LogStore, PutOutcome, Unanswered
 from tahoe.store.object_store import open_store
-from tahoe.table import Table
 from tahoe.testing.faulty_store import CrashingStore, FaultyStore, PutFault, SimulatedCrash, TracingStore, WrappedStore
 from tahoe.txn.commit import Committed, RetryPolicy
 from tests.race.operations import SCHEMA, contents, rows

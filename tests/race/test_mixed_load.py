@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from benchmarks.mixed_load import CHANGES, WRITERS, make_table, measure, run
-from tahoe.table import Table
+from tahoe.api.table import Table
 
 ENOUGH = 50
 """Appends that tell a share: of few, a writer may have had no turn by chance."""

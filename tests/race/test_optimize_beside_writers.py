@@ -10,9 +10,9 @@ from concurrent.futures import ThreadPoolExecutor
 import pyarrow as pa
 import pytest
 
-from tahoe.exceptions import DeltaConcurrentModificationException
+from tahoe.api.table import Table
+from tahoe.base.exceptions import DeltaConcurrentModificationException
 from tahoe.store.object_store import open_store
-from tahoe.table import Table
 
 WRITERS, ROUNDS = 4, 5
 SECONDS = 120

@@ -10,7 +10,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from tahoe.table import Table
+from tahoe.api.table import Table
 from tests.race.processes import acknowledged, start, wait_until_ready, writer_process
 
 WRITERS, ROWS = 8, 3

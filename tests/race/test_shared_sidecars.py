@@ -10,15 +10,15 @@ from typing import TypeVar
 
 import pytest
 
-from tahoe.clock import SeededClock
-from tahoe.exceptions import NotFound
+from tahoe.api.table import Table
+from tahoe.base.clock import SeededClock
+from tahoe.base.exceptions import NotFound
 from tahoe.log.checkpoints.checkpoint_reader import open_checkpoint, read_through
 from tahoe.log.cleanup import clean_up_log
 from tahoe.log.files.listing import checkpoints_in
 from tahoe.snapshot.snapshot import Snapshot
 from tahoe.store.log_store import LogStore
 from tahoe.store.object_store import open_store
-from tahoe.table import Table
 from tahoe.testing.aged_store import AgedStore
 from tahoe.testing.faulty_store import WrappedStore
 from tahoe.txn.hooks import checkpoint_snapshot

@@ -19,7 +19,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from tahoe.table import Table
+from tahoe.api.table import Table
 from tests.race.processes import REPOSITORY
 from tests.race.stream_chain import POINTS
 

@@ -13,12 +13,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
-from tahoe.clock import SYSTEM_CLOCK
+from tahoe.api.several_tables import read_together
+from tahoe.api.table import Table
+from tahoe.base.clock import SYSTEM_CLOCK
 from tahoe.coordinator.sql_coordinator import SqlCoordinator
 from tahoe.log.files.commits import read_commit
 from tahoe.protocol.actions import CommitInfo
-from tahoe.several_tables import read_together
-from tahoe.table import Table
 from tests.postgresql import postgresql_server
 from tests.race.processes import start, started, wait_until_ready
 

@@ -26,16 +26,16 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from tahoe.clock import SYSTEM_CLOCK
-from tahoe.exceptions import DeltaConcurrentModificationException
+from tahoe.api.process import UNIFORM_RUNTIME
+from tahoe.api.table import Table
+from tahoe.base.clock import SYSTEM_CLOCK
+from tahoe.base.exceptions import DeltaConcurrentModificationException
 from tahoe.log.files.paths import LOG_FOLDER, commit_name
 from tahoe.ops.rows.insert import WriteOptions, stage_write
-from tahoe.process import UNIFORM_RUNTIME
 from tahoe.store.log_store import LogStore
 from tahoe.store.object_store import open_store
 from tahoe.store.stream_records import record_stream
 from tahoe.stream.position import Position
-from tahoe.table import Table
 from tahoe.testing.aged_store import AgedClock, AgedStore
 from tahoe.testing.faulty_store import CrashingStore, SimulatedCrash, WrappedStore
 from tahoe.testing.iceberg_verifier import dead_positions, live_entries, newest_document

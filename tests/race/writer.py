@@ -12,7 +12,7 @@ import sys
 
 import pyarrow as pa
 
-from tahoe.table import Table
+from tahoe.api.table import Table
 
 ID_SPACE = 1_000_000
 """Writer n uses the ids from n times this on."""

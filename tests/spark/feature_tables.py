@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pyarrow as pa
 
+from tahoe.api.table import Table
 from tahoe.protocol.features import COORDINATED, FEATURES
-from tahoe.table import Table
 
 __all__ = ["FEATURES_ON_CONNECT", "SAMPLE", "features_on_connect", "table_with", "tables_with"]
 

@@ -19,13 +19,13 @@ from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql.types import StructType as SparkStruct
 
 import tahoe
-from tahoe.exceptions import StorageFailure
+from tahoe.api.table import Table
+from tahoe.base.exceptions import StorageFailure
 from tahoe.protocol.column_values.identity import identity_metadata
 from tahoe.schema.types import PrimitiveType, StructField, StructType
 from tahoe.spark.jvm import local_rows
 from tahoe.store.local_store import LocalLogStore
 from tahoe.store.log_store import Created
-from tahoe.table import Table
 from tahoe.tables import DeltaTable
 
 SCHEMA = pa.schema({"id": pa.int64(), "p": pa.string(), "x": pa.int32()})

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 import tahoe
-from tahoe.exceptions import InvalidRequest
+from tahoe.base.exceptions import InvalidRequest
 from tahoe.ops.layout.auto_compact import AutoCompaction
 from tahoe.spark.catalog.after_writes import compaction_of
 

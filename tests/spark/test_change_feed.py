@@ -11,10 +11,10 @@ import pyarrow as pa
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
-from tahoe.exceptions import InvalidRequest, TahoeError, TahoeWarning, Unsupported
+from tahoe.api.table import Table
+from tahoe.base.exceptions import InvalidRequest, TahoeError, TahoeWarning, Unsupported
 from tahoe.ops.rows.insert import WriteOptions
 from tahoe.settings.warn_once import reset_warnings
-from tahoe.table import Table
 from tests.spark.test_reading import files_read
 from tests.tables.golden import ABSENT, ROOT
 

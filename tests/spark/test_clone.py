@@ -8,7 +8,7 @@ import pytest
 from pyspark.errors import AnalysisException
 
 import tahoe
-from tahoe.exceptions import CorruptTable, InvalidRequest
+from tahoe.base.exceptions import CorruptTable, InvalidRequest
 from tahoe.spark.copies import clone as clone_module
 from tahoe.tables import DeltaTable
 

@@ -10,7 +10,7 @@ from pyspark.errors import IllegalArgumentException
 from pyspark.sql import SparkSession
 
 import tahoe
-from tahoe.exceptions import InvalidRequest, TahoeError
+from tahoe.base.exceptions import InvalidRequest, TahoeError
 from tahoe.tables import DeltaTable
 
 MAPPED = "TBLPROPERTIES ('delta.columnMapping.mode' = 'name')"

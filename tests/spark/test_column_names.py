@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from tahoe.exceptions import SchemaMismatch, Unsupported
+from tahoe.api.table import Table
+from tahoe.base.exceptions import SchemaMismatch, Unsupported
 from tahoe.expr.tree.predicate import quote_identifier
-from tahoe.table import Table
 from tahoe.tables import DeltaTable
 
 NAMES = ("a.b", "a,b", "a b", "a`\"'b", "ä€😀", "a;{c}(d)=\t/*c*/ --", " lead", "_metadata")

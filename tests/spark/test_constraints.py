@@ -11,8 +11,9 @@ import pyarrow as pa
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
-from tahoe.clock import SYSTEM_CLOCK
-from tahoe.exceptions import InvalidRequest, InvariantViolation, TahoeError, Unsupported
+from tahoe.api.table import Table
+from tahoe.base.clock import SYSTEM_CLOCK
+from tahoe.base.exceptions import InvalidRequest, InvariantViolation, TahoeError, Unsupported
 from tahoe.ops.tables.create import create_operation, new_metadata
 from tahoe.protocol.actions import Metadata, Protocol
 from tahoe.protocol.config import TableConfig
@@ -20,7 +21,6 @@ from tahoe.protocol.constraints import constraints_of, generated_values
 from tahoe.protocol.enforced import ENFORCED
 from tahoe.schema.types import ArrayType, MapType, PrimitiveType, StructField, StructType
 from tahoe.spark.write.enforce import enforced, recomputed
-from tahoe.table import Table
 from tahoe.tables import DeltaTable
 from tests.spark import test_expressions_answer_as_spark as texts
 from tests.spark.written import data_files, load, write

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import tahoe
-from tahoe.exceptions import InvalidRequest, NotFound, TahoeError
+from tahoe.base.exceptions import InvalidRequest, NotFound, TahoeError
 from tahoe.sql.dialect import SqlSyntaxError
 from tahoe.tables import DeltaTable
 

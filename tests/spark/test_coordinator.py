@@ -5,13 +5,13 @@ from __future__ import annotations
 import pytest
 
 import tahoe
+from tahoe.api.table import Table
+from tahoe.base.exceptions import Unsupported
 from tahoe.coordinator.coordinated_store import CoordinatedStore
-from tahoe.exceptions import Unsupported
 from tahoe.log.files.paths import STAGED_FOLDER
 from tahoe.spark.jvm.storage import COORDINATOR
 from tahoe.store.log_store import Refused
 from tahoe.store.object_store import open_store
-from tahoe.table import Table
 from tahoe.testing.faulty_store import WrappedStore
 
 

@@ -10,9 +10,9 @@ import pytest
 from pyspark.errors import AnalysisException
 from pyspark.sql import SparkSession
 
-from tahoe.exceptions import InvalidRequest, TahoeError, Unsupported
+from tahoe.api.table import Table
+from tahoe.base.exceptions import InvalidRequest, TahoeError, Unsupported
 from tahoe.spark.names.entries import entry_of
-from tahoe.table import Table
 from tahoe.tables import DeltaTable
 
 DATABASE = "made"

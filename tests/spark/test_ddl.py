@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tahoe import Table
-from tahoe.exceptions import InvariantViolation, TahoeError
+from tahoe.base.exceptions import InvariantViolation, TahoeError
 from tests.spark.entries import named  # noqa: F401 - a fixture
 
 

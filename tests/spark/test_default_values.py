@@ -9,7 +9,7 @@ import pytest
 from pyspark.errors import PySparkException
 
 from tahoe import Table
-from tahoe.exceptions import TahoeError
+from tahoe.base.exceptions import TahoeError
 from tahoe.schema.types import StructType
 from tahoe.tables import DeltaTable
 from tahoe.txn.transaction import Operation

@@ -15,12 +15,18 @@ import pytest
 from pyspark.errors import AnalysisException
 from pyspark.sql import functions as sf
 
-from tahoe.exceptions import DeltaConcurrentModificationException, InvalidRequest, InvariantViolation, SchemaMismatch, Unsupported
+from tahoe.api.table import Table
+from tahoe.base.exceptions import (
+    DeltaConcurrentModificationException,
+    InvalidRequest,
+    InvariantViolation,
+    SchemaMismatch,
+    Unsupported,
+)
 from tahoe.log.files.commits import read_commit
 from tahoe.protocol.actions import AddFile, RemoveFile
 from tahoe.spark.commands.delete import stage_delete
 from tahoe.spark.commands.row_changes import FILE, ROW, changes_of, with_positions
-from tahoe.table import Table
 from tahoe.tables import DeltaTable
 from tests.interop.engines import canonical, read_deltalake, read_duckdb
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from pyroaring import BitMap64
 
 import tahoe
-from tahoe.exceptions import CorruptTable
+from tahoe.base.exceptions import CorruptTable
 from tahoe.spark.jvm.bridge import Jvm
 from tahoe.spark.jvm.many import texts
 from tahoe.spark.scan.deleted_rows import packed

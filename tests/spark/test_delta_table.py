@@ -9,9 +9,9 @@ import pytest
 from pyspark.errors import AnalysisException, ParseException
 from pyspark.sql.types import IntegerType, LongType, StructField, StructType
 
-from tahoe.exceptions import InvalidRequest, NotFound, TahoeError
+from tahoe.api.table import Table
+from tahoe.base.exceptions import InvalidRequest, NotFound, TahoeError
 from tahoe.spark.commands.frames import DETAIL, HISTORY
-from tahoe.table import Table
 from tahoe.tables import DeltaTable, IdentityGenerator
 
 

@@ -9,9 +9,9 @@ import pyarrow as pa
 import pytest
 
 import tahoe
-from tahoe.exceptions import InvalidRequest, InvariantViolation, TahoeError, Unsupported
+from tahoe.api.table import Table
+from tahoe.base.exceptions import InvalidRequest, InvariantViolation, TahoeError, Unsupported
 from tahoe.protocol.enforced import ENFORCED
-from tahoe.table import Table
 from tahoe.tables import DeltaTable
 from tahoe.txn.transaction import Operation
 

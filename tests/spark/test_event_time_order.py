@@ -14,7 +14,7 @@ from pyspark.errors import StreamingQueryException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sf
 
-from tahoe.table import Table
+from tahoe.api.table import Table
 
 START = datetime(2024, 3, 1, tzinfo=UTC)
 DAY = 86_400

@@ -19,7 +19,7 @@ import pyarrow as pa
 from pyspark.sql import SparkSession
 import tahoe
 from tahoe import DeltaTable, Table
-from tahoe.process import UNIFORM_RUNTIME
+from tahoe.api.process import UNIFORM_RUNTIME
 from tahoe.spark.copies import clone
 from tahoe.spark.slice_encoder import SparkSlices
 from tahoe.spark.write import spread, writer

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from tahoe.api.table import Table
 from tahoe.protocol.features import COORDINATED, FEATURES
-from tahoe.table import Table
 from tests.spark.feature_tables import FEATURES_ON_CONNECT, features_on_connect, table_with, tables_with
 from tests.spark.own_spark import CONNECTED, run
 

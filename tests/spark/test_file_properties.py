@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from tahoe.exceptions import InvalidRequest
-from tahoe.table import Table
+from tahoe.api.table import Table
+from tahoe.base.exceptions import InvalidRequest
 
 ALLOWS, AT_ONCE = "columnMapping.allowRemoval", "rowTracking.backfill.maxNumFiles"
 PREFIX = "spark.databricks.delta."

@@ -7,9 +7,9 @@ import struct
 import pyarrow as pa
 import pytest
 
-from tahoe.exceptions import InvalidRequest, SchemaMismatch, Unsupported
+from tahoe.api.table import Table
+from tahoe.base.exceptions import InvalidRequest, SchemaMismatch, Unsupported
 from tahoe.spark.portable.data_source import DeltaDataSource
-from tahoe.table import Table
 
 WITH_TYPES = (4, 2)
 TABLE = "id INT, g GEOMETRY(4326), h GEOGRAPHY(4326), s STRUCT<z: GEOMETRY(3857)>, a ARRAY<GEOMETRY(0)>"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from pyspark.sql import SparkSession
 
-from tahoe.exceptions import TahoeError
+from tahoe.base.exceptions import TahoeError
 from tests.tables.golden import (
     ABSENT,
     HIVE_ROWS,

@@ -15,14 +15,14 @@ from pyspark.sql.types import LongType
 from pyspark.sql.types import StructField as SparkField
 from pyspark.sql.types import StructType as SparkStruct
 
-from tahoe.exceptions import CorruptTable, InvalidRequest, InvariantViolation, Unsupported
+from tahoe.api.table import Table
+from tahoe.base.exceptions import CorruptTable, InvalidRequest, InvariantViolation, Unsupported
 from tahoe.expr.tree.predicate import quote_identifier
 from tahoe.protocol.actions import Metadata, Protocol
 from tahoe.protocol.config import TableConfig
 from tahoe.protocol.constraints import vetted
 from tahoe.schema.types import PrimitiveType, StructField, StructType
 from tahoe.spark.write.enforce import enforced
-from tahoe.table import Table
 from tests.spark.test_reading import write_log
 from tests.unit.expr.hostile import CANARY, EXPRESSIONS, HARMLESS_ON_SPARK, IDENTIFIERS, OF_THE_MOMENT
 

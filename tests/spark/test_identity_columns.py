@@ -6,7 +6,7 @@ import pytest
 from pyspark.sql import functions as sf
 
 from tahoe import Table
-from tahoe.exceptions import TahoeError
+from tahoe.base.exceptions import TahoeError
 from tahoe.tables import DeltaTable, IdentityGenerator
 
 

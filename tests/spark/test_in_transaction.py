@@ -8,9 +8,9 @@ import pyarrow as pa
 import pytest
 
 import tahoe
-from tahoe.exceptions import ConcurrentAppendException, InvalidRequest
+from tahoe.api.table import Table
+from tahoe.base.exceptions import ConcurrentAppendException, InvalidRequest
 from tahoe.spark.jvm.storage import COORDINATOR
-from tahoe.table import Table
 from tahoe.tables import DeltaTable
 
 PROPERTIES = {"delta.feature.catalogManaged": "supported", "delta.enableDeletionVectors": "true"}

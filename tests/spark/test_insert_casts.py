@@ -11,7 +11,7 @@ import pytest
 from pyspark.errors import AnalysisException, PySparkException
 from pyspark.sql import functions as sf
 
-from tahoe.exceptions import SchemaMismatch
+from tahoe.base.exceptions import SchemaMismatch
 
 COLUMNS = {
     "b": ("BYTE", "'1'", 1),

@@ -7,7 +7,7 @@ import pytest
 from pyspark.errors import AnalysisException, PySparkException
 
 from tahoe import DeltaTable
-from tahoe.exceptions import SchemaMismatch
+from tahoe.base.exceptions import SchemaMismatch
 from tests.spark.entries import named  # noqa: F401 - a fixture
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pyspark.sql import functions as sf
 
-from tahoe.progress import Reported, silent
+from tahoe.base.progress import Reported, silent
 from tahoe.spark.jvm.job_progress import STEP, reporting_jobs
 
 

@@ -12,7 +12,7 @@ import pytest
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
-from tahoe.exceptions import TahoeError, Unsupported
+from tahoe.base.exceptions import TahoeError, Unsupported
 from tahoe.spark.jvm.bridge import Jvm
 from tahoe.spark.jvm.compiled import compiled_source
 from tahoe.spark.statements import known_nodes

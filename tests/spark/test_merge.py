@@ -16,7 +16,13 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sf
 
 from tahoe import Table
-from tahoe.exceptions import DeltaConcurrentModificationException, InvalidRequest, InvariantViolation, SchemaMismatch, TahoeError
+from tahoe.base.exceptions import (
+    DeltaConcurrentModificationException,
+    InvalidRequest,
+    InvariantViolation,
+    SchemaMismatch,
+    TahoeError,
+)
 from tahoe.protocol.actions import AddCDCFile, RemoveFile
 from tahoe.spark.commands.merge.merge import stage_merge
 from tahoe.tables import DeltaTable

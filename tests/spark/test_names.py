@@ -11,9 +11,9 @@ from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sf
 
-from tahoe.exceptions import DeltaConcurrentModificationException, InvalidRequest, SchemaMismatch, TahoeError, Unsupported
+from tahoe.api.table import Table
+from tahoe.base.exceptions import DeltaConcurrentModificationException, InvalidRequest, SchemaMismatch, TahoeError, Unsupported
 from tahoe.spark.doors.wrapping import is_enabled
-from tahoe.table import Table
 from tahoe.tables import DeltaTable
 from tests.spark.test_create import entry
 

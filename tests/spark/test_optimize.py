@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import tahoe
-from tahoe.exceptions import InvalidRequest, NotFound, StorageFailure
+from tahoe.base.exceptions import InvalidRequest, NotFound, StorageFailure
 from tahoe.ops.layout import optimize as layout
 from tahoe.spark.commands import upkeep
 from tahoe.spark.commands.upkeep import optimize_table

@@ -9,7 +9,7 @@ import pytest
 from pyspark.errors import PySparkException
 
 import tahoe
-from tahoe.exceptions import InvalidRequest
+from tahoe.base.exceptions import InvalidRequest
 
 PREFIX = "spark.databricks.delta.optimizeWrite."
 

@@ -10,8 +10,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from tahoe.clock import SeededClock
-from tahoe.exceptions import CorruptTable
+from tahoe.base.clock import SeededClock
+from tahoe.base.exceptions import CorruptTable
 from tahoe.schema.arrow import from_arrow_schema
 from tahoe.schema.mapping import assign_ids, transform_fields
 from tahoe.schema.types import StructType

@@ -8,8 +8,8 @@ import pyarrow as pa
 import pytest
 from pyspark.sql import functions as sf
 
-from tahoe.exceptions import InvalidRequest
-from tahoe.table import Table
+from tahoe.api.table import Table
+from tahoe.base.exceptions import InvalidRequest
 from tahoe.tables import DeltaTable
 
 TEXTS = [

@@ -11,8 +11,9 @@ import pyarrow as pa
 import pytest
 from pyspark import cloudpickle
 
+from tahoe.api.table import Table
+from tahoe.base.exceptions import InvalidRequest, MetadataChangedException, Unsupported
 from tahoe.coordinator.sql_coordinator import SqlCoordinator
-from tahoe.exceptions import InvalidRequest, MetadataChangedException, Unsupported
 from tahoe.protocol.column_values.identity import identity_metadata
 from tahoe.schema.text_limits import DECLARED_TYPE
 from tahoe.schema.types import PrimitiveType, StructField, StructType
@@ -21,7 +22,6 @@ from tahoe.spark.portable.data_source import DeltaDataSource
 from tahoe.spark.portable.tasks import filled_in
 from tahoe.store.log_store import Refused
 from tahoe.store.object_store import open_store
-from tahoe.table import Table
 from tahoe.testing.faulty_store import WrappedStore
 from tests.spark.feature_tables import FEATURES_ON_CONNECT, SAMPLE, features_on_connect, tables_with
 from tests.spark.own_spark import CONNECTED, run
@@ -208,7 +208,7 @@ DeltaTable.create(spark).location(path + "4").addColumn("n", "bigint", generated
 spark.range(10).repartition(2).write.format("delta").mode("append").save(path + "4")
 print("= numbered", spark.read.format("delta").load(path + "4").select("n").distinct().count())
 from tahoe.spark.slice_encoder import SparkSlices
-from tahoe.process import UNIFORM_RUNTIME
+from tahoe.api.process import UNIFORM_RUNTIME
 class Watched(SparkSlices):
     def encode(self, order, parts):
         for found in super().encode(order, parts):
@@ -321,7 +321,7 @@ print("= native", spark.read.format("delta").load(path).count())
 from tahoe.protocol.actions import AddFile
 from tahoe.protocol.dv import inline_descriptor
 from tahoe.txn.transaction import Operation
-from tahoe.table import Table
+from tahoe.api.table import Table
 from pyroaring import BitMap64
 from dataclasses import replace
 table = Table(path)

@@ -10,11 +10,11 @@ import pytest
 from pyspark.sql import SparkSession
 
 import tahoe
-from tahoe.exceptions import InvalidRequest
+from tahoe.api.table import Table
+from tahoe.base.exceptions import InvalidRequest
 from tahoe.spark.commands.merge.builder import DeltaMergeBuilder
 from tahoe.spark.commands.upkeep import DeltaOptimizeBuilder
 from tahoe.spark.in_transaction import DeltaTableInTransaction
-from tahoe.table import Table
 from tahoe.tables import DeltaTable, DeltaTableBuilder, IdentityGenerator
 from tests.public_api import Method, methods, reached
 

@@ -14,7 +14,7 @@ import pyarrow as pa
 import tahoe
 from pyspark.errors import AnalysisException, PySparkException
 from pyspark.sql import SparkSession
-from tahoe.exceptions import InvariantViolation
+from tahoe.base.exceptions import InvariantViolation
 from tahoe.tables import DeltaTable
 
 path, java_options = sys.argv[1:]

@@ -15,12 +15,12 @@ import pytest
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as sf
 
-from tahoe.exceptions import CorruptTable, InvalidRequest, NotFound
+from tahoe.api.table import Table
+from tahoe.base.exceptions import CorruptTable, InvalidRequest, NotFound
 from tahoe.ops.rows.insert import WriteOptions
 from tahoe.protocol.actions import AddFile, Metadata, Protocol
 from tahoe.protocol.dv import descriptor_in_file, pack
 from tahoe.schema.types import ArrayType, MapType, PrimitiveType, StructField, StructType
-from tahoe.table import Table
 from tests.spark.scanned_tables import add, load, write_log
 
 LONG, STRING, INTEGER = PrimitiveType("long"), PrimitiveType("string"), PrimitiveType("integer")

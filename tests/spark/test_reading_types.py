@@ -13,11 +13,11 @@ import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import functions as sf
 
-from tahoe.exceptions import InvalidRequest
+from tahoe.api.table import Table
+from tahoe.base.exceptions import InvalidRequest
 from tahoe.protocol.actions import AddFile, Metadata, Protocol
 from tahoe.schema.arrow import from_arrow_schema
 from tahoe.schema.types import DecimalType, PrimitiveType, StructField, StructType
-from tahoe.table import Table
 from tests.spark.scanned_tables import add, load, write_log
 
 LONG, STRING, INTEGER = PrimitiveType("long"), PrimitiveType("string"), PrimitiveType("integer")

@@ -11,7 +11,7 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 from tahoe import Table
-from tahoe.exceptions import CorruptTable
+from tahoe.base.exceptions import CorruptTable
 from tahoe.tables import DeltaTable
 
 pytestmark = pytest.mark.damages_tables

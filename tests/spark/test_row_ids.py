@@ -12,10 +12,10 @@ from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sf
 
+from tahoe.api.table import Table
 from tahoe.ops.rows.insert import WriteOptions
 from tahoe.protocol.row_tracking import high_water_mark
 from tahoe.spark.scan.row_id_columns import with_row_ids
-from tahoe.table import Table
 
 TRACKED = {"delta.enableRowTracking": "true"}
 VECTORS = {"delta.enableDeletionVectors": "true"}

@@ -4,7 +4,7 @@ import pyarrow as pa
 import pytest
 from pyspark.errors import AnalysisException
 
-from tahoe.exceptions import TahoeError
+from tahoe.base.exceptions import TahoeError
 from tahoe.tables import DeltaTable
 from tests.spark.entries import named  # noqa: F401 - a fixture
 

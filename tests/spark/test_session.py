@@ -12,7 +12,7 @@ from pyspark.sql.readwriter import DataFrameReader, DataFrameWriter
 
 import tahoe
 from tahoe import Table
-from tahoe.exceptions import InvalidRequest, NotFound
+from tahoe.base.exceptions import InvalidRequest, NotFound
 from tahoe.spark.session import is_enabled
 from tests.spark.own_spark import run
 
@@ -150,7 +150,7 @@ def test_configure_spark_with_delta_pip_has_delta_sparks_signature(spark):
 
 
 def test_importing_the_package_does_not_import_spark():
-    program = "import sys, tahoe, tahoe.table; print('pyspark' in sys.modules)"
+    program = "import sys, tahoe, tahoe.api.table; print('pyspark' in sys.modules)"
     outcome = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert outcome.stdout.strip() == "False"
 

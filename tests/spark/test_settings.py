@@ -9,11 +9,11 @@ from contextlib import contextmanager
 import pytest
 from pyspark.errors import AnalysisException, PySparkException
 
-from tahoe.exceptions import InvalidRequest, TahoeWarning
+from tahoe.api.table import Table
+from tahoe.base.exceptions import InvalidRequest, TahoeWarning
 from tahoe.settings.session_settings import PREFIX
 from tahoe.settings.warn_once import reset_warnings
 from tahoe.spark.commands.upkeep import _request
-from tahoe.table import Table
 
 
 @pytest.fixture(autouse=True)

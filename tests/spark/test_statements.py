@@ -13,7 +13,7 @@ import pytest
 from pyspark.errors import AnalysisException, PySparkException
 from pyspark.sql import SparkSession
 
-from tahoe.exceptions import InvalidRequest, NotFound, TahoeError, Unsupported
+from tahoe.base.exceptions import InvalidRequest, NotFound, TahoeError, Unsupported
 from tests.spark.entries import named  # noqa: F401 - a fixture
 
 ROWS = "SELECT id, 'n' || id AS name, named_struct('a', id, 'b', 'x') AS s, CAST(id % 2 AS INT) AS p FROM range(4)"

@@ -16,7 +16,8 @@ from pyspark.errors import AnalysisException, StreamingQueryException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sf
 
-from tahoe.exceptions import (
+from tahoe.api.table import Table
+from tahoe.base.exceptions import (
     ConcurrentTransactionException,
     InvalidRequest,
     InvariantViolation,
@@ -30,7 +31,6 @@ from tahoe.settings.warn_once import reset_warnings
 from tahoe.spark.sink import batches
 from tahoe.spark.sink.batches import write_batch
 from tahoe.spark.sink.sink_request import sink_request
-from tahoe.table import Table
 from tahoe.tables import DeltaTable
 from tests.spark.written import actions, ids, info
 

@@ -17,10 +17,10 @@ import pytest
 from pyspark.errors import StreamingQueryException
 from pyspark.sql import DataFrame, SparkSession
 
-from tahoe.exceptions import TahoeError
+from tahoe.api.table import Table
+from tahoe.base.exceptions import TahoeError
 from tahoe.ops.rows.insert import WriteOptions
 from tahoe.store.stream_records import streams_of
-from tahoe.table import Table
 
 VECTORS = {"delta.enableDeletionVectors": "true"}
 FEED = {"delta.enableChangeDataFeed": "true"}

@@ -21,9 +21,9 @@ from pyspark import __version__ as SPARK_VERSION  # noqa: N812 - a constant
 from pyspark.errors import AnalysisException
 from pyspark.sql import SparkSession
 
-from tahoe.exceptions import InvalidRequest, Unsupported
-from tahoe.process import UNIFORM_RUNTIME
-from tahoe.table import Table
+from tahoe.api.process import UNIFORM_RUNTIME
+from tahoe.api.table import Table
+from tahoe.base.exceptions import InvalidRequest, Unsupported
 from tests.race.processes import REPOSITORY
 from tests.race.stream_rival import query
 from tests.spark.written import ids, info

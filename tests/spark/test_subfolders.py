@@ -7,7 +7,7 @@ import warnings
 
 import pytest
 
-from tahoe.exceptions import InvalidRequest, NotFound, TahoeWarning
+from tahoe.base.exceptions import InvalidRequest, NotFound, TahoeWarning
 from tahoe.settings.warn_once import reset_warnings
 
 

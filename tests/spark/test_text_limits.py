@@ -8,9 +8,9 @@ import pyarrow as pa
 import pytest
 from pyspark.sql.types import ArrayType, CharType, MapType, StringType, StructField, StructType, VarcharType
 
-from tahoe.exceptions import InvariantViolation, TahoeError
+from tahoe.api.table import Table
+from tahoe.base.exceptions import InvariantViolation, TahoeError
 from tahoe.schema.text_limits import DECLARED_TYPE
-from tahoe.table import Table
 from tahoe.tables import DeltaTable
 
 COLUMNS = "k INT, c CHAR(3), v VARCHAR(3), s STRUCT<`a b`: VARCHAR(3), n: INT>, l ARRAY<CHAR(2)>, m MAP<VARCHAR(2), VARCHAR(3)>"

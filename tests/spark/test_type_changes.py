@@ -6,7 +6,7 @@ import pyarrow as pa
 import pytest
 
 from tahoe import Table
-from tahoe.exceptions import InvalidRequest, SchemaMismatch
+from tahoe.base.exceptions import InvalidRequest, SchemaMismatch
 from tahoe.schema.arrow import to_arrow_type
 from tahoe.schema.types import PrimitiveType
 from tahoe.tables import DeltaTable

@@ -9,8 +9,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from tahoe.exceptions import Unsupported
-from tahoe.table import Table
+from tahoe.api.table import Table
+from tahoe.base.exceptions import Unsupported
 
 
 def table_of(folder: Path, fields: list[dict], feature: str) -> str:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pyarrow as pa
 import pytest
 
-from tahoe.process import UNIFORM_RUNTIME
+from tahoe.api.process import UNIFORM_RUNTIME
+from tahoe.api.table import Table
 from tahoe.spark.slice_encoder import SparkSlices
-from tahoe.table import Table
 from tahoe.testing.uniform_log import V3, DeltaLog
 from tahoe.uniform.convert import manifest_policy, slices
 from tests.spark.test_portable import run
@@ -51,7 +51,7 @@ import sys
 from pyspark.sql import SparkSession
 import tahoe
 from tahoe.spark.slice_encoder import SparkSlices
-from tahoe.process import UNIFORM_RUNTIME
+from tahoe.api.process import UNIFORM_RUNTIME
 builder = SparkSession.builder.master("local-cluster[2,1,1024]").config("spark.log.level", "OFF").config("spark.ui.enabled", "false")
 builder = builder.config("spark.executor.memory", "512m").config("spark.executorEnv.PYTHONPATH", sys.argv[2])
 spark = tahoe.enable(builder.getOrCreate())

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 import tahoe
-from tahoe.exceptions import InvalidRequest, NotFound
+from tahoe.base.exceptions import InvalidRequest, NotFound
 from tahoe.sql.dialect import SqlSyntaxError
 from tahoe.tables import DeltaTable
 

@@ -11,10 +11,10 @@ import pytest
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as sf
 
-from tahoe.exceptions import CorruptTable, InvalidRequest, TahoeError, Unsupported
+from tahoe.api.table import Table
+from tahoe.base.exceptions import CorruptTable, InvalidRequest, TahoeError, Unsupported
 from tahoe.protocol.actions import AddFile, Metadata, Protocol, RemoveFile
 from tahoe.schema.types import PrimitiveType, StructField, StructType
-from tahoe.table import Table
 from tests.spark.written import actions, data_files, ids, info, load, write
 
 

@@ -8,10 +8,10 @@ import pyarrow as pa
 import pytest
 from pyspark.sql import functions as sf
 
-from tahoe.exceptions import InvalidRequest
+from tahoe.api.table import Table
+from tahoe.base.exceptions import InvalidRequest
 from tahoe.protocol.actions import AddFile, Metadata, Protocol, RemoveFile
 from tahoe.schema.types import PrimitiveType, StructField, StructType
-from tahoe.table import Table
 from tests.spark.written import actions, data_files, ids, info, load, write
 
 

@@ -10,10 +10,10 @@ import pyarrow.parquet as pq
 import pytest
 from pyspark.errors import AnalysisException
 
-from tahoe.exceptions import InvalidRequest, SchemaMismatch, Unsupported
+from tahoe.api.table import Table
+from tahoe.base.exceptions import InvalidRequest, SchemaMismatch, Unsupported
 from tahoe.protocol.actions import AddFile
 from tahoe.schema.types import PrimitiveType, StructField, StructType
-from tahoe.table import Table
 from tests.spark.written import actions, data_files, ids, info, load, write
 
 

@@ -8,9 +8,9 @@ from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 
+from tahoe.api.table import Table
 from tahoe.log.files.commits import read_commit
 from tahoe.protocol.actions import CommitInfo
-from tahoe.table import Table
 
 
 def write(frame: DataFrame, path: str, mode: str = "append", partition_by: str | None = None, **options: Any) -> None:

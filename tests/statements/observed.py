@@ -14,8 +14,8 @@ from typing import Any
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
+from tahoe.api.table import Table
 from tahoe.spark.jvm.bridge import Jvm
-from tahoe.table import Table
 from tests.statements.lives import LIVES, SOURCE, Step
 
 __all__ = ["DATABASE", "lived", "lives_of"]

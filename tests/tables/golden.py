@@ -18,7 +18,7 @@ from zoneinfo import ZoneInfo
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from tahoe.exceptions import CorruptTable, NotFound, TahoeError, Unsupported
+from tahoe.base.exceptions import CorruptTable, NotFound, TahoeError, Unsupported
 from tahoe.schema.arrow import from_arrow_schema
 from tahoe.schema.types import ArrayType, DataType, MapType, PrimitiveType, StructType
 

@@ -10,10 +10,10 @@ import pyarrow as pa
 import pytest
 from typer.testing import CliRunner
 
+from tahoe.api.table import Table
+from tahoe.base.exceptions import SchemaMismatch, TahoeError, Unsupported
 from tahoe.cli.main import app
-from tahoe.exceptions import SchemaMismatch, TahoeError, Unsupported
 from tahoe.expr.tree.predicate import quote_identifier
-from tahoe.table import Table
 
 ANYWHERE = (
     "a.b",

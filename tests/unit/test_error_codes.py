@@ -11,7 +11,8 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-from tahoe import error_classes, exceptions
+from tahoe import exceptions
+from tahoe.base import error_classes
 
 ROOT = Path(__file__).parents[2]
 MODULES = sorted((ROOT / "tahoe").rglob("*.py"))

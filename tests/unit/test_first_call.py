@@ -9,8 +9,8 @@ import sys
 import pyarrow as pa
 import pytest
 
+from tahoe.api.table import Table
 from tahoe.log.files.paths import commit_name
-from tahoe.table import Table
 
 NEVER = {
     "asyncio",
@@ -117,17 +117,19 @@ def test_what_opens_a_table_is_little_more_than_arrow_and_the_store(table):
     assert not imported & {"pyarrow.compute", "pyarrow.parquet", "pyarrow.dataset", "pyarrow.json"}
     ours = {".".join(each.split(".")[:2]) for each in imported if each.startswith("tahoe.")}
     assert ours <= {
-        "tahoe.version",
-        "tahoe.argument_checks",
-        "tahoe.exceptions",
-        "tahoe.error_classes",
+        "tahoe.api",
+        "tahoe.base",
+        "tahoe.base.version",
+        "tahoe.base.argument_checks",
+        "tahoe.base.exceptions",
+        "tahoe.base.error_classes",
         "tahoe.ops",
-        "tahoe.clock",
-        "tahoe.progress",
+        "tahoe.base.clock",
+        "tahoe.base.progress",
         "tahoe.store",
         "tahoe.snapshot",
         "tahoe.stream",
-        "tahoe.table",
+        "tahoe.api.table",
     }
     assert {each for each in imported if each.startswith("tahoe.ops.")} == {
         "tahoe.ops.copyable",
@@ -141,7 +143,7 @@ def test_what_opens_a_table_is_little_more_than_arrow_and_the_store(table):
 
 def test_a_module_imported_late_is_the_module_itself_once_it_is_used():
     program = (
-        "import sys; from tahoe.lazy import pc, pq\n"
+        "import sys; from tahoe.base.lazy import pc, pq\n"
         "assert not {'pyarrow.compute', 'pyarrow.parquet'} & set(sys.modules)\n"
         "assert pc.sum([1, 2]).as_py() == 3 and 'pyarrow.parquet' not in sys.modules\n"
         "import pyarrow.compute, pyarrow.parquet\n"

@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from tahoe import Table
-from tahoe.exceptions import InvalidRequest, SchemaMismatch, TahoeError
+from tahoe.base.exceptions import InvalidRequest, SchemaMismatch, TahoeError
 from tahoe.expr.tree.predicate import Column, Comparison, IsNull, Literal
 from tahoe.schema.types import ArrayType, PrimitiveType, StructField, StructType
 

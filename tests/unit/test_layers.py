@@ -25,7 +25,7 @@ def test_imports_point_one_way() -> None:
 
 
 def test_the_core_loads_without_spark() -> None:
-    program = "import sys, tahoe, tahoe.table, tahoe.cli.main; print([m for m in ('pyspark', 'py4j') if m in sys.modules])"
+    program = "import sys, tahoe, tahoe.api.table, tahoe.cli.main; print([m for m in ('pyspark', 'py4j') if m in sys.modules])"
     outcome = subprocess.run([sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, check=True)
     assert outcome.stdout.strip() == "[]"
 

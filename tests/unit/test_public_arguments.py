@@ -9,11 +9,11 @@ import pyarrow as pa
 import pytest
 
 import tahoe
-from tahoe.argument_checks import is_known_kind, kinds_of, parts_of
-from tahoe.exceptions import InvalidRequest
+from tahoe.api.several_tables import TableInTransaction
+from tahoe.api.table import Table
+from tahoe.base.argument_checks import is_known_kind, kinds_of, parts_of
+from tahoe.base.exceptions import InvalidRequest
 from tahoe.ops.rows.insert import WriteOptions
-from tahoe.several_tables import TableInTransaction
-from tahoe.table import Table
 from tahoe.uniform.handle import UniformHandle
 from tests.public_api import Method, methods, modules_of_classes, reached, wrong_values
 

@@ -8,11 +8,11 @@ from decimal import ROUND_HALF_EVEN, ROUND_HALF_UP, Context, Decimal, InvalidOpe
 
 import pyarrow as pa
 
+from tahoe.base.lazy import pc
 from tahoe.expr.compute.column_cast import as_decimals
 from tahoe.expr.compute.decimals import COLUMNAR
 from tahoe.expr.compute.values import Array, Incomputable, row_by_row
 from tahoe.expr.tree.expression import Call, Literal
-from tahoe.lazy import pc
 from tahoe.schema.arrow import to_arrow_type
 from tahoe.schema.arrow_values import scalar
 from tahoe.schema.types import DataType, DecimalType

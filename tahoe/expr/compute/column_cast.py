@@ -10,12 +10,12 @@ from typing import Any
 
 import pyarrow as pa
 
-from tahoe.exceptions import InvalidRequest
+from tahoe.base.exceptions import InvalidRequest
+from tahoe.base.lazy import pc
 from tahoe.expr.compute.values import Array, Incomputable, by_value
 from tahoe.expr.tree.coerce import zone_of
 from tahoe.expr.tree.common_types import is_integral, is_numeric, same_type
 from tahoe.expr.tree.constant_cast import cast_value
-from tahoe.lazy import pc
 from tahoe.schema.arrow import to_arrow_type
 from tahoe.schema.types import DataType, DecimalType, PrimitiveType, is_opaque
 

@@ -9,9 +9,9 @@ from typing import Any
 
 import pyarrow as pa
 
+from tahoe.base.lazy import pc
 from tahoe.expr.compute.values import Array
 from tahoe.expr.tree.expression import Call, Literal
-from tahoe.lazy import pc
 from tahoe.schema.arrow_values import scalar
 
 __all__ = ["COMPARISONS", "compare_arrays", "is_one_of", "null_safe_equal"]

@@ -9,7 +9,8 @@ from typing import Any
 
 import pyarrow as pa
 
-from tahoe.exceptions import InvalidRequest, Unsupported
+from tahoe.base.exceptions import InvalidRequest, Unsupported
+from tahoe.base.lazy import kept_by_identity, pc
 from tahoe.expr.compute.column_cast import cast_array
 from tahoe.expr.compute.comparison import is_one_of
 from tahoe.expr.compute.evaluate import evaluate
@@ -18,7 +19,6 @@ from tahoe.expr.compute.values import Array, Incomputable
 from tahoe.expr.tree.expression import Call, Case, Cast, EngineText, Expression, Literal, Reference, columns, sql_of_expression
 from tahoe.expr.tree.implied import exact_predicate
 from tahoe.expr.tree.predicate import LONGEST_CHAIN, Predicate
-from tahoe.lazy import kept_by_identity, pc
 from tahoe.schema.arrow import to_arrow_type
 from tahoe.schema.arrow_values import scalar
 from tahoe.schema.cast import READ, CannotCast, conform

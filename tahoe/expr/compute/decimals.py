@@ -11,9 +11,9 @@ from decimal import Decimal
 
 import pyarrow as pa
 
+from tahoe.base.lazy import pc
 from tahoe.expr.compute.column_cast import as_decimals
 from tahoe.expr.compute.values import Array
-from tahoe.lazy import pc
 
 __all__ = ["COLUMNAR"]
 

@@ -7,7 +7,8 @@ from typing import Any, TypeAlias
 
 import pyarrow as pa
 
-from tahoe.exceptions import InvalidRequest
+from tahoe.base.exceptions import InvalidRequest
+from tahoe.base.lazy import cached_property, kept_by_identity, pc
 from tahoe.expr.compute.comparison import compare_arrays
 from tahoe.expr.tree.alternatives import Alternatives, Test, split
 from tahoe.expr.tree.predicate import (
@@ -25,7 +26,6 @@ from tahoe.expr.tree.predicate import (
     Predicate,
     StartsWith,
 )
-from tahoe.lazy import cached_property, kept_by_identity, pc
 from tahoe.schema.arrow import to_arrow_type
 from tahoe.schema.arrow_values import array, combined, scalar
 

@@ -9,11 +9,11 @@ from typing import Any
 
 import pyarrow as pa
 
-from tahoe.exceptions import Unsupported
+from tahoe.base.exceptions import Unsupported
+from tahoe.base.lazy import pc
 from tahoe.expr.compute.comparison import compare_arrays
 from tahoe.expr.compute.values import Array, Incomputable, by_value, row_by_row
 from tahoe.expr.tree.expression import Call, Literal
-from tahoe.lazy import pc
 from tahoe.schema.arrow import to_arrow_type
 from tahoe.schema.types import MapType
 

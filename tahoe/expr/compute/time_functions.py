@@ -8,11 +8,11 @@ from datetime import date, datetime
 
 import pyarrow as pa
 
+from tahoe.base.lazy import pc
 from tahoe.expr.compute.values import Array, Incomputable, by_value, row_by_row
 from tahoe.expr.tree.coerce import zone_of
 from tahoe.expr.tree.constant_cast import cast_value
 from tahoe.expr.tree.expression import Call, Literal
-from tahoe.lazy import pc
 from tahoe.schema.types import PrimitiveType
 
 __all__ = ["TIMES"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TypeAlias
 
-from tahoe.exceptions import InvalidRequest
+from tahoe.base.exceptions import InvalidRequest
 from tahoe.expr.parse.lexer import NAME, WORD
 from tahoe.expr.parse.tokens import Tokens
 from tahoe.expr.tree.expression import Reference

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from datetime import tzinfo
 from decimal import Decimal
 
-from tahoe.exceptions import InvalidRequest
+from tahoe.base.exceptions import InvalidRequest
 from tahoe.expr.parse.refused import refused, short
 from tahoe.expr.tree.common_types import INTEGER, LONG, decimal_type_of
 from tahoe.expr.tree.constant_cast import cast_value

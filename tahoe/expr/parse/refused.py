@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tahoe.exceptions import InvalidRequest
+from tahoe.base.exceptions import InvalidRequest
 
 __all__ = ["MAX_LENGTH", "MOST_LEVELS", "check_length", "no_condition", "refused", "short", "too_deep"]
 

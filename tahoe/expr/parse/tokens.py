@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tahoe.exceptions import InvalidRequest
+from tahoe.base.exceptions import InvalidRequest
 from tahoe.expr.parse.lexer import NAME, SYMBOL, WORD, Piece, pattern_of, scan, unquoted
 from tahoe.expr.parse.literals import NUMBER_PATTERN
 from tahoe.expr.parse.refused import no_condition, short

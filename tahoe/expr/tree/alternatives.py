@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from tahoe.base.lazy import kept_by_identity
 from tahoe.expr.tree.predicate import (
     LONGEST_CHAIN,
     And,
@@ -24,7 +25,6 @@ from tahoe.expr.tree.predicate import (
     all_of,
     any_of,
 )
-from tahoe.lazy import kept_by_identity
 from tahoe.schema.types import DataType, PrimitiveType
 
 __all__ = ["Alternatives", "Test", "outline", "split"]

@@ -17,7 +17,7 @@ from functools import lru_cache
 from typing import Any
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
-from tahoe.exceptions import InvalidRequest
+from tahoe.base.exceptions import InvalidRequest
 from tahoe.expr.tree.constant_cast import boolean_of, date_of, number_of, timestamp_of, whole_number_of
 from tahoe.expr.tree.predicate import (
     FALSE,

@@ -9,7 +9,7 @@ from decimal import ROUND_HALF_UP, Context, Decimal, InvalidOperation
 from typing import Any
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
-from tahoe.exceptions import InvalidRequest
+from tahoe.base.exceptions import InvalidRequest
 from tahoe.schema.types import DataType, DecimalType, PrimitiveType
 
 __all__ = ["boolean_of", "cast_value", "date_of", "number_of", "timestamp_of", "whole_number_of"]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tahoe.exceptions import InvalidRequest
+from tahoe.base.exceptions import InvalidRequest
 from tahoe.expr.tree.coerce import compare, is_in
 from tahoe.expr.tree.common_types import STRING
 from tahoe.expr.tree.expression import Call, Cast, Expression, Literal, Reference

@@ -7,7 +7,7 @@ from datetime import UTC, date, datetime
 from decimal import Decimal
 from typing import Any, TypeAlias
 
-from tahoe.exceptions import InvalidRequest
+from tahoe.base.exceptions import InvalidRequest
 from tahoe.expr.tree.common_types import decimal_type_of
 from tahoe.expr.tree.predicate import Literal, quote_literal
 from tahoe.schema.types import DataType, PrimitiveType

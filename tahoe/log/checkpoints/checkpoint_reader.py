@@ -13,8 +13,8 @@ from dataclasses import dataclass, field
 
 import pyarrow as pa
 
-from tahoe.exceptions import CorruptTable, NotFound
-from tahoe.lazy import cached_property, pc
+from tahoe.base.exceptions import CorruptTable, NotFound
+from tahoe.base.lazy import cached_property, pc
 from tahoe.log.checkpoints.parquet_source import DamagedCheckpoint, ParquetSource, RowGroup, reading
 from tahoe.log.checkpoints.sidecar_summary import SidecarSummary, summary_of
 from tahoe.log.files.columns import cast_chunks, concat

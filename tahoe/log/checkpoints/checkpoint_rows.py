@@ -8,7 +8,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from tahoe.lazy import pc, pq
+from tahoe.base.lazy import pc, pq
 from tahoe.log.files.columns import cast_members
 from tahoe.log.files.live_files import FILES_SCHEMA, STRING_MAP, TOMBSTONES_SCHEMA
 from tahoe.protocol.actions import DomainMetadata, Metadata, Protocol, SetTransaction

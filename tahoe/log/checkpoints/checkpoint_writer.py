@@ -18,8 +18,9 @@ from zlib import crc32
 
 import pyarrow as pa
 
-from tahoe.exceptions import TahoeError
-from tahoe.lazy import pq
+from tahoe.base.exceptions import TahoeError
+from tahoe.base.lazy import pq
+from tahoe.base.progress import Progress, silent, tracked
 from tahoe.log.checkpoints.checkpoint_rows import (
     REMOVE_TYPE,
     SINGLE_SCHEMA,
@@ -35,7 +36,6 @@ from tahoe.log.checkpoints.footer_check import vouch_for_footer
 from tahoe.log.checkpoints.parquet_join import join_parquet
 from tahoe.log.files.last_checkpoint import LastCheckpoint, publish
 from tahoe.log.files.paths import checkpoint_name
-from tahoe.progress import Progress, silent, tracked
 from tahoe.protocol.config import TableConfig
 from tahoe.protocol.table_state import TableState
 from tahoe.store.log_store import LogStore

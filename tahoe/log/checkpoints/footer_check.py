@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from hashlib import sha256
 from typing import Any
 
-from tahoe.exceptions import CorruptTable
+from tahoe.base.exceptions import CorruptTable
 from tahoe.protocol.statistics.thrift import BINARY, DOUBLE, I32, I64, LIST, STRUCT, Struct, read_struct
 
 __all__ = ["fault_in_footer", "vouch_for_footer"]

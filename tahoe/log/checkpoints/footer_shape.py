@@ -12,7 +12,7 @@ import re
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
-from tahoe.exceptions import CorruptTable
+from tahoe.base.exceptions import CorruptTable
 from tahoe.protocol.statistics.thrift import (
     BINARY,
     I16,

@@ -13,8 +13,8 @@ from zlib import crc32
 
 import pyarrow as pa
 
-from tahoe.exceptions import CorruptTable, NotFound, StorageFailure
-from tahoe.lazy import cached_property, pq
+from tahoe.base.exceptions import CorruptTable, NotFound, StorageFailure
+from tahoe.base.lazy import cached_property, pq
 from tahoe.log.checkpoints.checkpoint_seal import SEAL_BYTES, fault_in_checkpoint_seal
 from tahoe.log.checkpoints.footer_check import fault_in_footer
 from tahoe.log.files.listing import Checkpoint

@@ -11,7 +11,7 @@ from zlib import crc32
 
 import pyarrow as pa
 
-from tahoe.lazy import cached_property, pc
+from tahoe.base.lazy import cached_property, pc
 from tahoe.log.checkpoints.checkpoint_rows import REMOVE_TYPE, AddColumns, RowEncoder, pieces
 from tahoe.log.checkpoints.checkpoint_seal import checkpoint_with_seal, footer_of
 from tahoe.log.checkpoints.checkpoint_writer import verify_encoded

@@ -20,8 +20,9 @@ from functools import partial
 
 import pyarrow as pa
 
-from tahoe.clock import Clock
-from tahoe.lazy import pc
+from tahoe.base.clock import Clock
+from tahoe.base.lazy import pc
+from tahoe.base.progress import Progress, tracked
 from tahoe.log.checkpoints.checkpoint_reader import THREADS, CheckpointReader, read_adds, read_removes
 from tahoe.log.checkpoints.checkpoint_rows import (
     SINGLE_SCHEMA,
@@ -42,7 +43,6 @@ from tahoe.log.files.columns import concat
 from tahoe.log.files.last_checkpoint import LastCheckpoint, TopLevel
 from tahoe.log.files.live_files import FILES_SCHEMA, STRING_MAP, TOMBSTONES_SCHEMA, file_keys, without_rows
 from tahoe.log.files.paths import file_name, v2_checkpoint_name
-from tahoe.progress import Progress, tracked
 from tahoe.protocol.actions import CheckpointMetadata, SidecarFile
 from tahoe.protocol.config import TableConfig
 from tahoe.protocol.table_state import TableState

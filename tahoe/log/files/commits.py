@@ -9,7 +9,7 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from tahoe.exceptions import CorruptTable, NotFound
+from tahoe.base.exceptions import CorruptTable, NotFound
 from tahoe.log.files.paths import commit_name, parse
 from tahoe.log.files.seal import fault_in_seal
 from tahoe.protocol.actions import (

@@ -15,8 +15,8 @@ from dataclasses import dataclass
 import pyarrow as pa
 import pyarrow.json as pj
 
-from tahoe.exceptions import CorruptTable
-from tahoe.lazy import pc
+from tahoe.base.exceptions import CorruptTable
+from tahoe.base.lazy import pc
 from tahoe.log.files.commits import check_no_duplicates, parse_actions
 from tahoe.log.files.demanded_columns import has_misspelt_names, nulls_are_written
 from tahoe.log.files.live_files import DELETION_VECTOR_TYPE, FILES_SCHEMA, STRING_MAP, TOMBSTONES_SCHEMA

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import quote
 
-from tahoe.exceptions import NotFound
+from tahoe.base.exceptions import NotFound
 from tahoe.log.files.paths import LAST_CHECKPOINT
 from tahoe.store.log_store import LogStore
 

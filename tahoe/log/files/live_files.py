@@ -16,8 +16,8 @@ from urllib.parse import unquote
 
 import pyarrow as pa
 
-from tahoe.exceptions import CorruptTable
-from tahoe.lazy import pc
+from tahoe.base.exceptions import CorruptTable
+from tahoe.base.lazy import pc
 from tahoe.protocol.actions import AddFile, DeletionVectorDescriptor, RemoveFile
 from tahoe.schema.arrow_values import array
 from tahoe.store.location import decode_path

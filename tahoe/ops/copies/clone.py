@@ -12,12 +12,13 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from tahoe.exceptions import InvalidRequest
+from tahoe.base.exceptions import InvalidRequest
+from tahoe.base.progress import Progress, silent
+from tahoe.base.wording import counted
 from tahoe.log.files.live_files import add_files, key_of
 from tahoe.ops.copies.clone_source import CloneSource, FileCopy, copied, referenced
 from tahoe.ops.copies.iceberg_deletes import with_vector_files
 from tahoe.ops.tables.create import with_kept_marks
-from tahoe.progress import Progress, silent
 from tahoe.protocol.actions import AddFile, Metadata, Protocol
 from tahoe.protocol.enforced import ENFORCED
 from tahoe.protocol.features import COORDINATED, features_of, normalise, upgraded
@@ -33,7 +34,6 @@ from tahoe.store.outside import CloneRecord, record_clone
 from tahoe.txn.commit import Committed
 from tahoe.txn.prepare import future_config
 from tahoe.txn.transaction import Operation, Transaction
-from tahoe.wording import counted
 
 __all__ = ["CloneRequest", "Cloned", "Copier", "clone"]
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from uuid import UUID
 
-from tahoe.clock import Clock
+from tahoe.base.clock import Clock
 from tahoe.log.files.live_files import add_files
 from tahoe.ops.copies.parquet_folder import FoundTable
 from tahoe.ops.tables.create import new_metadata

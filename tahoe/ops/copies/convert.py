@@ -12,18 +12,18 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from tahoe.exceptions import DeltaConcurrentModificationException, InvalidRequest
+from tahoe.base.exceptions import DeltaConcurrentModificationException, InvalidRequest
+from tahoe.base.progress import Progress, silent
+from tahoe.base.wording import counted
 from tahoe.ops.copies.iceberg_deletes import with_vector_files
 from tahoe.ops.copies.parquet_folder import FoundTable
 from tahoe.ops.tables.create import new_metadata
-from tahoe.progress import Progress, silent
 from tahoe.protocol.enforced import ENFORCED
 from tahoe.protocol.features import features_of
 from tahoe.schema.mapping import MAX_ID_KEY
 from tahoe.txn.commit import Committed
 from tahoe.txn.prepare import future_config
 from tahoe.txn.transaction import Operation, Transaction
-from tahoe.wording import counted
 
 __all__ = ["ConvertRequest", "Converted", "convert"]
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 
-from tahoe.exceptions import StorageFailure
+from tahoe.base.exceptions import StorageFailure
+from tahoe.base.progress import Progress
 from tahoe.ops.copies.clone_source import FileCopy
-from tahoe.progress import Progress
 from tahoe.store.log_store import LogStore
 
 __all__ = ["copied_here", "copy_file"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from tahoe.exceptions import InvalidRequest, TahoeError, Unsupported
+from tahoe.base.exceptions import InvalidRequest, TahoeError, Unsupported
 from tahoe.schema.arrow import from_arrow_schema
 from tahoe.schema.evolve import as_nullable
 from tahoe.schema.mapping import transform_fields

@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import Any
 from zoneinfo import ZoneInfo
 
-from tahoe.exceptions import InvalidRequest, TahoeError
+from tahoe.base.exceptions import InvalidRequest, TahoeError
 from tahoe.protocol.partition import HIVE_NULL, deserialize, serialize
 from tahoe.schema.types import DataType, PrimitiveType, StructType
 

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from tahoe.exceptions import CorruptTable
-from tahoe.lazy import pc, pq
+from tahoe.base.exceptions import CorruptTable
+from tahoe.base.lazy import pc, pq
 from tahoe.ops.rows.row_changes import files_with_vectors
 from tahoe.protocol.actions import AddFile
 from tahoe.protocol.config import TableConfig

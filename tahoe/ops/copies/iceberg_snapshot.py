@@ -14,7 +14,7 @@ from pyiceberg.exceptions import ValidationError
 from pyiceberg.manifest import DataFile, DataFileContent, FileFormat
 from pyiceberg.serializers import FromInputFile
 
-from tahoe.exceptions import CorruptTable, Unsupported
+from tahoe.base.exceptions import CorruptTable, Unsupported
 from tahoe.store.iceberg_io import StoreIO, name_below
 from tahoe.store.log_store import LogStore
 

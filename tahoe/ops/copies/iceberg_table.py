@@ -15,7 +15,8 @@ from dataclasses import dataclass, field, replace
 from itertools import chain
 from typing import TYPE_CHECKING
 
-from tahoe.exceptions import CorruptTable, InvalidRequest, NotFound, Unsupported
+from tahoe.base.exceptions import CorruptTable, InvalidRequest, NotFound, Unsupported
+from tahoe.base.progress import Progress, silent
 from tahoe.ops.copies.iceberg_columns import check_file, delta_schema, names_in_file
 from tahoe.ops.copies.iceberg_deletes import dead_rows
 from tahoe.ops.copies.iceberg_partitions import (
@@ -28,7 +29,6 @@ from tahoe.ops.copies.iceberg_partitions import (
     with_generated,
 )
 from tahoe.ops.copies.parquet_folder import FoundTable, each_footer
-from tahoe.progress import Progress, silent
 from tahoe.protocol.actions import AddFile
 from tahoe.protocol.dv import inline_descriptor
 from tahoe.protocol.nan_bounds import with_statistics

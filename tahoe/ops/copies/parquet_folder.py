@@ -15,11 +15,11 @@ from typing import TYPE_CHECKING, TypeVar
 
 import pyarrow as pa
 
-from tahoe.exceptions import CorruptTable, InvalidRequest, NotFound
-from tahoe.lazy import pq
+from tahoe.base.exceptions import CorruptTable, InvalidRequest, NotFound
+from tahoe.base.lazy import pq
+from tahoe.base.progress import Progress, silent
 from tahoe.ops.copies.footer_schema import footer_schema, merged
 from tahoe.ops.copies.hive_paths import PartitionReader
-from tahoe.progress import Progress, silent
 from tahoe.protocol.actions import AddFile
 from tahoe.protocol.nan_bounds import has_greatest_float, with_stats_text
 from tahoe.protocol.properties import FEATURE_PREFIX

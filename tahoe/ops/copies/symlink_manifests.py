@@ -13,10 +13,10 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from tahoe.exceptions import InvalidRequest, Unsupported
-from tahoe.lazy import pc
+from tahoe.base.exceptions import InvalidRequest, Unsupported
+from tahoe.base.lazy import pc
+from tahoe.base.progress import Progress, silent
 from tahoe.log.files.live_files import canonical_path
-from tahoe.progress import Progress, silent
 from tahoe.protocol.actions import Action, AddFile, RemoveFile
 from tahoe.protocol.config import TableConfig
 from tahoe.protocol.partition import deserialize, hive_folder

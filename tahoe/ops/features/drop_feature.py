@@ -19,7 +19,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-from tahoe.exceptions import DeltaConcurrentModificationException, InvalidRequest, StorageFailure, Unsupported
+from tahoe.base.exceptions import DeltaConcurrentModificationException, InvalidRequest, StorageFailure, Unsupported
+from tahoe.base.progress import Progress, silent
 from tahoe.log.cleanup import clean_up_log
 from tahoe.log.files.paths import LOG_FOLDER
 from tahoe.log.segment import checkpoints_in
@@ -27,7 +28,6 @@ from tahoe.ops.features.compat import readers_of
 from tahoe.ops.features.drop_report import FeatureDrop
 from tahoe.ops.features.past_traces import depends_on_v2_checkpoint, is_truncated_before, oldest_use
 from tahoe.ops.features.removals import REMOVALS, Removal, Work
-from tahoe.progress import Progress, silent
 from tahoe.protocol.actions import DomainMetadata, Metadata, Protocol
 from tahoe.protocol.features import TableFeature, dependents_of, feature_named, features_of, without_feature
 from tahoe.protocol.properties import is_table_property

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from tahoe.base.wording import counted
 from tahoe.protocol.actions import Protocol
-from tahoe.wording import counted
 
 __all__ = ["FeatureDrop", "protocol_text"]
 

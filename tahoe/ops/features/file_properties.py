@@ -12,11 +12,11 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 
+from tahoe.base.progress import Progress, silent
 from tahoe.log.replay import add_files
 from tahoe.ops.features.plain_columns import is_mapped, stage_without_mapping
 from tahoe.ops.features.removals import Work
 from tahoe.ops.tables.alter import stage_set_properties, stage_unset_properties
-from tahoe.progress import Progress, silent
 from tahoe.protocol.enforced import ENFORCED
 from tahoe.protocol.row_tracking import ENABLED, has_row_tracking
 from tahoe.snapshot.snapshot import Snapshot

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from tahoe.base.progress import Progress, silent, tracked
 from tahoe.log.checkpoints.checkpoint_reader import open_checkpoint
 from tahoe.log.files.commits import read_commit
 from tahoe.log.files.listing import Checkpoint, Listing
 from tahoe.log.replay import add_files
 from tahoe.ops.features.removals import Removal
-from tahoe.progress import Progress, silent, tracked
 from tahoe.protocol.actions import Action, CheckpointMetadata, SidecarFile
 from tahoe.snapshot.snapshot import Snapshot
 from tahoe.store.log_store import LogStore

@@ -8,14 +8,14 @@ from dataclasses import replace
 
 import pyarrow as pa
 
-from tahoe.exceptions import InvalidRequest, StorageFailure
-from tahoe.lazy import pq
+from tahoe.base.exceptions import InvalidRequest, StorageFailure
+from tahoe.base.lazy import pq
+from tahoe.base.progress import Progress, silent, tracked
 from tahoe.log.replay import add_files
 from tahoe.ops.write.file_layout import expected_schema
 from tahoe.ops.write.file_stream import new_name, write_stream
 from tahoe.ops.write.rewrite import footers, rewrite_metrics, stage_replacement, stage_rewrite
 from tahoe.ops.write.row_ids import config_with_row_ids, without_id_statistics
-from tahoe.progress import Progress, silent, tracked
 from tahoe.protocol import clustering
 from tahoe.protocol.actions import AddFile
 from tahoe.protocol.config import TableConfig

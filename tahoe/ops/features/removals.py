@@ -9,7 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
-from tahoe.exceptions import DeltaConcurrentModificationException, InvalidRequest
+from tahoe.base.exceptions import DeltaConcurrentModificationException, InvalidRequest
+from tahoe.base.progress import Progress
+from tahoe.base.wording import counted
 from tahoe.log.replay import add_files
 from tahoe.ops.features.plain_columns import (
     files_of_other_types,
@@ -22,7 +24,6 @@ from tahoe.ops.features.vector_tombstones import stage_vector_tombstones
 from tahoe.ops.tables.alter import stage_changed_properties
 from tahoe.ops.tables.cluster_by import clustered_by, stage_cluster_by
 from tahoe.ops.write.rewrite import stage_rewrite
-from tahoe.progress import Progress
 from tahoe.protocol.actions import Action, AddFile, DomainMetadata, Metadata, Protocol, RemoveFile
 from tahoe.protocol.clustering import DOMAIN as CLUSTERING_DOMAIN
 from tahoe.protocol.config import TableConfig
@@ -34,7 +35,6 @@ from tahoe.schema.walk import geospatial_paths
 from tahoe.snapshot.snapshot import Snapshot
 from tahoe.txn.commit import Committed
 from tahoe.txn.transaction import Operation, Transaction
-from tahoe.wording import counted
 
 __all__ = ["REMOVALS", "Removal", "Work"]
 

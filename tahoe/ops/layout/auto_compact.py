@@ -15,8 +15,8 @@ from dataclasses import dataclass, field
 from threading import Lock
 from typing import TypeAlias
 
+from tahoe.base.lazy import pc
 from tahoe.expr.tree.predicate import And, Column, Comparison, Literal, Predicate, any_of
-from tahoe.lazy import pc
 from tahoe.ops.layout.optimize_plan import OptimizeRequest
 from tahoe.protocol.actions import AddFile, RemoveFile
 from tahoe.protocol.config import TableConfig

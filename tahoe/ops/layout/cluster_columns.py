@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tahoe.exceptions import InvalidRequest
+from tahoe.base.exceptions import InvalidRequest
 from tahoe.ops.tables.cluster_by import clustered_by, is_clustered
 from tahoe.protocol.clustering import Path, field_chain, named_path
 from tahoe.protocol.statistics.collect import indexed_columns

@@ -12,9 +12,9 @@ from contextlib import closing, suppress
 
 import pyarrow as pa
 
-from tahoe.clock import Clock
-from tahoe.exceptions import StorageFailure
-from tahoe.lazy import pc
+from tahoe.base.clock import Clock
+from tahoe.base.exceptions import StorageFailure
+from tahoe.base.lazy import pc
 from tahoe.ops.layout.curves import Placement, comparable, placement
 from tahoe.ops.write.file_stream import new_name
 from tahoe.ops.write.rewrite import as_stored, written_anew

@@ -19,7 +19,7 @@ from typing import Protocol
 
 import pyarrow as pa
 
-from tahoe.lazy import pc
+from tahoe.base.lazy import pc
 from tahoe.schema.arrow_values import array, scalar
 
 __all__ = ["CURVES", "NAMES_OF_CURVES", "Placement", "comparable", "placement"]

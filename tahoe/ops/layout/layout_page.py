@@ -10,9 +10,9 @@ from datetime import UTC, datetime
 from html import escape
 from typing import Protocol
 
+from tahoe.base.wording import counted
 from tahoe.ops.layout.boxes import Box, ColumnLayout, Measured
 from tahoe.snapshot.file_row_groups import evenly
-from tahoe.wording import counted
 
 __all__ = ["Drawn", "page_of", "part_of"]
 

@@ -21,9 +21,10 @@ from typing import TypeAlias
 
 import pyarrow as pa
 
-from tahoe.clock import Clock
-from tahoe.exceptions import CommitStateUnknown, DeltaConcurrentModificationException, StorageFailure, TahoeError
-from tahoe.lazy import pc
+from tahoe.base.clock import Clock
+from tahoe.base.exceptions import CommitStateUnknown, DeltaConcurrentModificationException, StorageFailure, TahoeError
+from tahoe.base.lazy import pc
+from tahoe.base.progress import Progress, silent
 from tahoe.log.replay import add_files
 from tahoe.ops.layout.bins import Bin
 from tahoe.ops.layout.carried import Written, carried
@@ -34,7 +35,6 @@ from tahoe.ops.layout.optimize_report import Optimized, operation_of
 from tahoe.ops.rows.row_changes import files_with_vectors, physical_rows, snapshot_to_change
 from tahoe.ops.write.file_stream import new_name
 from tahoe.ops.write.rewrite import rewritten, stage_replacement
-from tahoe.progress import Progress, silent
 from tahoe.protocol.actions import AddFile
 from tahoe.protocol.clustering import Cube, with_cube
 from tahoe.protocol.dv import file_name

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
-from tahoe.exceptions import InvalidRequest
+from tahoe.base.exceptions import InvalidRequest
+from tahoe.base.lazy import pc
 from tahoe.expr.condition_forms import Condition, stated
-from tahoe.lazy import pc
 from tahoe.ops.layout.bins import GIGABYTE, Bin, Rules, bins_of, one_bin_a_partition, target_for_rewrites
 from tahoe.ops.layout.cluster_columns import cluster_columns, refuse_for_clustered
 from tahoe.ops.layout.cubes import LEAST_BYTES, TARGET_BYTES, CubePlan, CubeRules, plan_cubes

@@ -7,11 +7,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from tahoe.base.wording import counted
 from tahoe.ops.layout.optimize_plan import OptimizePlan
 from tahoe.ops.write.rewrite import rewrite_metrics
 from tahoe.protocol.actions import AddFile, RemoveFile
 from tahoe.txn.transaction import Operation
-from tahoe.wording import counted
 
 __all__ = ["Optimized", "metrics_row", "operation_of"]
 

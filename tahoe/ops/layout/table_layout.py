@@ -14,8 +14,9 @@ from typing import Any
 
 import pyarrow as pa
 
-from tahoe.exceptions import InvalidRequest
-from tahoe.lazy import pc
+from tahoe.base.exceptions import InvalidRequest
+from tahoe.base.lazy import pc
+from tahoe.base.wording import counted
 from tahoe.log.replay import add_files
 from tahoe.ops.layout.bins import Bin
 from tahoe.ops.layout.boxes import Box, ColumnLayout, Interval, Measured, measured, spread
@@ -28,7 +29,6 @@ from tahoe.protocol.statistics.bounds import has_bounds
 from tahoe.protocol.statistics.collect import indexed_columns, stats_arrow_type
 from tahoe.schema.types import StructField
 from tahoe.snapshot.snapshot import Snapshot
-from tahoe.wording import counted
 
 __all__ = ["TableLayout", "layout_of"]
 

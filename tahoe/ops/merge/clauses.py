@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 from enum import Enum
 from typing import Any, Generic, TypeVar
 
-from tahoe.argument_checks import checked_arguments
-from tahoe.exceptions import InvalidRequest
+from tahoe.base.argument_checks import checked_arguments
+from tahoe.base.exceptions import InvalidRequest
 from tahoe.expr.tree.python_values import SqlValues, sql_texts
 from tahoe.ops.merge.explained import MergeExplained
 from tahoe.ops.rows.defaults import text_of, with_defaults

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from tahoe.wording import counted
+from tahoe.base.wording import counted
 
 __all__ = ["ClauseExplained", "MergeExplained"]
 

@@ -11,13 +11,13 @@ from functools import reduce
 
 import pyarrow as pa
 
+from tahoe.base.lazy import pc
+from tahoe.base.progress import Progress, silent, tracked
 from tahoe.expr.compute.compute import compute, compute_mask
 from tahoe.expr.tree.expression import Call, Expression, Reference, columns, conjuncts_of
 from tahoe.expr.tree.implied import to_predicate
 from tahoe.expr.tree.predicate import FALSE, Column, Comparison, In, Literal, Predicate, all_of
-from tahoe.lazy import pc
 from tahoe.ops.rows.row_changes import file_with_positions
-from tahoe.progress import Progress, silent, tracked
 from tahoe.protocol.actions import AddFile
 from tahoe.schema.arrow import to_arrow_schema
 from tahoe.schema.arrow_values import empty_table, scalar

@@ -14,11 +14,12 @@ from dataclasses import dataclass, replace
 
 import pyarrow as pa
 
+from tahoe.base.lazy import pc
+from tahoe.base.progress import Progress, silent, tracked
 from tahoe.expr.parse.parse_expression import parse_condition
 from tahoe.expr.tree.expression import Expression, Reference, columns
 from tahoe.expr.tree.implied import to_predicate
 from tahoe.expr.tree.predicate import TRUE, Predicate, all_of, any_of
-from tahoe.lazy import pc
 from tahoe.log.replay import add_files
 from tahoe.ops.merge.clauses import Action, Clause, Kind, MergeStatement, may_match_often, only_inserts, with_default_values
 from tahoe.ops.merge.explained import MergeExplained
@@ -54,7 +55,6 @@ from tahoe.ops.tables.create import with_schema
 from tahoe.ops.write.arrow_data import as_table
 from tahoe.ops.write.completion import Completion
 from tahoe.ops.write.row_ids import RowIds
-from tahoe.progress import Progress, silent, tracked
 from tahoe.protocol.actions import AddFile
 from tahoe.protocol.column_values.default_values import Moment
 from tahoe.protocol.config import TableConfig

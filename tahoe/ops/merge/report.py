@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from tahoe.exceptions import InvalidRequest
+from tahoe.base.exceptions import InvalidRequest
 from tahoe.ops.merge.clauses import Action, Clause, Kind, of_kind
 from tahoe.ops.merge.explained import ClauseExplained
 from tahoe.ops.rows.row_changes import FileChange, vector_metrics

@@ -14,16 +14,16 @@ from dataclasses import dataclass, field
 
 import pyarrow as pa
 
-from tahoe.exceptions import DeltaConcurrentModificationException
+from tahoe.base.exceptions import DeltaConcurrentModificationException
+from tahoe.base.progress import Progress, silent
+from tahoe.base.wording import counted
 from tahoe.log.files.live_files import add_files, canonical_path
-from tahoe.progress import Progress, silent
 from tahoe.protocol.actions import AddFile
 from tahoe.protocol.dv import file_name
 from tahoe.snapshot.snapshot import Snapshot
 from tahoe.store.log_store import LogStore
 from tahoe.txn.commit import Committed
 from tahoe.txn.transaction import Operation, Transaction
-from tahoe.wording import counted
 
 __all__ = ["Lost", "Repaired", "fsck"]
 

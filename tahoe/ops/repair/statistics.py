@@ -15,11 +15,12 @@ from functools import partial
 
 import pyarrow as pa
 
-from tahoe.exceptions import DeltaConcurrentModificationException
+from tahoe.base.exceptions import DeltaConcurrentModificationException
+from tahoe.base.progress import Progress, silent
+from tahoe.base.wording import counted
 from tahoe.expr.condition_forms import Condition, stated
 from tahoe.ops.rows.conditions import partition_files
 from tahoe.ops.write.stored_layout import Layout
-from tahoe.progress import Progress, silent
 from tahoe.protocol.actions import AddFile
 from tahoe.protocol.enforced import ENFORCED
 from tahoe.protocol.nan_bounds import has_greatest_float, is_nan_counted, with_stats_text
@@ -32,7 +33,6 @@ from tahoe.snapshot.snapshot import Snapshot
 from tahoe.store.location import decode_path
 from tahoe.txn.commit import Committed
 from tahoe.txn.transaction import Operation, Transaction
-from tahoe.wording import counted
 
 __all__ = ["Analyzed", "Collect", "collected_here", "compute_statistics", "statistics_of_file"]
 

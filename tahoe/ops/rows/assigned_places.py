@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from tahoe.exceptions import InvalidRequest, SchemaMismatch
+from tahoe.base.exceptions import InvalidRequest, SchemaMismatch
 from tahoe.expr.parse.column_names import name_parts
 from tahoe.expr.tree.expression import Reference
 from tahoe.expr.tree.predicate import quote_identifier

@@ -10,12 +10,12 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from tahoe.exceptions import SchemaMismatch
+from tahoe.base.exceptions import SchemaMismatch
+from tahoe.base.lazy import pc
 from tahoe.expr.compute.compute import compute
 from tahoe.expr.parse.parse_expression import Schemas, parse_expression
 from tahoe.expr.tree.expression import Expression
 from tahoe.expr.tree.signatures import cast_to
-from tahoe.lazy import pc
 from tahoe.ops.rows.assigned_places import Columns, assigned_places, check_assignable, lacks_fields
 from tahoe.protocol.constraints import recomputed
 from tahoe.schema.arrow import to_arrow_schema, to_arrow_type

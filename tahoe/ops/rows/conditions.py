@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from tahoe.exceptions import InvalidRequest
+from tahoe.base.exceptions import InvalidRequest
+from tahoe.base.progress import Progress, silent, tracked
 from tahoe.expr.condition_forms import Condition
 from tahoe.expr.row_condition import RowCondition, row_condition
 from tahoe.log.replay import add_files
 from tahoe.ops.rows.row_changes import FileChange, bitmap, parts_with_positions
-from tahoe.progress import Progress, silent, tracked
 from tahoe.protocol.actions import AddFile
 from tahoe.protocol.partition import deserialize_column
 from tahoe.schema.arrow_values import array

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TypeVar
 
-from tahoe.exceptions import InvalidRequest
+from tahoe.base.exceptions import InvalidRequest
 from tahoe.ops.rows.assigned_places import Columns, place_of
 from tahoe.protocol.column_values.default_values import Default, Moment, default_of, is_keyword
 from tahoe.protocol.config import TableConfig

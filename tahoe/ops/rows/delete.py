@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Sequence
 
+from tahoe.base.progress import Progress, silent, tracked
 from tahoe.expr.condition_forms import Condition
 from tahoe.expr.row_condition import row_condition
 from tahoe.expr.tree.predicate import Predicate
@@ -27,7 +28,6 @@ from tahoe.ops.rows.row_changes import (
     write_change_data,
     write_rows,
 )
-from tahoe.progress import Progress, silent, tracked
 from tahoe.protocol.actions import AddCDCFile, AddFile
 from tahoe.snapshot.snapshot import Snapshot
 from tahoe.txn.transaction import Operation, Transaction

@@ -11,11 +11,12 @@ from typing import Any
 
 import pyarrow as pa
 
-from tahoe.argument_checks import checked_arguments
-from tahoe.exceptions import InvalidRequest, SchemaMismatch
+from tahoe.base.argument_checks import checked_arguments
+from tahoe.base.exceptions import InvalidRequest, SchemaMismatch
+from tahoe.base.lazy import pc
+from tahoe.base.progress import Progress, silent, tracked
 from tahoe.expr.row_condition import RowCondition, row_condition
 from tahoe.expr.tree.predicate import And, Column, Comparison, IsNull, Literal, Or, Predicate
-from tahoe.lazy import pc
 from tahoe.log.replay import add_files
 from tahoe.ops.rows.assignments import assigned
 from tahoe.ops.rows.conditions import find_changes, whole_files
@@ -35,7 +36,6 @@ from tahoe.ops.tables.create import new_metadata, with_schema
 from tahoe.ops.write.arrow_data import ArrowData, in_hand
 from tahoe.ops.write.completion import Completion
 from tahoe.ops.write.writer import tagged, write_arrow
-from tahoe.progress import Progress, silent, tracked
 from tahoe.protocol.actions import AddCDCFile, AddFile, Metadata, RemoveFile
 from tahoe.protocol.column_values.identity import refuse_explicit
 from tahoe.protocol.config import TableConfig

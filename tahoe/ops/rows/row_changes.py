@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from tahoe.clock import Clock
-from tahoe.lazy import pc, pq
+from tahoe.base.clock import Clock
+from tahoe.base.lazy import pc, pq
 from tahoe.ops.write.arrow_data import ArrowData
 from tahoe.ops.write.row_ids import RowIds, config_with_row_ids, with_id_columns, without_id_statistics
 from tahoe.ops.write.writer import random_prefix, tagged, write_arrow

@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
-from tahoe.exceptions import ConcurrentTransactionException, DeltaConcurrentModificationException, InvalidRequest
+from tahoe.base.exceptions import ConcurrentTransactionException, DeltaConcurrentModificationException, InvalidRequest
 from tahoe.ops.rows.insert import WriteOptions, already_written, prepare_schema, stage_adds
 from tahoe.protocol.actions import AddFile
 from tahoe.protocol.config import TableConfig
@@ -56,7 +56,7 @@ class CommitsTable:
 
     Args:
         begin: starts a transaction on the newest version.
-        commit: `tahoe.table.Table.commit`.
+        commit: `tahoe.api.table.Table.commit`.
     """
 
     url: str

@@ -10,11 +10,12 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 
 import pyarrow as pa
 
-from tahoe.exceptions import InvalidRequest
+from tahoe.base.exceptions import InvalidRequest
+from tahoe.base.lazy import pc
+from tahoe.base.progress import Progress, silent, tracked
 from tahoe.expr.condition_forms import Condition
 from tahoe.expr.row_condition import row_condition
 from tahoe.expr.tree.python_values import SqlValues, sql_texts
-from tahoe.lazy import pc
 from tahoe.ops.rows.assignments import Assignment, assigned, parse_assignments
 from tahoe.ops.rows.conditions import find_changes
 from tahoe.ops.rows.defaults import with_defaults
@@ -33,7 +34,6 @@ from tahoe.ops.rows.row_changes import (
     write_rows,
 )
 from tahoe.ops.write.row_ids import RowIds
-from tahoe.progress import Progress, silent, tracked
 from tahoe.protocol.actions import AddCDCFile, AddFile
 from tahoe.protocol.column_values.default_values import Moment
 from tahoe.protocol.column_values.identity import refuse_update

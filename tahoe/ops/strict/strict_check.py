@@ -14,7 +14,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TypeVar
 
-from tahoe.exceptions import NotFound, TahoeError
+from tahoe.base.exceptions import NotFound, TahoeError
+from tahoe.base.progress import Progress, silent
 from tahoe.ops.strict.held.folded_state import State, Step
 from tahoe.ops.strict.held.in_force import Settings
 from tahoe.ops.strict.held.raw_log import Commit, RawLog
@@ -38,7 +39,6 @@ from tahoe.ops.strict.rules.summary_rules import HeldChecksum, HeldCompaction
 from tahoe.ops.upkeep.check_data import check_data
 from tahoe.ops.upkeep.check_files import LiveFiles
 from tahoe.ops.upkeep.check_violation import Reported, Violation, violation_of
-from tahoe.progress import Progress, silent
 from tahoe.snapshot.snapshot import Snapshot
 from tahoe.store.log_store import LogStore
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from tahoe.exceptions import InvalidRequest
+from tahoe.base.exceptions import InvalidRequest
 from tahoe.log.replay import add_files
 from tahoe.ops.tables.cluster_by import check_still_clusterable
 from tahoe.ops.tables.create import with_properties

@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from tahoe.exceptions import InvalidRequest
+from tahoe.base.exceptions import InvalidRequest
 from tahoe.expr.tree.common_types import same_type
 from tahoe.expr.tree.predicate import quote_identifier
 from tahoe.ops.tables.cluster_by import check_still_clusterable

@@ -1,4 +1,4 @@
-"""`Alterable`, the ALTER TABLE methods of `tahoe.table.Table`, without Spark. Each method commits one version."""
+"""`Alterable`, the ALTER TABLE methods of `tahoe.api.table.Table`, without Spark. Each method commits one version."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from tahoe.argument_checks import checked_arguments
-from tahoe.exceptions import InvalidRequest
+from tahoe.base.argument_checks import checked_arguments
+from tahoe.base.exceptions import InvalidRequest
 
 if TYPE_CHECKING:
     from tahoe.schema.column_edits import Path, Position

@@ -7,16 +7,16 @@ from dataclasses import replace
 
 import pyarrow as pa
 
-from tahoe.exceptions import InvalidRequest, InvariantViolation
+from tahoe.base.exceptions import InvalidRequest, InvariantViolation
+from tahoe.base.lazy import pc
+from tahoe.base.wording import counted
 from tahoe.expr.compute.compute import compute_mask
-from tahoe.lazy import pc
 from tahoe.protocol.constraints import Constraints, constraints_of
 from tahoe.protocol.enforced import ENFORCED
 from tahoe.snapshot.scan import Scan
 from tahoe.snapshot.snapshot import Snapshot
 from tahoe.txn.prepare import future_config
 from tahoe.txn.transaction import Operation, Transaction
-from tahoe.wording import counted
 
 __all__ = ["count_violations", "stage_add_constraint", "stage_drop_constraint"]
 

@@ -6,8 +6,8 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from tahoe.clock import Clock
-from tahoe.exceptions import InvalidRequest
+from tahoe.base.clock import Clock
+from tahoe.base.exceptions import InvalidRequest
 from tahoe.protocol.actions import Metadata
 from tahoe.protocol.column_values.identity import with_marks_of
 from tahoe.protocol.config import TableConfig

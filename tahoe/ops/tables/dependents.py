@@ -3,7 +3,7 @@ be dropped, renamed or changed."""
 
 from __future__ import annotations
 
-from tahoe.exceptions import InvalidRequest
+from tahoe.base.exceptions import InvalidRequest
 from tahoe.expr.tree.expression import references_of
 from tahoe.protocol.clustering import clustering_paths
 from tahoe.protocol.column_values.identity import identity_columns

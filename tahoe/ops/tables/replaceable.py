@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from tahoe.exceptions import InvalidRequest
+from tahoe.base.exceptions import InvalidRequest
 from tahoe.protocol.config import TableConfig
 from tahoe.schema.column_edits import Path, name_of
 from tahoe.schema.types import ArrayType, DataType, MapType, PrimitiveType, StructField, StructType

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tahoe.exceptions import InvariantViolation
+from tahoe.base.exceptions import InvariantViolation
+from tahoe.base.wording import counted
 from tahoe.expr.tree.predicate import Column, IsNull
 from tahoe.protocol.constraints import refuse_required_in_collections
 from tahoe.protocol.enforced import ENFORCED
@@ -13,7 +14,6 @@ from tahoe.snapshot.scan import Scan
 from tahoe.snapshot.snapshot import Snapshot
 from tahoe.txn.prepare import future_config
 from tahoe.txn.transaction import Transaction
-from tahoe.wording import counted
 
 __all__ = ["validate_not_null"]
 

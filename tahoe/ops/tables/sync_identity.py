@@ -6,8 +6,8 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 
-from tahoe.exceptions import InvalidRequest
-from tahoe.lazy import pc
+from tahoe.base.exceptions import InvalidRequest
+from tahoe.base.lazy import pc
 from tahoe.protocol.column_values.identity import IdentityColumn, further, identity_of, with_marks
 from tahoe.protocol.enforced import ENFORCED
 from tahoe.schema.column_edits import Path, field_at, name_of, not_there

@@ -13,7 +13,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from itertools import pairwise
 
-from tahoe.exceptions import TahoeError
+from tahoe.base.exceptions import TahoeError
+from tahoe.base.progress import Progress, silent
 from tahoe.log.files.paths import LOG_FOLDER, ParsedLogPath, parse
 from tahoe.log.segment import checkpoints_in
 from tahoe.ops.upkeep.check_compactions import check_compactions
@@ -21,7 +22,6 @@ from tahoe.ops.upkeep.check_data import check_change_files, check_data
 from tahoe.ops.upkeep.check_files import LiveFiles, check_live_files
 from tahoe.ops.upkeep.check_log import LogFiles, LogReplay, difference, file_texts
 from tahoe.ops.upkeep.check_violation import Reported, Violation, violation_of
-from tahoe.progress import Progress, silent
 from tahoe.protocol.iceberg_compat import uniform_is_enabled
 from tahoe.snapshot.snapshot import Snapshot
 from tahoe.store.log_store import Entry, LogStore

@@ -10,7 +10,7 @@ import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from tahoe.exceptions import CorruptTable
+from tahoe.base.exceptions import CorruptTable
 from tahoe.log.files.commits import parse_commit
 from tahoe.log.files.live_files import key_of
 from tahoe.log.files.paths import ParsedLogPath

@@ -14,12 +14,12 @@ from typing import Any
 
 import pyarrow as pa
 
-from tahoe.exceptions import CorruptTable, NotFound, TahoeError
-from tahoe.lazy import pc, pq
+from tahoe.base.exceptions import CorruptTable, NotFound, TahoeError
+from tahoe.base.lazy import pc, pq
+from tahoe.base.progress import Progress
 from tahoe.ops.upkeep.check_files import LiveFiles, side_by_side
 from tahoe.ops.upkeep.check_statistics import Found, contradictions, stated_leaves
 from tahoe.ops.upkeep.check_violation import Reported, Violation
-from tahoe.progress import Progress
 from tahoe.protocol.actions import AddCDCFile
 from tahoe.protocol.nan_bounds import are_nan_counted
 from tahoe.protocol.partition import deserialize

@@ -15,11 +15,11 @@ from typing import Any, TypeVar
 
 import pyarrow as pa
 
-from tahoe.exceptions import CorruptTable, NotFound, TahoeError
-from tahoe.lazy import pc
+from tahoe.base.exceptions import CorruptTable, NotFound, TahoeError
+from tahoe.base.lazy import pc
+from tahoe.base.progress import Progress
 from tahoe.log.files.live_files import add_files
 from tahoe.ops.upkeep.check_violation import Reported, Violation, violation_of
-from tahoe.progress import Progress
 from tahoe.protocol.actions import DeletionVectorDescriptor
 from tahoe.protocol.dv import decode, file_name
 from tahoe.protocol.partition import deserialize

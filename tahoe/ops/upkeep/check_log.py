@@ -17,8 +17,9 @@ from typing import Any, TypeVar
 
 import pyarrow as pa
 
-from tahoe.exceptions import NotFound, TahoeError
-from tahoe.lazy import pc
+from tahoe.base.exceptions import NotFound, TahoeError
+from tahoe.base.lazy import pc
+from tahoe.base.progress import Progress
 from tahoe.log.agreement import lost_its_id, vouches_for_itself
 from tahoe.log.checkpoints.checkpoint_reader import CheckpointReader, open_checkpoint
 from tahoe.log.checksum import VersionChecksum, parse_checksum
@@ -30,7 +31,6 @@ from tahoe.log.history import in_commit_timestamps_from, states_its_time
 from tahoe.log.places import PlaceCheck, no_in_commit_timestamp, place_of
 from tahoe.log.respelt import removed_too
 from tahoe.ops.upkeep.check_violation import Reported, Violation, violation_of
-from tahoe.progress import Progress
 from tahoe.protocol.actions import (
     Action,
     AddCDCFile,

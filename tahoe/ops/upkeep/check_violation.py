@@ -7,7 +7,7 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from types import TracebackType
 
-from tahoe.exceptions import TahoeError
+from tahoe.base.exceptions import TahoeError
 
 __all__ = ["Reported", "Violation", "violation_of"]
 

@@ -17,21 +17,21 @@ from typing import Any
 
 import pyarrow as pa
 
-from tahoe.exceptions import InvalidRequest, NotFound
-from tahoe.lazy import pc
+from tahoe.base.exceptions import InvalidRequest, NotFound
+from tahoe.base.lazy import pc
+from tahoe.base.progress import Progress, silent
+from tahoe.base.wording import counted
 from tahoe.log.files.live_files import add_files, canonical_path, file_keys
 from tahoe.log.history import parse_timestamp, version_at
 from tahoe.ops.rows.row_changes import snapshot_to_change
 from tahoe.ops.tables.cluster_by import restored_clustering
 from tahoe.ops.tables.create import with_kept_marks
-from tahoe.progress import Progress, silent
 from tahoe.protocol.actions import AddFile, Metadata
 from tahoe.protocol.dv import file_name
 from tahoe.protocol.features import features_of, upgraded
 from tahoe.snapshot.snapshot import Snapshot
 from tahoe.txn.commit import Committed
 from tahoe.txn.transaction import Operation, Transaction
-from tahoe.wording import counted
 
 __all__ = ["RestoreRequest", "Restored", "restore"]
 

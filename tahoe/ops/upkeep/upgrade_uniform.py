@@ -14,14 +14,14 @@ import json
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
-from tahoe.exceptions import DeltaConcurrentModificationException, InvalidRequest
-from tahoe.lazy import pq
+from tahoe.base.exceptions import DeltaConcurrentModificationException, InvalidRequest
+from tahoe.base.lazy import pq
+from tahoe.base.progress import Progress, silent, tracked
 from tahoe.log.replay import add_files
 from tahoe.ops.tables.create import with_properties
 from tahoe.ops.write.file_layout import expected_schema, iceberg_faults
 from tahoe.ops.write.rewrite import footers, reorg_operation, stage_rewrite
 from tahoe.ops.write.writer import tagged
-from tahoe.progress import Progress, silent, tracked
 from tahoe.protocol.actions import AddFile
 from tahoe.protocol.config import TableConfig
 from tahoe.protocol.iceberg_compat import check_iceberg_compat, deletes_form, uniform_is_enabled

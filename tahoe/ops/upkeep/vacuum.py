@@ -14,7 +14,9 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
-from tahoe.exceptions import TahoeError
+from tahoe.base.exceptions import TahoeError
+from tahoe.base.progress import Progress, silent
+from tahoe.base.wording import counted
 from tahoe.ops.upkeep.vacuum_files import (
     confirmed,
     delete_empty_folders,
@@ -36,7 +38,6 @@ from tahoe.ops.upkeep.vacuum_needed import (
     needed_names,
 )
 from tahoe.ops.upkeep.vacuum_plan import HOUR_MS, VacuumPlan, VacuumRequest, deletable, partition_prefixes, retention_of
-from tahoe.progress import Progress, silent
 from tahoe.protocol.features import check_writable
 from tahoe.settings.warn_once import warn_once
 from tahoe.snapshot.snapshot import Snapshot
@@ -45,7 +46,6 @@ from tahoe.store.log_store import Entry, LogStore
 from tahoe.txn.after_commit import logged_after_commit
 from tahoe.txn.commit import Committed
 from tahoe.txn.transaction import Operation, Transaction
-from tahoe.wording import counted
 
 __all__ = ["Begin", "Commit", "Held", "Vacuumed", "plan_vacuum", "vacuum"]
 

@@ -16,10 +16,10 @@ from typing import TypeVar
 
 import pyarrow as pa
 
-from tahoe.exceptions import InvalidRequest, StorageFailure
+from tahoe.base.exceptions import InvalidRequest, StorageFailure
+from tahoe.base.progress import Progress
 from tahoe.log.files.paths import LOG_FOLDER
 from tahoe.ops.upkeep.vacuum_plan import is_hidden
-from tahoe.progress import Progress
 from tahoe.store.location import local_path
 from tahoe.store.log_store import Entry, LogStore
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 
-from tahoe.exceptions import InvalidRequest, NotFound
+from tahoe.base.exceptions import InvalidRequest, NotFound
 from tahoe.log.files.paths import LOG_FOLDER
 from tahoe.ops.upkeep.vacuum_needed import actions_of, names_in
 from tahoe.protocol.actions import AddCDCFile, RemoveFile

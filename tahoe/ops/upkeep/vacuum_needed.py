@@ -14,8 +14,8 @@ from itertools import islice
 
 import pyarrow as pa
 
-from tahoe.exceptions import NotFound
-from tahoe.lazy import pc
+from tahoe.base.exceptions import NotFound
+from tahoe.base.lazy import pc
 from tahoe.log.files.commits import read_commit
 from tahoe.log.files.live_files import canonical_path
 from tahoe.log.files.paths import LOG_FOLDER, parse

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 import pyarrow as pa
 
-from tahoe.exceptions import CorruptTable, InvalidRequest
+from tahoe.base.exceptions import CorruptTable, InvalidRequest
 from tahoe.protocol.config import TableConfig
 from tahoe.store.location import check_name
 from tahoe.store.log_store import Entry

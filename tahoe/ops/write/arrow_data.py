@@ -9,7 +9,7 @@ from typing import Protocol, TypeAlias
 
 import pyarrow as pa
 
-from tahoe.exceptions import InvalidRequest
+from tahoe.base.exceptions import InvalidRequest
 from tahoe.schema.arrow_values import empty_table
 from tahoe.schema.types import StructType
 

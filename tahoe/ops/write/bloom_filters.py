@@ -11,8 +11,8 @@ from functools import cache
 from inspect import signature
 from typing import Any
 
-from tahoe.exceptions import InvalidRequest
-from tahoe.lazy import pq
+from tahoe.base.exceptions import InvalidRequest
+from tahoe.base.lazy import pq
 from tahoe.protocol.config import TableConfig
 from tahoe.protocol.statistics.collect import multipart_names
 from tahoe.schema.types import ArrayType, MapType, PrimitiveType, StructField, leaves

@@ -12,9 +12,9 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from tahoe.exceptions import Unsupported
+from tahoe.base.exceptions import Unsupported
+from tahoe.base.lazy import pc
 from tahoe.expr.compute.compute import compute
-from tahoe.lazy import pc
 from tahoe.protocol.column_values.default_values import Default, Moment, defaults_of
 from tahoe.protocol.column_values.identity import IdentityColumn, further, identity_columns
 from tahoe.protocol.column_values.task_numbers import numbers_of_task

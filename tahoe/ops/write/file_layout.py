@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 
 import pyarrow as pa
 
-from tahoe.lazy import pq
+from tahoe.base.lazy import pq
 from tahoe.ops.write.row_ids import config_with_row_ids
 from tahoe.ops.write.stored_layout import file_schema
 from tahoe.protocol.config import TableConfig

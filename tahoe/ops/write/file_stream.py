@@ -10,8 +10,8 @@ from contextlib import closing
 
 import pyarrow as pa
 
-from tahoe.clock import Clock
-from tahoe.lazy import pq
+from tahoe.base.clock import Clock
+from tahoe.base.lazy import pq
 from tahoe.ops.write.bloom_filters import bloom_filter_columns
 from tahoe.ops.write.parquet_files import SUFFIXES, codec_of, parquet_writer
 from tahoe.ops.write.stored_layout import Layout

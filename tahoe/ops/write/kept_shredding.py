@@ -11,7 +11,7 @@ from dataclasses import replace
 
 import pyarrow as pa
 
-from tahoe.lazy import pq
+from tahoe.base.lazy import pq
 from tahoe.schema.arrow import from_arrow_schema
 from tahoe.schema.shredded import is_shredded
 from tahoe.schema.types import DataType, PrimitiveType, StructField, StructType

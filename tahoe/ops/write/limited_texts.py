@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pyarrow as pa
 
-from tahoe.lazy import pc
+from tahoe.base.lazy import pc
 from tahoe.schema.arrow_values import scalar
 from tahoe.schema.text_limits import Limits, TextLimit, limits_of, too_long
 from tahoe.schema.types import ArrayType, DataType, MapType, StructType

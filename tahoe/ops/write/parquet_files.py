@@ -8,8 +8,8 @@ from typing import Any
 
 import pyarrow as pa
 
-from tahoe.exceptions import InvalidRequest
-from tahoe.lazy import pc, pq
+from tahoe.base.exceptions import InvalidRequest
+from tahoe.base.lazy import pc, pq
 from tahoe.ops.write.bloom_filters import bloom_filter_options
 from tahoe.protocol.config import TableConfig
 

@@ -14,14 +14,14 @@ from functools import partial
 
 import pyarrow as pa
 
-from tahoe.clock import Clock
-from tahoe.exceptions import StorageFailure
-from tahoe.lazy import pq
+from tahoe.base.clock import Clock
+from tahoe.base.exceptions import StorageFailure
+from tahoe.base.lazy import pq
+from tahoe.base.progress import Progress, silent, tracked
 from tahoe.ops.write.file_stream import new_name, write_stream
 from tahoe.ops.write.kept_shredding import with_variants_as_stored
 from tahoe.ops.write.row_ids import config_with_row_ids, without_id_statistics
 from tahoe.ops.write.writer import tagged
-from tahoe.progress import Progress, silent, tracked
 from tahoe.protocol.actions import AddFile
 from tahoe.protocol.clustering import as_clustered_as
 from tahoe.protocol.enforced import ENFORCED

@@ -13,7 +13,7 @@ from types import TracebackType
 
 import pyarrow as pa
 
-from tahoe.lazy import pc
+from tahoe.base.lazy import pc
 from tahoe.snapshot.small_files import joined
 
 __all__ = ["Spill", "sorted_by_group"]

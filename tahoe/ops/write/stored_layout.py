@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from tahoe.exceptions import InvalidRequest, SchemaMismatch
-from tahoe.lazy import pc
+from tahoe.base.exceptions import InvalidRequest, SchemaMismatch
+from tahoe.base.lazy import pc
 from tahoe.protocol.config import TableConfig
 from tahoe.protocol.constraints import null_found
 from tahoe.protocol.partition import serialize

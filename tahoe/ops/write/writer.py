@@ -17,8 +17,9 @@ from dataclasses import replace
 
 import pyarrow as pa
 
-from tahoe.clock import Clock
-from tahoe.exceptions import InvalidRequest, StorageFailure
+from tahoe.base.clock import Clock
+from tahoe.base.exceptions import InvalidRequest, StorageFailure
+from tahoe.base.progress import Progress, silent
 from tahoe.ops.write.arrow_data import ArrowData, tables_of
 from tahoe.ops.write.bloom_filters import bloom_filter_columns
 from tahoe.ops.write.completion import Completion, Defaults, TaskCompletion, refuse_incomplete
@@ -26,7 +27,6 @@ from tahoe.ops.write.enforce import Enforcer
 from tahoe.ops.write.limited_texts import LimitedTexts
 from tahoe.ops.write.parquet_files import SUFFIXES, codec_of, parquet_bytes
 from tahoe.ops.write.stored_layout import Layout, Partition
-from tahoe.progress import Progress, silent
 from tahoe.protocol.actions import AddFile
 from tahoe.protocol.config import TableConfig
 from tahoe.protocol.constraints import with_optional_generated

@@ -8,7 +8,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from tahoe.exceptions import TahoeError
+from tahoe.base.exceptions import TahoeError
 from tahoe.expr.compute.compute import compute
 from tahoe.expr.tree.common_types import same_type
 from tahoe.expr.tree.expression import Expression, Reference

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from tahoe.exceptions import TahoeError
+from tahoe.base.exceptions import TahoeError
 from tahoe.expr.parse.parse_expression import parse_expression
 from tahoe.expr.tree.common_types import same_type
 from tahoe.expr.tree.expression import references_of

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from datetime import date, datetime
 from typing import Any
 
+from tahoe.base.lazy import pq
 from tahoe.expr.tree.predicate import And, Comparison, Constant, In, IsNotNull, IsNull, Not, Or, Predicate, StartsWith
-from tahoe.lazy import pq
 from tahoe.protocol.statistics.footer import shows_nan
 
 __all__ = ["row_groups_to_read"]

@@ -9,8 +9,8 @@ from typing import Any
 
 import pyarrow as pa
 
-from tahoe.exceptions import InvalidRequest
-from tahoe.lazy import pc, pq
+from tahoe.base.exceptions import InvalidRequest
+from tahoe.base.lazy import pc, pq
 from tahoe.protocol.statistics.bounds import DEFAULT_PREFIX_LENGTH, Leaf, bound_of, has_bounds
 from tahoe.protocol.statistics.file_statistics import FileStatistics, StatisticsBuilder
 from tahoe.protocol.statistics.footer import footer_statistics

@@ -9,7 +9,7 @@ from decimal import Decimal
 from json.encoder import encode_basestring
 from typing import Any
 
-from tahoe.exceptions import CorruptTable, InvalidRequest
+from tahoe.base.exceptions import CorruptTable, InvalidRequest
 from tahoe.protocol.statistics.bounds import Leaf
 
 __all__ = ["FileStatistics", "StatisticsBuilder"]

@@ -21,7 +21,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from tahoe.lazy import pq
+from tahoe.base.lazy import pq
 from tahoe.protocol.statistics.bounds import Leaf, bound_of, has_bounds
 from tahoe.protocol.statistics.file_statistics import FileStatistics, StatisticsBuilder
 from tahoe.schema.types import ArrayType, DataType, DecimalType, MapType, PrimitiveType

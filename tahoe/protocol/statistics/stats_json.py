@@ -18,7 +18,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.json as pj
 
-from tahoe.lazy import pc
+from tahoe.base.lazy import pc
 from tahoe.schema.arrow_values import array, scalar
 
 __all__ = ["parse_statistics"]

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from tahoe.exceptions import CorruptTable
+from tahoe.base.exceptions import CorruptTable
 
 __all__ = [
     "BINARY",

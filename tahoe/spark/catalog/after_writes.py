@@ -8,13 +8,13 @@ from typing import TypeVar
 
 from pyspark.sql import SparkSession
 
-from tahoe.exceptions import InvalidRequest
+from tahoe.api.process import COMPACTED_NOW
+from tahoe.api.table import Table
+from tahoe.base.exceptions import InvalidRequest
 from tahoe.ops.layout.auto_compact import AutoCompaction, Reserved, compaction_after
-from tahoe.process import COMPACTED_NOW
 from tahoe.protocol.properties import parse_size
 from tahoe.spark.commands.upkeep import on_executors
 from tahoe.spark.jvm.bridge import active_session
-from tahoe.table import Table
 from tahoe.txn.commit import Committed
 
 __all__ = ["compact_after", "compaction_of"]

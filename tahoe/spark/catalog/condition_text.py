@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tahoe.exceptions import Unsupported
+from tahoe.base.exceptions import Unsupported
 from tahoe.expr.tree.predicate import quote_identifier
 from tahoe.spark.jvm.bridge import JavaObject, Jvm
 from tahoe.spark.jvm.compiled import compiled_object

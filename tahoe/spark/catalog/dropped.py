@@ -13,8 +13,8 @@ from functools import partial
 
 from pyspark.sql import SparkSession
 
+from tahoe.base.exceptions import InvalidRequest
 from tahoe.coordinator.coordinated_store import CoordinatedStore
-from tahoe.exceptions import InvalidRequest
 from tahoe.spark.jvm.bridge import JavaObject, Jvm
 from tahoe.spark.jvm.compiled import add_optimizer_rule
 from tahoe.spark.jvm.records import has_field, items

@@ -6,8 +6,8 @@ import threading
 from collections import OrderedDict
 from dataclasses import dataclass
 
+from tahoe.api.table import Table
 from tahoe.snapshot.snapshot import Snapshot
-from tahoe.table import Table
 
 __all__ = ["KnownTables", "Loaded"]
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from pyspark.sql import SparkSession
 
-from tahoe.exceptions import Unsupported
+from tahoe.base.exceptions import Unsupported
 from tahoe.spark.jvm.bridge import JavaObject
 from tahoe.spark.jvm.compiled import add_optimizer_rule
 from tahoe.spark.jvm.records import has_field

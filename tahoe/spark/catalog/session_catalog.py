@@ -11,6 +11,7 @@ from datetime import UTC, datetime
 
 from pyspark.sql import SparkSession
 
+from tahoe.api.table import Table
 from tahoe.snapshot.snapshot import Snapshot
 from tahoe.spark.catalog.known import KnownTables, Loaded
 from tahoe.spark.catalog.writable import writable
@@ -22,7 +23,6 @@ from tahoe.spark.names.entries import SESSION_CATALOG, entry_at, filled, is_delt
 from tahoe.spark.names.error_names import reading
 from tahoe.spark.names.options import ReadRequest, travelling, version_of
 from tahoe.spark.names.snapshots import requested_snapshot
-from tahoe.table import Table
 
 __all__ = ["session_catalog"]
 

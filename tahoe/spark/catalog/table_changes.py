@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from pyspark.sql import SparkSession
 
-from tahoe.exceptions import InvalidRequest, NotFound
+from tahoe.api.table import Table
+from tahoe.base.exceptions import InvalidRequest, NotFound
 from tahoe.spark.jvm.bridge import JavaObject, Jvm
 from tahoe.spark.jvm.records import items
 from tahoe.spark.jvm.stand_ins import Proxied, answered
@@ -17,7 +18,6 @@ from tahoe.spark.names.entries import parts_of, table_named
 from tahoe.spark.names.options import ChangeRange
 from tahoe.spark.scan.change_feed import read_changes
 from tahoe.spark.statements.targets import is_nothing
-from tahoe.table import Table
 
 __all__ = ["give_table_changes"]
 

@@ -10,7 +10,8 @@ from collections.abc import Mapping
 
 from pyspark.sql import DataFrame, SparkSession
 
-from tahoe.exceptions import Unsupported
+from tahoe.api.table import Table
+from tahoe.base.exceptions import Unsupported
 from tahoe.protocol.config import TableConfig
 from tahoe.schema.evolve import store_anything
 from tahoe.spark.catalog.condition_text import condition_text
@@ -22,7 +23,6 @@ from tahoe.spark.jvm.records import has_field
 from tahoe.spark.jvm.stand_ins import stand_in
 from tahoe.spark.names.settings import settings_of
 from tahoe.spark.write.arranged import arranged, arrangement
-from tahoe.table import Table
 
 __all__ = ["BY_DATAFRAME", "writable"]
 

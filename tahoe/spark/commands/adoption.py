@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from tahoe.exceptions import InvalidRequest
+from tahoe.base.exceptions import InvalidRequest
 from tahoe.ops.tables.cluster_by import clustered_by
 from tahoe.protocol.clustering import field_chain, named_path, shown_path
 from tahoe.protocol.properties import validate_properties

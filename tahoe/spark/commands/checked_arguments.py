@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pyspark.sql import Column
 
-from tahoe.argument_checks import WrongArgument
+from tahoe.base.argument_checks import WrongArgument
 
 __all__ = ["check_clone", "check_kind", "checked_expression", "checked_expressions", "wrong_argument"]
 

@@ -9,7 +9,7 @@ from py4j.java_gateway import is_instance_of
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as sf
 
-from tahoe.exceptions import InvalidRequest, Unsupported
+from tahoe.base.exceptions import InvalidRequest, Unsupported
 from tahoe.expr.tree.predicate import all_of, references
 from tahoe.log.replay import add_files
 from tahoe.ops.rows.row_changes import FileChange, all_rows

@@ -10,7 +10,8 @@ from dataclasses import dataclass, field, replace
 
 from pyspark.sql import DataFrame, SparkSession
 
-from tahoe.exceptions import DeltaConcurrentModificationException, InvalidRequest, NotFound
+from tahoe.api.table import Table
+from tahoe.base.exceptions import DeltaConcurrentModificationException, InvalidRequest, NotFound
 from tahoe.log.replay import add_files
 from tahoe.ops.rows.insert import WriteOptions, already_written, write_operation
 from tahoe.ops.tables.cluster_by import stage_clustering
@@ -23,7 +24,6 @@ from tahoe.spark.jvm.job_progress import shown_jobs
 from tahoe.spark.write.enforce import enforced
 from tahoe.spark.write.stored_expressions import check_new_on_spark
 from tahoe.spark.write.writer import FileOptions, write_files
-from tahoe.table import Table
 from tahoe.txn.prepare import future_config
 from tahoe.txn.transaction import Operation, Transaction
 

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 from pyspark.sql import Column, SparkSession
 
+from tahoe.api.table import Table
 from tahoe.expr.tree.predicate import TRUE, all_of
 from tahoe.log.replay import add_files
 from tahoe.ops.rows.delete import stage_deleted_files, stage_deleted_rows
@@ -25,7 +26,6 @@ from tahoe.spark.jvm.job_progress import shown_jobs
 from tahoe.spark.names.settings import is_on
 from tahoe.spark.scan.relation import Alias, condition_of
 from tahoe.spark.write.writer import FileOptions
-from tahoe.table import Table
 from tahoe.txn.transaction import Transaction
 
 __all__ = ["delete", "stage_delete"]

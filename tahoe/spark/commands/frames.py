@@ -19,11 +19,11 @@ from pyspark.sql.types import (
     TimestampType,
 )
 
+from tahoe.api.table import Table
 from tahoe.spark.jvm.bridge import JavaObject, Jvm
 from tahoe.spark.jvm.local_rows import local_frame
 from tahoe.spark.jvm.records import items
 from tahoe.spark.jvm.storage import hadoop_path
-from tahoe.table import Table
 
 __all__ = [
     "DETAIL",

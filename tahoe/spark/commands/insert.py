@@ -18,7 +18,8 @@ from pyspark.errors import ParseException
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as sf
 
-from tahoe.exceptions import DeltaConcurrentModificationException, InvalidRequest, InvariantViolation, NotFound
+from tahoe.api.table import Table
+from tahoe.base.exceptions import DeltaConcurrentModificationException, InvalidRequest, InvariantViolation, NotFound
 from tahoe.expr.tree.predicate import all_of, quote_identifier
 from tahoe.ops.rows.insert import (
     Replaced,
@@ -52,7 +53,6 @@ from tahoe.spark.write.enforce import enforced, session_time_zone
 from tahoe.spark.write.fitting import casts_of_inserts, nullable_schema
 from tahoe.spark.write.idempotent import resetting_version
 from tahoe.spark.write.writer import write_files
-from tahoe.table import Table
 from tahoe.txn.prepare import future_config
 from tahoe.txn.transaction import Operation, Transaction
 

@@ -15,7 +15,8 @@ from dataclasses import dataclass, field, replace
 
 from pyspark.sql import DataFrame, SparkSession
 
-from tahoe.exceptions import CorruptTable, InvalidRequest
+from tahoe.api.table import Table
+from tahoe.base.exceptions import CorruptTable, InvalidRequest
 from tahoe.spark.commands.adoption import check_agrees
 from tahoe.spark.commands.create import Rows, TableDefinition, create_table
 from tahoe.spark.commands.write_options import Insert, insert_request
@@ -39,7 +40,6 @@ from tahoe.spark.names.settings import settings_of
 from tahoe.spark.write.fitting import nullable_schema
 from tahoe.spark.write.idempotent import resetting_version
 from tahoe.store.location import table_url
-from tahoe.table import Table
 
 __all__ = ["Creation", "make_table", "refuse_other_location"]
 

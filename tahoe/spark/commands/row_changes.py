@@ -18,9 +18,10 @@ from pyroaring import BitMap64
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as sf
 
-from tahoe.exceptions import Unsupported
+from tahoe.api.table import Table
+from tahoe.base.exceptions import Unsupported
+from tahoe.base.lazy import pc
 from tahoe.expr.tree.predicate import quote_identifier
-from tahoe.lazy import pc
 from tahoe.log.replay import add_files, files_table
 from tahoe.ops.rows.row_changes import FileChange, RowsChanged, Staged, living_rows
 from tahoe.ops.write.completion import Completion
@@ -43,7 +44,6 @@ from tahoe.spark.write.idempotent import once
 from tahoe.spark.write.limited import limited_columns
 from tahoe.spark.write.row_ids import write_files_with_row_ids
 from tahoe.spark.write.writer import FileOptions, write_files
-from tahoe.table import Table
 from tahoe.txn.rearranged import retry_if_rearranged
 from tahoe.txn.transaction import Transaction
 

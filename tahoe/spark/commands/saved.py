@@ -12,7 +12,8 @@ from dataclasses import dataclass
 
 from pyspark.sql import DataFrame, SparkSession
 
-from tahoe.exceptions import NotFound
+from tahoe.api.table import Table
+from tahoe.base.exceptions import NotFound
 from tahoe.ops.tables.create import create_operation
 from tahoe.protocol.config import TableConfig
 from tahoe.schema.evolve import store_anything
@@ -29,7 +30,6 @@ from tahoe.spark.names.new_entries import delta_entry, is_managed
 from tahoe.spark.names.options import path_option
 from tahoe.spark.names.settings import settings_of
 from tahoe.spark.write.arranged import arranged, arrangement
-from tahoe.table import Table
 from tahoe.txn.transaction import Operation
 
 __all__ = ["Save", "insert_into", "save_as_table", "save_into"]

@@ -7,7 +7,8 @@ from collections.abc import Mapping, Sequence
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as sf
 
-from tahoe.exceptions import InvalidRequest
+from tahoe.api.table import Table
+from tahoe.base.exceptions import InvalidRequest
 from tahoe.expr.tree.predicate import quote_identifier
 from tahoe.ops.rows.assigned_places import Columns
 from tahoe.ops.rows.defaults import with_defaults
@@ -39,7 +40,6 @@ from tahoe.spark.names.settings import is_case_sensitive
 from tahoe.spark.scan.relation import EVERY_ROW, Alias, condition_of, named, shape_of
 from tahoe.spark.write.enforce import recomputed, session_time_zone
 from tahoe.spark.write.writer import FileOptions
-from tahoe.table import Table
 from tahoe.txn.transaction import Transaction
 
 __all__ = ["stage_update", "update"]

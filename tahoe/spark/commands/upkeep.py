@@ -20,8 +20,10 @@ import pyarrow as pa
 from pyspark.errors import ParseException
 from pyspark.sql import DataFrame, SparkSession
 
-from tahoe.clock import SYSTEM_CLOCK
-from tahoe.exceptions import InvalidRequest, StorageFailure, TahoeError, Unsupported
+from tahoe.api.table import Table
+from tahoe.base.clock import SYSTEM_CLOCK
+from tahoe.base.exceptions import InvalidRequest, StorageFailure, TahoeError, Unsupported
+from tahoe.base.progress import shown
 from tahoe.ops.layout.bins import Bin
 from tahoe.ops.layout.cubes import LEAST_BYTES, TARGET_BYTES
 from tahoe.ops.layout.optimize import Written, optimize, written_as_cube
@@ -30,7 +32,6 @@ from tahoe.ops.layout.optimize_report import Optimized, metrics_row
 from tahoe.ops.repair.statistics import collected_here, compute_statistics, statistics_of_file
 from tahoe.ops.upkeep.purge import stage_purge
 from tahoe.ops.upkeep.restore import RestoreRequest, restore
-from tahoe.progress import shown
 from tahoe.protocol.actions import AddFile
 from tahoe.protocol.properties import parse_size
 from tahoe.snapshot.scan import BareVersion
@@ -48,7 +49,6 @@ from tahoe.spark.names.settings import is_on, look_at_settings
 from tahoe.spark.names.snapshots import moment
 from tahoe.spark.write.spread import clustered_by_tasks, is_worth_joining, is_worth_spreading, joined_by_tasks
 from tahoe.store.location import decode_path
-from tahoe.table import Table
 from tahoe.txn.transaction import Transaction
 
 __all__ = [
@@ -199,7 +199,7 @@ def _names(cols: Sequence[str | list[str] | tuple[str, ...]]) -> list[str]:
 
 
 def purge(spark: SparkSession, table: Table, where: str | None = None) -> list[Row]:
-    """Purge the table (`tahoe.table.Table.purge`); return a row of `OPTIMIZE_ROW` as delta-spark does.
+    """Purge the table (`tahoe.api.table.Table.purge`); return a row of `OPTIMIZE_ROW` as delta-spark does.
 
     Args:
         where: a condition on partition columns; only these partitions are purged.

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from tahoe.exceptions import InvalidRequest, Unsupported
+from tahoe.base.exceptions import InvalidRequest, Unsupported
 from tahoe.ops.rows.insert import WriteOptions
 from tahoe.schema.evolve import Storing, can_store
 from tahoe.settings.dataframe_options import check_writer_options

@@ -13,13 +13,14 @@ from functools import partial
 
 from pyspark.sql import SparkSession
 
-from tahoe.exceptions import InvalidRequest, NotFound
+from tahoe.api.table import Table
+from tahoe.base.exceptions import InvalidRequest, NotFound
+from tahoe.base.progress import Progress, shown
 from tahoe.ops.copies.clone import Cloned, CloneRequest, clone
 from tahoe.ops.copies.clone_source import CloneSource, FileCopy, source_of_folder, source_of_snapshot
 from tahoe.ops.copies.copy_files import copied_here, copy_file
 from tahoe.ops.copies.iceberg_table import IcebergRequest, iceberg_table
 from tahoe.ops.copies.parquet_folder import parquet_table
-from tahoe.progress import Progress, shown
 from tahoe.schema.types import StructType
 from tahoe.spark.commands.row_changes import refuse_connect, user_metadata_of
 from tahoe.spark.copies.convert import folder_of_entry, folder_request, source_folder
@@ -41,7 +42,6 @@ from tahoe.spark.names.settings import look_at_settings
 from tahoe.spark.names.snapshots import moment
 from tahoe.store.location import table_url
 from tahoe.store.log_store import LogStore
-from tahoe.table import Table
 
 __all__ = ["CLONE_ROW", "AskedClone", "clone_named"]
 

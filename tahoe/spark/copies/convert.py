@@ -18,11 +18,12 @@ from pyspark.sql import SparkSession
 from pyspark.sql.types import DataType as SparkType
 from pyspark.sql.types import StructType as SparkStruct
 
-from tahoe.exceptions import InvalidRequest, NotFound, Unsupported
+from tahoe.api.table import Table
+from tahoe.base.exceptions import InvalidRequest, NotFound, Unsupported
+from tahoe.base.progress import Progress, shown
 from tahoe.ops.copies.convert import Converted, ConvertRequest, convert
 from tahoe.ops.copies.iceberg_table import IcebergRequest, iceberg_table, refuse_partition_columns
 from tahoe.ops.copies.parquet_folder import FolderRequest, FoundTable, parquet_table
-from tahoe.progress import Progress, shown
 from tahoe.schema.types import DataType, StructField, StructType, schema_from_json
 from tahoe.spark.commands.row_changes import user_metadata_of
 from tahoe.spark.commands.write_options import insert_request
@@ -34,7 +35,6 @@ from tahoe.spark.names.entries import entry_of, is_delta, location_of
 from tahoe.spark.names.new_entries import is_view
 from tahoe.spark.names.settings import is_on, settings_of
 from tahoe.store.location import split_url, table_url
-from tahoe.table import Table
 
 __all__ = ["convert_named", "folder_of_entry", "folder_request", "source_folder"]
 

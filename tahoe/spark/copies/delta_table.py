@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Self
 
-from tahoe.argument_checks import checked_arguments
+from tahoe.base.argument_checks import checked_arguments
 from tahoe.ops.copies.clone import CloneRequest
 from tahoe.spark.commands.checked_arguments import check_clone, check_kind
 from tahoe.spark.copies.clone import AskedClone, clone_named
@@ -15,7 +15,7 @@ from tahoe.spark.names.entries import parts_of
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from tahoe.table import Table
+    from tahoe.api.table import Table
 
 __all__ = ["Copies"]
 

@@ -15,7 +15,7 @@ from pyspark.sql.connect.readwriter import DataFrameReader, DataFrameWriter, Dat
 from pyspark.sql.connect.session import SparkSession
 from pyspark.sql.connect.streaming.readwriter import DataStreamWriter
 
-from tahoe.exceptions import Unsupported
+from tahoe.base.exceptions import Unsupported
 from tahoe.expr.tree.predicate import quote_identifier
 from tahoe.spark.doors.wrapping import is_delta, is_enabled, wrap
 from tahoe.sql.catalog_ddl import CatalogDdl, catalog_ddl

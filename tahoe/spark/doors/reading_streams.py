@@ -9,6 +9,7 @@ from typing import Any
 from pyspark.sql import DataFrame
 from pyspark.sql.streaming.readwriter import DataStreamReader
 
+from tahoe.api.table import Table
 from tahoe.spark.doors.reading import one_path
 from tahoe.spark.doors.wrapping import is_delta, takes_names, wrap
 from tahoe.spark.jvm.bridge import JavaObject, Jvm, is_classic
@@ -18,7 +19,6 @@ from tahoe.spark.names.entries import parts_of, table_named
 from tahoe.spark.names.options import ReadRequest, travelling
 from tahoe.spark.stream.stream_options import no_travel
 from tahoe.spark.stream.streamed import read_stream
-from tahoe.table import Table
 
 __all__ = ["wrap_stream_reader"]
 

@@ -8,7 +8,7 @@ from typing import Any
 from pyspark.sql import SparkSession
 from pyspark.sql.readwriter import DataFrameWriter
 
-from tahoe.exceptions import Unsupported
+from tahoe.base.exceptions import Unsupported
 from tahoe.spark.commands.insert import insert
 from tahoe.spark.commands.saved import Save, insert_into, save_as_table
 from tahoe.spark.commands.write_options import insert_request

@@ -11,7 +11,7 @@ from typing import Any
 from pyspark.sql import Column, SparkSession
 from pyspark.sql.readwriter import DataFrameWriterV2
 
-from tahoe.exceptions import Unsupported
+from tahoe.base.exceptions import Unsupported
 from tahoe.schema.types import StructType
 from tahoe.spark.catalog.writable import BY_DATAFRAME
 from tahoe.spark.commands.create import TableDefinition

@@ -12,8 +12,8 @@ from dataclasses import replace
 
 import pyarrow as pa
 
-from tahoe.clock import SYSTEM_CLOCK
-from tahoe.exceptions import TahoeError
+from tahoe.base.clock import SYSTEM_CLOCK
+from tahoe.base.exceptions import TahoeError
 from tahoe.ops.layout.bins import Bin
 from tahoe.ops.layout.clustered import MOST_BYTES_IN_MEMORY, part_by_cells
 from tahoe.ops.layout.curves import Placement

@@ -11,8 +11,8 @@ import pyarrow as pa
 from pyspark import TaskContext
 from pyspark.sql.datasource import WriterCommitMessage
 
-from tahoe.clock import SYSTEM_CLOCK
-from tahoe.exceptions import Unsupported
+from tahoe.base.clock import SYSTEM_CLOCK
+from tahoe.base.exceptions import Unsupported
 from tahoe.expr.tree.predicate import Predicate
 from tahoe.ops.write.completion import Defaults, TaskCompletion
 from tahoe.ops.write.writer import write_arrow

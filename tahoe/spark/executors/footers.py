@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from tahoe.exceptions import CorruptTable
-from tahoe.lazy import pq
+from tahoe.base.exceptions import CorruptTable
+from tahoe.base.lazy import pq
 from tahoe.protocol.actions import AddFile
 from tahoe.protocol.column_values.identity import IdentityColumn
 from tahoe.protocol.config import TableConfig

@@ -25,7 +25,7 @@ import pyarrow as pa
 from pyspark import SparkContext
 from pyspark.sql import SparkSession
 
-from tahoe.exceptions import TahoeError, Unsupported
+from tahoe.base.exceptions import TahoeError, Unsupported
 from tahoe.spark.executors import worker
 
 __all__ = ["packed", "raised", "reviver", "run_each", "run_each_by_arrow", "sent", "sent_whole"]
@@ -37,7 +37,7 @@ _MOST_TASKS = 1_000
 _LEVEL = 1
 """The zlib level: the best one takes ten times as long, and saves a tenth of the bytes."""
 _STAY = {
-    *("tahoe.as_delta", "tahoe.cli", "tahoe.several_tables", "tahoe.tables", "tahoe.testing"),
+    *("tahoe.as_delta", "tahoe.cli", "tahoe.api.several_tables", "tahoe.tables", "tahoe.testing"),
     *("tahoe.uniform.serve", "tahoe.uniform.catalogs"),
     *(f"tahoe.spark.{name}" for name in ("catalog", "commands", "copies", "doors", "in_transaction", "jvm", "names", "portable")),
     *(f"tahoe.spark.{name}" for name in ("scan", "session", "sink", "slice_encoder", "statements", "stream", "write")),

@@ -83,7 +83,7 @@ def each(modules: Modules, function: str, arguments: bytes, items: Iterable[byte
         items: pickled, like the results.
     """
     with modules:
-        call, given, known = _found(function), None, _found("tahoe.exceptions.TahoeError")
+        call, given, known = _found(function), None, _found("tahoe.base.exceptions.TahoeError")
         for item in items:
             try:
                 given = pickle.loads(arguments) if given is None else given

@@ -13,7 +13,7 @@ from py4j.java_gateway import JavaClass, JavaMember
 from pyspark.java_gateway import ensure_callback_server_started
 from pyspark.sql import Column, DataFrame, SparkSession
 
-from tahoe.exceptions import Unsupported
+from tahoe.base.exceptions import Unsupported
 from tahoe.schema.types import DataType, StructField, StructType
 
 __all__ = ["JavaObject", "Jvm", "active_session", "is_classic"]

@@ -25,7 +25,7 @@ from pyspark.logger import PySparkLogger
 from pyspark.sql import Column, SparkSession
 from pyspark.sql import functions as sf
 
-from tahoe.exceptions import TahoeError
+from tahoe.base.exceptions import TahoeError
 from tahoe.spark.jvm.bridge import JavaObject, Jvm
 
 __all__ = [

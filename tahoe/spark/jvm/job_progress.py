@@ -14,8 +14,8 @@ from py4j.protocol import Py4JError
 from pyspark import SparkContext
 from pyspark.sql import SparkSession
 
-from tahoe.clock import SYSTEM_CLOCK, Clock
-from tahoe.progress import Progress, shown, silent
+from tahoe.base.clock import SYSTEM_CLOCK, Clock
+from tahoe.base.progress import Progress, shown, silent
 
 __all__ = ["STEP", "reporting_jobs", "shown_jobs"]
 

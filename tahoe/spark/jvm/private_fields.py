@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from tahoe.exceptions import Unsupported
+from tahoe.base.exceptions import Unsupported
 from tahoe.spark.jvm.bridge import JavaObject
 
 __all__ = ["other_spark", "private_field", "private_value"]

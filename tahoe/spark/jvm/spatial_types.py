@@ -8,7 +8,7 @@ import pyspark
 from pyspark.errors import IllegalArgumentException
 from pyspark.sql.types import StructType as SparkStruct
 
-from tahoe.exceptions import Unsupported
+from tahoe.base.exceptions import Unsupported
 from tahoe.schema.types import StructType
 from tahoe.schema.walk import geospatial_paths
 

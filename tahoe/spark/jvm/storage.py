@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from pyspark.sql import SparkSession
 
-from tahoe.cache import keep
-from tahoe.exceptions import CorruptTable, Unsupported
+from tahoe.api.table import Table, another_handle
+from tahoe.base.cache import keep
+from tahoe.base.exceptions import CorruptTable, Unsupported
 from tahoe.snapshot.arrow_reader import wrong_size
 from tahoe.spark.jvm.bridge import is_classic
 from tahoe.store.location import split_url, table_url
-from tahoe.table import Table, another_handle
 from tahoe.txn.commit import Committed
 from tahoe.txn.hooks import Hook
 

@@ -18,7 +18,7 @@ from typing import Literal
 from pyspark.errors import AnalysisException, ParseException
 from pyspark.sql import DataFrame, SparkSession
 
-from tahoe.exceptions import InvalidRequest, Unsupported
+from tahoe.base.exceptions import InvalidRequest, Unsupported
 from tahoe.expr.tree.common_types import BOOLEAN
 from tahoe.expr.tree.expression import EngineText
 from tahoe.schema.types import DataType, StructType

@@ -22,7 +22,7 @@ from pyspark.sql.types import MapType as SparkMap
 from pyspark.sql.types import StructField as SparkField
 from pyspark.sql.types import StructType as SparkStruct
 
-from tahoe.exceptions import CorruptTable, TahoeError, Unsupported
+from tahoe.base.exceptions import CorruptTable, TahoeError, Unsupported
 from tahoe.expr.parse.refused import MOST_LEVELS
 from tahoe.expr.tree.predicate import (
     Column,

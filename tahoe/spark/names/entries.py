@@ -11,7 +11,8 @@ from urllib.parse import unquote
 
 from pyspark.sql import SparkSession
 
-from tahoe.clock import SYSTEM_CLOCK
+from tahoe.api.table import Table
+from tahoe.base.clock import SYSTEM_CLOCK
 from tahoe.protocol.column_values.default_values import CURRENT_DEFAULT, EXISTS_DEFAULT, Moment, defaults_of
 from tahoe.schema.types import StructType
 from tahoe.snapshot.snapshot import Snapshot
@@ -22,7 +23,6 @@ from tahoe.spark.jvm.storage import table_at
 from tahoe.spark.jvm.stored_defaults import written_default
 from tahoe.spark.jvm.translate import with_shown_metadata
 from tahoe.sql.table_name import TableName
-from tahoe.table import Table
 
 __all__ = [
     "SESSION_CATALOG",

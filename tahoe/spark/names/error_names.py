@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 
-from tahoe.exceptions import TahoeError
-from tahoe.table import Table
+from tahoe.api.table import Table
+from tahoe.base.exceptions import TahoeError
 
 __all__ = ["COMMANDS", "CREATIONS_BY_NAME", "STREAMS", "appending_by_name", "reading", "with_classes"]
 

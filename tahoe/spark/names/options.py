@@ -9,7 +9,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
-from tahoe.exceptions import InvalidRequest
+from tahoe.base.exceptions import InvalidRequest
 from tahoe.schema.widening import WIDENING_MODES
 from tahoe.settings.dataframe_options import STREAM_READER_OPTIONS, check_reader_options
 from tahoe.settings.warn_once import warn_once

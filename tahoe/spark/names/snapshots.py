@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import SparkSession
 
-from tahoe.exceptions import InvalidRequest
+from tahoe.base.exceptions import InvalidRequest
 from tahoe.spark.jvm.bridge import Jvm
 from tahoe.spark.jvm.storage import table_at
 from tahoe.spark.names.error_names import reading
@@ -26,7 +26,7 @@ def requested_snapshot(spark: SparkSession, request: ReadRequest, options: Mappi
     Args:
         options: reader options for Hadoop (``fs.…``).
 
-    Raises: see `tahoe.table.Table.snapshot` and `moment`.
+    Raises: see `tahoe.api.table.Table.snapshot` and `moment`.
     """
     look_at_settings(spark)
     table = table_at(spark, request.path, options)

@@ -19,11 +19,12 @@ from pyspark.sql import datasource
 from pyspark.sql.datasource import DataSource, DataSourceArrowWriter, DataSourceReader, InputPartition, WriterCommitMessage
 from pyspark.sql.types import StructType as SparkStruct
 
-from tahoe.exceptions import InvalidRequest, MetadataChangedException, Unsupported
+from tahoe.api.process import UNIFORM_RUNTIME
+from tahoe.api.table import Table
+from tahoe.base.exceptions import InvalidRequest, MetadataChangedException, Unsupported
 from tahoe.expr.tree.predicate import Column, Comparison, In, IsNotNull, IsNull, Literal, Not, Predicate, StartsWith, all_of
 from tahoe.log.history import parse_timestamp
 from tahoe.ops.rows.insert import already_written, prepare_schema, stage_adds
-from tahoe.process import UNIFORM_RUNTIME
 from tahoe.protocol.config import TableConfig
 from tahoe.protocol.enforced import ENFORCED
 from tahoe.schema.collations import compares_by_bytes
@@ -52,7 +53,6 @@ from tahoe.spark.portable.stream_writer import stream_writer
 from tahoe.spark.portable.tasks import binned, discard, filled_in, note_numbers
 from tahoe.spark.write.fitting import nullable_schema
 from tahoe.store.log_store import LogStore
-from tahoe.table import Table
 from tahoe.txn.after_commit import logged_after_commit
 
 __all__ = ["DeltaDataSource"]

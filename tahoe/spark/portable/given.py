@@ -6,12 +6,12 @@ import os
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from tahoe.exceptions import InvalidRequest, Unsupported
+from tahoe.api.table import Table
+from tahoe.base.exceptions import InvalidRequest, Unsupported
 from tahoe.schema.types import StructType
 from tahoe.schema.walk import geospatial_paths
 from tahoe.spark.jvm.storage import storage_options
 from tahoe.store.log_store import LogStore
-from tahoe.table import Table
 
 if TYPE_CHECKING:
     from tahoe.coordinator.coordinator import Coordinator

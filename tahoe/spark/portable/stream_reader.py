@@ -19,7 +19,8 @@ import pyarrow as pa
 from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
 from pyspark.sql.types import StructType as SparkStruct
 
-from tahoe.exceptions import InvalidRequest, Unsupported
+from tahoe.api.table import Table
+from tahoe.base.exceptions import InvalidRequest, Unsupported
 from tahoe.log.history import parse_timestamp
 from tahoe.snapshot.changes import ChangedFile, feed_schema
 from tahoe.snapshot.scan import BareVersion
@@ -37,7 +38,6 @@ from tahoe.stream.source import Source
 from tahoe.stream.source_options import SourceOptions
 from tahoe.stream.streamed_commit import IndexedFile
 from tahoe.stream.tail_batch import changes_in
-from tahoe.table import Table
 
 __all__ = ["stream_reader", "streams_alone"]
 

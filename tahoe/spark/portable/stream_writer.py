@@ -17,10 +17,11 @@ from pyspark.sql import datasource
 from pyspark.sql.datasource import DataSourceStreamWriter, WriterCommitMessage
 from pyspark.sql.types import StructType as SparkStruct
 
-from tahoe.exceptions import InvalidRequest, MetadataChangedException, NotFound
+from tahoe.api.process import UNIFORM_RUNTIME
+from tahoe.api.table import Table
+from tahoe.base.exceptions import InvalidRequest, MetadataChangedException, NotFound
 from tahoe.ops.rows.insert import prepare_schema
 from tahoe.ops.rows.stream_batch import Batch, CommitsTable, commit_batch, demands
-from tahoe.process import UNIFORM_RUNTIME
 from tahoe.protocol.actions import AddFile
 from tahoe.protocol.config import TableConfig
 from tahoe.protocol.enforced import ENFORCED
@@ -35,7 +36,6 @@ from tahoe.spark.portable.tasks import discard, filled_in, note_numbers
 from tahoe.spark.sink.sink_request import sink_request
 from tahoe.spark.write.fitting import nullable_schema
 from tahoe.store.object_store import open_store
-from tahoe.table import Table
 from tahoe.txn.after_commit import logged_after_commit
 from tahoe.txn.transaction import Transaction
 

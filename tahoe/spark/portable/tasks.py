@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from typing import TypeVar
 
-from tahoe.exceptions import StorageFailure
+from tahoe.base.exceptions import StorageFailure
 from tahoe.ops.write.completion import Defaults, refuse_incomplete
 from tahoe.protocol.actions import AddFile
 from tahoe.protocol.column_values.default_values import constant_default

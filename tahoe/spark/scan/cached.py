@@ -11,7 +11,7 @@ import logging
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
-from tahoe.exceptions import TahoeError
+from tahoe.base.exceptions import TahoeError
 from tahoe.spark.jvm.bridge import JavaObject, active_session
 from tahoe.spark.jvm.private_fields import private_value
 from tahoe.spark.jvm.records import items

@@ -15,7 +15,8 @@ from functools import reduce
 
 from pyspark.sql import Column, DataFrame, SparkSession
 
-from tahoe.exceptions import TahoeError
+from tahoe.api.table import Table
+from tahoe.base.exceptions import TahoeError
 from tahoe.snapshot.changes import CHANGE_TYPE, COMMIT_TIMESTAMP, COMMIT_VERSION, Bounds, ChangedFile, Feed, feed, feed_schema
 from tahoe.snapshot.snapshot import Snapshot
 from tahoe.spark.jvm.bridge import Jvm
@@ -29,7 +30,6 @@ from tahoe.spark.names.snapshots import moment
 from tahoe.spark.scan.changed_files import KIND, ROWS_THAT_COUNT, TIME, VERSION, ChangedFilesIndex, Following, groups_of
 from tahoe.spark.scan.relation import logical_column, scan_of, without_preview_types
 from tahoe.spark.scan.row_id_columns import ROW_INDEX, position
-from tahoe.table import Table
 
 __all__ = ["OUT_OF_RANGE", "read_changed_files", "read_changes"]
 

@@ -13,6 +13,7 @@ from weakref import WeakValueDictionary
 import pyarrow as pa
 from pyspark.sql import Column
 
+from tahoe.api.table import Table
 from tahoe.log.replay import files_table
 from tahoe.protocol.actions import AddFile, DeletionVectorDescriptor
 from tahoe.schema.types import PrimitiveType, StructField
@@ -22,7 +23,6 @@ from tahoe.snapshot.snapshot import Snapshot
 from tahoe.spark.jvm.bridge import Jvm
 from tahoe.spark.scan.deleted_rows import DELETED_ROWS, is_alive, packed
 from tahoe.spark.scan.file_index import FileIndex
-from tahoe.table import Table
 
 __all__ = ["KIND", "ROWS_THAT_COUNT", "TIME", "VERSION", "ChangedFilesIndex", "Following", "groups_of"]
 

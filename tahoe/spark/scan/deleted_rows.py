@@ -16,8 +16,8 @@ import pyarrow as pa
 from pyspark.sql import Column
 from pyspark.sql import functions as sf
 
-from tahoe.cache import is_kept, keep
-from tahoe.exceptions import CorruptTable
+from tahoe.base.cache import is_kept, keep
+from tahoe.base.exceptions import CorruptTable
 from tahoe.protocol.actions import DeletionVectorDescriptor
 from tahoe.protocol.dv import decode, file_name
 from tahoe.spark.jvm.bridge import Jvm
@@ -43,7 +43,7 @@ _MOST_ROWS = 2**33
 def bitmaps(store: LogStore, descriptors: Sequence[DeletionVectorDescriptor]) -> pa.Array:
     """Return the deleted rows of each vector as packed bits: bit *i* of byte *i / 8*, lowest first, up to the last deleted row.
 
-    Vectors in files are cached (`tahoe.cache`): the next query gets them without accessing storage.
+    Vectors in files are cached (`tahoe.base.cache`): the next query gets them without accessing storage.
 
     Raises `CorruptTable` for a corrupt vector.
     """

@@ -19,9 +19,9 @@ from weakref import WeakValueDictionary
 
 import pyarrow as pa
 
-from tahoe.exceptions import CorruptTable, InvalidRequest
+from tahoe.base.exceptions import CorruptTable, InvalidRequest
+from tahoe.base.lazy import pc
 from tahoe.expr.tree.predicate import Predicate, all_of
-from tahoe.lazy import pc
 from tahoe.log.checksum import VersionChecksum, read_checksum
 from tahoe.log.replay import add_files
 from tahoe.protocol.skipping import keep
@@ -40,7 +40,7 @@ from tahoe.spark.scan.file_urls import file_urls
 from tahoe.spark.scan.listed_files import Listing, files_where, list_files
 
 if TYPE_CHECKING:
-    from tahoe.table import Table
+    from tahoe.api.table import Table
 
 __all__ = [
     "BASE_ROW_ID",

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import pyarrow as pa
 
-from tahoe.lazy import pc
+from tahoe.base.lazy import pc
 from tahoe.spark.jvm.storage import refuse_links_out
 from tahoe.store.location import absolute_url, decode_path, is_outside, local_path
 from tahoe.store.log_store import LogStore

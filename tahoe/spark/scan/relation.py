@@ -17,7 +17,7 @@ import pyarrow as pa
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as sf
 
-from tahoe.exceptions import InvalidRequest, Unsupported
+from tahoe.base.exceptions import InvalidRequest, Unsupported
 from tahoe.expr.tree.predicate import FALSE, Predicate, quote_identifier
 from tahoe.protocol.config import TableConfig
 from tahoe.protocol.nan_bounds import is_float
@@ -45,7 +45,7 @@ from tahoe.spark.scan.file_index import FileIndex, has_vectors, opaque_columns
 from tahoe.spark.scan.renewal import follow_tables
 
 if TYPE_CHECKING:
-    from tahoe.table import Table
+    from tahoe.api.table import Table
 
 __all__ = [
     "CHOSEN",

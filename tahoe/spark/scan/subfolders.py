@@ -14,7 +14,7 @@ from urllib.parse import unquote
 from pyspark.sql import Column, SparkSession
 from pyspark.sql import functions as sf
 
-from tahoe.exceptions import InvalidRequest, NotFound
+from tahoe.base.exceptions import InvalidRequest, NotFound
 from tahoe.expr.tree.predicate import all_of, quote_identifier
 from tahoe.settings.warn_once import warn_once
 from tahoe.spark.jvm.storage import table_at

@@ -7,6 +7,7 @@ from functools import partial
 
 from pyspark.sql import DataFrame
 
+from tahoe.api.table import Table
 from tahoe.ops.rows.stream_batch import Batch, CommitsTable, commit_batch
 from tahoe.ops.write.completion import Completion
 from tahoe.protocol.actions import AddFile
@@ -18,7 +19,6 @@ from tahoe.spark.jvm.translate import from_spark_schema
 from tahoe.spark.write.enforce import enforced, session_time_zone
 from tahoe.spark.write.fitting import casts_of_inserts, nullable_schema
 from tahoe.spark.write.writer import write_files
-from tahoe.table import Table
 from tahoe.txn.transaction import Transaction
 
 __all__ = ["columns_of", "write_batch"]

@@ -17,7 +17,8 @@ from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
-from tahoe.exceptions import TahoeError
+from tahoe.api.table import Table
+from tahoe.base.exceptions import TahoeError
 from tahoe.spark.commands.write_options import Insert
 from tahoe.spark.jvm.bridge import JavaObject, Jvm
 from tahoe.spark.jvm.compiled import compiled_object
@@ -27,7 +28,6 @@ from tahoe.spark.jvm.records import items
 from tahoe.spark.jvm.stand_ins import Proxied, answered
 from tahoe.spark.jvm.storage import hadoop_path
 from tahoe.spark.sink.batches import write_batch
-from tahoe.table import Table
 
 __all__ = ["AskedOfStream", "start_query"]
 

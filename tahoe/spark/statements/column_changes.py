@@ -9,6 +9,7 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
+from tahoe.api.table import Table
 from tahoe.ops.tables.alter_columns import (
     ColumnChange,
     stage_add_columns,
@@ -28,7 +29,6 @@ from tahoe.spark.jvm.records import has_field, items
 from tahoe.spark.jvm.stored_defaults import check_default_on_spark
 from tahoe.spark.statements.command import Command
 from tahoe.spark.statements.targets import target_of
-from tahoe.table import Table
 from tahoe.txn.transaction import Operation, Transaction
 
 __all__ = ["COLUMN_STATEMENTS"]

@@ -18,7 +18,7 @@ from py4j import java_gateway
 from py4j.java_gateway import is_instance_of
 from pyspark.sql import SparkSession
 
-from tahoe.exceptions import Unsupported
+from tahoe.base.exceptions import Unsupported
 from tahoe.spark.jvm.bridge import JavaObject, Jvm
 from tahoe.spark.jvm.records import field_names, items
 from tahoe.spark.names.entries import table_named

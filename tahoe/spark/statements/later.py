@@ -18,7 +18,7 @@ from py4j.java_gateway import is_instance_of
 from pyspark.sql import SparkSession
 from pyspark.sql.types import StructType
 
-from tahoe.exceptions import Unsupported
+from tahoe.base.exceptions import Unsupported
 from tahoe.spark.commands.merge.builder import RESULT
 from tahoe.spark.jvm.bridge import JavaObject, Jvm
 from tahoe.spark.jvm.records import copied, field_names, has_field, items

@@ -10,7 +10,7 @@ from functools import partial
 
 from pyspark.sql import SparkSession
 
-from tahoe.exceptions import InvalidRequest
+from tahoe.base.exceptions import InvalidRequest
 from tahoe.spark.jvm.bridge import JavaObject
 from tahoe.spark.statements.command import Command
 from tahoe.spark.statements.targets import target_of

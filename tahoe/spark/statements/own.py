@@ -9,7 +9,8 @@ from typing import Any, cast
 from pyspark.sql import SparkSession
 from pyspark.sql.types import DataType, StructType
 
-from tahoe.exceptions import InvalidRequest, NotFound, Unsupported
+from tahoe.api.table import Table
+from tahoe.base.exceptions import InvalidRequest, NotFound, Unsupported
 from tahoe.expr.tree.predicate import quote_identifier
 from tahoe.ops.copies.clone import CloneRequest
 from tahoe.spark.commands.frames import DETAIL, HISTORY, detail_rows, detail_rows_of_entry, history_rows
@@ -59,7 +60,6 @@ from tahoe.sql.statements import (
     Vacuum,
 )
 from tahoe.sql.table_name import TableName
-from tahoe.table import Table
 
 __all__ = ["own_command"]
 

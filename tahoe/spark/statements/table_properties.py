@@ -6,7 +6,8 @@ from collections.abc import Callable, Mapping, Sequence
 
 from pyspark.sql import SparkSession
 
-from tahoe.exceptions import InvalidRequest
+from tahoe.api.table import Table
+from tahoe.base.exceptions import InvalidRequest
 from tahoe.snapshot.snapshot import Snapshot
 from tahoe.spark.commands.frames import text_columns
 from tahoe.spark.jvm.bridge import JavaObject, Jvm
@@ -15,7 +16,6 @@ from tahoe.spark.names.entries import SESSION_CATALOG, NamedTable
 from tahoe.spark.statements.command import Command
 from tahoe.spark.statements.creation import column_text, given
 from tahoe.spark.statements.targets import target_of
-from tahoe.table import Table
 
 __all__ = ["PROPERTY_STATEMENTS", "SHOWN_PROPERTIES", "shown_properties"]
 

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 
 from pyspark.sql import SparkSession
 
-from tahoe.exceptions import InvalidRequest
+from tahoe.base.exceptions import InvalidRequest
 from tahoe.expr.tree.predicate import quote_identifier
 from tahoe.spark.jvm.bridge import JavaObject, Jvm
 from tahoe.spark.statements.command import Command

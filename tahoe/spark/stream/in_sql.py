@@ -11,7 +11,7 @@ import re
 
 from pyspark.sql import SparkSession
 
-from tahoe.exceptions import TahoeError, Unsupported
+from tahoe.base.exceptions import TahoeError, Unsupported
 from tahoe.spark.jvm.bridge import JavaObject, Jvm
 from tahoe.spark.jvm.records import items, with_queries
 from tahoe.spark.jvm.stand_ins import PartialFunction

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 
 from pyspark.sql import SparkSession
 
+from tahoe.api.table import Table
 from tahoe.log.files.paths import commit_name
 from tahoe.snapshot.snapshot import Snapshot
 from tahoe.spark.jvm.bridge import JavaObject
@@ -19,7 +20,6 @@ from tahoe.stream.position import Position
 from tahoe.stream.schema_tracking import SchemaTracking
 from tahoe.stream.source import Source
 from tahoe.stream.source_options import SourceOptions
-from tahoe.table import Table
 
 __all__ = ["MicroBatches"]
 

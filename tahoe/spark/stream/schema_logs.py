@@ -10,7 +10,7 @@ from collections.abc import Mapping
 
 from pyspark.sql import SparkSession
 
-from tahoe.exceptions import InvalidRequest, Unsupported
+from tahoe.base.exceptions import InvalidRequest, Unsupported
 from tahoe.snapshot.snapshot import Snapshot
 from tahoe.spark.jvm.storage import table_at
 from tahoe.spark.names.settings import is_on, settings_of

@@ -8,7 +8,8 @@ from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 
-from tahoe.exceptions import InvalidRequest, TahoeError
+from tahoe.api.table import Table
+from tahoe.base.exceptions import InvalidRequest, TahoeError
 from tahoe.snapshot.snapshot import Snapshot
 from tahoe.spark.jvm.bridge import JavaObject, Jvm
 from tahoe.spark.jvm.errors import install, thrown
@@ -25,7 +26,6 @@ from tahoe.spark.stream.schema_logs import read_for_columns, tracking_of
 from tahoe.spark.stream.stream_options import stream_options
 from tahoe.spark.stream.watermarks import event_time_column
 from tahoe.stream.source_options import SourceOptions
-from tahoe.table import Table
 
 __all__ = ["read_stream"]
 

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 from pyspark.sql import SparkSession
 
-from tahoe.exceptions import InvalidRequest, Unsupported
+from tahoe.base.exceptions import InvalidRequest, Unsupported
 from tahoe.spark.jvm.bridge import JavaObject, Jvm
 from tahoe.spark.jvm.private_fields import other_spark
 from tahoe.spark.jvm.records import items

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sf
 
-from tahoe.exceptions import SchemaMismatch
+from tahoe.base.exceptions import SchemaMismatch
 from tahoe.ops.rows.insert import WriteOptions
 from tahoe.protocol.config import TableConfig
 from tahoe.protocol.constraints import is_filled_in

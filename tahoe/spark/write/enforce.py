@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as sf
 
-from tahoe.exceptions import InvariantViolation, Unsupported
+from tahoe.base.exceptions import InvariantViolation, Unsupported
 from tahoe.expr.tree.expression import Expression, Reference, references_of
 from tahoe.expr.tree.predicate import quote_identifier
 from tahoe.ops.write.completion import Completion, refuse_incomplete

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 
 from pyspark.sql import SparkSession
 
-from tahoe.exceptions import InvalidRequest
+from tahoe.base.exceptions import InvalidRequest
 from tahoe.ops.rows.insert import already_written
 from tahoe.ops.rows.row_changes import RowsChanged
 from tahoe.spark.names.settings import is_on

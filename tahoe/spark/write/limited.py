@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pyspark.sql import Column, SparkSession
 from pyspark.sql import functions as sf
 
-from tahoe.exceptions import InvariantViolation
+from tahoe.base.exceptions import InvariantViolation
 from tahoe.expr.tree.predicate import quote_identifier
 from tahoe.protocol.config import TableConfig
 from tahoe.schema.text_limits import Limits, TextLimit, limits_of, too_long

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from pyspark.sql import DataFrame
 
-from tahoe.clock import Clock
+from tahoe.base.clock import Clock
 from tahoe.ops.write.completion import Completion
 from tahoe.ops.write.row_ids import config_with_row_ids, without_id_statistics
 from tahoe.protocol.actions import AddFile

@@ -17,7 +17,7 @@ from typing import Any
 from pyspark import SparkContext
 from pyspark.sql import SparkSession
 
-from tahoe.exceptions import TahoeError
+from tahoe.base.exceptions import TahoeError
 from tahoe.ops.layout.bins import Bin
 from tahoe.ops.layout.clustered import placement_of
 from tahoe.ops.layout.optimize_plan import OptimizePlan

@@ -12,7 +12,8 @@ from functools import cached_property
 from pyspark.sql import Column, SparkSession
 from pyspark.sql import functions as sf
 
-from tahoe.exceptions import InvalidRequest
+from tahoe.api.table import Table
+from tahoe.base.exceptions import InvalidRequest
 from tahoe.expr.parse.engine_text import engine_text
 from tahoe.expr.parse.parse_expression import parse_expression
 from tahoe.expr.tree.expression import EngineText, Expression, engine_text_in
@@ -35,7 +36,6 @@ from tahoe.snapshot.snapshot import Snapshot
 from tahoe.spark.jvm.bridge import JavaObject, Jvm, is_classic
 from tahoe.spark.jvm.stored_defaults import check_default_on_spark
 from tahoe.spark.jvm.stored_trees import Bound, Stored, StoredTrees, Use
-from tahoe.table import Table
 
 __all__ = ["StoredExpressions", "add_constraint", "check_new_on_spark", "session_of_stored_expressions"]
 

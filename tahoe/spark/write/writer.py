@@ -27,8 +27,8 @@ from urllib.parse import unquote
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as sf
 
-from tahoe.clock import Clock
-from tahoe.exceptions import CorruptTable, InvalidRequest, StorageFailure, Unsupported
+from tahoe.base.clock import Clock
+from tahoe.base.exceptions import CorruptTable, InvalidRequest, StorageFailure, Unsupported
 from tahoe.expr.tree.predicate import quote_identifier
 from tahoe.ops.write.bloom_filters import bloom_filter_columns
 from tahoe.ops.write.completion import Completion

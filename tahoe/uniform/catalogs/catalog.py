@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from typing import Any, Protocol
 
-from tahoe.exceptions import ForeignWriter, StorageFailure, TahoeError
+from tahoe.base.exceptions import ForeignWriter, StorageFailure, TahoeError
 from tahoe.uniform.formats.metadata_files import FOLDER, metadata_number
 
 __all__ = ["PATH", "Catalog", "advance", "translated_errors", "register"]

@@ -11,7 +11,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from tahoe.exceptions import InvalidRequest, NotFound, Unsupported
+from tahoe.base.exceptions import InvalidRequest, NotFound, Unsupported
 from tahoe.uniform.catalogs.catalog import Catalog, translated_errors
 
 __all__ = ["CATALOGS_KEY", "ConfiguredCatalogs", "NamedCatalog", "adapter_of", "catalog_names"]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from tahoe.exceptions import InvalidRequest
+from tahoe.base.exceptions import InvalidRequest
 from tahoe.uniform.catalogs.catalog import register, translated_errors
 
 __all__ = ["GlueCatalog"]

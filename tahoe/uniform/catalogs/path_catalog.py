@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from threading import Lock
 
-from tahoe.exceptions import NotFound
+from tahoe.base.exceptions import NotFound
 from tahoe.store.log_store import LogStore
 from tahoe.uniform.catalogs.catalog import PATH
 from tahoe.uniform.formats.metadata_files import FOLDER, metadata_name, metadata_number

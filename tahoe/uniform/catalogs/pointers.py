@@ -14,8 +14,8 @@ from dataclasses import dataclass, field
 from threading import Condition, Thread
 from typing import Any, TypeVar
 
-from tahoe.clock import SYSTEM_CLOCK, Clock
-from tahoe.exceptions import StorageFailure, TahoeError
+from tahoe.base.clock import SYSTEM_CLOCK, Clock
+from tahoe.base.exceptions import StorageFailure, TahoeError
 from tahoe.uniform.catalogs.catalog import Catalog, translated_errors
 
 __all__ = ["LOOK_SECONDS", "CatalogCalls", "CatalogQueries", "Pointer", "PointerFailure"]

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from tahoe.exceptions import Unsupported
+from tahoe.base.exceptions import Unsupported
 from tahoe.uniform.catalogs.catalog import register, translated_errors
 
 __all__ = ["RestCatalog"]

@@ -9,8 +9,8 @@ from typing import Any
 
 import pyarrow as pa
 
-from tahoe.lazy import pc
-from tahoe.progress import Progress, silent, tracked
+from tahoe.base.lazy import pc
+from tahoe.base.progress import Progress, silent, tracked
 from tahoe.protocol.actions import Metadata
 from tahoe.protocol.iceberg_compat import deletes_form
 from tahoe.protocol.properties import TableProperties

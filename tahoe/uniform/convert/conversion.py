@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
-from tahoe.clock import SYSTEM_CLOCK, Clock
-from tahoe.exceptions import TahoeError
+from tahoe.base.clock import SYSTEM_CLOCK, Clock
+from tahoe.base.exceptions import TahoeError
 from tahoe.protocol.actions import Action
 from tahoe.snapshot.snapshot import Snapshot
 from tahoe.store.log_store import LogStore

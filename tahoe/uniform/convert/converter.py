@@ -14,10 +14,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from tahoe.clock import Clock
-from tahoe.exceptions import CorruptTable, NotFound, StorageFailure
+from tahoe.base.clock import Clock
+from tahoe.base.exceptions import CorruptTable, NotFound, StorageFailure
+from tahoe.base.progress import Progress, silent, tracked
+from tahoe.base.wording import counted
 from tahoe.log.checksum import read_checksum
-from tahoe.progress import Progress, silent, tracked
 from tahoe.snapshot.snapshot import Snapshot
 from tahoe.store.log_store import Created, Exists, LogStore, Unanswered
 from tahoe.uniform.catalogs.pointers import LOOK_SECONDS, CatalogQueries, Pointer
@@ -35,7 +36,6 @@ from tahoe.uniform.external.metadata_listing import CurrentMetadata, MetadataLis
 from tahoe.uniform.external.recent_versions import LATELY_MS
 from tahoe.uniform.formats import metadata as documents
 from tahoe.uniform.formats.metadata_files import metadata_bytes, metadata_name
-from tahoe.wording import counted
 
 __all__ = ["MAX_PENDING_COMMITS", "Converter"]
 

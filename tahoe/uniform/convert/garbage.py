@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
-from tahoe.exceptions import NotFound
+from tahoe.base.exceptions import NotFound
 from tahoe.store.log_store import LogStore
 from tahoe.uniform.convert.manifest_folder import ManifestFolder
 from tahoe.uniform.formats.manifest_schema import DATA

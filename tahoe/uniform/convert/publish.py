@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
-from tahoe.exceptions import ForeignWriter, TahoeError
+from tahoe.base.exceptions import ForeignWriter, TahoeError
 from tahoe.store.log_store import LogStore
 from tahoe.uniform.catalogs.catalog import PATH, Catalog, advance
 from tahoe.uniform.catalogs.path_catalog import PathCatalog

@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import pyarrow as pa
 
-from tahoe.exceptions import StorageFailure
-from tahoe.lazy import pc
+from tahoe.base.exceptions import StorageFailure
+from tahoe.base.lazy import pc
 from tahoe.protocol.actions import Metadata
 from tahoe.schema.types import StructType, schema_from_json
 from tahoe.store.location import decode_path, named_url

@@ -10,7 +10,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from tahoe.exceptions import CorruptTable, NotFound
+from tahoe.base.exceptions import CorruptTable, NotFound
 from tahoe.store.log_store import LogStore
 
 __all__ = ["NAME", "ConversionRecord", "read_record", "write_record"]

@@ -12,13 +12,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from tahoe.exceptions import CorruptTable, ForeignWriter, NotFound, TahoeError
+from tahoe.base.exceptions import CorruptTable, ForeignWriter, NotFound, TahoeError
+from tahoe.base.wording import counted
 from tahoe.store.log_store import LogStore
 from tahoe.uniform.catalogs.path_catalog import HINT
 from tahoe.uniform.external.conversion_record import ConversionRecord
 from tahoe.uniform.external.metadata_listing import MetadataListing, newest_metadata
 from tahoe.uniform.formats.metadata_files import FOLDER, metadata_name, metadata_number
-from tahoe.wording import counted
 
 if TYPE_CHECKING:
     from tahoe.uniform.external.foreign_rows import ForeignTable

@@ -15,7 +15,7 @@ from pyiceberg.manifest import ManifestEntryStatus
 from pyiceberg.serializers import FromInputFile
 from pyiceberg.table import FileScanTask
 
-from tahoe.exceptions import CorruptTable
+from tahoe.base.exceptions import CorruptTable
 from tahoe.store.iceberg_io import StoreIO
 from tahoe.store.log_store import LogStore
 

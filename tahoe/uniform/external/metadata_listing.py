@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from tahoe.exceptions import CorruptTable, ForeignWriter, NotFound
+from tahoe.base.exceptions import CorruptTable, ForeignWriter, NotFound
 from tahoe.store.log_store import LogStore
 from tahoe.uniform.formats import metadata as documents
 from tahoe.uniform.formats.metadata_files import FOLDER, metadata_name, metadata_number, read_metadata

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from tahoe.exceptions import InvalidRequest, Unsupported
+from tahoe.base.exceptions import InvalidRequest, Unsupported
 from tahoe.store.log_store import LogStore
 from tahoe.uniform.external.foreign import Finding, ForeignSnapshot, newest_own_metadata
 from tahoe.uniform.external.metadata_listing import MetadataListing

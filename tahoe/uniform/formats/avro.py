@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from itertools import islice
 from typing import Any
 
-from tahoe.exceptions import CorruptTable
+from tahoe.base.exceptions import CorruptTable
 
 __all__ = [
     "BLOCK_ENTRIES",

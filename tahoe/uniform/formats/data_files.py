@@ -10,8 +10,8 @@ from typing import Any, NamedTuple, TypeGuard
 
 import pyarrow as pa
 
-from tahoe.exceptions import CorruptTable, Unsupported
-from tahoe.lazy import pc
+from tahoe.base.exceptions import CorruptTable, Unsupported
+from tahoe.base.lazy import pc
 from tahoe.protocol.actions import AddFile, DeletionVectorDescriptor
 from tahoe.protocol.iceberg_compat import DELETES_PROPERTY
 from tahoe.protocol.nan_bounds import is_float, is_nan_counted

@@ -13,6 +13,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from tahoe.base.version import __version__
 from tahoe.protocol.actions import Metadata
 from tahoe.protocol.iceberg_compat import format_version
 from tahoe.protocol.properties import TableProperties
@@ -30,7 +31,6 @@ from tahoe.uniform.formats.iceberg_schema import (
     partition_fields,
 )
 from tahoe.uniform.formats.manifest_schema import Spec
-from tahoe.version import __version__
 
 __all__ = [
     "MAX_SNAPSHOTS",

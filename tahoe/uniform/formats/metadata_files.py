@@ -13,7 +13,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from tahoe.exceptions import CorruptTable, ForeignWriter
+from tahoe.base.exceptions import CorruptTable, ForeignWriter
 
 __all__ = ["FINGERPRINT", "FOLDER", "metadata_name", "metadata_number", "read_metadata", "metadata_bytes"]
 

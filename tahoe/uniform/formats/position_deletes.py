@@ -18,8 +18,8 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from tahoe.exceptions import CorruptTable
-from tahoe.lazy import pc, pq
+from tahoe.base.exceptions import CorruptTable
+from tahoe.base.lazy import pc, pq
 from tahoe.uniform.formats.avro import encode_bytes, encode_long, encode_string
 from tahoe.uniform.formats.data_files import Target
 from tahoe.uniform.formats.manifest_schema import DELETES, optional_tail_fields

@@ -11,10 +11,10 @@ import struct
 import zlib
 from typing import NamedTuple
 
+from tahoe.base.version import __version__
 from tahoe.uniform.formats.avro import encode_bytes, encode_long, encode_string
 from tahoe.uniform.formats.data_files import Target
 from tahoe.uniform.formats.manifests import DataFile
-from tahoe.version import __version__
 
 __all__ = ["Puffin", "puffin_bytes", "puffin_entry"]
 

@@ -14,7 +14,7 @@ from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal, Inexact
 from functools import lru_cache
 from typing import Any
 
-from tahoe.exceptions import Unsupported
+from tahoe.base.exceptions import Unsupported
 from tahoe.schema.types import DataType, DecimalType, PrimitiveType
 from tahoe.uniform.formats.avro import decode_long, encode_bytes, encode_long
 

@@ -12,7 +12,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from tahoe.exceptions import TahoeError
+from tahoe.base.exceptions import TahoeError
 from tahoe.expr.compute.compute import compute
 from tahoe.protocol.column_values.default_values import CURRENT_DEFAULT, constant_default
 from tahoe.schema.types import StructField

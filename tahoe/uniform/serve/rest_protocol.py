@@ -19,7 +19,7 @@ from itertools import islice
 from typing import Any
 from urllib.parse import parse_qs, unquote_to_bytes
 
-from tahoe.exceptions import InvalidRequest, NotFound, StorageFailure, TahoeError
+from tahoe.base.exceptions import InvalidRequest, NotFound, StorageFailure, TahoeError
 from tahoe.uniform.external.metadata_listing import CurrentMetadata
 from tahoe.uniform.serve.warehouse import NAMESPACE_NOT_FOUND, Namespace, Warehouse
 

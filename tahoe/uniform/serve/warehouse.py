@@ -13,10 +13,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from threading import Lock
 
-from tahoe.clock import SYSTEM_CLOCK, Clock
+from tahoe.base.clock import SYSTEM_CLOCK, Clock
+from tahoe.base.exceptions import InvalidRequest, NotFound, StorageFailure
 from tahoe.coordinator.coordinated_store import CoordinatedStore
 from tahoe.coordinator.coordinator import Coordinator
-from tahoe.exceptions import InvalidRequest, NotFound, StorageFailure
 from tahoe.log.files.commits import read_commit
 from tahoe.protocol.iceberg_compat import uniform_is_enabled
 from tahoe.snapshot.snapshot import LostVersions, Snapshot

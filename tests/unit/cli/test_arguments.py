@@ -7,10 +7,10 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
+from tahoe.api.table import Table
+from tahoe.base.exceptions import InvalidRequest, Unsupported
 from tahoe.cli.arguments import COORDINATOR, open_table, options_of
 from tahoe.coordinator.sql_coordinator import SqlCoordinator
-from tahoe.exceptions import InvalidRequest, Unsupported
-from tahoe.table import Table
 
 
 def test_an_option_is_a_name_and_a_value_which_may_contain_equals_signs() -> None:

@@ -7,9 +7,9 @@ import pytest
 from typer.testing import CliRunner
 
 import tahoe
+from tahoe.base.wording import counted
 from tahoe.cli.hints import for_shell
 from tahoe.cli.main import app
-from tahoe.wording import counted
 
 
 @pytest.mark.parametrize(

@@ -15,8 +15,8 @@ import pytest
 from typer.testing import CliRunner
 
 import tahoe
+from tahoe.base.exceptions import CorruptTable
 from tahoe.cli.main import app, main
-from tahoe.exceptions import CorruptTable
 
 SCHEMA = pa.schema({"id": pa.int64(), "month": pa.int32(), "name": pa.string()})
 
@@ -167,7 +167,7 @@ def test_an_internal_error_is_one_sentence_too(
     def broken(self: object) -> None:
         raise RuntimeError("open s3://user:hunter2@bucket with sesame")
 
-    monkeypatch.setattr("tahoe.table.Table.detail", broken)
+    monkeypatch.setattr("tahoe.api.table.Table.detail", broken)
     code, error = run_main(monkeypatch, capsys, "detail", path, "--option", "secret_access_key=sesame")
     assert code == 2
     assert error.startswith("tahoe: unexpected RuntimeError")

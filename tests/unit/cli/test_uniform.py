@@ -12,8 +12,8 @@ from pyiceberg.utils.config import Config
 from typer.testing import CliRunner
 
 import tahoe
+from tahoe.api.process import UNIFORM_RUNTIME
 from tahoe.cli.main import app
-from tahoe.process import UNIFORM_RUNTIME
 
 UNIFORM = {"delta.universalFormat.enabledFormats": "iceberg", "delta.enableIcebergCompatV2": "true"}
 CATALOGS = "delta.universalFormat.config.iceberg.catalogs"

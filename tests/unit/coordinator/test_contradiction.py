@@ -10,14 +10,14 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
+from tahoe.api.several_tables import read_together, transaction
+from tahoe.api.table import Table
+from tahoe.base.exceptions import CorruptTable
 from tahoe.coordinator.sql_coordinator import SqlCoordinator
-from tahoe.exceptions import CorruptTable
 from tahoe.log.files.paths import LOG_FOLDER, commit_name, staged_version
 from tahoe.ops.rows.insert import WriteOptions, stage_write
-from tahoe.several_tables import read_together, transaction
 from tahoe.store.log_store import LogStore
 from tahoe.store.object_store import open_store
-from tahoe.table import Table
 
 pytestmark = pytest.mark.damages_tables
 

@@ -11,17 +11,17 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from tahoe.clock import SYSTEM_CLOCK
+from tahoe.api.table import Table
+from tahoe.base.clock import SYSTEM_CLOCK
+from tahoe.base.exceptions import CorruptTable, InvalidRequest, NotFound, ProtocolChangedException, StorageFailure, Unsupported
 from tahoe.coordinator.coordinated_store import CoordinatedStore
 from tahoe.coordinator.coordinator import StagedCommit
 from tahoe.coordinator.sql_coordinator import SqlCoordinator
-from tahoe.exceptions import CorruptTable, InvalidRequest, NotFound, ProtocolChangedException, StorageFailure, Unsupported
 from tahoe.log.cleanup import clean_up_log
 from tahoe.log.files.paths import LOG_FOLDER, STAGED_FOLDER, checkpoint_name, commit_name, staged_name, staged_version
 from tahoe.ops.rows.insert import WriteOptions, stage_write
 from tahoe.store.log_store import Created, Exists, LogStore, Refused, Unanswered
 from tahoe.store.object_store import open_store
-from tahoe.table import Table
 from tahoe.testing.faulty_store import FaultyStore, PutFault, WrappedStore
 from tahoe.testing.store_suite import LogStoreContract
 

@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 
+from tahoe.base.exceptions import StorageFailure
 from tahoe.coordinator import sql_database
 from tahoe.coordinator.coordinator import Managed, StagedCommit
 from tahoe.coordinator.sql_coordinator import SqlCoordinator
-from tahoe.exceptions import StorageFailure
 from tahoe.store.log_store import Created, Exists, Refused, Unanswered
 from tests.postgresql import postgresql_server
 

@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
+from tahoe.base.exceptions import InvalidRequest, StorageFailure
 from tahoe.coordinator.sql_database import Database, open_database
-from tahoe.exceptions import InvalidRequest, StorageFailure
 from tahoe.store.log_store import Created, Refused, Unanswered
 
 SECRET = "s3cr3t!p"

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
-from tahoe.exceptions import InvalidRequest
+from tahoe.base.exceptions import InvalidRequest
 from tahoe.expr.compute.evaluate import filter_table
 from tahoe.expr.condition_forms import predicate_of, stated
 from tahoe.schema.arrow import from_arrow_schema

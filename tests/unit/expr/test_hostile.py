@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 
 from tahoe import Table
-from tahoe.exceptions import InvalidRequest, TahoeError, Unsupported
+from tahoe.base.exceptions import InvalidRequest, TahoeError, Unsupported
 from tahoe.expr.compute.compute import compute
 from tahoe.expr.parse.parse_expression import parse_expression
 from tahoe.expr.row_condition import row_condition

@@ -7,7 +7,7 @@ import math
 import pyarrow as pa
 import pytest
 
-from tahoe.exceptions import InvalidRequest
+from tahoe.base.exceptions import InvalidRequest
 from tahoe.expr.compute.compute import compute, compute_mask
 from tahoe.expr.compute.evaluate import evaluate
 from tahoe.expr.parse.parse_expression import parse_condition, parse_expression

@@ -9,7 +9,7 @@ from dataclasses import replace
 
 import pytest
 
-from tahoe.exceptions import CorruptTable
+from tahoe.base.exceptions import CorruptTable
 from tahoe.log.checksum import parse_checksum, read_checksum
 from tahoe.log.checksum_writer import checksum_of, write_checksum, write_checksum_after
 from tahoe.log.files.commits import parse_commit

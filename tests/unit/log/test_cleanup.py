@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from tahoe.clock import SYSTEM_CLOCK
-from tahoe.exceptions import CorruptTable, TahoeWarning
+from tahoe.base.clock import SYSTEM_CLOCK
+from tahoe.base.exceptions import CorruptTable, TahoeWarning
 from tahoe.log.cleanup import clean_up_log, expired
 from tahoe.log.files.paths import checkpoint_name, checksum_name, commit_name, parse
 from tahoe.protocol.config import TableConfig

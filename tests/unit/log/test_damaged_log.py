@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from tahoe.exceptions import CorruptTable, NotFound, TahoeError
+from tahoe.base.exceptions import CorruptTable, NotFound, TahoeError
 from tahoe.expr.tree.predicate import Column, Comparison, Literal
 from tahoe.log.checkpoints.checkpoint_seal import SEAL_BYTES
 from tahoe.log.checkpoints.checkpoint_writer import write_checkpoint

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from tahoe.exceptions import CorruptTable, NotFound
+from tahoe.base.exceptions import CorruptTable, NotFound
 from tahoe.log.history import commit_times, history, in_commit_timestamps_from, states_its_time, version_at
 from tahoe.protocol.actions import CommitInfo
 from tahoe.protocol.config import TableConfig

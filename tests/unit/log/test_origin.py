@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from tahoe import Table
-from tahoe.exceptions import TahoeError
+from tahoe.base.exceptions import TahoeError
 from tahoe.log.files.paths import commit_name
 from tahoe.protocol.actions import AddFile, Metadata
 from tahoe.testing.log_builder import METADATA, PROTOCOL, Log, add, memory_log

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from tahoe.exceptions import CorruptTable
+from tahoe.base.exceptions import CorruptTable
 from tahoe.log.files.commits import parse_commit
 from tahoe.log.files.live_files import FILES_SCHEMA, TOMBSTONES_SCHEMA, add_files, file_keys, files_table, key_of, remove_files
 from tahoe.log.files.paths import commit_name

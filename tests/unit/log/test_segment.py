@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from tahoe.exceptions import CorruptTable, NotFound
+from tahoe.base.exceptions import CorruptTable, NotFound
 from tahoe.log.files.paths import LAST_CHECKPOINT, commit_name, file_name
 from tahoe.log.replay import LogReader
 from tahoe.log.segment import LogSegment, checkpoints_in, segment_for

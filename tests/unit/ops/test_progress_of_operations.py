@@ -11,6 +11,8 @@ import pyarrow as pa
 import pytest
 
 import tahoe.log.checkpoints.checkpoint_writer as checkpoint_writer
+from tahoe.api.table import Table
+from tahoe.base.progress import Reported
 from tahoe.log.files.commits import read_commit
 from tahoe.ops.merge.clauses import MergeBuilder, MergeStatement
 from tahoe.ops.merge.merge import stage_merge
@@ -19,8 +21,6 @@ from tahoe.ops.rows.insert import WriteOptions, stage_write
 from tahoe.ops.rows.update import stage_update
 from tahoe.ops.upkeep.purge import stage_purge
 from tahoe.ops.upkeep.upgrade_uniform import upgrade_uniform
-from tahoe.progress import Reported
-from tahoe.table import Table
 from tahoe.txn.hooks import checkpoint_snapshot
 from tahoe.uniform.convert.conversion import DeltaSide
 from tahoe.uniform.convert.converter import Converter
@@ -166,7 +166,7 @@ def test_who_sits_at_a_terminal_sees_a_long_call_and_nothing_is_left_of_it(tmp_p
     run, step = SEEN[call]
     screen = Terminal()
     monkeypatch.setenv("TERM", "xterm")
-    monkeypatch.setattr("tahoe.progress.PATIENCE_MS", 0)
+    monkeypatch.setattr("tahoe.base.progress.PATIENCE_MS", 0)
     monkeypatch.setattr(sys, "stderr", screen)
     run(table)
     monkeypatch.undo()
@@ -176,7 +176,7 @@ def test_who_sits_at_a_terminal_sees_a_long_call_and_nothing_is_left_of_it(tmp_p
 
 
 def test_a_pipe_sees_nothing_though_a_call_lasts(table, monkeypatch, capsys):
-    monkeypatch.setattr("tahoe.progress.PATIENCE_MS", 0)
+    monkeypatch.setattr("tahoe.base.progress.PATIENCE_MS", 0)
     table.delete("id = 4")
     told = capsys.readouterr()
     assert (told.out, told.err) == ("", "")

@@ -5,11 +5,11 @@ from __future__ import annotations
 import pyarrow as pa
 import pytest
 
-from tahoe.exceptions import CorruptTable
+from tahoe.api.table import Table
+from tahoe.base.exceptions import CorruptTable
 from tahoe.log.files.last_checkpoint import read_last_checkpoint
 from tahoe.log.files.paths import LAST_CHECKPOINT, SIDECAR_FOLDER, checkpoint_name, checksum_name
 from tahoe.log.segment import checkpoints_in
-from tahoe.table import Table
 
 pytestmark = pytest.mark.damages_tables
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tahoe.exceptions import CorruptTable
+from tahoe.base.exceptions import CorruptTable
 from tahoe.protocol.actions import AddFile, DomainMetadata
 from tahoe.protocol.clustering import (
     Cube,

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tahoe.exceptions import CorruptTable, TahoeError
+from tahoe.base.exceptions import CorruptTable, TahoeError
 from tahoe.protocol.actions import Metadata, Protocol
 from tahoe.protocol.config import TableConfig
 

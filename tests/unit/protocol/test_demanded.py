@@ -9,7 +9,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from tahoe.exceptions import CorruptTable
+from tahoe.base.exceptions import CorruptTable
 from tahoe.protocol.actions import action_from_json
 from tahoe.protocol.demanded import check_names, check_partition_keys, fault_of_files
 from tahoe.schema.types import PrimitiveType, StructField, StructType

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pyroaring import BitMap64
 
-from tahoe.exceptions import CorruptTable, InvalidRequest, Unsupported
+from tahoe.base.exceptions import CorruptTable, InvalidRequest, Unsupported
 from tahoe.protocol.actions import DeletionVectorDescriptor
 from tahoe.protocol.dv import (
     bitmap_from_bytes,

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tahoe.exceptions import CorruptTable, InvalidRequest, Unsupported
+from tahoe.base.exceptions import CorruptTable, InvalidRequest, Unsupported
 from tahoe.protocol.actions import Protocol
 from tahoe.protocol.features import FEATURES, check_readable, check_writable, features_of, upgraded
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 from pyiceberg.schema import Schema
 
-from tahoe.exceptions import InvalidRequest, Unsupported
+from tahoe.base.exceptions import InvalidRequest, Unsupported
 from tahoe.protocol.actions import AddFile, DeletionVectorDescriptor, Metadata, Protocol
 from tahoe.protocol.config import TableConfig
 from tahoe.protocol.iceberg_compat import check_iceberg_compat, required_properties

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tahoe.exceptions import CorruptTable, InvalidRequest, Unsupported
+from tahoe.base.exceptions import CorruptTable, InvalidRequest, Unsupported
 from tahoe.protocol.partition import deserialize, deserialize_column, hive_folder, serialize
 from tahoe.schema.arrow import to_arrow_type
 from tahoe.schema.types import ArrayType, DataType, DecimalType, PrimitiveType

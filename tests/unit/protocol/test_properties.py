@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tahoe.exceptions import CorruptTable, InvalidRequest
+from tahoe.base.exceptions import CorruptTable, InvalidRequest
 from tahoe.protocol.properties import TableProperties, parse_interval_ms, validate_properties
 
 DAY = 86_400_000

@@ -8,7 +8,8 @@ from dataclasses import replace
 import pyarrow as pa
 import pytest
 
-from tahoe.exceptions import (
+from tahoe.api.table import Table
+from tahoe.base.exceptions import (
     ConcurrentAppendException,
     CorruptTable,
     DeltaConcurrentModificationException,
@@ -22,7 +23,6 @@ from tahoe.ops.rows.insert import WriteOptions, stage_write
 from tahoe.protocol.actions import AddFile, CommitInfo, DomainMetadata
 from tahoe.protocol.row_tracking import DOMAIN, MATERIALIZED_ROW_COMMIT_VERSION, MATERIALIZED_ROW_ID, high_water_mark
 from tahoe.snapshot.snapshot import Snapshot
-from tahoe.table import Table
 from tahoe.txn.transaction import Operation, Transaction
 
 ON = {"delta.enableRowTracking": "true"}

@@ -15,9 +15,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from tahoe.exceptions import CorruptTable, TahoeError
+from tahoe.api.table import Table
+from tahoe.base.exceptions import CorruptTable, TahoeError
 from tahoe.log.files.last_checkpoint import checksum_of_json
-from tahoe.table import Table
 
 pytestmark = pytest.mark.damages_tables
 

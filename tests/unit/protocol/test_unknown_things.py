@@ -11,10 +11,10 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from tahoe.exceptions import TahoeError, Unsupported
+from tahoe.api.table import Table
+from tahoe.base.exceptions import TahoeError, Unsupported
 from tahoe.protocol.actions import Protocol
 from tahoe.protocol.features import COORDINATED, FEATURES, check_readable, check_writable
-from tahoe.table import Table
 
 KNOWN_READERS, KNOWN_WRITERS = range(1, 4), range(1, 8)
 

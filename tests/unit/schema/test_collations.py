@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tahoe.exceptions import InvalidRequest, TahoeError, Unsupported
+from tahoe.base.exceptions import InvalidRequest, TahoeError, Unsupported
 from tahoe.expr.row_condition import row_condition
 from tahoe.expr.tree.predicate import Column, Comparison, IsNull, Literal, StartsWith
 from tahoe.protocol.column_values.partition_filters import generated_partitions

@@ -8,10 +8,10 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from tahoe.exceptions import Unsupported
+from tahoe.api.table import Table
+from tahoe.base.exceptions import Unsupported
 from tahoe.schema.arrow import from_arrow_schema
 from tahoe.schema.depth import check_depth
-from tahoe.table import Table
 
 
 def nested(kind: str, depth: int) -> tuple[pa.DataType, Any]:

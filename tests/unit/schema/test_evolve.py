@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tahoe.exceptions import InvalidRequest, SchemaMismatch
+from tahoe.base.exceptions import InvalidRequest, SchemaMismatch
 from tahoe.schema.evolve import (
     can_coerce,
     can_store,

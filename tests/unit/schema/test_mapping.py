@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from tahoe.clock import SeededClock
-from tahoe.exceptions import CorruptTable, InvalidRequest
+from tahoe.base.clock import SeededClock
+from tahoe.base.exceptions import CorruptTable, InvalidRequest
 from tahoe.schema.mapping import (
     ID_KEY,
     NESTED_IDS_KEY,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tahoe.exceptions import SchemaMismatch
+from tahoe.base.exceptions import SchemaMismatch
 from tahoe.schema.positions import fits_by_name, renamed_by_position, with_fields_by_position
 from tahoe.schema.types import ArrayType, MapType, PrimitiveType, StructField, StructType
 from tahoe.schema.widening import Widening

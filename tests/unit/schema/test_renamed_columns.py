@@ -5,7 +5,7 @@ from __future__ import annotations
 import pyarrow as pa
 import pytest
 
-from tahoe.exceptions import InvalidRequest, Unsupported
+from tahoe.base.exceptions import InvalidRequest, Unsupported
 from tests.renamed_columns import EXPECTED, RENAMED, STARTS, renamed_table
 
 each_start = pytest.mark.parametrize("mode", STARTS.values(), ids=STARTS)

@@ -7,7 +7,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from tahoe.exceptions import InvalidRequest, Unsupported
+from tahoe.base.exceptions import InvalidRequest, Unsupported
 from tahoe.schema.schema_forms import schema_of, type_of
 from tahoe.schema.types import ArrayType, DecimalType, PrimitiveType, StructField, StructType
 

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from tahoe.exceptions import CorruptTable, InvalidRequest, Unsupported
+from tahoe.base.exceptions import CorruptTable, InvalidRequest, Unsupported
 from tahoe.schema.types import (
     ArrayType,
     DataType,

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tahoe.exceptions import CorruptTable, Unsupported
+from tahoe.base.exceptions import CorruptTable, Unsupported
 from tahoe.protocol.actions import Metadata, Protocol
 from tahoe.protocol.config import TableConfig
 from tahoe.schema.mapping import PHYSICAL_NAME_KEY

@@ -11,14 +11,14 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from tahoe.exceptions import InvalidRequest, TahoeWarning, Unsupported
+from tahoe.api.table import Table
+from tahoe.base.exceptions import InvalidRequest, TahoeWarning, Unsupported
 from tahoe.protocol.properties import _ALL_ROWS, FREE_PREFIXES, validate_properties
 from tahoe.settings.dataframe_options import READER_OPTIONS, WRITER_OPTIONS, check_reader_options, check_writer_options
 from tahoe.settings.property_settings import PROPERTIES
 from tahoe.settings.session_settings import PREFIX, SESSION_SETTINGS, check_session_settings
 from tahoe.settings.setting import Setting, State
 from tahoe.settings.warn_once import reset_warnings
-from tahoe.table import Table
 
 ROOT = Path(__file__).parents[3]
 UNUSUAL = {

@@ -6,7 +6,7 @@ import warnings
 
 import pytest
 
-from tahoe.exceptions import TahoeWarning, Unsupported
+from tahoe.base.exceptions import TahoeWarning, Unsupported
 from tahoe.settings.setting import Setting, State
 from tahoe.settings.stream_writer_options import STREAM_WRITER_OPTIONS, check_stream_writer_options
 from tahoe.settings.warn_once import reset_warnings

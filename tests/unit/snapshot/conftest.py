@@ -5,8 +5,8 @@ from __future__ import annotations
 import pyarrow as pa
 import pytest
 
+from tahoe.api.table import Table
 from tahoe.snapshot import scan
-from tahoe.table import Table
 
 
 @pytest.fixture

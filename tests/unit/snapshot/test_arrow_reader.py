@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 from pyroaring import BitMap64
 
-from tahoe.exceptions import CorruptTable, NotFound, StorageFailure
+from tahoe.base.exceptions import CorruptTable, NotFound, StorageFailure
 from tahoe.expr.tree.predicate import And, Column, Comparison, In, IsNotNull, IsNull, Literal, Not, Or, StartsWith
 from tahoe.protocol.dv import decode, inline_descriptor
 from tahoe.schema.arrow import to_arrow_schema

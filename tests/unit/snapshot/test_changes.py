@@ -13,8 +13,8 @@ import pyarrow as pa
 import pytest
 
 from tahoe import Table
-from tahoe.clock import SeededClock
-from tahoe.exceptions import InvalidRequest, NotFound, Unsupported
+from tahoe.base.clock import SeededClock
+from tahoe.base.exceptions import InvalidRequest, NotFound, Unsupported
 from tahoe.log.replay import add_files
 from tahoe.ops.rows.insert import WriteOptions
 from tahoe.txn.transaction import Operation

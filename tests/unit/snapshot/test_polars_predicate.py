@@ -8,8 +8,8 @@ import polars as pl
 import pyarrow as pa
 import pytest
 
+from tahoe.api.table import Table
 from tahoe.snapshot.polars_predicate import implied_predicate
-from tahoe.table import Table
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ import time
 
 import pytest
 
-from tahoe.exceptions import NotFound
+from tahoe.base.exceptions import NotFound
 from tahoe.snapshot.read_ahead import read_ahead
 from tests.unit.snapshot.streams import batch, no_thread_is_left
 

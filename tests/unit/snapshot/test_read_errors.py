@@ -11,9 +11,9 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from tahoe.exceptions import CorruptTable, StorageFailure, TahoeError
+from tahoe.api.table import Table
+from tahoe.base.exceptions import CorruptTable, StorageFailure, TahoeError
 from tahoe.snapshot.read_errors import locating
-from tahoe.table import Table
 
 ROWS = pa.table(
     {

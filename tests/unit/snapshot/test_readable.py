@@ -6,7 +6,7 @@ import pyarrow as pa
 import pytest
 
 from tahoe import Table
-from tahoe.exceptions import InvalidRequest
+from tahoe.base.exceptions import InvalidRequest
 from tahoe.expr.tree.predicate import Column, Comparison, Literal
 from tahoe.schema.types import PrimitiveType
 from tests.unit.cli.test_main import run_json

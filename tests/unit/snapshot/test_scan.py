@@ -10,9 +10,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
-from tahoe.exceptions import InvalidRequest, NotFound, TahoeError
+from tahoe.api.table import Table
+from tahoe.base.exceptions import InvalidRequest, NotFound, TahoeError
 from tahoe.snapshot import file_row_groups, scan
-from tahoe.table import Table
 from tests.unit.snapshot.streams import no_thread_is_left
 
 

@@ -12,13 +12,13 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from tahoe.clock import SYSTEM_CLOCK
+from tahoe.api.table import Table
+from tahoe.base.clock import SYSTEM_CLOCK
 from tahoe.log.replay import add_files
 from tahoe.schema.arrow import to_arrow_schema
 from tahoe.schema.types import PrimitiveType, StructField, StructType
 from tahoe.snapshot.scan import Scan
 from tahoe.store.object_store import open_store
-from tahoe.table import Table
 from tests.unit.expr import sql_model
 
 KINDS = sorted(sql_model.POOLS)

@@ -17,7 +17,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from tahoe.exceptions import TahoeError
+from tahoe.api.table import Table
+from tahoe.base.exceptions import TahoeError
 from tahoe.log.replay import add_files
 from tahoe.snapshot.arrow_reader import ReadTask
 from tahoe.snapshot.data_reader import DataFiles
@@ -25,7 +26,6 @@ from tahoe.snapshot.file_row_groups import evenly
 from tahoe.snapshot.scan import Scan
 from tahoe.snapshot.small_files import joined, together
 from tahoe.store.location import decode_path
-from tahoe.table import Table
 
 
 def stream(*rows: list[int], error: bool = False) -> Iterator[pa.RecordBatch]:

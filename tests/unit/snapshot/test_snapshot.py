@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import pytest
 
-from tahoe.exceptions import CorruptTable
+from tahoe.base.exceptions import CorruptTable
 from tahoe.log.files.paths import LOG_FOLDER, checksum_name, commit_name
 from tahoe.protocol.actions import CommitInfo
 from tahoe.snapshot.snapshot import Snapshot

@@ -8,9 +8,9 @@ import polars as pl
 import pyarrow as pa
 import pytest
 
-from tahoe.exceptions import InvalidRequest, Unsupported
+from tahoe.api.table import Table
+from tahoe.base.exceptions import InvalidRequest, Unsupported
 from tahoe.snapshot import scan
-from tahoe.table import Table
 
 
 def test_arrow_polars_and_duckdb_take_a_table_as_it_is(table):

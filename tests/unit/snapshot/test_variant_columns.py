@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import tahoe
-from tahoe.exceptions import CorruptTable, InvalidRequest, SchemaMismatch
+from tahoe.base.exceptions import CorruptTable, InvalidRequest, SchemaMismatch
 from tahoe.schema.arrow import VARIANT
 from tests.variant_values import apart, decoded
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from tahoe.exceptions import CorruptTable, InvalidRequest, NotFound, StorageFailure, Unsupported
+from tahoe.base.exceptions import CorruptTable, InvalidRequest, NotFound, StorageFailure, Unsupported
 from tahoe.store.local_store import LocalLogStore
 from tahoe.store.log_store import Created, Exists, LogStore, Refused, Unanswered
 from tahoe.store.object_store import open_store

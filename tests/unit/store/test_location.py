@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tahoe.exceptions import CorruptTable, InvalidRequest, Unsupported
+from tahoe.base.exceptions import CorruptTable, InvalidRequest, Unsupported
 from tahoe.store.location import absolute_url, decode_path, encode_path, local_path, split_url, table_url
 
 GOLDEN = Path(__file__).parents[4] / "shared" / "golden" / "golden-tables"

@@ -16,12 +16,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from tahoe.exceptions import InvalidRequest, NotFound, StorageFailure, TahoeError, Unsupported
+from tahoe.api.table import Table
+from tahoe.base.exceptions import InvalidRequest, NotFound, StorageFailure, TahoeError, Unsupported
 from tahoe.store import object_store
 from tahoe.store.log_store import Created, Exists, InFlight, PutOutcome, Refused, Unanswered
 from tahoe.store.object_store import ObjectLogStore, open_store
 from tahoe.store.refusals import remedy_of
-from tahoe.table import Table
 
 COMMIT = "_delta_log/00000000000000000000.json"
 CANARIES = ("CANARY-KEY-ID", "CANARY-SECRET", "CANARY-TOKEN")

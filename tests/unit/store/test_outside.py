@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tahoe.exceptions import CorruptTable, NotFound, TahoeError
+from tahoe.base.exceptions import CorruptTable, NotFound, TahoeError
 from tahoe.store.location import absolute_url, decode_path, is_outside
 from tahoe.store.log_store import LogStore
 from tahoe.store.object_store import open_store

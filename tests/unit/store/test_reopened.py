@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from tahoe.exceptions import Unsupported
+from tahoe.base.exceptions import Unsupported
 from tahoe.store.object_store import open_store
 
 

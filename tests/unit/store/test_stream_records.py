@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from tahoe.clock import SYSTEM_CLOCK
-from tahoe.exceptions import StorageFailure
+from tahoe.base.clock import SYSTEM_CLOCK
+from tahoe.base.exceptions import StorageFailure
 from tahoe.store.object_store import open_store
 from tahoe.store.stream_records import STREAMS_FOLDER, record_stream, streams_of
 from tahoe.testing.faulty_store import WrappedStore

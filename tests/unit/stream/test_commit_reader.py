@@ -8,11 +8,11 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from tahoe.exceptions import NotFound
+from tahoe.api.table import Table
+from tahoe.base.exceptions import NotFound
 from tahoe.log.files.paths import commit_name
 from tahoe.stream.commit_reader import CommitReader
 from tahoe.stream.source_options import SourceOptions
-from tahoe.table import Table
 
 
 @pytest.fixture

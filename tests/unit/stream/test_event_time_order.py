@@ -9,14 +9,14 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from tahoe.exceptions import InvalidRequest, Unsupported
+from tahoe.api.table import Table
+from tahoe.base.exceptions import InvalidRequest, Unsupported
 from tahoe.snapshot.scan import Scan
 from tahoe.stream.admission import UNLIMITED, Limits
 from tahoe.stream.event_time_order import EventTimeOrder
 from tahoe.stream.position import BASE_INDEX, EventTime, Position
 from tahoe.stream.source import Backlog, Source
 from tahoe.stream.source_options import SourceOptions
-from tahoe.table import Table
 
 START = datetime(2024, 3, 1, tzinfo=UTC)
 NULLS = -1

@@ -7,12 +7,12 @@ from collections.abc import Callable
 
 import pytest
 
-from tahoe.exceptions import CorruptTable, InvalidRequest, TahoeError
+from tahoe.api.table import Table
+from tahoe.base.exceptions import CorruptTable, InvalidRequest, TahoeError
 from tahoe.protocol.actions import Metadata, Protocol
 from tahoe.protocol.config import TableConfig
 from tahoe.store.log_store import LogStore
 from tahoe.stream.schema_log import SchemaLog, TrackedMetadata, log_folder
-from tahoe.table import Table
 
 SCHEMA = '{"type":"struct","fields":[{"name":"a","type":"long","nullable":true,"metadata":{}}]}'
 BY_A = SCHEMA

@@ -9,7 +9,8 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from tahoe.exceptions import InvalidRequest, Unsupported
+from tahoe.api.table import Table
+from tahoe.base.exceptions import InvalidRequest, Unsupported
 from tahoe.protocol.actions import Protocol
 from tahoe.stream.admission import Limits
 from tahoe.stream.position import BASE_INDEX, METADATA_CHANGE_INDEX, POST_METADATA_CHANGE_INDEX, Position
@@ -18,7 +19,6 @@ from tahoe.stream.schema_tracking import SchemaTracking, check_log, combine_upco
 from tahoe.stream.source import Source
 from tahoe.stream.source_options import SourceOptions
 from tahoe.stream.tracked_changes import AllowedChanges
-from tahoe.table import Table
 
 Make = Callable[..., Table]
 EVOLVED = "DELTA_STREAMING_METADATA_EVOLUTION"

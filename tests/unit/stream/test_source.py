@@ -8,8 +8,9 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from tahoe.clock import SeededClock
-from tahoe.exceptions import InvalidRequest, NotFound
+from tahoe.api.table import Table
+from tahoe.base.clock import SeededClock
+from tahoe.base.exceptions import InvalidRequest, NotFound
 from tahoe.log.files.paths import commit_name
 from tahoe.log.history import commit_times
 from tahoe.ops.rows.insert import WriteOptions
@@ -19,7 +20,6 @@ from tahoe.stream.position import BASE_INDEX, METADATA_CHANGE_INDEX, Position
 from tahoe.stream.schema_changes import ReadSchema
 from tahoe.stream.source import Backlog, Source
 from tahoe.stream.source_options import SourceOptions
-from tahoe.table import Table
 
 Make = Callable[..., Table]
 

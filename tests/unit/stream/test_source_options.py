@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tahoe.exceptions import InvalidRequest
+from tahoe.base.exceptions import InvalidRequest
 from tahoe.stream.admission import MOST_FILES, Limits
 from tahoe.stream.source_options import SourceOptions
 

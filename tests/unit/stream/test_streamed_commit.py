@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tahoe.exceptions import InvalidRequest
+from tahoe.base.exceptions import InvalidRequest
 from tahoe.protocol.actions import Action, AddCDCFile, CommitInfo, Metadata
 from tahoe.stream.source_options import SourceOptions
 from tahoe.stream.streamed_commit import StreamedCommit, streamed_commit

@@ -12,13 +12,13 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from tahoe.exceptions import InvalidRequest, NotFound
+from tahoe.api.table import Table
+from tahoe.base.exceptions import InvalidRequest, NotFound
 from tahoe.log.files.commits import read_commit
 from tahoe.protocol.actions import AddFile, RemoveFile
 from tahoe.stream.position import Position
 from tahoe.stream.source import Source
 from tahoe.stream.tail_batch import TailBatch
-from tahoe.table import Table
 
 PROPERTIES = {"delta.enableChangeDataFeed": "true", "delta.enableDeletionVectors": "true"}
 SCHEMA = pa.schema([("id", pa.int64()), ("v", pa.int64())])

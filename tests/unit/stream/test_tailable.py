@@ -8,11 +8,11 @@ from datetime import UTC, datetime
 import pyarrow as pa
 import pytest
 
-from tahoe.clock import SeededClock
-from tahoe.exceptions import InvalidRequest
+from tahoe.api.table import Table
+from tahoe.base.clock import SeededClock
+from tahoe.base.exceptions import InvalidRequest
 from tahoe.stream.position import Position
 from tahoe.stream.tail_batch import TailBatch
-from tahoe.table import Table
 
 
 def ids(batch: TailBatch) -> list[int]:

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tahoe.exceptions import InvalidRequest
+from tahoe.base.exceptions import InvalidRequest
 from tahoe.protocol.actions import Metadata, Protocol
 from tahoe.protocol.config import TableConfig
 from tahoe.schema.types import ArrayType, DataType, MapType, PrimitiveType, StructField, StructType

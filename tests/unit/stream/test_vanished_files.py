@@ -8,13 +8,13 @@ from typing import Any
 
 import pytest
 
-from tahoe.exceptions import NotFound
+from tahoe.api.table import Table
+from tahoe.base.exceptions import NotFound
 from tahoe.snapshot.snapshot import Snapshot
 from tahoe.stream import vanished_files
 from tahoe.stream.source import Source
 from tahoe.stream.source_options import SourceOptions
 from tahoe.stream.vanished_files import without_vanished
-from tahoe.table import Table
 
 Make = Callable[..., Table]
 

@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from tahoe.exceptions import Unsupported
+from tahoe.base.exceptions import Unsupported
 from tahoe.testing.extras import extra_missing
 
 WITHOUT = """

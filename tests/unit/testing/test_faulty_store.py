@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from tahoe.clock import SeededClock
-from tahoe.exceptions import StorageFailure
+from tahoe.base.clock import SeededClock
+from tahoe.base.exceptions import StorageFailure
 from tahoe.store.log_store import Created, Exists, InFlight, LogStore, Refused, Unanswered
 from tahoe.store.object_store import open_store
 from tahoe.testing.faulty_store import Call, CrashingStore, Faults, FaultyStore, PutFault, SimulatedCrash, TracingStore

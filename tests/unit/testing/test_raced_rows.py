@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from pyroaring import BitMap64
 
-from tahoe.exceptions import DeltaConcurrentModificationException
+from tahoe.base.exceptions import DeltaConcurrentModificationException
 from tahoe.testing.raced_rows import (
     Files,
     Live,

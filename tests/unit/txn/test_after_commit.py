@@ -14,8 +14,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from tahoe.api.several_tables import transaction
+from tahoe.api.table import Table
+from tahoe.base.exceptions import StorageFailure
 from tahoe.coordinator.sql_coordinator import SqlCoordinator
-from tahoe.exceptions import StorageFailure
 from tahoe.ops.rows.insert import WriteOptions
 from tahoe.ops.rows.stream_batch import Batch, CommitsTable, commit_batch
 from tahoe.ops.rows.truncate import stage_truncate
@@ -23,10 +25,8 @@ from tahoe.ops.write.writer import write_arrow
 from tahoe.protocol.column_values.identity import identity_metadata
 from tahoe.schema.arrow import from_arrow_schema
 from tahoe.schema.types import PrimitiveType, StructField, StructType
-from tahoe.several_tables import transaction
 from tahoe.store.log_store import Created, PutOutcome
 from tahoe.store.object_store import open_store
-from tahoe.table import Table
 from tahoe.testing.faulty_store import WrappedStore
 from tahoe.txn.after_commit import logged_after_commit
 from tahoe.txn.commit import RetryPolicy

@@ -7,8 +7,9 @@ from dataclasses import replace
 import pyarrow as pa
 import pytest
 
-from tahoe.clock import SeededClock
-from tahoe.exceptions import (
+from tahoe.api.table import Table
+from tahoe.base.clock import SeededClock
+from tahoe.base.exceptions import (
     ConcurrentAppendException,
     ConcurrentDeleteDeleteException,
     ConcurrentDeleteReadException,
@@ -19,7 +20,6 @@ from tahoe.exceptions import (
 )
 from tahoe.expr.row_condition import row_condition
 from tahoe.protocol.actions import AddFile, CommitInfo, DomainMetadata, Protocol, SetTransaction
-from tahoe.table import Table
 from tahoe.txn.conflict import ConcurrentCommit, rebase
 from tahoe.txn.prepare import prepare
 from tahoe.txn.transaction import Operation, Transaction

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import pytest
 
-from tahoe.exceptions import ConcurrentAppendException, ConcurrentDeleteDeleteException, ConcurrentDeleteReadException
+from tahoe.base.exceptions import ConcurrentAppendException, ConcurrentDeleteDeleteException, ConcurrentDeleteReadException
 from tahoe.testing import raced_rows as model
 from tahoe.txn.transaction import SERIALIZABLE, WRITE_SERIALIZABLE
 

@@ -8,12 +8,12 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
+from tahoe.api.table import Table
+from tahoe.base.exceptions import InvalidRequest, Unsupported
 from tahoe.coordinator.coordinated_store import CoordinatedStore
 from tahoe.coordinator.sql_coordinator import SqlCoordinator
-from tahoe.exceptions import InvalidRequest, Unsupported
 from tahoe.ops.rows.insert import WriteOptions, stage_write
 from tahoe.store.object_store import open_store
-from tahoe.table import Table
 
 ENABLED = "delta.enableInCommitTimestamps"
 MANAGED = {"delta.feature.catalogManaged": "supported"}

@@ -13,12 +13,12 @@ import deltalake
 import pyarrow as pa
 import pytest
 
-from tahoe.clock import SeededClock
-from tahoe.exceptions import CommitStateUnknown, StorageFailure
+from tahoe.api.table import Table
+from tahoe.base.clock import SeededClock
+from tahoe.base.exceptions import CommitStateUnknown, StorageFailure
 from tahoe.log import intents
 from tahoe.store.log_store import Exists, LogStore
 from tahoe.store.object_store import open_store
-from tahoe.table import Table
 from tahoe.testing.faulty_store import CrashingStore, SimulatedCrash, TracingStore, WrappedStore
 from tahoe.txn import fairness
 from tahoe.txn.commit import RetryPolicy

@@ -7,10 +7,10 @@ import logging
 import pyarrow as pa
 import pytest
 
+from tahoe.api.table import Table
 from tahoe.log.files.paths import checkpoint_name, checksum_name
 from tahoe.log.segment import checkpoints_in
 from tahoe.snapshot.snapshot import Snapshot
-from tahoe.table import Table
 from tahoe.txn.commit import Committed
 from tahoe.txn.hooks import run_hooks
 from tahoe.txn.transaction import Operation

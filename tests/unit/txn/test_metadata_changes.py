@@ -7,8 +7,9 @@ from dataclasses import replace
 import pyarrow as pa
 import pytest
 
-from tahoe.clock import SeededClock
-from tahoe.exceptions import (
+from tahoe.api.table import Table
+from tahoe.base.clock import SeededClock
+from tahoe.base.exceptions import (
     ConcurrentWriteException,
     MetadataChangedException,
     ProtocolChangedException,
@@ -17,7 +18,6 @@ from tahoe.exceptions import (
 from tahoe.ops.tables.create import with_properties, with_schema
 from tahoe.protocol.actions import AddFile, CommitInfo, Protocol
 from tahoe.schema.types import PrimitiveType, StructField, StructType
-from tahoe.table import Table
 from tahoe.txn.conflict import ConcurrentCommit, rebase
 from tahoe.txn.prepare import prepare
 from tahoe.txn.transaction import Operation, Transaction

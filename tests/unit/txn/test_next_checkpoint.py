@@ -10,7 +10,8 @@ from dataclasses import replace
 import pyarrow as pa
 import pytest
 
-from tahoe.clock import SeededClock
+from tahoe.api.table import Table
+from tahoe.base.clock import SeededClock
 from tahoe.log.checkpoints import sidecar_plan
 from tahoe.log.checkpoints.checkpoint_reader import open_checkpoint
 from tahoe.log.files.last_checkpoint import read_last_checkpoint
@@ -20,7 +21,6 @@ from tahoe.log.segment import Checkpoint, checkpoints_in
 from tahoe.protocol.actions import Action, AddFile, SetTransaction, SidecarFile
 from tahoe.snapshot.snapshot import Snapshot
 from tahoe.store.log_store import LogStore
-from tahoe.table import Table
 from tahoe.testing.log_builder import METADATA, PROTOCOL, Log, add, lines, live_paths, memory_log, remove, vector
 from tahoe.txn.hooks import checkpoint_snapshot
 

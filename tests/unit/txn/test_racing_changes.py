@@ -5,11 +5,11 @@ from __future__ import annotations
 import pyarrow as pa
 import pytest
 
-from tahoe.exceptions import ConcurrentAppendException, ConcurrentDeleteReadException, DeltaConcurrentModificationException
+from tahoe.api.table import Table
+from tahoe.base.exceptions import ConcurrentAppendException, ConcurrentDeleteReadException, DeltaConcurrentModificationException
 from tahoe.ops.merge.merge import stage_merge
 from tahoe.ops.rows.delete import stage_delete
 from tahoe.ops.rows.update import stage_update
-from tahoe.table import Table
 
 
 @pytest.fixture

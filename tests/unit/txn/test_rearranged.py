@@ -7,11 +7,11 @@ from collections.abc import Callable
 import pyarrow as pa
 import pytest
 
-from tahoe.clock import SYSTEM_CLOCK
-from tahoe.exceptions import ConcurrentDeleteReadException, DeltaConcurrentModificationException
+from tahoe.api.table import Table
+from tahoe.base.clock import SYSTEM_CLOCK
+from tahoe.base.exceptions import ConcurrentDeleteReadException, DeltaConcurrentModificationException
 from tahoe.store.log_store import LogStore
 from tahoe.store.object_store import open_store
-from tahoe.table import Table
 from tahoe.testing.faulty_store import Answer, WrappedStore
 from tahoe.txn.rearranged import retry_if_rearranged
 

@@ -8,14 +8,14 @@ import pyarrow as pa
 import pytest
 from pyroaring import BitMap64
 
-from tahoe.clock import SeededClock
-from tahoe.exceptions import ConcurrentAppendException, ConcurrentDeleteDeleteException, ConcurrentDeleteReadException
+from tahoe.api.table import Table
+from tahoe.base.clock import SeededClock
+from tahoe.base.exceptions import ConcurrentAppendException, ConcurrentDeleteDeleteException, ConcurrentDeleteReadException
 from tahoe.expr.row_condition import row_condition
 from tahoe.log.replay import add_files
 from tahoe.ops.write.writer import write_arrow
 from tahoe.protocol.dv import decode, descriptor_in_file, new_file_name, pack
 from tahoe.snapshot.snapshot import Snapshot
-from tahoe.table import Table
 from tahoe.txn import evidence
 from tahoe.txn.transaction import Operation, ReadSet, Transaction
 

@@ -8,7 +8,7 @@ from collections import Counter
 import pytest
 from pyroaring import BitMap64
 
-from tahoe.exceptions import DeltaConcurrentModificationException
+from tahoe.base.exceptions import DeltaConcurrentModificationException
 from tahoe.testing import raced_rows as model
 from tahoe.txn.transaction import SERIALIZABLE, WRITE_SERIALIZABLE
 

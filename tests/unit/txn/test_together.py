@@ -11,15 +11,15 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from tahoe.clock import SeededClock
+from tahoe.api.several_tables import read_together, transaction
+from tahoe.api.table import Table
+from tahoe.base.clock import SeededClock
+from tahoe.base.exceptions import CommitStateUnknown, StorageFailure
 from tahoe.coordinator.coordinated_store import CoordinatedStore
 from tahoe.coordinator.coordinator import StagedCommit
 from tahoe.coordinator.sql_coordinator import SqlCoordinator
-from tahoe.exceptions import CommitStateUnknown, StorageFailure
-from tahoe.several_tables import read_together, transaction
 from tahoe.store.log_store import Created, LogStore, PutOutcome, Refused, Unanswered
 from tahoe.store.object_store import open_store
-from tahoe.table import Table
 from tahoe.testing.faulty_store import SimulatedCrash, WrappedStore
 from tahoe.txn.commit import RetryPolicy
 

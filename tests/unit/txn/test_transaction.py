@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from pyroaring import BitMap64
 
-from tahoe.clock import SeededClock
-from tahoe.exceptions import InvalidRequest, NotFound
+from tahoe.base.clock import SeededClock
+from tahoe.base.exceptions import InvalidRequest, NotFound
 from tahoe.expr.tree.predicate import Column, IsNull
 from tahoe.protocol.actions import SetTransaction
 from tahoe.protocol.config import TableConfig

@@ -10,8 +10,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from tahoe.clock import SYSTEM_CLOCK, SeededClock
-from tahoe.exceptions import ForeignWriter, InvalidRequest, StorageFailure
+from tahoe.base.clock import SYSTEM_CLOCK, SeededClock
+from tahoe.base.exceptions import ForeignWriter, InvalidRequest, StorageFailure
 from tahoe.log.files.commits import read_commit
 from tahoe.testing.faulty_store import TracingStore
 from tahoe.testing.iceberg_verifier import newest_document, verify

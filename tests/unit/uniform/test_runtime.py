@@ -14,8 +14,8 @@ import pytest
 from pyroaring import BitMap64
 
 import tahoe
-from tahoe.clock import SeededClock
-from tahoe.exceptions import TahoeError
+from tahoe.base.clock import SeededClock
+from tahoe.base.exceptions import TahoeError
 from tahoe.log.files.commits import read_commit
 from tahoe.store.object_store import open_store
 from tahoe.testing.faulty_store import Call, Faults, FaultyStore, TracingStore
@@ -30,7 +30,7 @@ SECONDS = 120
 
 BEGUN_AT_EXIT = """
 from threading import Event
-from tahoe.process import UNIFORM_RUNTIME
+from tahoe.api.process import UNIFORM_RUNTIME
 at_exit, drain = Event(), UNIFORM_RUNTIME.queue.drain
 def announced_drain(*arguments):
     at_exit.set()
@@ -77,7 +77,7 @@ def test_commits_by_a_thread_during_exit_are_converted_too():
     """The thread commits after exit has waited once."""
     program = """
 from threading import Event, Thread
-from tahoe.process import UNIFORM_RUNTIME
+from tahoe.api.process import UNIFORM_RUNTIME
 waited, drain = Event(), UNIFORM_RUNTIME.drain
 def noted(*arguments):
     left = drain(*arguments)
@@ -109,7 +109,7 @@ def test_runtimes_are_independent():
 
 def test_a_conversion_changes_only_its_own_runtime():
     """A conversion with its own runtime leaves the process's runtime unchanged."""
-    from tahoe.process import UNIFORM_RUNTIME
+    from tahoe.api.process import UNIFORM_RUNTIME
 
     log = DeltaLog()
     log.change(["a1"])
@@ -138,7 +138,7 @@ def test_a_forked_child_starts_with_a_fresh_runtime():
     program = """
 import os, warnings
 from threading import Event
-from tahoe.process import UNIFORM_RUNTIME
+from tahoe.api.process import UNIFORM_RUNTIME
 warnings.simplefilter("ignore", DeprecationWarning)
 started, go_on = Event(), Event()
 UNIFORM_RUNTIME.queue.submit("t", lambda version: (started.set(), go_on.wait(100)), 1)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tahoe.exceptions import StorageFailure
+from tahoe.base.exceptions import StorageFailure
 from tahoe.testing.uniform_log import DeltaLog
 from tahoe.uniform.catalogs.pointers import PointerFailure
 from tahoe.uniform.external.conversion_record import ConversionRecord, write_record

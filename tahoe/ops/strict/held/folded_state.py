@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
-from tahoe.exceptions import TahoeError
+from tahoe.base.exceptions import TahoeError
 from tahoe.log.files.live_files import canonical_path
 from tahoe.ops.strict.held.in_force import Settings
 from tahoe.ops.strict.held.raw_log import Actions, Commit

@@ -13,8 +13,8 @@ from typing import Any
 
 import pyarrow as pa
 
-from tahoe.exceptions import TahoeError
-from tahoe.lazy import pq
+from tahoe.base.exceptions import TahoeError
+from tahoe.base.lazy import pq
 from tahoe.log.files.listing import Checkpoint, checkpoints_in
 from tahoe.log.files.paths import LAST_CHECKPOINT, LOG_FOLDER, ParsedLogPath, parse, sidecar_name
 from tahoe.store.log_store import Entry, LogStore

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from tahoe.exceptions import TahoeError
-from tahoe.lazy import pq
+from tahoe.base.exceptions import TahoeError
+from tahoe.base.lazy import pq
 from tahoe.ops.strict.held.in_force import Settings
 from tahoe.ops.strict.held.rule import Breaches, Rule, rule
 from tahoe.ops.strict.rules.file_rules import statistics_of

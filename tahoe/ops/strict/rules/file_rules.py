@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
-from tahoe.exceptions import TahoeError
+from tahoe.base.exceptions import TahoeError
 from tahoe.ops.strict.held.folded_state import Step, unique_id
 from tahoe.ops.strict.held.rule import Breaches, Broken, Rule, rule
 from tahoe.protocol.partition import deserialize

@@ -11,6 +11,7 @@ from typing import Any
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql.types import LongType, StructField, StructType
 
+from tahoe.api.table import Table
 from tahoe.ops.merge.clauses import Action, Clause, Kind
 from tahoe.ops.merge.explained import MergeExplained
 from tahoe.spark.commands.checked_arguments import checked_expression, checked_expressions, wrong_argument
@@ -19,7 +20,6 @@ from tahoe.spark.commands.merge.statement import MergeRequest
 from tahoe.spark.jvm.local_rows import Result
 from tahoe.spark.names.options import AUTO_MERGE, AUTOMATIC_WIDENING, widening_mode
 from tahoe.spark.names.settings import is_on
-from tahoe.table import Table
 
 __all__ = ["RESULT", "DeltaMergeBuilder", "merge_builder"]
 

@@ -14,6 +14,7 @@ from dataclasses import replace
 
 from pyspark.sql import SparkSession
 
+from tahoe.api.table import Table
 from tahoe.expr.tree.predicate import TRUE, Predicate
 from tahoe.ops.merge.clauses import Kind, may_match_often, of_kind, only_inserts, with_default_values
 from tahoe.ops.merge.explained import MergeExplained
@@ -38,7 +39,6 @@ from tahoe.spark.scan.relation import named, shape_of
 from tahoe.spark.scan.row_id_columns import with_row_ids
 from tahoe.spark.write.enforce import session_time_zone
 from tahoe.spark.write.fitting import nullable_schema
-from tahoe.table import Table
 from tahoe.txn.transaction import Transaction
 
 __all__ = ["MergeRequest", "explain_merge", "merge", "stage_merge"]

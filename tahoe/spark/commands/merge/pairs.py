@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 from pyspark.sql import functions as sf
 
-from tahoe.lazy import pc
+from tahoe.base.lazy import pc
 from tahoe.ops.merge.clauses import Kind
 from tahoe.ops.rows.row_changes import FileChange
 from tahoe.snapshot.snapshot import Snapshot

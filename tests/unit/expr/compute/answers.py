@@ -6,7 +6,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from tahoe.exceptions import InvalidRequest
+from tahoe.base.exceptions import InvalidRequest
 from tahoe.expr.compute.compute import compute
 from tahoe.expr.parse.parse_expression import parse_expression
 from tahoe.schema.arrow import from_arrow_schema

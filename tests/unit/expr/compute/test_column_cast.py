@@ -10,7 +10,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from tahoe.exceptions import InvalidRequest
+from tahoe.base.exceptions import InvalidRequest
 from tahoe.expr.compute.column_cast import as_decimals, cast_array, text_of
 from tahoe.expr.compute.values import Incomputable
 from tahoe.schema.arrow import from_arrow_type

@@ -8,7 +8,7 @@ from decimal import Decimal
 import pyarrow as pa
 import pytest
 
-from tahoe.exceptions import InvalidRequest
+from tahoe.base.exceptions import InvalidRequest
 from tahoe.expr.compute.compute import compute, compute_mask
 from tahoe.expr.compute.kernels import KERNELS
 from tahoe.expr.parse.parse_expression import parse_expression

@@ -8,7 +8,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from tahoe.exceptions import InvalidRequest, Unsupported
+from tahoe.base.exceptions import InvalidRequest, Unsupported
 from tahoe.expr.compute.text_functions import like_pattern, safe_regular_expression
 from tests.unit.expr.compute.answers import answer, answers
 

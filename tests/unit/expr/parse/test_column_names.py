@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tahoe.exceptions import InvalidRequest
+from tahoe.base.exceptions import InvalidRequest
 from tahoe.expr.parse.column_names import ColumnNames
 from tahoe.schema.types import PrimitiveType, StructField, StructType
 

@@ -8,7 +8,8 @@ from dataclasses import replace
 import pyarrow as pa
 import pytest
 
-from tahoe.exceptions import InvalidRequest, Unsupported
+from tahoe.api.table import Table
+from tahoe.base.exceptions import InvalidRequest, Unsupported
 from tahoe.expr.compute.compute import compute
 from tahoe.expr.parse.engine_text import engine_text
 from tahoe.expr.parse.parse_expression import parse_condition
@@ -16,7 +17,6 @@ from tahoe.expr.tree.expression import engine_text_in, references_of
 from tahoe.protocol.constraints import constraints_of, spark_text
 from tahoe.protocol.enforced import ENFORCED
 from tahoe.schema.arrow import from_arrow_schema
-from tahoe.table import Table
 from tahoe.txn.transaction import Operation
 
 ARROW = pa.schema(

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tahoe.exceptions import InvalidRequest
+from tahoe.base.exceptions import InvalidRequest
 from tahoe.expr.parse.literals import hexadecimal, number
 from tahoe.expr.tree.predicate import Literal
 from tahoe.schema.types import PrimitiveType

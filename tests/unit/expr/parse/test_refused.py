@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tahoe.exceptions import InvalidRequest
+from tahoe.base.exceptions import InvalidRequest
 from tahoe.expr.parse import refused as module
 from tahoe.expr.parse.refused import MOST_LEVELS, check_length, no_condition, refused, short, too_deep
 

@@ -10,7 +10,7 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from tahoe.exceptions import InvalidRequest
+from tahoe.base.exceptions import InvalidRequest
 from tahoe.expr.tree.constant_cast import cast_value
 from tahoe.schema.types import ArrayType, DataType, DecimalType, PrimitiveType
 

@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 from deltalake import DeltaTable
 
-from tahoe.exceptions import TahoeError
+from tahoe.base.exceptions import TahoeError
 from tahoe.log.checkpoints import checkpoint_writer as checkpoint_module
 from tahoe.log.checkpoints.checkpoint_writer import write_checkpoint
 from tahoe.log.files.last_checkpoint import LastCheckpoint, parse_last_checkpoint

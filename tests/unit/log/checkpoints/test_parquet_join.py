@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from tahoe.exceptions import CorruptTable
+from tahoe.base.exceptions import CorruptTable
 from tahoe.log.checkpoints.footer_check import fault_in_footer
 from tahoe.log.checkpoints.parquet_join import join_parquet
 from tahoe.protocol.statistics.thrift import footer_of, read_struct, with_footer, write_struct

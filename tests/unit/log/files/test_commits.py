@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tahoe.exceptions import CorruptTable, NotFound
+from tahoe.base.exceptions import CorruptTable, NotFound
 from tahoe.log.files.commits import parse_commit, read_commit
 from tahoe.log.files.json_columns import read_columns
 from tahoe.log.files.paths import commit_name

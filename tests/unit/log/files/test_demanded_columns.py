@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from tahoe.exceptions import CorruptTable
+from tahoe.base.exceptions import CorruptTable
 from tahoe.expr.tree.predicate import Column, Comparison, IsNull, Literal, Predicate
 from tahoe.log.files.paths import commit_name
 from tahoe.log.replay import LogReader, add_files

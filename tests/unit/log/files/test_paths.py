@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from tahoe.exceptions import CorruptTable
+from tahoe.base.exceptions import CorruptTable
 from tahoe.log.files.last_checkpoint import canonical_json, checksum_of_json, parse_last_checkpoint, read_last_checkpoint
 from tahoe.log.files.paths import LAST_CHECKPOINT, ParsedLogPath, checkpoint_name, checksum_name, commit_name, parse, sidecar_name
 from tahoe.testing.log_builder import DAMAGES, memory_log

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from tahoe.exceptions import CorruptTable
+from tahoe.base.exceptions import CorruptTable
 from tahoe.log.files.commits import parse_commit, read_commit
 from tahoe.log.files.paths import commit_name
 from tahoe.log.files.seal import fault_in_seal, has_seal, sealed

@@ -8,12 +8,12 @@ import time
 import pyarrow as pa
 import pytest
 
-from tahoe.clock import SYSTEM_CLOCK
-from tahoe.exceptions import CorruptTable, InvalidRequest, NotFound
+from tahoe.api.table import Table
+from tahoe.base.clock import SYSTEM_CLOCK
+from tahoe.base.exceptions import CorruptTable, InvalidRequest, NotFound
 from tahoe.log.files.commits import read_commit
 from tahoe.protocol.actions import AddFile
 from tahoe.store.object_store import open_store
-from tahoe.table import Table
 from tahoe.testing.aged_store import AgedStore
 from tahoe.testing.faulty_store import CrashingStore, SimulatedCrash, TracingStore
 from tahoe.testing.iceberg_verifier import verify

@@ -9,11 +9,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from tahoe.clock import SYSTEM_CLOCK
-from tahoe.exceptions import CorruptTable, InvalidRequest, NotFound
+from tahoe.api.table import Table
+from tahoe.base.clock import SYSTEM_CLOCK
+from tahoe.base.exceptions import CorruptTable, InvalidRequest, NotFound
 from tahoe.store.log_store import LogStore
 from tahoe.store.object_store import open_store
-from tahoe.table import Table
 from tahoe.testing.faulty_store import FaultyStore
 from tests.variant_values import apart, decoded
 

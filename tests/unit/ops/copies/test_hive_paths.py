@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tahoe.exceptions import InvalidRequest, Unsupported
+from tahoe.base.exceptions import InvalidRequest, Unsupported
 from tahoe.ops.copies.hive_paths import PartitionReader, folder_values
 from tahoe.ops.copies.partition_schema import partition_schema
 from tahoe.protocol.partition import hive_folder

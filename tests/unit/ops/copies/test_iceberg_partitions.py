@@ -19,14 +19,14 @@ from pyiceberg.transforms import (
     YearTransform,
 )
 
-from tahoe.exceptions import InvalidRequest, Unsupported
+from tahoe.api.table import Table
+from tahoe.base.exceptions import InvalidRequest, Unsupported
 from tahoe.log.files.live_files import add_files
 from tahoe.ops.copies.convert import ConvertRequest, convert
 from tahoe.ops.copies.iceberg_partitions import Partition, partition_values
 from tahoe.ops.copies.iceberg_snapshot import IcebergFile
 from tahoe.ops.copies.iceberg_table import IcebergRequest, iceberg_table
 from tahoe.schema.types import PrimitiveType, StructType
-from tahoe.table import Table
 from tests.iceberg_rows import append_partitioned
 
 NIGHT = (

@@ -22,13 +22,13 @@ from pyiceberg.table import Table as TheirTable
 from pyiceberg.transforms import BucketTransform
 from pyiceberg.types import LongType
 
-from tahoe.exceptions import CorruptTable, InvalidRequest, NotFound, Unsupported
+from tahoe.api.table import Table
+from tahoe.base.exceptions import CorruptTable, InvalidRequest, NotFound, Unsupported
 from tahoe.log.files.live_files import add_files
 from tahoe.ops.copies.iceberg_deletes import dead_rows
 from tahoe.ops.copies.iceberg_snapshot import IcebergFile
 from tahoe.store.iceberg_io import name_below
 from tahoe.store.object_store import open_store
-from tahoe.table import Table
 from tahoe.testing.random_history import V2, V3
 
 ROWS = pa.table({"id": pa.array([1, 2, 3], pa.int64()), "name": ["a", "b", None]})

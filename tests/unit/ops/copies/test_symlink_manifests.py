@@ -9,9 +9,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from tahoe.exceptions import InvalidRequest, Unsupported
+from tahoe.api.table import Table
+from tahoe.base.exceptions import InvalidRequest, Unsupported
 from tahoe.store.object_store import open_store
-from tahoe.table import Table
 from tahoe.testing.faulty_store import CrashingStore, SimulatedCrash, TracingStore
 
 SCHEMA = pa.schema({"id": pa.int64(), "p": pa.string(), "t": pa.timestamp("us", "UTC")})

@@ -9,12 +9,12 @@ import deltalake
 import pyarrow as pa
 import pytest
 
+from tahoe.api.table import Table
 from tahoe.ops.features.compat import compat_of, readers_of
 from tahoe.ops.features.engines import ENGINES, Engine
 from tahoe.protocol.actions import Protocol
 from tahoe.protocol.config import TableConfig
 from tahoe.protocol.features import FEATURES
-from tahoe.table import Table
 from tests.interop.engines import read_deltalake, read_duckdb, read_polars
 
 ROWS = pa.table({"id": [1, 2, 3], "name": ["a", "b", "c"]})
@@ -67,7 +67,7 @@ def test_what_is_said_of_the_engines_here_is_so(tmp_path: Path, feature: str) ->
 
 
 def config(protocol: Protocol, mode: str = "none") -> TableConfig:
-    from tahoe.clock import SYSTEM_CLOCK
+    from tahoe.base.clock import SYSTEM_CLOCK
     from tahoe.ops.tables.create import new_metadata
     from tahoe.schema.arrow import from_arrow_schema
 

@@ -10,9 +10,10 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from tahoe.clock import SystemClock
+from tahoe.api.table import Table
+from tahoe.base.clock import SystemClock
+from tahoe.base.exceptions import InvalidRequest, NotFound, StorageFailure, TahoeError, Unsupported
 from tahoe.coordinator.sql_coordinator import SqlCoordinator
-from tahoe.exceptions import InvalidRequest, NotFound, StorageFailure, TahoeError, Unsupported
 from tahoe.log.files.paths import LOG_FOLDER
 from tahoe.log.segment import checkpoints_in
 from tahoe.ops.features import drop_feature as module
@@ -21,7 +22,6 @@ from tahoe.ops.features.removals import REMOVALS
 from tahoe.protocol.actions import Protocol
 from tahoe.protocol.features import FEATURES, features_of
 from tahoe.snapshot.snapshot import Snapshot
-from tahoe.table import Table
 from tahoe.txn.commit import Committed
 from tahoe.txn.transaction import Operation, Transaction
 

@@ -9,11 +9,11 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
+from tahoe.api.table import Table
+from tahoe.base.exceptions import TahoeError, Unsupported
 from tahoe.coordinator.sql_coordinator import SqlCoordinator
-from tahoe.exceptions import TahoeError, Unsupported
 from tahoe.ops.features.removals import REMOVALS
 from tahoe.protocol.features import COORDINATED, FEATURES
-from tahoe.table import Table
 from tests.interop.engines import canonical
 from tests.interop.iceberg import read_pyiceberg
 

@@ -7,7 +7,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from tahoe import Table
-from tahoe.exceptions import InvalidRequest
+from tahoe.base.exceptions import InvalidRequest
 
 ROWS = pa.table({"id": [1, 2, 3], "p": ["a", "b", "b"]})
 MAPPED = {"delta.columnMapping.mode": "name", "delta.enableDeletionVectors": "true"}

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from tahoe.clock import SystemClock
-from tahoe.table import Table
+from tahoe.api.table import Table
+from tahoe.base.clock import SystemClock
 
 ROW = pa.table({"id": [1]})
 HOUR_MS = 3_600_000

@@ -10,7 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tahoe.clock import SYSTEM_CLOCK
+from tahoe.api.table import Table
+from tahoe.base.clock import SYSTEM_CLOCK
 from tahoe.ops.layout.bins import Bin
 from tahoe.ops.layout.carried import Written
 from tahoe.ops.layout.optimize import optimize, rewritten_here
@@ -18,7 +19,6 @@ from tahoe.ops.layout.optimize_plan import OptimizePlan, OptimizeRequest
 from tahoe.ops.layout.optimize_report import Optimized
 from tahoe.snapshot.snapshot import Snapshot
 from tahoe.store.object_store import open_store
-from tahoe.table import Table
 from tahoe.testing.faulty_store import CrashingStore, SimulatedCrash
 
 SCHEMA = pa.schema({"p": pa.string(), "id": pa.int64(), "v": pa.int64()})

@@ -9,18 +9,18 @@ from functools import partial
 import pyarrow as pa
 import pytest
 
-from tahoe.clock import SYSTEM_CLOCK
-from tahoe.exceptions import DeltaConcurrentModificationException, InvalidRequest, StorageFailure
+from tahoe.api.table import Table
+from tahoe.base.clock import SYSTEM_CLOCK
+from tahoe.base.exceptions import DeltaConcurrentModificationException, InvalidRequest, StorageFailure
+from tahoe.base.progress import Reported
 from tahoe.ops.layout.bins import Bin
 from tahoe.ops.layout.curves import CURVES
 from tahoe.ops.layout.optimize import Written, optimize, rewritten_here
 from tahoe.ops.layout.optimize_plan import OptimizePlan, OptimizeRequest
 from tahoe.ops.layout.optimize_report import Optimized
-from tahoe.progress import Reported
 from tahoe.snapshot.snapshot import Snapshot
 from tahoe.store.log_store import LogStore
 from tahoe.store.object_store import open_store
-from tahoe.table import Table
 from tahoe.testing.faulty_store import Faults, FaultyStore, WrappedStore
 
 SCHEMA = pa.schema({"p": pa.string(), "id": pa.int64(), "v": pa.float64()})

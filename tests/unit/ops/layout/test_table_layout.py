@@ -9,12 +9,12 @@ from html.parser import HTMLParser
 import pyarrow as pa
 import pytest
 
-from tahoe.clock import SYSTEM_CLOCK
-from tahoe.exceptions import InvalidRequest
+from tahoe.api.table import Table
+from tahoe.base.clock import SYSTEM_CLOCK
+from tahoe.base.exceptions import InvalidRequest
 from tahoe.ops.layout.boxes import ColumnLayout
 from tahoe.ops.layout.table_layout import TableLayout
 from tahoe.store.object_store import open_store
-from tahoe.table import Table
 
 EVIL = "</title><script>alert('x')</script>&\""
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tahoe.exceptions import InvalidRequest
+from tahoe.base.exceptions import InvalidRequest
 from tahoe.ops.merge.clauses import Action, Clause, Kind, check_clauses, may_match_often, of_kind, only_inserts
 
 DELETE = Clause(Kind.MATCHED, Action.DELETE)

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 from tahoe import Table
-from tahoe.exceptions import ConcurrentAppendException, InvalidRequest, NotFound, SchemaMismatch, Unsupported
+from tahoe.base.exceptions import ConcurrentAppendException, InvalidRequest, NotFound, SchemaMismatch, Unsupported
 from tahoe.log.files.commits import read_commit
 from tahoe.ops.merge import match as merge_match
 from tahoe.ops.merge.clauses import MergeBuilder

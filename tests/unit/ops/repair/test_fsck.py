@@ -5,11 +5,11 @@ from __future__ import annotations
 import pyarrow as pa
 import pytest
 
-from tahoe.clock import SYSTEM_CLOCK
-from tahoe.exceptions import InvalidRequest
+from tahoe.api.table import Table
+from tahoe.base.clock import SYSTEM_CLOCK
+from tahoe.base.exceptions import InvalidRequest
 from tahoe.ops.repair.fsck import fsck
 from tahoe.store.object_store import open_store
-from tahoe.table import Table
 from tahoe.testing.faulty_store import CrashingStore, SimulatedCrash, TracingStore
 
 SCHEMA = pa.schema({"id": pa.int64(), "p": pa.string()})

@@ -10,11 +10,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from tahoe.clock import SYSTEM_CLOCK
+from tahoe.api.table import Table
+from tahoe.base.clock import SYSTEM_CLOCK
 from tahoe.log.files.live_files import add_files
 from tahoe.ops.repair.statistics import collected_here, compute_statistics
 from tahoe.protocol.enforced import ENFORCED
-from tahoe.table import Table
 from tahoe.txn.transaction import Operation
 
 SCHEMA = pa.schema({"id": pa.int64(), "x": pa.float64(), "p": pa.string()})

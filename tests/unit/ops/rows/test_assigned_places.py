@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tahoe.exceptions import InvalidRequest, SchemaMismatch
+from tahoe.base.exceptions import InvalidRequest, SchemaMismatch
 from tahoe.ops.rows.assigned_places import Columns, UnresolvedColumn, assigned_places, check_assignable, lacks_fields, place_of
 from tahoe.schema.types import ArrayType, MapType, PrimitiveType, StructField, StructType
 

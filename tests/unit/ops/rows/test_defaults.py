@@ -6,7 +6,7 @@ import pyarrow as pa
 import pytest
 
 from tahoe import Table
-from tahoe.exceptions import InvalidRequest, TahoeError, Unsupported
+from tahoe.base.exceptions import InvalidRequest, TahoeError, Unsupported
 from tahoe.schema.types import PrimitiveType, StructField, StructType
 
 ENABLED = {"delta.feature.allowColumnDefaults": "supported"}

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 
 from tahoe import Table
-from tahoe.exceptions import ConcurrentAppendException, DeltaConcurrentModificationException, InvalidRequest, NotFound
+from tahoe.base.exceptions import ConcurrentAppendException, DeltaConcurrentModificationException, InvalidRequest, NotFound
 from tahoe.log.files.commits import read_commit
 from tahoe.ops.rows import row_changes
 from tahoe.ops.rows.delete import stage_delete

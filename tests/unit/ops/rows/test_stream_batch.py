@@ -9,15 +9,15 @@ from functools import partial
 import pyarrow as pa
 import pytest
 
-from tahoe.clock import SYSTEM_CLOCK
-from tahoe.exceptions import ConcurrentTransactionException, InvalidRequest, MetadataChangedException
+from tahoe.api.table import Table
+from tahoe.base.clock import SYSTEM_CLOCK
+from tahoe.base.exceptions import ConcurrentTransactionException, InvalidRequest, MetadataChangedException
 from tahoe.ops.rows.insert import WriteOptions
 from tahoe.ops.rows.stream_batch import Batch, CommitsTable, commit_batch
 from tahoe.ops.write.writer import write_arrow
 from tahoe.protocol.actions import AddFile
 from tahoe.protocol.config import TableConfig
 from tahoe.schema.arrow import from_arrow_schema
-from tahoe.table import Table
 from tahoe.txn.transaction import Transaction
 
 APPEND, COMPLETE = WriteOptions(), WriteOptions("overwrite")

@@ -6,7 +6,7 @@ import pyarrow as pa
 import pytest
 
 from tahoe import Table
-from tahoe.exceptions import ConcurrentAppendException, InvalidRequest
+from tahoe.base.exceptions import ConcurrentAppendException, InvalidRequest
 from tahoe.ops.rows.truncate import stage_truncate
 
 ROWS = pa.table({"id": [1, 2]})

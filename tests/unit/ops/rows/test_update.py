@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 from tahoe import Table
-from tahoe.exceptions import InvalidRequest, NotFound
+from tahoe.base.exceptions import InvalidRequest, NotFound
 from tahoe.log.files.commits import read_commit
 from tahoe.protocol.actions import AddCDCFile, AddFile, RemoveFile
 

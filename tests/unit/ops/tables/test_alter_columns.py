@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 
 from tahoe import Table
-from tahoe.exceptions import InvalidRequest, MetadataChangedException, SchemaMismatch
+from tahoe.base.exceptions import InvalidRequest, MetadataChangedException, SchemaMismatch
 from tahoe.ops.tables.alter_columns import stage_add_columns
 from tahoe.schema.arrow import to_arrow_type
 from tahoe.schema.column_edits import NewColumn

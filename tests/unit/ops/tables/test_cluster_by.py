@@ -10,11 +10,11 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from tahoe.clock import SYSTEM_CLOCK
-from tahoe.exceptions import InvalidRequest
+from tahoe.api.table import Table
+from tahoe.base.clock import SYSTEM_CLOCK
+from tahoe.base.exceptions import InvalidRequest
 from tahoe.ops.rows.insert import WriteOptions
 from tahoe.store.object_store import open_store
-from tahoe.table import Table
 
 SCHEMA = pa.schema(
     {"id": pa.int64(), "t": pa.string(), "s": pa.struct({"x": pa.int64(), "y": pa.bool_()}), "l": pa.list_(pa.int64())}

@@ -6,9 +6,9 @@ from datetime import UTC, datetime
 
 import pyarrow as pa
 
-from tahoe.clock import SeededClock
+from tahoe.api.table import Table
+from tahoe.base.clock import SeededClock
 from tahoe.ops.tables.detail import detail
-from tahoe.table import Table
 
 
 def test_detail_tells_of_the_live_files_and_of_the_table(memory_url: str) -> None:

@@ -6,7 +6,7 @@ import pyarrow as pa
 import pytest
 
 from tahoe import Table
-from tahoe.exceptions import DeltaConcurrentModificationException, InvalidRequest, InvariantViolation
+from tahoe.base.exceptions import DeltaConcurrentModificationException, InvalidRequest, InvariantViolation
 from tahoe.ops.tables.alter_columns import ColumnChange, stage_change_columns
 
 INNER = pa.struct([("a", pa.int64()), ("b", pa.struct([("c", pa.string())]))])

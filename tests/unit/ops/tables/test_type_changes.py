@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 from tahoe import Table
-from tahoe.exceptions import InvalidRequest, SchemaMismatch
+from tahoe.base.exceptions import InvalidRequest, SchemaMismatch
 from tahoe.schema.arrow import to_arrow_type
 from tahoe.schema.types import ArrayType, DataType, DecimalType, PrimitiveType
 from tests.type_pairs import PAIRS

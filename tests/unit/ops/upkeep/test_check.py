@@ -16,11 +16,11 @@ import pyarrow.parquet as pq
 import pytest
 
 from tahoe import Table
-from tahoe.exceptions import CorruptTable, NotFound, TahoeError
+from tahoe.base.exceptions import CorruptTable, NotFound, TahoeError
+from tahoe.base.progress import Reported
 from tahoe.log.files import commits as reader
 from tahoe.ops.upkeep import check_files, check_log
 from tahoe.ops.upkeep.check import TableCheck, Violation, check_table
-from tahoe.progress import Reported
 from tahoe.protocol.dv import z85_encode
 from tahoe.store.local_store import LocalLogStore
 from tahoe.store.log_store import Entry

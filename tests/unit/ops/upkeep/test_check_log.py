@@ -12,7 +12,7 @@ import pyarrow as pa
 import pytest
 
 from tahoe import Table
-from tahoe.exceptions import CorruptTable
+from tahoe.base.exceptions import CorruptTable
 from tahoe.ops.upkeep.check import check_table
 from tahoe.store.local_store import LocalLogStore
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tahoe.exceptions import CorruptTable
+from tahoe.base.exceptions import CorruptTable
 from tahoe.ops.upkeep.check_violation import Reported, Violation, violation_of
 
 pytestmark = pytest.mark.damages_tables

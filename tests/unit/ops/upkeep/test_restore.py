@@ -5,13 +5,13 @@ from __future__ import annotations
 import pyarrow as pa
 import pytest
 
-from tahoe.clock import SYSTEM_CLOCK
-from tahoe.exceptions import ConcurrentWriteException, InvalidRequest, NotFound, TahoeError
+from tahoe.api.table import Table
+from tahoe.base.clock import SYSTEM_CLOCK
+from tahoe.base.exceptions import ConcurrentWriteException, InvalidRequest, NotFound, TahoeError
+from tahoe.base.progress import Reported
 from tahoe.ops.upkeep.restore import RestoreRequest, restore
-from tahoe.progress import Reported
 from tahoe.store.log_store import LogStore
 from tahoe.store.object_store import open_store
-from tahoe.table import Table
 from tahoe.uniform.external.metadata_listing import list_metadata
 
 SCHEMA = pa.schema({"p": pa.string(), "id": pa.int64()})

@@ -12,10 +12,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from tahoe.exceptions import InvalidRequest
+from tahoe.api.table import Table
+from tahoe.base.exceptions import InvalidRequest
 from tahoe.log.replay import add_files
 from tahoe.protocol.actions import AddFile, to_json_line
-from tahoe.table import Table
 from tahoe.txn.transaction import Operation
 from tests.interop.engines import canonical
 from tests.interop.iceberg import duckdb_iceberg, read_pyiceberg

@@ -13,8 +13,10 @@ import obstore
 import pyarrow as pa
 import pytest
 
-from tahoe.clock import SYSTEM_CLOCK
-from tahoe.exceptions import ConcurrentWriteException, InvalidRequest, NotFound, StorageFailure, TahoeWarning, Unsupported
+from tahoe.api.table import Table
+from tahoe.base.clock import SYSTEM_CLOCK
+from tahoe.base.exceptions import ConcurrentWriteException, InvalidRequest, NotFound, StorageFailure, TahoeWarning, Unsupported
+from tahoe.base.progress import Reported
 from tahoe.log.files.live_files import add_files
 from tahoe.log.files.paths import LOG_FOLDER
 from tahoe.ops.layout.bins import Bin
@@ -23,12 +25,10 @@ from tahoe.ops.layout.optimize_plan import OptimizePlan, OptimizeRequest
 from tahoe.ops.rows.insert import WriteOptions, stage_write
 from tahoe.ops.upkeep.vacuum import Vacuumed, vacuum
 from tahoe.ops.upkeep.vacuum_plan import VacuumRequest
-from tahoe.progress import Reported
 from tahoe.snapshot.snapshot import Snapshot
 from tahoe.store.log_store import LogStore
 from tahoe.store.object_store import open_store
 from tahoe.store.stream_records import record_stream
-from tahoe.table import Table
 from tahoe.testing.aged_store import AgedClock, AgedStore
 from tahoe.testing.faulty_store import CrashingStore, SimulatedCrash, TracingStore, WrappedStore
 from tahoe.txn.transaction import Operation

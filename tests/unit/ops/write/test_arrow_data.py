@@ -7,7 +7,7 @@ import polars as pl
 import pyarrow as pa
 import pytest
 
-from tahoe.exceptions import InvalidRequest
+from tahoe.base.exceptions import InvalidRequest
 from tahoe.ops.write.arrow_data import as_table, in_hand, tables_of
 from tahoe.schema.types import PrimitiveType, StructField, StructType
 

@@ -10,13 +10,13 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from tahoe.clock import SYSTEM_CLOCK
-from tahoe.exceptions import TahoeWarning
+from tahoe.api.table import Table
+from tahoe.base.clock import SYSTEM_CLOCK
+from tahoe.base.exceptions import TahoeWarning
 from tahoe.log.replay import add_files
 from tahoe.ops.write import bloom_filters
 from tahoe.settings.warn_once import reset_warnings
 from tahoe.store.object_store import open_store
-from tahoe.table import Table
 
 SCHEMA = pa.schema(
     {"p": pa.string(), "key": pa.int64(), "s": pa.struct({"t": pa.string()}), "tags": pa.list_(pa.string()), "b": pa.bool_()}

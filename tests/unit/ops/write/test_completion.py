@@ -10,7 +10,7 @@ import pytest
 from pyiceberg.table import StaticTable
 
 from tahoe import Table
-from tahoe.exceptions import ConcurrentAppendException, InvalidRequest, MetadataChangedException, TahoeError, Unsupported
+from tahoe.base.exceptions import ConcurrentAppendException, InvalidRequest, MetadataChangedException, TahoeError, Unsupported
 from tahoe.ops.rows.insert import WriteOptions, stage_write
 from tahoe.ops.tables.sync_identity import stage_sync_identity
 from tahoe.ops.write.completion import refuse_incomplete

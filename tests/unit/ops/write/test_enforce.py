@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 from tahoe import Table
-from tahoe.exceptions import InvalidRequest, InvariantViolation, SchemaMismatch, Unsupported
+from tahoe.base.exceptions import InvalidRequest, InvariantViolation, SchemaMismatch, Unsupported
 from tahoe.ops.rows.insert import WriteOptions, prepare_schema
 from tahoe.protocol.actions import AddFile
 from tahoe.schema.types import ArrayType, PrimitiveType, StructField, StructType

@@ -15,8 +15,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tahoe.clock import SYSTEM_CLOCK, SeededClock
-from tahoe.exceptions import StorageFailure
+from tahoe.api.table import Table
+from tahoe.base.clock import SYSTEM_CLOCK, SeededClock
+from tahoe.base.exceptions import StorageFailure
 from tahoe.ops.write import file_stream
 from tahoe.ops.write.file_stream import new_name, write_stream
 from tahoe.ops.write.parquet_files import parquet_writer
@@ -26,7 +27,6 @@ from tahoe.schema.arrow import from_arrow_schema
 from tahoe.store.local_store import LocalLogStore
 from tahoe.store.log_store import LogStore
 from tahoe.store.object_store import open_store
-from tahoe.table import Table
 
 SCHEMA = pa.schema({"v": pa.int64(), "f": pa.float64(), "t": pa.string(), "p": pa.string()})
 

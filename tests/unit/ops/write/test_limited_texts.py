@@ -7,12 +7,12 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from tahoe.exceptions import CorruptTable, InvariantViolation
+from tahoe.api.table import Table
+from tahoe.base.exceptions import CorruptTable, InvariantViolation
 from tahoe.ops.write.limited_texts import LimitedTexts
 from tahoe.schema.arrow import to_arrow_type
 from tahoe.schema.text_limits import DECLARED_TYPE
 from tahoe.schema.types import ArrayType, DataType, MapType, PrimitiveType, StructField, StructType
-from tahoe.table import Table
 
 STRING = PrimitiveType("string")
 NESTED = MapType(STRING, ArrayType(StructType((StructField("t", STRING), StructField("n", PrimitiveType("long"))))))

@@ -10,10 +10,10 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from tahoe.api.table import Table
 from tahoe.expr.tree.predicate import Column, Comparison, Literal
 from tahoe.protocol.partition import HIVE_NULL, hive_folder
 from tahoe.schema.types import PrimitiveType
-from tahoe.table import Table
 
 STRANGE = [
     HIVE_NULL,

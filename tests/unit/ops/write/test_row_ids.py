@@ -9,11 +9,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from tahoe.api.table import Table
 from tahoe.log.files.commits import read_commit
 from tahoe.log.replay import add_files
 from tahoe.protocol.actions import CommitInfo
 from tahoe.protocol.row_tracking import materialized_columns
-from tahoe.table import Table
 
 SCHEMA = pa.schema([("id", pa.int64()), ("part", pa.string()), ("v", pa.int64())])
 MODES = {

@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from pyroaring import BitMap64
 
-from tahoe.clock import SeededClock
+from tahoe.base.clock import SeededClock
 from tahoe.ops.write.writer import write_arrow
 from tahoe.protocol.actions import Metadata, Protocol
 from tahoe.protocol.config import TableConfig

@@ -12,8 +12,8 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 
-from tahoe.clock import SeededClock
-from tahoe.exceptions import InvalidRequest, SchemaMismatch, StorageFailure, TahoeError
+from tahoe.base.clock import SeededClock
+from tahoe.base.exceptions import InvalidRequest, SchemaMismatch, StorageFailure, TahoeError
 from tahoe.ops.write.stored_layout import file_schema
 from tahoe.ops.write.writer import write_arrow
 from tahoe.protocol.actions import Metadata, Protocol

@@ -7,7 +7,7 @@ from datetime import date, datetime
 import pyarrow as pa
 import pytest
 
-from tahoe.exceptions import InvalidRequest, TahoeError
+from tahoe.base.exceptions import InvalidRequest, TahoeError
 from tahoe.expr.compute.compute import compute
 from tahoe.expr.parse.parse_expression import parse_expression
 from tahoe.protocol.column_values.default_values import Moment, check_default, default_of, is_keyword

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tahoe.exceptions import CorruptTable, InvalidRequest
+from tahoe.base.exceptions import CorruptTable, InvalidRequest
 from tahoe.protocol.column_values.identity import (
     check_new_identity,
     identity_columns,

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tahoe.exceptions import CorruptTable, InvalidRequest
+from tahoe.base.exceptions import CorruptTable, InvalidRequest
 from tahoe.protocol.statistics.bounds import truncate_max, truncate_min
 from tahoe.protocol.statistics.collect import (
     FileStatistics,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tahoe.exceptions import InvalidRequest, TahoeError, TahoeWarning, Unsupported
+from tahoe.base.exceptions import InvalidRequest, TahoeError, TahoeWarning, Unsupported
 from tahoe.spark.commands.write_options import Insert, Matching, insert_request, refuse_dynamic, refuse_matching
 
 PREFIX = "spark.databricks.delta."

@@ -19,14 +19,14 @@ pytest.importorskip("pyspark")
 
 from pyspark import cloudpickle
 
-from tahoe.exceptions import NotFound
+from tahoe.api.table import Table
+from tahoe.base.exceptions import NotFound
 from tahoe.log.replay import add_files
 from tahoe.ops.repair.statistics import statistics_of_file
 from tahoe.snapshot.scan import BareVersion
 from tahoe.spark.executors import worker
 from tahoe.spark.executors.bin_tasks import rewritten_bin
 from tahoe.spark.executors.shipped import packed, sent_whole
-from tahoe.table import Table
 
 ELSEWHERE = """
 import pickle, sys
@@ -92,10 +92,10 @@ def test_a_tahoe_that_a_worker_has_is_out_of_sight_for_the_time_of_a_task(monkey
     modules, before = worker.Modules(packed()), list(sys.meta_path)
     for _ in range(2):
         with modules:
-            import tahoe.exceptions as inside
+            import tahoe.base.exceptions as inside
 
             seen = inside.__spec__
-            assert seen is not None and seen.origin == "<tahoe.exceptions>" and sys.modules["tahoe"] is not theirs
+            assert seen is not None and seen.origin == "<tahoe.base.exceptions>" and sys.modules["tahoe"] is not theirs
             with modules, pytest.raises(ModuleNotFoundError, match="not sent"):
                 __import__("tahoe.cli.main")
         assert sys.modules["tahoe"] is theirs and sys.meta_path == before

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tahoe.exceptions import Unsupported
+from tahoe.base.exceptions import Unsupported
 from tahoe.spark.jvm.private_fields import private_field, private_value
 
 

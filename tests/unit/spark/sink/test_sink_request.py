@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tahoe.exceptions import InvalidRequest, TahoeWarning, Unsupported
+from tahoe.base.exceptions import InvalidRequest, TahoeWarning, Unsupported
 from tahoe.settings.warn_once import reset_warnings
 from tahoe.spark.sink.sink_request import sink_request
 

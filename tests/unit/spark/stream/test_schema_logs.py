@@ -10,13 +10,13 @@ import pyarrow as pa
 import pytest
 from pyspark.sql.types import LongType, StructField, StructType
 
-from tahoe.exceptions import InvalidRequest, Unsupported
+from tahoe.api.table import Table
+from tahoe.base.exceptions import InvalidRequest, Unsupported
 from tahoe.spark.portable.stream_reader import stream_reader
 from tahoe.spark.stream import schema_logs
 from tahoe.spark.stream.schema_logs import check_below_checkpoint, read_for_columns, tracking_of
 from tahoe.stream.schema_log import SchemaLog, TrackedMetadata, log_folder
 from tahoe.stream.source_options import SourceOptions
-from tahoe.table import Table
 
 
 @pytest.mark.parametrize(

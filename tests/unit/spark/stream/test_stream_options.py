@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from tahoe.exceptions import TahoeError, TahoeWarning
+from tahoe.base.exceptions import TahoeError, TahoeWarning
 from tahoe.settings.dataframe_options import STREAM_READER_OPTIONS
 from tahoe.settings.setting import State
 from tahoe.settings.warn_once import reset_warnings

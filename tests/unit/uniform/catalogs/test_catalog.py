@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from pyiceberg.catalog.sql import SqlCatalog as TheirCatalog
 
-from tahoe.exceptions import ForeignWriter, StorageFailure
+from tahoe.base.exceptions import ForeignWriter, StorageFailure
 from tahoe.store.object_store import open_store
 from tahoe.testing.uniform_log import DeltaLog
 from tahoe.uniform.catalogs.catalog import advance

@@ -9,7 +9,7 @@ from pyiceberg.catalog.memory import InMemoryCatalog
 from pyiceberg.catalog.sql import SqlCatalog as TheirCatalog
 from pyiceberg.utils.config import Config
 
-from tahoe.exceptions import InvalidRequest, NotFound, Unsupported
+from tahoe.base.exceptions import InvalidRequest, NotFound, Unsupported
 from tahoe.store.object_store import open_store
 from tahoe.testing.uniform_log import DeltaLog
 from tahoe.uniform.catalogs.configured import ConfiguredCatalogs, adapter_of, catalog_names

@@ -7,8 +7,8 @@ from threading import Event, current_thread
 
 import pytest
 
-from tahoe.clock import SystemClock
-from tahoe.exceptions import StorageFailure
+from tahoe.base.clock import SystemClock
+from tahoe.base.exceptions import StorageFailure
 from tahoe.uniform.catalogs.pointers import PATIENCE_SECONDS, CatalogCalls, Pointer, PointerFailure
 from tahoe.uniform.catalogs.sql_catalog import SqlCatalog
 

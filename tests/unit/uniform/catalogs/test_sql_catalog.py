@@ -8,7 +8,7 @@ import pytest
 from pyiceberg.catalog.sql import SqlCatalog as TheirCatalog
 from sqlalchemy import text
 
-from tahoe.exceptions import ForeignWriter
+from tahoe.base.exceptions import ForeignWriter
 from tahoe.store.object_store import open_store
 from tahoe.testing.uniform_log import DeltaLog
 from tahoe.uniform.catalogs.configured import adapter_of

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from tahoe.exceptions import CorruptTable
+from tahoe.base.exceptions import CorruptTable
 from tahoe.schema.types import StructType
 from tahoe.testing.iceberg_verifier import live_entries, newest_document, verify
 from tahoe.testing.uniform_log import SCHEMA, DeltaLog, column

@@ -8,7 +8,7 @@ from functools import partial
 
 import pytest
 
-from tahoe.exceptions import ForeignWriter
+from tahoe.base.exceptions import ForeignWriter
 from tahoe.log.checksum_writer import checksum_of, write_checksum
 from tahoe.log.files.commits import read_commit
 from tahoe.log.files.paths import commit_name

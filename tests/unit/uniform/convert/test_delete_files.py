@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pyroaring import BitMap64
 
-from tahoe.exceptions import Unsupported
+from tahoe.base.exceptions import Unsupported
 from tahoe.protocol.actions import DeletionVectorDescriptor
 from tahoe.testing.iceberg_verifier import dead_positions, newest_document, verify
 from tahoe.testing.uniform_log import V2_DELETES, V3, DeltaLog

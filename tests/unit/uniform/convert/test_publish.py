@@ -7,8 +7,8 @@ from contextlib import suppress
 
 import pytest
 
-from tahoe.clock import SeededClock
-from tahoe.exceptions import StorageFailure, TahoeError
+from tahoe.base.clock import SeededClock
+from tahoe.base.exceptions import StorageFailure, TahoeError
 from tahoe.store.log_store import Refused, Unanswered
 from tahoe.testing.faulty_store import CrashingStore, Faults, FaultyStore, SimulatedCrash, TracingStore, WrappedStore
 from tahoe.testing.iceberg_verifier import newest_document, verify

@@ -10,7 +10,7 @@ from dataclasses import replace
 import pytest
 from pyroaring import BitMap64
 
-from tahoe.exceptions import CorruptTable, Unsupported
+from tahoe.base.exceptions import CorruptTable, Unsupported
 from tahoe.testing.iceberg_verifier import newest_document, verify
 from tahoe.testing.uniform_log import V2_DELETES, V3, DeltaLog
 from tahoe.uniform.convert import manifest_policy, slices

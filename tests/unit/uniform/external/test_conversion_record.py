@@ -6,7 +6,7 @@ import uuid
 
 import pytest
 
-from tahoe.exceptions import CorruptTable
+from tahoe.base.exceptions import CorruptTable
 from tahoe.store.object_store import open_store
 from tahoe.uniform.external.conversion_record import NAME, ConversionRecord, read_record, write_record
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tahoe.exceptions import CorruptTable, ForeignWriter
+from tahoe.base.exceptions import CorruptTable, ForeignWriter
 from tahoe.testing.faulty_store import WrappedStore
 from tahoe.testing.uniform_log import DeltaLog
 from tahoe.uniform.external.metadata_listing import list_metadata, newest_metadata, newest_number

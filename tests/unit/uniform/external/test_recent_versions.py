@@ -7,10 +7,10 @@ import json
 import pyarrow as pa
 import pytest
 
-from tahoe.clock import SYSTEM_CLOCK
-from tahoe.exceptions import ForeignWriter
+from tahoe.api.table import Table
+from tahoe.base.clock import SYSTEM_CLOCK
+from tahoe.base.exceptions import ForeignWriter
 from tahoe.store.object_store import open_store
-from tahoe.table import Table
 from tahoe.uniform.external.recent_versions import LATELY_MS, recent_versions
 
 UNIFORM = {

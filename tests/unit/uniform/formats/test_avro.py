@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tahoe.exceptions import CorruptTable
+from tahoe.base.exceptions import CorruptTable
 from tahoe.uniform.formats.avro import decode_long, decode_value, encode_long, read_container, write_container
 from tahoe.uniform.formats.data_files import spec_of
 from tahoe.uniform.formats.manifests import (

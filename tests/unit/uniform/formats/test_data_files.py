@@ -9,7 +9,7 @@ from decimal import Decimal
 import pyarrow as pa
 import pytest
 
-from tahoe.exceptions import CorruptTable, Unsupported
+from tahoe.base.exceptions import CorruptTable, Unsupported
 from tahoe.log.files.live_files import DELETION_VECTOR_TYPE
 from tahoe.protocol.actions import AddFile, DeletionVectorDescriptor
 from tahoe.schema.types import ArrayType, DecimalType, PrimitiveType, StructField, StructType

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from tahoe.exceptions import CorruptTable
+from tahoe.base.exceptions import CorruptTable
 from tahoe.schema.types import ArrayType, MapType, PrimitiveType, StructField, StructType
 from tahoe.uniform.formats.iceberg_schema import iceberg_schema, name_mapping
 from tests.unit.uniform.sample_documents import column

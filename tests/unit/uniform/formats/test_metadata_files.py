@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from tahoe.exceptions import CorruptTable, ForeignWriter
+from tahoe.base.exceptions import CorruptTable, ForeignWriter
 from tahoe.uniform.formats.metadata_files import metadata_bytes, metadata_name, metadata_number, read_metadata
 from tests.unit.uniform.sample_documents import history
 

@@ -14,7 +14,7 @@ from pyiceberg.manifest import DataFile as TheirDataFile
 from pyiceberg.manifest import DataFileContent, FileFormat
 from pyroaring import BitMap64
 
-from tahoe.exceptions import CorruptTable
+from tahoe.base.exceptions import CorruptTable
 from tahoe.uniform.formats import position_deletes
 from tahoe.uniform.formats.position_deletes import groups, position_delete_bytes, positions_in
 

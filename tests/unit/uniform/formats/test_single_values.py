@@ -15,7 +15,7 @@ from pyiceberg.conversions import from_bytes, to_bytes
 from pyiceberg.types import DecimalType as TheirDecimal
 from pyiceberg.types import DoubleType, FloatType, LongType, StringType, TimestampType, TimestamptzType
 
-from tahoe.exceptions import Unsupported
+from tahoe.base.exceptions import Unsupported
 from tahoe.schema.types import DecimalType, PrimitiveType
 from tahoe.uniform.formats.single_values import codec_of
 

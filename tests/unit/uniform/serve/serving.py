@@ -9,7 +9,7 @@ from typing import Any
 import pyarrow as pa
 
 import tahoe
-from tahoe.process import UNIFORM_RUNTIME
+from tahoe.api.process import UNIFORM_RUNTIME
 from tahoe.uniform.serve.rest_protocol import ReadOnlyCatalog, Request, Response
 from tahoe.uniform.serve.warehouse import Warehouse
 

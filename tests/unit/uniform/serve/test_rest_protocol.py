@@ -9,7 +9,7 @@ from urllib.parse import quote
 
 import pytest
 
-from tahoe.process import UNIFORM_RUNTIME
+from tahoe.api.process import UNIFORM_RUNTIME
 from tahoe.uniform.serve import rest_protocol as rest
 from tahoe.uniform.serve.rest_protocol import ReadOnlyCatalog, Response
 from tahoe.uniform.serve.warehouse import Warehouse

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 import tahoe
-from tahoe.exceptions import InvalidRequest, StorageFailure, Unsupported
-from tahoe.process import UNIFORM_RUNTIME
+from tahoe.api.process import UNIFORM_RUNTIME
+from tahoe.base.exceptions import InvalidRequest, StorageFailure, Unsupported
 from tahoe.store.log_store import Refused
 from tahoe.store.object_store import open_store
 from tahoe.testing.faulty_store import WrappedStore

@@ -10,8 +10,8 @@ from typing import Any, Literal
 import numpy as np
 import pytest
 
-from tahoe.argument_checks import WrongArgument, checked_arguments
-from tahoe.exceptions import InvalidRequest
+from tahoe.base.argument_checks import WrongArgument, checked_arguments
+from tahoe.base.exceptions import InvalidRequest
 
 
 @checked_arguments

@@ -8,16 +8,16 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from tahoe.coordinator.sql_coordinator import SqlCoordinator
-from tahoe.exceptions import (
+from tahoe.api.several_tables import read_together, transaction
+from tahoe.api.table import Table
+from tahoe.base.exceptions import (
     ConcurrentAppendException,
     ConcurrentWriteException,
     DeltaConcurrentModificationException,
     InvalidRequest,
 )
-from tahoe.several_tables import read_together, transaction
+from tahoe.coordinator.sql_coordinator import SqlCoordinator
 from tahoe.store.object_store import open_store
-from tahoe.table import Table
 
 SCHEMA = pa.schema([("id", pa.int64()), ("n", pa.int64())])
 PROPERTIES = {"delta.feature.catalogManaged": "supported"}

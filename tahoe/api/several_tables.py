@@ -11,16 +11,16 @@ from dataclasses import replace
 from datetime import date, datetime
 from typing import TYPE_CHECKING, Any, Protocol, overload
 
-from tahoe.argument_checks import checked_arguments
+from tahoe.api.table import Table
+from tahoe.base.argument_checks import checked_arguments
+from tahoe.base.exceptions import InvalidRequest
 from tahoe.coordinator.coordinated_store import CoordinatedStore
 from tahoe.coordinator.coordinator import Coordinator
-from tahoe.exceptions import InvalidRequest
 from tahoe.ops.merge.clauses import MergeBuilder
 from tahoe.ops.rows.insert import ArrowData, WriteOptions
 from tahoe.ops.rows.row_changes import RowsChanged, Staged
 from tahoe.snapshot.readable import Readable
 from tahoe.snapshot.snapshot import Snapshot
-from tahoe.table import Table
 from tahoe.txn.commit import Committed, RetryPolicy
 from tahoe.txn.prepare import PreparedCommit, prepare
 from tahoe.txn.together import commit_together

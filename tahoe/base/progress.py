@@ -18,7 +18,7 @@ from functools import partial
 from importlib.util import find_spec
 from typing import Any, Protocol, TypeVar
 
-from tahoe.clock import SYSTEM_CLOCK, Clock
+from tahoe.base.clock import SYSTEM_CLOCK, Clock
 
 __all__ = ["Progress", "Reported", "shown", "silent", "tracked"]
 

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 import tahoe
-from tahoe import exceptions
-from tahoe.exceptions import (
+from tahoe.base import exceptions
+from tahoe.base.exceptions import (
     CommitStateUnknown,
     ConcurrentAppendException,
     InvalidRequest,
@@ -22,12 +22,12 @@ from tahoe.exceptions import (
     TahoeError,
 )
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 
 IN_PYSPARK = """
 import pickle
 import pyspark.errors as theirs
-from tahoe import exceptions as ours
+from tahoe.base import exceptions as ours
 
 def is_caught(error, name):
     try:
@@ -72,7 +72,7 @@ def test_where_pyspark_is_loaded_every_error_is_one_of_its_exceptions_too() -> N
 
 def test_errors_are_raised_and_read_without_loading_pyspark() -> None:
     program = (
-        "import sys; from tahoe.exceptions import *; error = SchemaMismatch('no', column='a'); "
+        "import sys; from tahoe.base.exceptions import *; error = SchemaMismatch('no', column='a'); "
         "print(error.getSqlState(), error.getMessageParameters(), isinstance(error, ValueError), 'pyspark' in sys.modules)"
     )
     done = subprocess.run([sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, check=True)

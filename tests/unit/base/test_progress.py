@@ -9,8 +9,8 @@ import time
 import pytest
 from rich.console import Console
 
-from tahoe.clock import SeededClock
-from tahoe.progress import PATIENCE_MS, Progress, Reported, shown, silent, tracked
+from tahoe.base.clock import SeededClock
+from tahoe.base.progress import PATIENCE_MS, Progress, Reported, shown, silent, tracked
 
 
 def terminal() -> tuple[Console, io.StringIO]:
@@ -52,7 +52,7 @@ def test_what_lasts_longer_shows_the_step_and_leaves_nothing_behind() -> None:
 
 def test_what_is_told_once_is_shown_after_two_seconds_though_nothing_more_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     console, text = terminal()
-    monkeypatch.setattr("tahoe.progress.PATIENCE_MS", 20)
+    monkeypatch.setattr("tahoe.base.progress.PATIENCE_MS", 20)
     with shown(console=console) as progress:
         progress("files searched", 0, 1)
         deadline = time.monotonic() + 120

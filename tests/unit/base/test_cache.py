@@ -9,8 +9,8 @@ import pytest
 
 import tahoe.cache
 from tahoe import Table
-from tahoe.cache import Kept, _Cache
-from tahoe.exceptions import InvalidRequest
+from tahoe.base.cache import Kept, _Cache
+from tahoe.base.exceptions import InvalidRequest
 
 
 def keep(cache: _Cache, key: str, value: bytes, *, grows: bool = False) -> bytes:

@@ -13,11 +13,11 @@ import pyarrow as pa
 import pytest
 
 from tahoe import Table
-from tahoe.clock import SeededClock
-from tahoe.exceptions import InvalidRequest, NotFound, SchemaMismatch
+from tahoe.api.table import another_handle
+from tahoe.base.clock import SeededClock
+from tahoe.base.exceptions import InvalidRequest, NotFound, SchemaMismatch
 from tahoe.ops.rows.insert import WriteOptions
 from tahoe.snapshot.snapshot import LostVersions, Snapshot
-from tahoe.table import another_handle
 
 SCHEMA = pa.schema([("id", pa.int64()), ("month", pa.int32()), ("name", pa.string())])
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import uuid
 
-from tahoe.clock import SYSTEM_CLOCK, SeededClock
+from tahoe.base.clock import SYSTEM_CLOCK, SeededClock
 
 
 def test_a_seed_gives_the_same_names_and_numbers_and_another_seed_others() -> None:

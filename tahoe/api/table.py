@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from tahoe.argument_checks import checked_arguments
-from tahoe.clock import SYSTEM_CLOCK, Clock
-from tahoe.exceptions import DeltaConcurrentModificationException, InvalidRequest, NotFound
+from tahoe.base.argument_checks import checked_arguments
+from tahoe.base.clock import SYSTEM_CLOCK, Clock
+from tahoe.base.exceptions import DeltaConcurrentModificationException, InvalidRequest, NotFound
+from tahoe.base.progress import Progress, shown, tracked
 from tahoe.ops.copyable import Copyable
 from tahoe.ops.maintainable import Maintainable
 from tahoe.ops.tables.alterable import Alterable
-from tahoe.progress import Progress, shown, tracked
 from tahoe.snapshot.readable import Readable, skipping_of
 from tahoe.store.object_store import open_store
 from tahoe.stream.tailable import Tailable
@@ -426,7 +426,7 @@ class Table(Readable, Tailable, Alterable, Maintainable, Copyable):
     @cached_property
     def uniform(self) -> UniformHandle:
         """The table's Iceberg side: `sync()`, `wait(version, timeout)`, `status()`, `upgrade(compat_version)`."""
-        from tahoe.process import UNIFORM_RUNTIME
+        from tahoe.api.process import UNIFORM_RUNTIME
         from tahoe.uniform.handle import UniformHandle
 
         return UniformHandle(self._delta_side(), UNIFORM_RUNTIME, self.append, self._upgrade_uniform)
@@ -496,7 +496,7 @@ class Table(Readable, Tailable, Alterable, Maintainable, Copyable):
         def convert(committed: Committed) -> None:
             # Loading the Iceberg conversion costs time, so only tables with UniForm load it.
             if uniform_is_enabled(committed.snapshot.config.properties):
-                from tahoe.process import UNIFORM_RUNTIME
+                from tahoe.api.process import UNIFORM_RUNTIME
                 from tahoe.uniform.handle import after_commit
 
                 after_commit(self._delta_side(), UNIFORM_RUNTIME)(committed)
@@ -514,9 +514,9 @@ class Table(Readable, Tailable, Alterable, Maintainable, Copyable):
         if self._compactor is not None:
             self._compactor(self, committed)
         elif committed.snapshot.config.properties.auto_compacts:
+            from tahoe.api.process import COMPACTED_NOW
             from tahoe.ops.layout.auto_compact import AutoCompaction, compaction_after
             from tahoe.ops.layout.optimize import rewritten_here
-            from tahoe.process import COMPACTED_NOW
 
             run = partial(self.compact_gently, partial(rewritten_here, self.clock))
             compaction_after(committed, AutoCompaction(), COMPACTED_NOW, run)

@@ -6,7 +6,7 @@ import threading
 
 import pytest
 
-from tahoe.lazy import cached_property
+from tahoe.base.lazy import cached_property
 
 
 class Counted:

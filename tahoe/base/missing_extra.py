@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tahoe.exceptions import Unsupported
+from tahoe.base.exceptions import Unsupported
 
 __all__ = ["MissingExtra", "missing_pyspark"]
 

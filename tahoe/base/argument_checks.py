@@ -20,7 +20,7 @@ from functools import wraps
 from inspect import Parameter, isfunction, signature
 from typing import Any, TypeVar
 
-from tahoe.exceptions import InvalidRequest
+from tahoe.base.exceptions import InvalidRequest
 
 __all__ = ["Kind", "WrongArgument", "checked_arguments", "is_known_kind", "kinds_of", "parts_of", "shown_value"]
 

@@ -25,10 +25,10 @@ from tahoe.spark.jvm.records import copied, field_names, has_field, items
 from tahoe.spark.names.entries import parts_of
 from tahoe.spark.names.error_names import COMMANDS, with_classes
 from tahoe.spark.statements.command import Command, as_plan
-from tahoe.spark.statements.rows import AFFECTED
-from tahoe.spark.statements.shown import ANSWERS
+from tahoe.spark.statements.describe import ANSWERS
+from tahoe.spark.statements.row_statements import AFFECTED
 from tahoe.spark.statements.table_properties import SHOWN_PROPERTIES
-from tahoe.spark.statements.targets import NotKnownYet, analyzed, evaluated
+from tahoe.spark.statements.targets import UnresolvedName, analyzed, evaluated
 
 __all__ = ["in_script", "planned", "taken_out", "with_name"]
 
@@ -50,7 +50,7 @@ def with_name(spark: SparkSession, plan: JavaObject, *parts: str) -> JavaObject:
     Args:
         parts: a name to use instead.
 
-    Raises `NotKnownYet`.
+    Raises `UnresolvedName`.
     """
     name = parts or parts_of(spark, evaluated(spark, plan.identifierExpr()))
     return plan.planBuilder().apply(Jvm.of(spark).seq(*name), plan.children())
@@ -72,7 +72,7 @@ def planned(spark: SparkSession, plan: JavaObject, kind: str, statement: Stateme
     try:
         with with_classes(COMMANDS[""]):
             command = statement(spark, plan)
-    except NotKnownYet as name:
+    except UnresolvedName as name:
         if name.is_absent and not scripted:
             return plan
         return as_plan(spark, _later(spark, plan, kind, statement, parameters))
@@ -115,7 +115,7 @@ def _later(
         bound = _bound(spark, plan, parameters, values) if parameters else plan
         try:
             command = statement(spark, bound)
-        except NotKnownYet as name:
+        except UnresolvedName as name:
             if not name.is_absent:
                 raise name.reason from None
             command = None
@@ -249,7 +249,7 @@ def taken_out(
         return plan
     try:
         text = str(query.value()) if query.isLeft() else evaluated(spark, query.value())
-    except NotKnownYet:
+    except UnresolvedName:
         return plan
     statement = understood(text)
     if statement is None:

@@ -10,8 +10,8 @@ from pyspark.sql import DataFrame
 from pyspark.sql.streaming.readwriter import DataStreamReader
 
 from tahoe.api.table import Table
-from tahoe.spark.doors.reading import one_path
-from tahoe.spark.doors.wrapping import is_delta, takes_names, wrap
+from tahoe.spark.entry_points.reading import single_path
+from tahoe.spark.entry_points.wrapping import is_delta, takes_names, wrap
 from tahoe.spark.jvm.bridge import JavaObject, Jvm, is_classic
 from tahoe.spark.jvm.private_fields import private_field, private_value
 from tahoe.spark.jvm.storage import table_at
@@ -38,17 +38,17 @@ def _load(
     **options: Any,
 ) -> DataFrame:
     spark = reader._spark
-    if not is_classic(spark) or not is_delta(spark, format or _Given.of(reader).source):
+    if not is_classic(spark) or not is_delta(spark, format or _ReaderSettings.of(reader).source):
         return original(reader, path, format, schema, **options)
     if schema is not None:
         reader.schema(schema)
     reader.options(**options)
-    given = _Given.of(reader)
-    return _read(reader, _table_to_load(spark, one_path(path, given.options), given), given)
+    settings = _ReaderSettings.of(reader)
+    return _read(reader, _table_to_load(spark, single_path(path, settings.options), settings), settings)
 
 
-def _table_to_load(spark: Any, path: str, given: _Given) -> Table:
-    table = table_at(spark, path, given.options)
+def _table_to_load(spark: Any, path: str, settings: _ReaderSettings) -> Table:
+    table = table_at(spark, path, settings.options)
     if "@" in path and not table.exists() and travelling(ReadRequest(path)) is not None:
         raise no_travel(f"the path '{path}'")
     return table
@@ -57,15 +57,15 @@ def _table_to_load(spark: Any, path: str, given: _Given) -> Table:
 def _table(original: Callable[..., DataFrame], reader: Any, tableName: str) -> DataFrame:  # noqa: N803 - PySpark's name
     spark = reader._spark
     named = table_named(spark, parts_of(spark, tableName)) if takes_names(spark) else None
-    return original(reader, tableName) if named is None else _read(reader, named.table, _Given.of(reader))
+    return original(reader, tableName) if named is None else _read(reader, named.table, _ReaderSettings.of(reader))
 
 
-def _read(reader: Any, table: Table, given: _Given) -> DataFrame:
-    return read_stream(reader._spark, table, given.options, given.schema, given.name)
+def _read(reader: Any, table: Table, settings: _ReaderSettings) -> DataFrame:
+    return read_stream(reader._spark, table, settings.options, settings.schema, settings.name)
 
 
 @dataclass(frozen=True, slots=True)
-class _Given:
+class _ReaderSettings:
     """The settings of a JVM ``DataStreamReader``, which Spark stores in private fields.
 
     Args:
@@ -78,7 +78,7 @@ class _Given:
     name: str | None
 
     @classmethod
-    def of(cls, reader: Any) -> _Given:
+    def of(cls, reader: Any) -> _ReaderSettings:
         """Read the fields of a reader."""
         jvm, java = Jvm.of(reader._spark), reader._jreader
         source, options, schema = (

@@ -2,7 +2,6 @@
 
 A classic session stores all its state in the JVM, including the mark that Delta is enabled: a setting of the session, which copies of the
 session (streaming creates some) inherit.
-session (streaming makes some) inherit.
 """
 
 from __future__ import annotations

@@ -92,7 +92,7 @@ def row_target_of(spark: SparkSession, plan: JavaObject) -> RowTarget | None:
         plan: the plan for `target_of`.
 
     Raises:
-        NotKnownYet: raised by `target_of`.
+        UnresolvedName: raised by `target_of`.
         InvalidRequest: ``DELTA_UNEXPECTED_PARTIAL_SCAN`` for a view that is more than a selection of columns,
             ``DELTA_FAILED_SCAN_WITH_HISTORICAL_VERSION`` for a view of a specific version.
     """

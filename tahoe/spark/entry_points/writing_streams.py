@@ -13,7 +13,7 @@ from tahoe.base.exceptions import InvalidRequest
 from tahoe.spark.commands.create import TableDefinition
 from tahoe.spark.commands.named import Creation, make_table
 from tahoe.spark.commands.write_options import Insert
-from tahoe.spark.doors.wrapping import is_delta, takes_names, wrap
+from tahoe.spark.entry_points.wrapping import is_delta, takes_names, wrap
 from tahoe.spark.jvm.bridge import is_classic
 from tahoe.spark.jvm.storage import table_at
 from tahoe.spark.names.entries import location_of, parts_of, path_of
@@ -46,13 +46,13 @@ def _start(
     spark = writer._spark
     if not is_classic(spark):
         return original(writer, path, format, outputMode, partitionBy, queryName, **options)
-    _tell(writer, format, outputMode, partitionBy, queryName, options)
-    asked = AskedOfStream.of(spark, writer._jwrite)
-    if not is_delta(spark, asked.source):
+    _configure(writer, format, outputMode, partitionBy, queryName, options)
+    settings = AskedOfStream.of(spark, writer._jwrite)
+    if not is_delta(spark, settings.source):
         return original(writer, path)
-    request = _request(spark, asked)
-    place = _one_path(path, asked)
-    return writer._sq(start_query(spark, table_at(spark, place, asked.options), asked, request, path=place))  # type: ignore[no-any-return]
+    request = _request(spark, settings)
+    location = _single_path(path, settings)
+    return writer._sq(start_query(spark, table_at(spark, location, settings.options), settings, request, path=location))  # type: ignore[no-any-return]
 
 
 def _to_table(
@@ -68,50 +68,52 @@ def _to_table(
     spark = writer._spark
     if not takes_names(spark):
         return original(writer, tableName, format, outputMode, partitionBy, queryName, **options)
-    _tell(writer, format, outputMode, partitionBy, queryName, options)
-    asked, parts = AskedOfStream.of(spark, writer._jwrite), parts_of(spark, tableName)
-    if not is_delta(spark, asked.source) or not in_session_catalog(spark, parts) or _is_other(spark, parts):
+    _configure(writer, format, outputMode, partitionBy, queryName, options)
+    settings, parts = AskedOfStream.of(spark, writer._jwrite), parts_of(spark, tableName)
+    if not is_delta(spark, settings.source) or not in_session_catalog(spark, parts) or _is_not_delta(spark, parts):
         # Spark raises its own error: for a view, a table of another format, or one of another catalog.
         return original(writer, tableName)
-    request = _request(spark, asked)
-    place = _place(spark, writer, asked, parts)
-    return writer._sq(start_query(spark, table_at(spark, place, asked.options), asked, request, path=place))  # type: ignore[no-any-return]
+    request = _request(spark, settings)
+    location = _location(spark, writer, settings, parts)
+    return writer._sq(start_query(spark, table_at(spark, location, settings.options), settings, request, path=location))  # type: ignore[no-any-return]
 
 
-def _tell(writer: Any, format: str | None, mode: str | None, partition_by: Any, name: str | None, options: Any) -> None:
+def _configure(writer: Any, format: str | None, mode: str | None, partition_by: Any, name: str | None, options: Any) -> None:
     """Apply the last arguments to the writer, as PySpark does."""
     writer.options(**options)
-    for given, tell in (
+    for value, setter in (
         (mode, writer.outputMode),
         (partition_by, writer.partitionBy),
         (format, writer.format),
         (name, writer.queryName),
     ):
-        if given is not None:
-            tell(given)
+        if value is not None:
+            setter(value)
 
 
-def _request(spark: SparkSession, asked: AskedOfStream) -> Insert:
-    return sink_request(asked.output_mode, asked.partition_by, asked.options, settings_of(spark), cluster_by=asked.cluster_by)
+def _request(spark: SparkSession, settings: AskedOfStream) -> Insert:
+    return sink_request(
+        settings.output_mode, settings.partition_by, settings.options, settings_of(spark), cluster_by=settings.cluster_by
+    )
 
 
-def _one_path(path: str | None, asked: AskedOfStream) -> str:
-    in_options = path_option(asked.options)
+def _single_path(path: str | None, settings: AskedOfStream) -> str:
+    in_options = path_option(settings.options)
     if path is not None and in_options is not None:
         raise InvalidRequest(
             "The path is given twice, as the option 'path' and as an argument of start(); leave one out.",
             code="TAHOE_AMBIGUOUS_TABLE",
         )
-    given = path if path is not None else in_options
-    if given is None:
+    chosen = path if path is not None else in_options
+    if chosen is None:
         raise InvalidRequest(
             "The table's path is not specified. Name it: start(path), or its name: toTable(name).",
             code="DELTA_PATH_DOES_NOT_EXIST",
         )
-    return given
+    return chosen
 
 
-def _is_other(spark: SparkSession, parts: tuple[str, ...]) -> bool:
+def _is_not_delta(spark: SparkSession, parts: tuple[str, ...]) -> bool:
     """Return whether the name exists and is not that of a Delta table."""
     catalog = spark._jsparkSession.sessionState().catalog()
     if len(parts) == 1 and catalog.getTempView(parts[0]).isDefined():
@@ -119,18 +121,18 @@ def _is_other(spark: SparkSession, parts: tuple[str, ...]) -> bool:
     return (
         path_of(parts) is None
         and delta_entry(spark, parts) is None
-        and spark.catalog.tableExists(".".join(f"`{one}`" for one in parts))
+        and spark.catalog.tableExists(".".join(f"`{part}`" for part in parts))
     )
 
 
-def _place(spark: SparkSession, writer: Any, asked: AskedOfStream, parts: tuple[str, ...]) -> str:
+def _location(spark: SparkSession, writer: Any, settings: AskedOfStream, parts: tuple[str, ...]) -> str:
     """Return the table's location; a missing table is created."""
     path = path_of(parts)
     entry = None if path is not None else delta_entry(spark, parts)
     if entry is not None:
         return location_of(entry)
-    if path is None or not table_at(spark, path, asked.options).exists():
-        definition = TableDefinition(columns_of(writer._df), asked.partition_by or (), cluster_by=asked.cluster_by)
-        location = path_option(asked.options)
+    if path is None or not table_at(spark, path, settings.options).exists():
+        definition = TableDefinition(columns_of(writer._df), settings.partition_by or (), cluster_by=settings.cluster_by)
+        location = path_option(settings.options)
         make_table(spark, Creation(parts, "create", definition, location))
     return path if path is not None else location_of(delta_entry(spark, parts))

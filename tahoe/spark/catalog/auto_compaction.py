@@ -31,8 +31,8 @@ def compact_after(spark: SparkSession, table: Table, committed: Committed) -> No
     Raises: the errors of OPTIMIZE; `InvalidRequest` (`DELTA_INVALID_AUTO_COMPACT_TYPE`) for an invalid setting.
     """
     session = active_session(spark)
-    asked = session.conf.get(_PREFIX + "enabled", None)
-    if (asked is None and not committed.snapshot.config.properties.auto_compacts) or table.url.startswith("memory:"):
+    enabled = session.conf.get(_PREFIX + "enabled", None)
+    if (enabled is None and not committed.snapshot.config.properties.auto_compacts) or table.url.startswith("memory:"):
         return
     settings, reserves = compaction_of(lambda name: session.conf.get(_PREFIX + name, None))
     run = partial(table.compact_gently, partial(on_executors, session))

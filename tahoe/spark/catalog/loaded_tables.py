@@ -9,13 +9,13 @@ from dataclasses import dataclass
 from tahoe.api.table import Table
 from tahoe.snapshot.snapshot import Snapshot
 
-__all__ = ["KnownTables", "Loaded"]
+__all__ = ["LoadedTables", "LoadedTable"]
 
 _MOST = 256
 
 
 @dataclass(frozen=True, slots=True)
-class Loaded:
+class LoadedTable:
     """A version of a table that a query has loaded.
 
     Args:
@@ -26,7 +26,7 @@ class Loaded:
     follows: Table | None
 
 
-class KnownTables:
+class LoadedTables:
     """The most recently loaded tables, by catalog, database and name.
 
     They may be read on another thread than the one that loaded them. They may be slightly outdated, because a plan that follows its table
@@ -34,10 +34,10 @@ class KnownTables:
     """
 
     def __init__(self) -> None:
-        self._loaded: OrderedDict[str, Loaded] = OrderedDict()
+        self._loaded: OrderedDict[str, LoadedTable] = OrderedDict()
         self._lock = threading.Lock()
 
-    def tell(self, key: str, loaded: Loaded) -> None:
+    def record(self, key: str, loaded: LoadedTable) -> None:
         """Record the version for a name."""
         with self._lock:
             self._loaded[key] = loaded
@@ -50,7 +50,7 @@ class KnownTables:
         with self._lock:
             self._loaded.pop(key, None)
 
-    def ask(self, key: str) -> Loaded | None:
+    def get(self, key: str) -> LoadedTable | None:
         """Return the version recorded last; None for names that are no Delta tables."""
         with self._lock:
             return self._loaded.get(key)

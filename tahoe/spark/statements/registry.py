@@ -23,7 +23,7 @@ from tahoe.spark.jvm.bridge import JavaObject, Jvm
 from tahoe.spark.jvm.records import field_names, items
 from tahoe.spark.names.entries import table_named
 from tahoe.spark.statements.command import Command
-from tahoe.spark.statements.targets import NotKnownYet, target_of
+from tahoe.spark.statements.targets import UnresolvedName, target_of
 
 __all__ = ["FIELDS", "LEFT_TO_SPARK", "handler_of"]
 
@@ -147,12 +147,12 @@ def _is_empty(jvm: Jvm, value: Any) -> bool:
 
 
 def _refuse(spark: SparkSession, plan: JavaObject, kind: str, clauses: list[str]) -> Command | None:
-    """Return None if the statement names no Delta table. Raises `Unsupported`; `NotKnownYet` if one of its names is not known yet."""
-    unknown: NotKnownYet | None = None
+    """Return None if the statement names no Delta table. Raises `Unsupported`; `UnresolvedName` if one of its names is not known yet."""
+    unknown: UnresolvedName | None = None
     for name in _named(spark, Jvm.of(spark), plan):
         try:
             table = name(spark)
-        except NotKnownYet as error:
+        except UnresolvedName as error:
             unknown = error
             continue
         if table is None:

@@ -14,7 +14,7 @@ from pyspark.sql.types import StructType as SparkStruct
 from tahoe.schema.types import StructType
 from tahoe.spark.commands.create import TableDefinition
 from tahoe.spark.commands.named import Creation, make_table
-from tahoe.spark.doors.wrapping import is_delta, takes_names, wrap
+from tahoe.spark.entry_points.wrapping import is_delta, takes_names, wrap
 from tahoe.spark.jvm.storage import table_at
 from tahoe.spark.jvm.translate import from_spark_schema
 from tahoe.spark.names.entries import parts_of, path_of, table_named

@@ -35,7 +35,7 @@ from tahoe.spark.names.error_names import reading
 from tahoe.spark.names.new_entries import names_view
 from tahoe.spark.names.settings import assumes_if_exists, is_on
 from tahoe.spark.statements.command import Command
-from tahoe.spark.statements.targets import is_nothing
+from tahoe.spark.statements.targets import is_missing
 from tahoe.spark.write.stored_expressions import add_constraint
 from tahoe.sql.parse import parse
 from tahoe.sql.statements import (
@@ -61,10 +61,10 @@ from tahoe.sql.statements import (
 )
 from tahoe.sql.table_name import TableName
 
-__all__ = ["own_command"]
+__all__ = ["delta_command"]
 
 
-def own_command(spark: SparkSession, text: str) -> Command | None:
+def delta_command(spark: SparkSession, text: str) -> Command | None:
     """Return the command for a text; None for a text that Spark's parser reads.
 
     Raises:
@@ -93,7 +93,7 @@ def own_command(spark: SparkSession, text: str) -> Command | None:
         if isinstance(statement, DescribeDetail) and (entry := entry_of(spark, statement.table.identifiers)) is not None:
             name = str(entry.qualifiedName())
             return Command("DESCRIBE DETAIL", lambda: detail_rows_of_entry(Jvm.of(spark), entry, name), DETAIL, is_query=True)
-        if is_nothing(spark, statement.table.identifiers):
+        if is_missing(spark, statement.table.identifiers):
             raise NotFound(
                 f"There is no table '{statement.table}'. Check the name, or the database that is in use.",
                 code="TABLE_OR_VIEW_NOT_FOUND",

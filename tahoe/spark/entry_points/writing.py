@@ -12,8 +12,8 @@ from tahoe.base.exceptions import Unsupported
 from tahoe.spark.commands.insert import insert
 from tahoe.spark.commands.saved import Save, insert_into, save_as_table
 from tahoe.spark.commands.write_options import insert_request
-from tahoe.spark.doors.reading import one_path
-from tahoe.spark.doors.wrapping import is_delta, takes_names, wrap
+from tahoe.spark.entry_points.reading import single_path
+from tahoe.spark.entry_points.wrapping import is_delta, takes_names, wrap
 from tahoe.spark.jvm.bridge import Jvm, is_classic
 from tahoe.spark.jvm.records import items
 from tahoe.spark.jvm.storage import table_at
@@ -47,17 +47,17 @@ def _save(
     writer.mode(mode).options(**options)
     if partitionBy is not None:
         writer.partitionBy(partitionBy)
-    given = _given(spark, writer)
+    writer_options = _options_of(spark, writer)
     _refuse_layouts(writer)
     request = insert_request(
         str(writer._jwrite.curmode().name()),
         _partition_by(writer),
-        given,
+        writer_options,
         settings_of(spark),
         cluster_by=_cluster_by(writer),
         merge_schema=_evolves(writer),
     )
-    insert(table_at(spark, one_path(path, given), given), writer._df, request)
+    insert(table_at(spark, single_path(path, writer_options), writer_options), writer._df, request)
 
 
 def _save_as_table(
@@ -87,7 +87,7 @@ def _save_as_table(
         return
     _refuse_layouts(writer)
     partition_by, cluster_by = _partition_by(writer), _cluster_by(writer)
-    save_as_table(spark, Save(parts, writer._df, how, partition_by, _given(spark, writer), _evolves(writer), cluster_by))
+    save_as_table(spark, Save(parts, writer._df, how, partition_by, _options_of(spark, writer), _evolves(writer), cluster_by))
 
 
 def _insert_into(
@@ -108,7 +108,7 @@ def _insert_into(
     if is_plain and in_session_catalog(spark, parts):
         replaces = str(writer._jwrite.curmode().name()) == "Overwrite" if overwrite is None else overwrite
         mode = "Overwrite" if replaces else "Append"
-        if insert_into(spark, Save(parts, writer._df, mode, None, _given(spark, writer), _evolves(writer))):
+        if insert_into(spark, Save(parts, writer._df, mode, None, _options_of(spark, writer), _evolves(writer))):
             return
     if source.lower() != "delta":
         original(writer, tableName, overwrite)
@@ -121,18 +121,18 @@ def _insert_into(
         writer.format(source)
 
 
-def _given(spark: SparkSession, writer: Any) -> dict[str, str]:
+def _options_of(spark: SparkSession, writer: Any) -> dict[str, str]:
     return Jvm.of(spark).dictionary(writer._jwrite.extraOptions().originalMap())
 
 
 def _partition_by(writer: Any) -> list[str] | None:
     columns = writer._jwrite.partitioningColumns()
-    return [str(one) for one in items(columns.get())] if columns.isDefined() else None
+    return [str(name) for name in items(columns.get())] if columns.isDefined() else None
 
 
 def _cluster_by(writer: Any) -> list[str] | None:
     columns = writer._jwrite.clusteringColumns()
-    return [str(one) for one in items(columns.get())] if columns.isDefined() else None
+    return [str(name) for name in items(columns.get())] if columns.isDefined() else None
 
 
 def _evolves(writer: Any) -> bool:

@@ -17,7 +17,7 @@ from pyspark.sql.connect.streaming.readwriter import DataStreamWriter
 
 from tahoe.base.exceptions import Unsupported
 from tahoe.expr.tree.predicate import quote_identifier
-from tahoe.spark.doors.wrapping import is_delta, is_enabled, wrap
+from tahoe.spark.entry_points.wrapping import is_delta, is_enabled, wrap
 from tahoe.sql.catalog_ddl import CatalogDdl, catalog_ddl
 
 __all__ = ["wrap_connect"]
@@ -37,7 +37,7 @@ def wrap_connect() -> None:
     wrap(SparkSession, "sql", _sql)
     wrap(DataFrameWriter, "saveAsTable", _save_as_table)
     for name in ("create", "replace", "createOrReplace"):
-        wrap(DataFrameWriterV2, name, _making)
+        wrap(DataFrameWriterV2, name, _create)
     wrap(Catalog, "createTable", _create_table)
     wrap(DataStreamWriter, "toTable", _to_table)
 
@@ -68,8 +68,8 @@ def _is_of_delta(sql: Callable[..., Any], spark: Any, statement: CatalogDdl) -> 
         return False
     *database, name = statement.table.parts
     inside = f"IN {'.'.join(map(quote_identifier, database))} " if database else ""
-    shown = sql(spark, f"SHOW TABLE EXTENDED {inside}LIKE '{name}'").collect()
-    return any(_PROVIDER.search(str(row["information"])) is not None for row in shown)
+    tables = sql(spark, f"SHOW TABLE EXTENDED {inside}LIKE '{name}'").collect()
+    return any(_PROVIDER.search(str(row["information"])) is not None for row in tables)
 
 
 def _save_as_table(
@@ -80,7 +80,7 @@ def _save_as_table(
     original(writer, name, format, *rest, **options)
 
 
-def _making(original: Callable[..., None], writer: Any) -> None:
+def _create(original: Callable[..., None], writer: Any) -> None:
     if is_delta(writer._spark, writer._write.provider):
         raise _refused("writeTo", writer._table_name)
     original(writer)
@@ -113,11 +113,11 @@ def _to_table(
     return original(writer, tableName, format, *rest, **options)
 
 
-def _refused(what: str, table: str) -> Unsupported:
+def _refused(operation: str, table: str) -> Unsupported:
     return Unsupported(
-        f"{what} of the Delta table {table} is not supported in a session of Spark Connect: it would change the server's catalog, and commit "
-        f"nothing to a table. Nothing was changed. {_ALTERNATIVE}",
+        f"{operation} of the Delta table {table} is not supported in a session of Spark Connect: it would change the server's catalog, and "
+        f"commit nothing to a table. Nothing was changed. {_ALTERNATIVE}",
         code="DELTA_OPERATION_NOT_ALLOWED",
-        operation=what,
+        operation=operation,
         table=table,
     )

@@ -16,7 +16,7 @@ from tahoe.spark.commands.update import update
 from tahoe.spark.jvm.bridge import JavaObject, Jvm
 from tahoe.spark.jvm.records import items
 from tahoe.spark.statements.command import Command
-from tahoe.spark.statements.views import row_target_of
+from tahoe.spark.statements.row_targets import row_target_of
 
 __all__ = ["AFFECTED", "ROW_STATEMENTS"]
 

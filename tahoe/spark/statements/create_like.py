@@ -20,7 +20,7 @@ from tahoe.spark.jvm.translate import from_spark_schema
 from tahoe.spark.names.entries import entry_of, table_named
 from tahoe.spark.names.new_entries import in_session_catalog
 from tahoe.spark.statements.command import Command
-from tahoe.spark.statements.creation import given
+from tahoe.spark.statements.create_table import given
 from tahoe.spark.statements.targets import name_parts
 
 __all__ = ["LIKE_STATEMENTS"]

@@ -10,7 +10,7 @@ from typing import Any
 
 from pyspark.sql.classic.dataframe import DataFrame
 
-from tahoe.spark.doors.wrapping import takes_names, wrap
+from tahoe.spark.entry_points.wrapping import takes_names, wrap
 from tahoe.spark.jvm.bridge import JavaObject, Jvm
 from tahoe.spark.jvm.records import items
 

@@ -25,15 +25,15 @@ from tahoe.spark.names.new_entries import is_managed
 from tahoe.spark.statements.command import Command, as_plan
 from tahoe.store.location import table_url
 
-__all__ = ["tell_coordinator_of_names"]
+__all__ = ["notify_coordinator"]
 
 
-def tell_coordinator_of_names(spark: SparkSession) -> None:
+def notify_coordinator(spark: SparkSession) -> None:
     """Add the rule to the session; copies of the session have it too. A second call does nothing."""
-    add_optimizer_rule(spark, "DroppedNames", lambda: _Told(spark), coordinator=COORDINATOR)
+    add_optimizer_rule(spark, "DroppedNames", lambda: _NameCommands(spark), coordinator=COORDINATOR)
 
 
-class _Told(Proxied):
+class _NameCommands(Proxied):
     """``command → command``."""
 
     def __init__(self, spark: SparkSession) -> None:
@@ -42,20 +42,20 @@ class _Told(Proxied):
     @answered
     def apply(self, command: JavaObject) -> JavaObject:
         """Return the command itself, or one that also notifies the coordinator afterwards."""
-        first = self._of_first_kind(command)
-        if first is None:
+        session_command = self._session_catalog_command(command)
+        if session_command is None:
             return command
-        kind = str(first.nodeName())
+        kind = str(session_command.nodeName())
         if kind.startswith("DropTable"):
-            tables = [] if first.isView() else [first.tableName()]
+            tables = [] if session_command.isView() else [session_command.tableName()]
         elif kind.startswith("DropDatabase"):
-            tables = self._tables_in(first)
+            tables = self._tables_in(session_command)
         else:
-            return self._renamed(first)
+            return self._renamed(session_command)
         stores = [store for table in tables if (store := self._coordinated(table)) is not None]
-        return self._then(first, partial(_forget, stores)) if stores else command
+        return self._then(session_command, partial(_forget, stores)) if stores else command
 
-    def _of_first_kind(self, command: JavaObject) -> JavaObject | None:
+    def _session_catalog_command(self, command: JavaObject) -> JavaObject | None:
         """Return Spark's command for its own catalog; the general command for all catalogs does the same there."""
         jvm, kind = Jvm.of(self._spark), str(command.nodeName())
         if kind not in ("DropTable", "DropNamespace"):
@@ -87,10 +87,10 @@ class _Told(Proxied):
 
         return self._then(command, partial(move, store))
 
-    def _then(self, command: JavaObject, tell: Callable[[], None]) -> JavaObject:
+    def _then(self, command: JavaObject, notify: Callable[[], None]) -> JavaObject:
         def run() -> None:
             command.run(self._spark._jsparkSession)  # it returns no rows
-            tell()
+            notify()
 
         return as_plan(self._spark, Command(str(command.nodeName()), run))
 

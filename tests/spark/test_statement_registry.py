@@ -15,9 +15,9 @@ from pyspark.sql import SparkSession
 from tahoe.base.exceptions import TahoeError, Unsupported
 from tahoe.spark.jvm.bridge import Jvm
 from tahoe.spark.jvm.compiled import compiled_source
-from tahoe.spark.statements import known_nodes
-from tahoe.spark.statements.known_nodes import FIELDS, LEFT_TO_SPARK, handler_of
+from tahoe.spark.statements import registry
 from tahoe.spark.statements.parser import _STATEMENTS
+from tahoe.spark.statements.registry import FIELDS, LEFT_TO_SPARK, handler_of
 from tests.spark.entries import named  # noqa: F401 - a fixture
 
 SQL = "org.apache.spark.sql"
@@ -153,9 +153,9 @@ def test_an_unknown_statement_raises_an_error_if_it_names_a_delta_table(spark, n
 
 def test_an_unknown_clause_raises_an_error_if_it_is_there(spark, named, monkeypatch):  # noqa: F811
     one = named("SELECT 1 AS id")
-    monkeypatch.setattr(known_nodes, "_UNLISTED", {})
+    monkeypatch.setattr(registry, "_UNLISTED", {})
     listed = {"DescribeRelation": "relation partitionSpec output", "SetTableProperties": "table", "TruncateTable": "table"}
-    monkeypatch.setattr(known_nodes, "FIELDS", {**FIELDS, **listed})
+    monkeypatch.setattr(registry, "FIELDS", {**FIELDS, **listed})
     for name in one.names:
         assert spark.sql(f"DESCRIBE {name}").count() == 1
         with pytest.raises(Unsupported, match="DESCRIBE RELATION with isExtended is not supported"):

@@ -155,7 +155,7 @@ class _WritableTable:
         )
         if request.matching is not None:
             raise Unsupported(
-                f"INSERT OVERWRITE replaces all rows, and not those that match '{request.matching.shown}'. Use "
+                f"INSERT OVERWRITE replaces all rows, and not those that match '{request.matching.text}'. Use "
                 "df.write.mode('overwrite').insertInto with the option.",
                 code="DELTA_OPERATION_NOT_ALLOWED",
             )

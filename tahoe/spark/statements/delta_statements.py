@@ -27,7 +27,7 @@ from tahoe.spark.commands.upkeep import (
     restore_table,
     vacuum_table,
 )
-from tahoe.spark.copies.clone import CLONE_ROW, AskedClone, clone_named
+from tahoe.spark.copies.clone import CLONE_ROW, NamedCloneRequest, clone_named
 from tahoe.spark.copies.convert import convert_named
 from tahoe.spark.jvm.bridge import Jvm
 from tahoe.spark.names.entries import NamedTable, entry_of, table_named
@@ -211,7 +211,7 @@ def _detail(table: Table, full_name: str | None, is_text: bool) -> list[Sequence
 def _clone(spark: SparkSession, asked: Clone) -> list[tuple[int, ...]]:
     request = CloneRequest(asked.is_shallow, asked.how, dict(asked.properties))
     target, source = asked.table.identifiers, asked.source.identifiers
-    return clone_named(spark, AskedClone(target, source, request, asked.version, asked.timestamp, asked.location))[0]
+    return clone_named(spark, NamedCloneRequest(target, source, request, asked.version, asked.timestamp, asked.location))[0]
 
 
 def _convert(spark: SparkSession, asked: Convert) -> None:

@@ -66,13 +66,13 @@ def coordinator_of(options: Mapping[str, str]) -> Coordinator | None:
     Raises:
         InvalidRequest: the option contains a password, which plans and logs would show, or names no database.
     """
-    given = option_of(options, _COORDINATOR, "")
-    if not (url := given or os.environ.get(_VARIABLE, "")):
+    option = option_of(options, _COORDINATOR, "")
+    if not (url := option or os.environ.get(_VARIABLE, "")):
         return None
     from tahoe.coordinator.sql_coordinator import SqlCoordinator
 
     coordinator = SqlCoordinator(url)
-    if given and coordinator.holds_secret:
+    if option and coordinator.holds_secret:
         raise InvalidRequest(
             f"The option 'coordinator' holds a password, which plans and logs would show. Leave it out of the URL ({coordinator.shown_url}), "
             f"and give it to the processes of Spark's server: PGPASSWORD, ~/.pgpass, or all of the URL as {_VARIABLE} and no option.",

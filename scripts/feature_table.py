@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-from tahoe.ops.features.removals import REMOVALS
-from tahoe.protocol.enforced import ENFORCED
-from tahoe.protocol.features import COORDINATED, FEATURES, TableFeature
+from tahoe.protocol.features import FEATURES, ICEBERG_COMPAT, TableFeature, Use
 
-# Features that writers must enforce (`TableConfig.demands`). Those that Tahoe does not enforce are refused if a column uses them.
-DEMANDED = ("checkConstraints", "generatedColumns", "identityColumns", "invariants", "allowColumnDefaults")
 HEAD = """# Table features
 
-Tahoe's support for each feature of the Delta protocol, printed from `tahoe/protocol/features.py` and `tahoe/ops/features/removals.py` by
-`make docs`. A table with a feature marked "no", or with an unknown feature, is refused by name; a writer feature never prevents reading.
+Tahoe's support for each feature of the Delta protocol, printed from `tahoe/protocol/features.py` by `make docs`. A table with a
+feature marked "no", or with an unknown feature, is refused by name; a writer feature never prevents reading.
 `tests/unit/ops/features/test_feature_rows.py` tests each column row by row, and reads the Iceberg side with PyIceberg;
 `tests/spark/test_feature_rows.py` does so with Spark, with the Python data source and, for every row in `make soak` and for a few in each run
 (`tests/spark/test_portable.py`), on a Spark Connect server. In `tests/jvm/test_every_feature.py` delta-spark 4.0 and Tahoe alternately read
@@ -21,71 +17,60 @@ features for which it tests less. A table that requires a coordinator (docs/desi
 
 """
 _COLUMNS = (
-    "feature", "kind", "implied by versions", "enabled by", "requires", "forbids", "read", "write", "added to an existing table",
-    "dropped by DROP FEATURE", "Spark", "without Spark", "Spark Connect", "Iceberg",
+    "feature", "kind", "implied by versions", "enabled by", "requires", "forbids", "read", "write", "change data feed",
+    "added to an existing table", "dropped by DROP FEATURE", "Spark", "without Spark", "Spark Connect", "Iceberg",
 )  # fmt: skip
-
-
-_STATEMENTS = {"clustering": "CLUSTER BY"}
-"""Features that are enabled by a statement instead of a property."""
 
 
 def row(feature: TableFeature) -> str:
     """Return one row of the table."""
     versions = "–" if feature.legacy is None else f"reader {feature.legacy[0]}, writer {feature.legacy[1]}"
-    enabled_by = [f"`{feature.wanted_by_property}`".replace(".`", ".…`")] if feature.wanted_by_property else []
-    enabled_by += ["the schema"] if feature.wanted_by_field else []
+    enabled_by = [f"`{feature.enabled_by_property}`".replace(".`", ".…`")] if feature.enabled_by_property else []
+    enabled_by += ["the schema"] if feature.depends_on_schema else []
+    enabled_by += [feature.statement] if feature.statement else []
     cells = [
         f"`{feature.name}`",
         "reader and writer" if feature.reader else "writer",
         versions,
-        " or ".join(enabled_by) or _STATEMENTS.get(feature.name, f"`delta.feature.{feature.name}`"),
+        " or ".join(enabled_by) or f"`delta.feature.{feature.name}`",
         ", ".join(feature.requires) or "–",
         ", ".join(feature.forbids) or "–",
-        "yes" if feature.readable else "no",
-        _writes(feature),
-        "yes" if feature.writable else "refused",
+        "yes" if feature.supports(Use.READ) else "no",
+        "yes" if feature.supports(Use.WRITE) else "no",
+        "yes" if feature.supports(Use.FEED) else "no",
+        "yes" if feature.supports(Use.UPGRADE) else "refused",
         _dropped(feature),
-        *_support(feature),
+        _support(feature, Use.SPARK),
+        _support(feature, None),
+        _support(feature, Use.CONNECT),
         _iceberg(feature),
     ]
     return "| " + " | ".join(cells) + " |"
 
 
-def _writes(feature: TableFeature) -> str:
-    if not feature.writable:
-        return "no"
-    return "if no column uses it" if feature.name in DEMANDED and feature.name not in ENFORCED else "yes"
-
-
 def _dropped(feature: TableFeature) -> str:
-    if feature.name in REMOVALS:
-        return feature.removal or ""
-    return "refused by this version" if feature.removal else "never"
+    if feature.removal is None:
+        return "never"
+    return feature.removal if feature.supports(Use.DROP) else "refused by this version"
 
 
-def _support(feature: TableFeature) -> list[str]:
-    """Return the support with Spark, without Spark, and with Spark Connect."""
-    if feature.name in COORDINATED:
-        return ["reads, writes, with its coordinator"] * 2 + ["reads, appends, with its coordinator"]
-    support = "reads, writes" if feature.writable else "reads" if feature.readable else "no"
-    if feature.name.startswith("geospatial"):
-        return ["reads, writes, from PySpark 4.2", support, "refused if a column is a geometry"]
-    return [support, support, "reads, appends" if feature.writable else support]
+def _support(feature: TableFeature, use: Use | None) -> str:
+    """Return the support with Spark, with Spark Connect, or without Spark (None)."""
+    if use in feature.limits:
+        return feature.limits[use].support
+    if not feature.supports(Use.WRITE):
+        return "reads" if feature.supports(Use.READ) else "no"
+    verbs = "reads, appends" if use is Use.CONNECT else "reads, writes"
+    return f"{verbs}, with its coordinator" if feature.is_coordinated else verbs
 
 
 def _iceberg(feature: TableFeature) -> str:
-    if not feature.writable:
+    if not feature.supports(Use.ICEBERG):
         return "–"
-    if feature.name.startswith("variant"):
-        return "shown if no column is a variant"
-    if feature.name.startswith("geospatial"):
-        return "shown if no column is a geometry"
-    versions = [compat.name[-1] for compat in map(FEATURES.__getitem__, _COMPATS) if feature.name in compat.forbids]
+    if Use.ICEBERG in feature.limits:
+        return feature.limits[Use.ICEBERG].support
+    versions = [str(version) for version, compat in ICEBERG_COMPAT.items() if feature.name in FEATURES[compat].forbids]
     return f"shown if it is not active with V{' or V'.join(versions)}" if versions else "shown"
-
-
-_COMPATS = ("icebergCompatV1", "icebergCompatV2", "icebergCompatV3")
 
 
 def page() -> str:

@@ -22,7 +22,8 @@ from tahoe.coordinator.coordinator import Coordinator, Managed, StagedCommit
 from tahoe.log.files.commits import parse_actions
 from tahoe.log.files.paths import LOG_FOLDER, STAGED_FOLDER, commit_name, parse, staged_name, staged_version
 from tahoe.protocol.actions import CommitInfo, Protocol
-from tahoe.protocol.features import COORDINATED, features_of
+from tahoe.protocol.features import COORDINATED
+from tahoe.protocol.protocols import features_of
 from tahoe.store.log_store import Coordination, Created, Entry, Exists, LogStore, Outside, PutOutcome, Refused, Unanswered
 
 __all__ = ["CoordinatedStore"]

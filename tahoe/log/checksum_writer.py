@@ -14,6 +14,7 @@ from tahoe.log.files.paths import checksum_name
 from tahoe.log.totals import FileTotals
 from tahoe.protocol.actions import Action, AddFile, DomainMetadata, Metadata, Protocol, RemoveFile, SetTransaction
 from tahoe.protocol.config import TableConfig
+from tahoe.protocol.features import Feature
 from tahoe.protocol.table_state import TableState
 from tahoe.store.log_store import Created, Exists, LogStore
 
@@ -88,7 +89,7 @@ def write_checksum(store: LogStore, version: int, checksum: VersionChecksum) -> 
 
 
 def _checksum(state: TableState, totals: FileTotals, config: TableConfig) -> VersionChecksum:
-    if "deletionVectors" not in config.features:
+    if Feature.DELETION_VECTORS not in config.features:
         totals = totals.without_vectors()
     return VersionChecksum(
         table_size_bytes=totals.size_bytes,
@@ -108,7 +109,7 @@ def _checksum(state: TableState, totals: FileTotals, config: TableConfig) -> Ver
 
 def _counted(previous: VersionChecksum, url: str) -> FileTotals:
     """Return the totals of the previous checksum, with no deletion vectors if they were not in use."""
-    in_use = "deletionVectors" in TableConfig(previous.protocol, previous.metadata, url).features
+    in_use = Feature.DELETION_VECTORS in TableConfig(previous.protocol, previous.metadata, url).features
     return previous.totals if in_use else previous.totals.with_no_vectors()
 
 

@@ -13,7 +13,7 @@ from tahoe.log.files.paths import LOG_FOLDER, SIDECAR_FOLDER, STAGED_FOLDER, Par
 from tahoe.log.intents import notice
 from tahoe.log.segment import checkpoints_in
 from tahoe.protocol.config import TableConfig
-from tahoe.protocol.features import COORDINATED
+from tahoe.protocol.features import COORDINATED, Feature
 from tahoe.settings.warn_once import warn_once
 from tahoe.store.log_store import Entry, LogStore
 from tahoe.store.stream_records import streams_of
@@ -106,7 +106,7 @@ def expired(
 
 
 def _protected_before(config: TableConfig) -> int:
-    return config.properties.checkpoints_protected_before if "checkpointProtection" in config.features else 0
+    return config.properties.checkpoints_protected_before if Feature.CHECKPOINT_PROTECTION in config.features else 0
 
 
 def _look_through(store: LogStore, checkpoints: Sequence[Checkpoint]) -> None:

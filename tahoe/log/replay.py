@@ -47,7 +47,7 @@ from tahoe.log.segment import LogSegment, segment_for
 from tahoe.log.tail import Tail, read_tail
 from tahoe.protocol.actions import Action, AddFile, DomainMetadata, Metadata, Protocol, RemoveFile, SetTransaction
 from tahoe.protocol.config import TableConfig
-from tahoe.protocol.features import check_coordinated
+from tahoe.protocol.protocols import check_coordinated
 from tahoe.protocol.skipping import keep
 from tahoe.protocol.table_state import TableState, advance_state
 from tahoe.schema.arrow_values import array

@@ -16,13 +16,13 @@ from typing import TypeAlias
 from tahoe.base.exceptions import CorruptTable, InvalidRequest
 from tahoe.protocol.actions import AddFile, DomainMetadata
 from tahoe.protocol.config import TableConfig
+from tahoe.protocol.features import Feature
 from tahoe.protocol.statistics.collect import multipart_names
 from tahoe.schema.types import DataType, StructField, StructType
 
 __all__ = [
     "DOMAIN",
     "ENABLING",
-    "FEATURE",
     "MOST_COLUMNS",
     "PROVIDER",
     "Cube",
@@ -43,8 +43,7 @@ Path: TypeAlias = tuple[str, ...]
 """The names from the top-level column down to a nested column."""
 
 DOMAIN = "delta.clustering"
-FEATURE = "clustering"
-ENABLING = f"delta.feature.{FEATURE}"
+ENABLING = f"delta.feature.{Feature.CLUSTERING}"
 """The property with which a commit enables the feature; it is kept in the protocol, not in the table's properties."""
 PROVIDER = "liquid"
 MOST_COLUMNS = 4
@@ -185,12 +184,12 @@ def refuse_enabling(properties: Iterable[str], config: TableConfig | None = None
         return
     if config is None:
         raise InvalidRequest(
-            f"Cannot enable {FEATURE} table feature using TBLPROPERTIES. Please use CREATE OR REPLACE TABLE CLUSTER BY to create a Delta "
+            "Cannot enable clustering table feature using TBLPROPERTIES. Please use CREATE OR REPLACE TABLE CLUSTER BY to create a Delta "
             "table with clustering.",
             code="DELTA_CREATE_TABLE_SET_CLUSTERING_TABLE_FEATURE_NOT_ALLOWED",
         )
     raise InvalidRequest(
-        f"Cannot enable {FEATURE} table feature using ALTER TABLE SET TBLPROPERTIES (table {config.table}). Please use ALTER TABLE CLUSTER "
+        f"Cannot enable clustering table feature using ALTER TABLE SET TBLPROPERTIES (table {config.table}). Please use ALTER TABLE CLUSTER "
         "BY, or CREATE OR REPLACE TABLE CLUSTER BY to create a Delta table with clustering.",
         code="DELTA_ALTER_TABLE_SET_CLUSTERING_TABLE_FEATURE_NOT_ALLOWED",
         table=config.table,

@@ -10,8 +10,9 @@ from typing import Any
 
 from tahoe.base.exceptions import CorruptTable, InvalidRequest, SchemaMismatch, TahoeError, Unsupported
 from tahoe.protocol.actions import Metadata, Protocol
-from tahoe.protocol.features import FEATURES, check_readable, check_writable, feature_named, features_of
+from tahoe.protocol.features import FEATURES, ICEBERG_COMPAT, Feature, feature_named
 from tahoe.protocol.properties import FEATURE_PREFIX, TableProperties
+from tahoe.protocol.protocols import check_readable, check_writable, features_of
 from tahoe.schema.evolve import check_duplicates
 from tahoe.schema.mapping import check_mapping_of_columns
 from tahoe.schema.text_limits import DECLARED_TYPE
@@ -19,7 +20,7 @@ from tahoe.schema.types import DecimalType, PrimitiveType, StructType, is_opaque
 from tahoe.schema.walk import all_fields, struct_fields
 from tahoe.schema.widening import NO_WIDENING, Widening, check_type_changes
 
-__all__ = ["TableConfig", "features_wanted_by"]
+__all__ = ["TableConfig", "required_features"]
 
 
 @dataclass(frozen=True)
@@ -76,27 +77,27 @@ class TableConfig:
         """All supported features, including those implied by version numbers."""
         return features_of(self.protocol)
 
-    def is_active(self, feature: str) -> bool:
+    def is_active(self, feature: Feature) -> bool:
         """Whether the protocol supports a feature and the table's properties or schema use it."""
         if feature not in self.features:
             return False
         row = FEATURES[feature]
-        return row.is_wanted_by(self.properties, all_fields(self.schema) if row.wanted_by_field else ())
+        return row.is_enabled_by(self.properties, all_fields(self.schema) if row.depends_on_schema else ())
 
     @property
     def column_mapping_mode(self) -> str:
         """``none``, ``name`` or ``id``; the mode counts only if the protocol supports column mapping."""
-        return self.properties.column_mapping_mode if self.is_active("columnMapping") else "none"
+        return self.properties.column_mapping_mode if self.is_active(Feature.COLUMN_MAPPING) else "none"
 
     @property
     def iceberg_compat_version(self) -> int | None:
         """1, 2 or 3 if an IcebergCompat feature is active, else None."""
-        return next((version for version in (3, 2, 1) if self.is_active(f"icebergCompatV{version}")), None)
+        return next((version for version in (3, 2, 1) if self.is_active(ICEBERG_COMPAT[version])), None)
 
     @property
     def materializes_partition_columns(self) -> bool:
         """Whether data files contain the partition columns too."""
-        return self.iceberg_compat_version is not None or self.is_active("materializePartitionColumns")
+        return self.iceberg_compat_version is not None or self.is_active(Feature.MATERIALIZE_PARTITION_COLUMNS)
 
     @property
     def random_prefixes(self) -> bool:
@@ -106,7 +107,7 @@ class TableConfig:
     @property
     def writes_v2_checkpoints(self) -> bool:
         """Whether checkpoints follow the V2 specification (PROTOCOL.md, "V2 Checkpoint Table Feature")."""
-        return self.properties.checkpoint_policy == "v2" and "v2Checkpoint" in self.features
+        return self.properties.checkpoint_policy == "v2" and Feature.V2_CHECKPOINT in self.features
 
     def automatic_widening(self, mode: str) -> Widening:
         """Return the types that schema evolution may widen in this table (PROTOCOL.md, "Type Widening").
@@ -121,7 +122,7 @@ class TableConfig:
     @property
     def in_commit_timestamps(self) -> bool:
         """Whether commits record their timestamp (PROTOCOL.md, "In-Commit Timestamps")."""
-        return self.is_active("inCommitTimestamp")
+        return self.is_active(Feature.IN_COMMIT_TIMESTAMP)
 
     def ensure_readable(self) -> None:
         """Raise if this version of Tahoe cannot read the table correctly; the message names the features, and the fact ``action`` is
@@ -193,26 +194,26 @@ class TableConfig:
         """Yield the constraints that writers must enforce: the feature, and where it is used. Those inside lists and maps, and a generated
         field of a struct, cannot be enforced by any writer; nor can a generated column under a protocol without the feature."""
         if any(key.lower().startswith("delta.constraints.") for key in self.metadata.configuration):
-            yield "checkConstraints", "checkConstraints"
+            yield Feature.CHECK_CONSTRAINTS, Feature.CHECK_CONSTRAINTS
         top_level = {id(column) for column in self.schema}
         in_structs = {id(column) for column in struct_fields(self.schema)}
         for column in all_fields(self.schema):
             keys = column.metadata
             if "delta.generationExpression" in keys:
                 name = f"generatedColumns (column {column.name})"
-                known = id(column) in top_level and "generatedColumns" in self.features
-                yield "generatedColumns" if known else name, name
+                known = id(column) in top_level and Feature.GENERATED_COLUMNS in self.features
+                yield Feature.GENERATED_COLUMNS if known else name, name
             if any(key.startswith("delta.identity.") for key in keys):
                 name = f"identityColumns (column {column.name})"
-                known = id(column) in top_level and "identityColumns" in self.features
-                yield "identityColumns" if known else name, name
+                known = id(column) in top_level and Feature.IDENTITY_COLUMNS in self.features
+                yield Feature.IDENTITY_COLUMNS if known else name, name
             if "delta.invariants" in keys:
                 name = f"invariants (column {column.name})"
-                yield "invariants" if id(column) in in_structs else name, name
+                yield Feature.INVARIANTS if id(column) in in_structs else name, name
             if "CURRENT_DEFAULT" in keys:
                 name = f"allowColumnDefaults (column {column.name})"
-                known = id(column) in top_level and "allowColumnDefaults" in self.features
-                yield "allowColumnDefaults" if known else name, name
+                known = id(column) in top_level and Feature.ALLOW_COLUMN_DEFAULTS in self.features
+                yield Feature.ALLOW_COLUMN_DEFAULTS if known else name, name
             if DECLARED_TYPE in keys:
                 yield "char/varchar", f"char/varchar length (column {column.name})"
 
@@ -228,7 +229,7 @@ def _about(action: str, table: str) -> Iterator[None]:
         raise
 
 
-def features_wanted_by(metadata: Metadata) -> frozenset[str]:
+def required_features(metadata: Metadata) -> frozenset[str]:
     """Return the features that a table's schema and properties need in its protocol: according to the table of features, and those that a
     property ``delta.feature.<name>`` requests by name."""
     properties = TableProperties(metadata.configuration)
@@ -238,4 +239,4 @@ def features_wanted_by(metadata: Metadata) -> frozenset[str]:
         for key, value in metadata.configuration.items()
         if key.lower().startswith(FEATURE_PREFIX) and value.lower() in ("supported", "enabled")
     }
-    return frozenset(by_name | {row.name for row in FEATURES.values() if row.is_wanted_by(properties, fields)})
+    return frozenset(by_name | {row.name for row in FEATURES.values() if row.is_enabled_by(properties, fields)})

@@ -37,12 +37,14 @@ from tahoe.expr.tree.expression import (
 )
 from tahoe.expr.tree.predicate import quote_identifier
 from tahoe.expr.tree.signatures import cast_to
-from tahoe.protocol.column_values.default_values import CURRENT_DEFAULT, check_default
+from tahoe.protocol.column_values.default_values import CURRENT_DEFAULT, EXISTS_DEFAULT, Moment, default_of
 from tahoe.protocol.column_values.identity import IDENTITY, check_new_identity
 from tahoe.protocol.config import TableConfig
+from tahoe.protocol.features import Feature, Use, check_columns
 from tahoe.schema.types import ArrayType, DataType, MapType, StructField, StructType, is_opaque
 
 __all__ = [
+    "check_default",
     "Check",
     "Constraints",
     "Generated",
@@ -171,7 +173,11 @@ def check_new(config: TableConfig, *, by_spark: bool = False) -> None:
     check_new_identity(config.schema, config.partition_columns, config.table)
     for column in config.schema:
         check_default(
-            column, config.table, enabled="allowColumnDefaults" in config.features, statement="CREATE TABLE", by_spark=by_spark
+            column,
+            config.table,
+            enabled=Feature.ALLOW_COLUMN_DEFAULTS in config.features,
+            statement="CREATE TABLE",
+            by_spark=by_spark,
         )
     constraints = constraints_of(config)
     if not by_spark:
@@ -188,6 +194,35 @@ def check_new(config: TableConfig, *, by_spark: bool = False) -> None:
             )
         if engine_text_in(one.value) is None:
             check_generated_type(one, parse_expression(one.text, config.schema).data_type, config.table)
+
+
+def check_default(column: StructField, table: str, *, enabled: bool, statement: str, by_spark: bool = False) -> None:
+    """Refuse a default that the table does not support.
+
+    Args:
+        enabled: whether the table has the feature.
+        statement: for the message.
+        by_spark: Spark checks the expressions that only Spark can evaluate.
+
+    Raises:
+        InvalidRequest: ``WRONG_COLUMN_DEFAULTS_FOR_DELTA_FEATURE_NOT_ENABLED``; the error of the feature of the column's
+            type; else as `default_of`.
+    """
+    if CURRENT_DEFAULT not in column.metadata and EXISTS_DEFAULT not in column.metadata:
+        return
+    if not enabled:
+        raise InvalidRequest(
+            f"Failed to execute {statement} command because it assigned a column DEFAULT value ('{column.name}'), but the corresponding "
+            f"table feature was not enabled (table {table}). Please retry the command again after executing ALTER TABLE … SET TBLPROPERTIES "
+            "('delta.feature.allowColumnDefaults' = 'supported'), or give a new table that property.",
+            code="WRONG_COLUMN_DEFAULTS_FOR_DELTA_FEATURE_NOT_ENABLED",
+            table=table,
+            column=column.name,
+        )
+    check_columns(StructType((column,)), Use.DEFAULT, table=table, column=column.name, data_type=str(column.data_type))
+    default = default_of(column, table, Moment(0))
+    if default is not None and not by_spark and isinstance(default.value, EngineText):
+        raise InvalidRequest(default.value.reason, code=default.value.code, table=table, column=column.name)
 
 
 def check_generated_type(one: Generated, data_type: DataType, table: str) -> None:

@@ -19,7 +19,7 @@ from typing import Any
 from tahoe.base.exceptions import InvalidRequest, TahoeError, Unsupported
 from tahoe.protocol.actions import AddFile
 from tahoe.protocol.config import TableConfig
-from tahoe.protocol.features import FEATURES
+from tahoe.protocol.features import FEATURES, ICEBERG_COMPAT, Feature
 from tahoe.protocol.properties import TableProperties
 from tahoe.schema.mapping import explode, nested_ids_of, nested_keys
 from tahoe.schema.types import ArrayType, DataType, MapType, PrimitiveType, StructField, StructType
@@ -92,7 +92,7 @@ def check_iceberg_compat(config: TableConfig, previous: TableConfig | None, adds
     _check_stays(config, previous, compat)
     if not compat:
         return
-    if any(_feature(version) in FEATURES[_feature(compat[0])].forbids for version in compat[1:]):
+    if any(ICEBERG_COMPAT[version] in FEATURES[ICEBERG_COMPAT[compat[0]]].forbids for version in compat[1:]):
         raise _violation(
             config,
             "VERSION_MUTUAL_EXCLUSIVE",
@@ -166,7 +166,7 @@ def _check_table(config: TableConfig, previous: TableConfig | None, version: int
 
 
 def _features(version: int) -> tuple[str, ...]:
-    return (_feature(version), *FEATURES[_feature(version)].requires)
+    return (ICEBERG_COMPAT[version], *FEATURES[ICEBERG_COMPAT[version]].requires)
 
 
 def _feature(version: int) -> str:
@@ -180,7 +180,7 @@ def _check_row_tracking(config: TableConfig, previous: TableConfig | None) -> No
             "WRONG_REQUIRED_TABLE_PROPERTY",
             f"needs row tracking, found {_ROW_TRACKING} = false. Set {_ROW_TRACKING} = true in the same change.",
         )
-    tracked = previous is not None and previous.is_active("rowTracking")
+    tracked = previous is not None and previous.is_active(Feature.ROW_TRACKING)
     if previous is not None and tracked and 3 not in _compat_versions(previous.properties):
         raise _violation(
             config,
@@ -191,10 +191,10 @@ def _check_row_tracking(config: TableConfig, previous: TableConfig | None) -> No
 
 
 def _check_vectors(config: TableConfig, previous: TableConfig | None, version: int) -> None:
-    if "deletionVectors" not in FEATURES[_feature(version)].forbids or deletes_form(config.properties) == "position":
+    if Feature.DELETION_VECTORS not in FEATURES[ICEBERG_COMPAT[version]].forbids or deletes_form(config.properties) == "position":
         return
     for one in (config, previous):
-        if one is not None and one.is_active("deletionVectors"):
+        if one is not None and one.is_active(Feature.DELETION_VECTORS):
             raise _violation(
                 config,
                 "DELETION_VECTORS_SHOULD_BE_DISABLED",

@@ -17,6 +17,7 @@ from tahoe.base.clock import Clock
 from tahoe.base.exceptions import CorruptTable, InvalidRequest, Unsupported
 from tahoe.protocol.actions import Action, AddFile, DomainMetadata
 from tahoe.protocol.config import TableConfig
+from tahoe.protocol.features import Feature
 from tahoe.protocol.properties import TableProperties
 
 __all__ = [
@@ -63,12 +64,12 @@ class MaterializedColumns:
 
 def assigns_row_ids(config: TableConfig) -> bool:
     """Whether writers must assign ids: row tracking is supported and not suspended."""
-    return "rowTracking" in config.features and not config.properties.get(SUSPENDED)
+    return Feature.ROW_TRACKING in config.features and not config.properties.get(SUSPENDED)
 
 
 def has_row_tracking(config: TableConfig) -> bool:
     """Whether row tracking is enabled: every row has an id, and copied or changed rows keep theirs."""
-    return config.is_active("rowTracking")
+    return config.is_active(Feature.ROW_TRACKING)
 
 
 def materialized_columns(config: TableConfig) -> MaterializedColumns | None:

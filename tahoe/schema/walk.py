@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
-from tahoe.schema.types import ArrayType, DataType, MapType, PrimitiveType, StructField, StructType, is_geospatial
+from tahoe.schema.types import ArrayType, DataType, MapType, PrimitiveType, StructField, StructType
 
-__all__ = ["all_fields", "geospatial_paths", "primitives", "struct_fields"]
+__all__ = ["all_fields", "paths_of_type", "primitives", "struct_fields"]
 
 
 def all_fields(schema: StructType) -> Iterator[StructField]:
@@ -36,22 +36,22 @@ def primitives(data_type: DataType) -> Iterator[PrimitiveType]:
             yield from primitives(value)
 
 
-def geospatial_paths(schema: StructType) -> list[str]:
-    """Return the paths of the fields that contain geometries or geographies, also in a list or a map."""
-    return [path for column in schema for path in _geospatial(column.data_type, column.name)]
+def paths_of_type(schema: StructType, is_type: Callable[[DataType], bool]) -> list[str]:
+    """Return the paths of the fields, list elements and map entries of certain types without parts."""
+    return [path for column in schema for path in _paths_of_type(column.data_type, column.name, is_type)]
 
 
-def _geospatial(data_type: DataType, path: str) -> Iterator[str]:
+def _paths_of_type(data_type: DataType, path: str, is_type: Callable[[DataType], bool]) -> Iterator[str]:
     match data_type:
         case StructType(fields):
             for column in fields:
-                yield from _geospatial(column.data_type, f"{path}.{column.name}")
+                yield from _paths_of_type(column.data_type, f"{path}.{column.name}", is_type)
         case ArrayType(element):
-            yield from _geospatial(element, f"{path}.element")
+            yield from _paths_of_type(element, f"{path}.element", is_type)
         case MapType(key, value):
-            yield from _geospatial(key, f"{path}.key")
-            yield from _geospatial(value, f"{path}.value")
-        case _ if is_geospatial(data_type):
+            yield from _paths_of_type(key, f"{path}.key", is_type)
+            yield from _paths_of_type(value, f"{path}.value", is_type)
+        case _ if is_type(data_type):
             yield path
 
 

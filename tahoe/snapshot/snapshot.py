@@ -31,7 +31,7 @@ from tahoe.log.segment import LogSegment, segment_for
 from tahoe.protocol.actions import Action, AddFile, CommitInfo, Metadata, Protocol
 from tahoe.protocol.config import TableConfig
 from tahoe.protocol.demanded import check_partition_values
-from tahoe.protocol.features import check_coordinated
+from tahoe.protocol.protocols import check_coordinated
 from tahoe.schema.types import StructType
 from tahoe.store.log_store import Entry, LogStore
 

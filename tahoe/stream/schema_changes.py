@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from tahoe.base.exceptions import InvalidRequest
 from tahoe.protocol.config import TableConfig
+from tahoe.protocol.features import Feature
 from tahoe.schema.types import ArrayType, DataType, MapType, PrimitiveType, StructType
 from tahoe.schema.widening import is_widening
 from tahoe.stream.position import check_same_table
@@ -75,7 +76,7 @@ class ReadSchema:
         )
 
 
-_WIDENING = frozenset({"typeWidening", "typeWidening-preview"})
+_WIDENING = frozenset({Feature.TYPE_WIDENING, Feature.TYPE_WIDENING_PREVIEW})
 _VOID = PrimitiveType("void")
 _TRACKABLE = "DELTA_STREAMING_INCOMPATIBLE_SCHEMA_CHANGE_USE_SCHEMA_LOG"
 

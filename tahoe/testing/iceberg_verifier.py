@@ -19,6 +19,7 @@ from tahoe.base.exceptions import NotFound
 from tahoe.base.lazy import pq
 from tahoe.log.replay import add_files
 from tahoe.protocol.dv import bitmap_from_bytes, decode
+from tahoe.protocol.features import Feature
 from tahoe.snapshot.snapshot import Snapshot
 from tahoe.store.location import decode_path, named_url
 from tahoe.store.log_store import LogStore
@@ -55,7 +56,7 @@ def verify(store: LogStore) -> int:
     document = newest_document(store)
     assert document is not None
     version = int(document["properties"]["delta-version"])
-    assert document["format-version"] == (3 if "icebergCompatV3" in Snapshot.at(store, version).config.features else 2)
+    assert document["format-version"] == (3 if Feature.ICEBERG_COMPAT_V3 in Snapshot.at(store, version).config.features else 2)
     assert document["location"] == store.url
     parent = None
     for snapshot in document["snapshots"]:

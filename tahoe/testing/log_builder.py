@@ -41,6 +41,7 @@ from tahoe.protocol.actions import (
     SidecarFile,
     to_json_line,
 )
+from tahoe.protocol.features import Feature
 from tahoe.schema.types import PrimitiveType, StructField, StructType
 from tahoe.store.log_store import LogStore
 from tahoe.store.object_store import open_store
@@ -67,7 +68,7 @@ SCHEMA = StructType(
         StructField("part", PrimitiveType("string")),
     )
 )
-PROTOCOL = Protocol(3, 7, frozenset({"v2Checkpoint"}), frozenset({"v2Checkpoint", "domainMetadata"}))
+PROTOCOL = Protocol(3, 7, frozenset({Feature.V2_CHECKPOINT}), frozenset({Feature.V2_CHECKPOINT, Feature.DOMAIN_METADATA}))
 METADATA = Metadata(id="a-table", schema_string=SCHEMA.to_json(), partition_columns=("part",), created_time=1)
 
 

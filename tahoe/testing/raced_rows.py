@@ -27,6 +27,7 @@ from tahoe.expr.tree.predicate import Predicate
 from tahoe.ops.tables.create import new_metadata
 from tahoe.protocol.actions import Action, AddFile, CommitInfo, DeletionVectorDescriptor, Protocol, RemoveFile
 from tahoe.protocol.dv import decode
+from tahoe.protocol.features import Feature
 from tahoe.schema.types import PrimitiveType, StructField, StructType
 from tahoe.snapshot.snapshot import Snapshot
 from tahoe.store.log_store import Entry
@@ -331,5 +332,6 @@ def _parsed(condition: str) -> Predicate:
 
 
 def _snapshot(live: Live) -> Snapshot:
-    protocol = Protocol(3, 7, frozenset({"deletionVectors"}), frozenset({"deletionVectors", "appendOnly", "invariants"}))
+    vectors = frozenset({Feature.DELETION_VECTORS})
+    protocol = Protocol(3, 7, vectors, vectors | {Feature.APPEND_ONLY, Feature.INVARIANTS})
     return Snapshot.first(STORE, (CommitInfo({}), protocol, METADATA, *live.values()), Entry("00000000000000000000.json", 1, 1))

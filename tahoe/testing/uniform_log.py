@@ -31,6 +31,7 @@ from tahoe.protocol.actions import (
     to_json_line,
 )
 from tahoe.protocol.dv import inline_descriptor
+from tahoe.protocol.features import Feature
 from tahoe.schema.types import PrimitiveType, StructField, StructType
 from tahoe.snapshot.snapshot import Snapshot
 from tahoe.store.log_store import LogStore
@@ -44,7 +45,7 @@ from tahoe.uniform.convert.slices import SliceEncoder
 
 __all__ = ["FEATURES", "UNIFORM", "V2_DELETES", "V3", "DeltaLog", "column"]
 
-FEATURES = frozenset({"icebergCompatV2", "columnMapping"})
+FEATURES = frozenset({Feature.ICEBERG_COMPAT_V2, Feature.COLUMN_MAPPING})
 PROTOCOL = Protocol(2, 7, None, FEATURES)
 UNIFORM = {
     "delta.universalFormat.enabledFormats": "iceberg",
@@ -70,10 +71,10 @@ V3 = {"delta.enableIcebergCompatV2": "false", "delta.enableIcebergCompatV3": "tr
 def _protocol(configuration: Mapping[str, str]) -> Protocol:
     if configuration.get("delta.enableIcebergCompatV3") != "true":
         return replace(PROTOCOL, min_reader_version=3, reader_features=_VECTORS, writer_features=FEATURES | _VECTORS)
-    return Protocol(3, 7, _VECTORS, _VECTORS | {"icebergCompatV3", "rowTracking", "domainMetadata"})
+    return Protocol(3, 7, _VECTORS, _VECTORS | {Feature.ICEBERG_COMPAT_V3, Feature.ROW_TRACKING, Feature.DOMAIN_METADATA})
 
 
-_VECTORS = frozenset({"columnMapping", "deletionVectors"})
+_VECTORS = frozenset({Feature.COLUMN_MAPPING, Feature.DELETION_VECTORS})
 
 
 def _inline(vector: BitMap64 | None) -> DeletionVectorDescriptor | None:
@@ -98,7 +99,7 @@ class DeltaLog:
         )
         mark = (
             [DomainMetadata("delta.rowTracking", '{"rowIdHighWaterMark":99999}')]
-            if "rowTracking" in (self.protocol.writer_features or ())
+            if Feature.ROW_TRACKING in (self.protocol.writer_features or ())
             else []
         )
         self.commit(self.protocol, self.metadata, *mark)

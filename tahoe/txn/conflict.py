@@ -25,8 +25,9 @@ from tahoe.expr.tree.predicate import Column, Comparison, Literal, Not
 from tahoe.log.files.live_files import canonical_path
 from tahoe.protocol.actions import Action, AddFile, DomainMetadata, Metadata, RemoveFile, SetTransaction
 from tahoe.protocol.config import TableConfig
-from tahoe.protocol.features import COORDINATED, check_writable, features_of
+from tahoe.protocol.features import COORDINATED
 from tahoe.protocol.partition import deserialize
+from tahoe.protocol.protocols import check_writable, features_of
 from tahoe.protocol.row_tracking import DOMAIN, PRESERVED, high_water_mark
 from tahoe.txn.concurrent_commit import ConcurrentCommit
 from tahoe.txn.metadata_changes import enables_row_tracking, keeps_written_files_valid

@@ -10,7 +10,8 @@ from dataclasses import replace
 from tahoe.base.exceptions import InvalidRequest
 from tahoe.protocol.actions import Metadata, Protocol
 from tahoe.protocol.config import TableConfig
-from tahoe.protocol.features import COORDINATED, check_coordinated, features_of
+from tahoe.protocol.features import COORDINATED
+from tahoe.protocol.protocols import check_coordinated, features_of
 from tahoe.snapshot.snapshot import Snapshot
 from tahoe.store.log_store import LogStore
 

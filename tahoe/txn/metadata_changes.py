@@ -10,6 +10,7 @@ from dataclasses import replace
 
 from tahoe.protocol.actions import Metadata
 from tahoe.protocol.column_values.identity import without_marks
+from tahoe.protocol.features import Feature
 from tahoe.protocol.properties import TableProperties
 from tahoe.protocol.row_tracking import ENABLED, MATERIALIZED_ROW_COMMIT_VERSION, MATERIALIZED_ROW_ID
 from tahoe.schema.types import ArrayType, DataType, MapType, StructField, StructType, schema_from_json
@@ -62,20 +63,20 @@ def _newly_set(key: str) -> _Rule:
 
 def _mapped_by_name(before: Mapping[str, str], after: Mapping[str, str], features: frozenset[str]) -> bool:
     modes = TableProperties(before).column_mapping_mode, TableProperties(after).column_mapping_mode
-    return modes == ("none", "name") and "columnMapping" in features
+    return modes == ("none", "name") and Feature.COLUMN_MAPPING in features
 
 
 _ALLOWED: Mapping[str, _Rule] = {
-    ENABLED: _turned_on(ENABLED, "rowTracking"),
+    ENABLED: _turned_on(ENABLED, Feature.ROW_TRACKING),
     MATERIALIZED_ROW_ID: _row_tracking_is_on,
     MATERIALIZED_ROW_COMMIT_VERSION: _row_tracking_is_on,
     "delta.columnMapping.mode": _mapped_by_name,
     "delta.columnMapping.maxColumnId": _mapped_by_name,
-    "delta.enableDeletionVectors": _turned_on("delta.enableDeletionVectors", "deletionVectors"),
+    "delta.enableDeletionVectors": _turned_on("delta.enableDeletionVectors", Feature.DELETION_VECTORS),
     "delta.checkpointPolicy": lambda before, after, features: (
-        "v2Checkpoint" in features and after["delta.checkpointPolicy"].lower() == "v2"
+        Feature.V2_CHECKPOINT in features and after["delta.checkpointPolicy"].lower() == "v2"
     ),
-    "delta.enableInCommitTimestamps": _turned_on("delta.enableInCommitTimestamps", "inCommitTimestamp"),
+    "delta.enableInCommitTimestamps": _turned_on("delta.enableInCommitTimestamps", Feature.IN_COMMIT_TIMESTAMP),
     "delta.inCommitTimestampEnablementVersion": _newly_set("delta.inCommitTimestampEnablementVersion"),
     "delta.inCommitTimestampEnablementTimestamp": _newly_set("delta.inCommitTimestampEnablementTimestamp"),
 }

@@ -14,11 +14,11 @@ from tahoe.log.files.seal import sealed
 from tahoe.log.replay import add_files
 from tahoe.protocol.actions import Action, AddCDCFile, AddFile, CommitInfo, DomainMetadata, Metadata, Protocol, RemoveFile
 from tahoe.protocol.column_values.identity import with_marks
-from tahoe.protocol.config import TableConfig, features_wanted_by
-from tahoe.protocol.enforced import ENFORCED
-from tahoe.protocol.features import features_of, first_name_of, normalise, upgraded
+from tahoe.protocol.config import TableConfig, required_features
+from tahoe.protocol.features import ENFORCED, FEATURES, Feature
 from tahoe.protocol.iceberg_compat import check_iceberg_compat
 from tahoe.protocol.properties import FEATURE_PREFIX
+from tahoe.protocol.protocols import features_of, normalise, upgraded
 from tahoe.protocol.row_tracking import (
     DOMAIN,
     NO_ROW_IDS,
@@ -249,9 +249,14 @@ def _protocol(transaction: Transaction, metadata: Metadata) -> Protocol:
         base = Protocol(1, 1)
     if reader or writer:
         base = _raised(base, int(reader or 1), int(writer or 1), transaction.store.url)
-    needed = features_wanted_by(metadata)
+    needed = required_features(metadata)
     # If a table has a feature under its first name, adding the later name would exclude clients that support only the first.
-    return upgraded(base, {name for name in needed if name in features_of(base) or first_name_of(name) not in features_of(base)})
+    supported = features_of(base)
+    return upgraded(base, {name for name in needed if name in supported or not _has_earlier_name(name, supported)})
+
+
+def _has_earlier_name(feature: str, supported: frozenset[str]) -> bool:
+    return feature in FEATURES and FEATURES[feature].earlier_name in supported
 
 
 def _raised(protocol: Protocol, reader: int, writer: int, table: str) -> Protocol:
@@ -283,7 +288,7 @@ def _still_protecting(snapshot: Snapshot | None, protocol: Protocol, metadata: M
     """Retain checkpoint protection when an operation replaces the properties, such as RESTORE and REPLACE, until the feature is
     dropped."""
     protection = None if snapshot is None else snapshot.metadata.configuration.get(_PROTECTION)
-    if protection is None or _PROTECTION in metadata.configuration or "checkpointProtection" not in features_of(protocol):
+    if protection is None or _PROTECTION in metadata.configuration or Feature.CHECKPOINT_PROTECTION not in features_of(protocol):
         return metadata
     return replace(metadata, configuration={**metadata.configuration, _PROTECTION: protection})
 
@@ -335,7 +340,7 @@ def _check(transaction: Transaction, config: TableConfig) -> None:
     if transaction.snapshot is None or config.metadata.schema_string != transaction.snapshot.metadata.schema_string:
         check_depth(config.schema)
     # If the feature is dropped, its domain is removed too.
-    tracked = "rowTracking" in config.features
+    tracked = Feature.ROW_TRACKING in config.features
     if tracked and any(isinstance(action, DomainMetadata) and action.domain == DOMAIN for action in transaction.staged):
         raise InvalidRequest(
             f"The metadata domain {DOMAIN} is managed by row tracking and cannot be staged.", code="TAHOE_RESERVED_DOMAIN"

@@ -9,7 +9,7 @@ from pathlib import Path
 import pyarrow as pa
 
 from tahoe.api.table import Table
-from tahoe.protocol.features import COORDINATED, FEATURES
+from tahoe.protocol.features import COORDINATED, FEATURES, Use
 
 __all__ = ["FEATURES_ON_CONNECT", "SAMPLE", "features_on_connect", "table_with", "tables_with"]
 
@@ -64,10 +64,12 @@ def features_on_connect(folder: Path, features: Iterable[str]) -> list[str]:
             blocked = "DELTA_PATH_BASED_ACCESS_TO_CATALOG_MANAGED_TABLE_BLOCKED"
             lines.append(f"= feature {feature} {blocked} {blocked}")
             continue
-        read = "[1]" if row.readable else "DELTA_UNSUPPORTED_FEATURES_FOR_READ"
-        wrote = None if row.writable else f"DELTA_UNSUPPORTED_FEATURES_FOR_{'WRITE' if row.readable else 'READ'}"
+        read = "[1]" if row.supports(Use.READ) else "DELTA_UNSUPPORTED_FEATURES_FOR_READ"
+        wrote = (
+            None if row.supports(Use.WRITE) else f"DELTA_UNSUPPORTED_FEATURES_FOR_{'WRITE' if row.supports(Use.READ) else 'READ'}"
+        )
         lines.append(f"= feature {feature} {read} {wrote}")
-        if row.readable:
+        if row.supports(Use.READ):
             found = sorted(Table(folder / feature).to_arrow()["id"].to_pylist())
-            assert found == ([1, 5] if row.writable else [1]), feature
+            assert found == ([1, 5] if row.supports(Use.WRITE) else [1]), feature
     return lines

@@ -18,7 +18,7 @@ from tahoe.ops.tables.create import create_operation, new_metadata
 from tahoe.protocol.actions import Metadata, Protocol
 from tahoe.protocol.config import TableConfig
 from tahoe.protocol.constraints import constraints_of, generated_values
-from tahoe.protocol.enforced import ENFORCED
+from tahoe.protocol.features import ENFORCED
 from tahoe.schema.types import ArrayType, MapType, PrimitiveType, StructField, StructType
 from tahoe.spark.write.enforce import enforced, recomputed
 from tahoe.tables import DeltaTable

@@ -11,7 +11,7 @@ import pytest
 import tahoe
 from tahoe.api.table import Table
 from tahoe.base.exceptions import InvalidRequest, InvariantViolation, TahoeError, Unsupported
-from tahoe.protocol.enforced import ENFORCED
+from tahoe.protocol.features import ENFORCED
 from tahoe.tables import DeltaTable
 from tahoe.txn.transaction import Operation
 

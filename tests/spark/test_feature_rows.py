@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tahoe.api.table import Table
-from tahoe.protocol.features import COORDINATED, FEATURES
+from tahoe.protocol.features import COORDINATED, FEATURES, Use
 from tests.spark.feature_tables import FEATURES_ON_CONNECT, features_on_connect, table_with, tables_with
 from tests.spark.own_spark import CONNECTED, run
 
@@ -20,13 +20,13 @@ def test_each_feature_is_read_and_written_or_refused(request, tmp_path, door):
             with pytest.raises(Exception, match=f"(?s)PATH_BASED_ACCESS_TO_CATALOG_MANAGED_TABLE_BLOCKED.*{feature}"):
                 session.read.format("delta").load(str(path)).collect()
             continue
-        if not row.readable:
+        if not row.supports(Use.READ):
             with pytest.raises(Exception, match=f"(?s)DELTA_UNSUPPORTED_FEATURES_FOR_READ.*{feature}"):
                 session.read.format("delta").load(str(path)).collect()
             continue
         assert session.read.format("delta").load(str(path)).collect()[0].id == 1, feature
         write = session.range(5, 6).write.format("delta").mode("append")
-        if row.writable:
+        if row.supports(Use.WRITE):
             write.save(str(path))
             assert sorted(Table(path).to_arrow()["id"].to_pylist()) == [1, 5], feature
         else:

@@ -20,9 +20,9 @@ from tahoe.ops.copies.clone_source import CloneSource, FileCopy, copied, referen
 from tahoe.ops.copies.iceberg_deletes import with_vector_files
 from tahoe.ops.tables.create import with_kept_marks
 from tahoe.protocol.actions import AddFile, Metadata, Protocol
-from tahoe.protocol.enforced import ENFORCED
-from tahoe.protocol.features import COORDINATED, features_of, normalise, upgraded
+from tahoe.protocol.features import COORDINATED, ENFORCED
 from tahoe.protocol.properties import TableProperties, validate_properties
+from tahoe.protocol.protocols import features_of, normalise, upgraded
 from tahoe.protocol.row_tracking import with_materialized_columns
 from tahoe.protocol.statistics.collect import check_statistics_columns
 from tahoe.schema.mapping import explode

@@ -18,8 +18,8 @@ from tahoe.base.wording import counted
 from tahoe.ops.copies.iceberg_deletes import with_vector_files
 from tahoe.ops.copies.parquet_folder import FoundTable
 from tahoe.ops.tables.create import new_metadata
-from tahoe.protocol.enforced import ENFORCED
-from tahoe.protocol.features import features_of
+from tahoe.protocol.features import ENFORCED, Feature
+from tahoe.protocol.protocols import features_of
 from tahoe.schema.mapping import MAX_ID_KEY
 from tahoe.txn.commit import Committed
 from tahoe.txn.prepare import future_config
@@ -138,7 +138,7 @@ def _stage(transaction: Transaction, found: FoundTable, request: ConvertRequest)
             code="DELTA_CONVERSION_UNSUPPORTED_COLUMN_MAPPING",
             table=url,
         )
-    if "rowTracking" in features_of(config.protocol) and not request.statistics:
+    if Feature.ROW_TRACKING in features_of(config.protocol) and not request.statistics:
         raise InvalidRequest(
             f"Cannot enable row tracking on {url} without collecting statistics, which tell how many row ids each file needs. Leave NO "
             "STATISTICS out, or the property delta.enableRowTracking.",

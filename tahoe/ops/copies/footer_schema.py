@@ -9,8 +9,17 @@ from tahoe.base.exceptions import InvalidRequest, TahoeError, Unsupported
 from tahoe.schema.arrow import from_arrow_schema
 from tahoe.schema.evolve import as_nullable
 from tahoe.schema.mapping import transform_fields
-from tahoe.schema.types import ArrayType, DataType, MapType, PrimitiveType, StructField, StructType, schema_from_json
-from tahoe.schema.walk import geospatial_paths
+from tahoe.schema.types import (
+    ArrayType,
+    DataType,
+    MapType,
+    PrimitiveType,
+    StructField,
+    StructType,
+    is_geospatial,
+    schema_from_json,
+)
+from tahoe.schema.walk import paths_of_type
 
 if TYPE_CHECKING:
     import pyarrow.parquet
@@ -33,7 +42,7 @@ def footer_schema(footer: pyarrow.parquet.FileMetaData, place: str) -> StructTyp
     if noted is not None:
         try:
             schema = schema_from_json(noted.decode())
-            _refuse_geospatial(geospatial_paths(schema), place)
+            _refuse_geospatial(paths_of_type(schema, is_geospatial), place)
             return as_nullable(transform_fields(schema, _with_comment))
         except Unsupported as error:  # an interval: its physical columns look like another type
             raise Unsupported(f"{place}: {error.message}", code=error.code, file=place) from error

@@ -31,7 +31,9 @@ from tahoe.ops.copies.iceberg_partitions import (
 from tahoe.ops.copies.parquet_folder import FoundTable, each_footer
 from tahoe.protocol.actions import AddFile
 from tahoe.protocol.dv import inline_descriptor
+from tahoe.protocol.features import Feature
 from tahoe.protocol.nan_bounds import with_statistics
+from tahoe.protocol.properties import FEATURE_PREFIX
 from tahoe.protocol.statistics.bounds import Leaf
 from tahoe.protocol.statistics.collect import indexed_columns, statistics_of_footer, string_prefix_length
 from tahoe.protocol.statistics.file_statistics import FileStatistics
@@ -52,7 +54,7 @@ _FOLDER = "metadata"
 _METADATA = re.compile(r"(?:v(\d+)|(\d+)-[^/]+?)(?:\.gz)?\.metadata\.json")
 _HINT = "version-hint.text"
 _NOT_COPIED = ("delta.", "delta-", "tahoe-", "schema.name-mapping.")
-_VECTORS = {"delta.enableDeletionVectors": "true", "delta.feature.deletionVectors": "supported"}
+_VECTORS = {"delta.enableDeletionVectors": "true", f"{FEATURE_PREFIX}{Feature.DELETION_VECTORS}": "supported"}
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,6 +21,7 @@ from tahoe.base.progress import Progress, silent
 from tahoe.ops.copies.footer_schema import footer_schema, merged
 from tahoe.ops.copies.hive_paths import PartitionReader
 from tahoe.protocol.actions import AddFile
+from tahoe.protocol.features import Feature
 from tahoe.protocol.nan_bounds import has_greatest_float, with_stats_text
 from tahoe.protocol.properties import FEATURE_PREFIX
 from tahoe.protocol.statistics.collect import indexed_columns, statistics_of_footer, string_prefix_length
@@ -126,7 +127,7 @@ def parquet_table(store: LogStore, request: FolderRequest, progress: Progress = 
 def _properties(schema: StructType) -> dict[str, str]:
     """Return the feature property for shredded variants, which PySpark writes by default and only tables with the feature may have."""
     has_variants = any(part.name == "variant" for column in all_fields(schema) for part in primitives(column.data_type))
-    return {f"{FEATURE_PREFIX}variantShredding": "supported"} if has_variants else {}
+    return {f"{FEATURE_PREFIX}{Feature.VARIANT_SHREDDING}": "supported"} if has_variants else {}
 
 
 # -- the files -------------------------------------------------------------------------------------------------------------

@@ -9,7 +9,8 @@ from typing import Literal
 from tahoe.ops.features.engines import ENGINES, Engine
 from tahoe.protocol.actions import Protocol
 from tahoe.protocol.config import TableConfig
-from tahoe.protocol.features import FEATURES, features_of
+from tahoe.protocol.features import FEATURES
+from tahoe.protocol.protocols import features_of
 
 __all__ = ["EngineCompat", "compat_of", "readers_of"]
 

@@ -29,8 +29,9 @@ from tahoe.ops.features.drop_report import FeatureDrop
 from tahoe.ops.features.past_traces import depends_on_v2_checkpoint, is_truncated_before, oldest_use
 from tahoe.ops.features.removals import REMOVALS, Removal, Work
 from tahoe.protocol.actions import DomainMetadata, Metadata, Protocol
-from tahoe.protocol.features import TableFeature, dependents_of, feature_named, features_of, without_feature
+from tahoe.protocol.features import Feature, TableFeature, feature_named
 from tahoe.protocol.properties import is_table_property
+from tahoe.protocol.protocols import dependents_of, features_of, without_feature
 from tahoe.snapshot.snapshot import Snapshot
 from tahoe.txn.after_commit import logged_after_commit
 from tahoe.txn.commit import Committed
@@ -39,7 +40,7 @@ from tahoe.txn.transaction import Operation, Transaction
 
 __all__ = ["DropRequest", "drop_feature"]
 
-_PROTECTION, _PROTECTS = "checkpointProtection", "delta.requireCheckpointProtectionBeforeVersion"
+_PROTECTION, _PROTECTS = Feature.CHECKPOINT_PROTECTION, "delta.requireCheckpointProtectionBeforeVersion"
 _WAIT = "delta.dropFeatureTruncateHistory.retentionDuration"
 _BARRIERS = 3
 _CHECKPOINT_ATTEMPTS = 3
@@ -213,14 +214,12 @@ class _Drop:
         return steps
 
     def _has_work(self, snapshot: Snapshot) -> bool:
-        return bool(self.removal.traces(snapshot)) or self.feature.name == "deletionVectors"
+        return bool(self.removal.traces(snapshot)) or self.feature.name == Feature.DELETION_VECTORS
 
     def _obstacle(self, snapshot: Snapshot) -> str | None:
         """Return the message of the error that a run would raise, as far as it is predictable."""
-        if self.feature.name == "checkConstraints" and (names := self.removal.traces(snapshot)):
-            return f"It cannot: the constraints {', '.join(names)} must be dropped first."
-        if self.feature.name in ("geospatial", "geospatial-dev") and (names := self.removal.traces(snapshot)):
-            return f"It cannot: the columns {', '.join(names)} must be dropped first."
+        if self.removal.obstacles and (names := self.removal.traces(snapshot)):
+            return f"It cannot: the {self.removal.obstacles} {', '.join(names)} must be dropped first."
         if self.feature.name == _PROTECTION:
             protected = snapshot.config.properties.checkpoints_protected_before
             return None if is_truncated_before(snapshot.store, protected) else self._must_wait(snapshot)

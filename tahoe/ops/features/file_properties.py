@@ -17,7 +17,8 @@ from tahoe.log.replay import add_files
 from tahoe.ops.features.plain_columns import is_mapped, stage_without_mapping
 from tahoe.ops.features.removals import Work
 from tahoe.ops.tables.alter import stage_set_properties, stage_unset_properties
-from tahoe.protocol.enforced import ENFORCED
+from tahoe.protocol.features import ENFORCED, Feature
+from tahoe.protocol.properties import FEATURE_PREFIX
 from tahoe.protocol.row_tracking import ENABLED, has_row_tracking
 from tahoe.snapshot.snapshot import Snapshot
 from tahoe.txn.commit import Committed
@@ -95,11 +96,11 @@ def _give_row_ids(work: Work, snapshot: Snapshot, files_per_commit: int) -> None
     """Assign row ids in batches until the remaining files fit into one commit."""
     if _without_ids(snapshot) <= files_per_commit:
         return
-    supported = {"delta.feature.rowTracking": "supported"}
+    supported = {f"{FEATURE_PREFIX}{Feature.ROW_TRACKING}": "supported"}
     work.do(
         lambda transaction: (
             None
-            if "rowTracking" in transaction.existing().config.features
+            if Feature.ROW_TRACKING in transaction.existing().config.features
             else stage_set_properties(transaction, transaction.existing(), supported)
         )
     )

@@ -27,11 +27,10 @@ from tahoe.ops.write.rewrite import stage_rewrite
 from tahoe.protocol.actions import Action, AddFile, DomainMetadata, Metadata, Protocol, RemoveFile
 from tahoe.protocol.clustering import DOMAIN as CLUSTERING_DOMAIN
 from tahoe.protocol.config import TableConfig
-from tahoe.protocol.enforced import ENFORCED
+from tahoe.protocol.features import ENFORCED, FEATURES, Feature, Use
 from tahoe.protocol.properties import TableProperties
 from tahoe.protocol.row_tracking import DOMAIN as ROW_TRACKING_DOMAIN
 from tahoe.protocol.row_tracking import ENABLED, MATERIALIZED_ROW_COMMIT_VERSION, MATERIALIZED_ROW_ID, SUSPENDED
-from tahoe.schema.walk import geospatial_paths
 from tahoe.snapshot.snapshot import Snapshot
 from tahoe.txn.commit import Committed
 from tahoe.txn.transaction import Operation, Transaction
@@ -97,6 +96,7 @@ class Removal:
         is_of_checkpoint: whether the feature affects the format of checkpoints, so that older checkpoints must be checked too.
         properties: the properties that are removed with the feature.
         domain: the metadata domain that is removed with the feature.
+        obstacles: the kind of the traces if users must drop them first.
     """
 
     traces: Callable[[Snapshot], list[str]]
@@ -107,6 +107,7 @@ class Removal:
     is_of_checkpoint: bool = False
     properties: tuple[str, ...] = ()
     domain: str | None = None
+    obstacles: str | None = None
 
 
 # -- parts -------------------------------------------------------------------------------------------------------------------
@@ -299,30 +300,21 @@ def _refuse_constraints(work: Work) -> bool:
     return False
 
 
-def _geospatial_columns(snapshot: Snapshot) -> list[str]:
-    return geospatial_paths(snapshot.schema)
+def _column_type(feature: Feature) -> Removal:
+    """Return the removal of a feature that columns of its types prevent (`TableFeature.types`)."""
+    row = FEATURES[feature]
 
+    def refuse_columns(work: Work) -> bool:
+        snapshot = work.begin().existing()
+        row.check_columns(snapshot.schema, Use.DROP, table=snapshot.store.url)
+        return False
 
-def _refuse_geospatial_columns(work: Work) -> bool:
-    snapshot = work.begin().existing()
-    columns = _geospatial_columns(snapshot)
-    if columns:
-        raise InvalidRequest(
-            "Cannot drop the geospatial table feature. Recreate the table or drop columns with geometry/geography types: "
-            f"{', '.join(columns)} and try again (table {snapshot.store.url}).",
-            code="DELTA_CANNOT_DROP_GEOSPATIAL_FEATURE",
-            table=snapshot.store.url,
-            columns=columns,
-        )
-    return False
-
-
-def _geospatial() -> Removal:
     return Removal(
-        _geospatial_columns,
-        _none,
-        _refuse_geospatial_columns,
-        uses=lambda action: isinstance(action, Metadata) and bool(geospatial_paths(action.schema)),
+        traces=lambda snapshot: row.columns_of(snapshot.schema),
+        steps=_none,
+        clean=refuse_columns,
+        uses=lambda action: isinstance(action, Metadata) and bool(row.columns_of(action.schema)),
+        obstacles="columns",
     )
 
 
@@ -351,17 +343,17 @@ def _without_domains(work: Work) -> bool:
 
 
 REMOVALS: Mapping[str, Removal] = {
-    "deletionVectors": Removal(_vector_traces, _vector_steps, _without_vectors, _marked, _uses_vectors),
-    "columnMapping": Removal(
+    Feature.DELETION_VECTORS: Removal(_vector_traces, _vector_steps, _without_vectors, _marked, _uses_vectors),
+    Feature.COLUMN_MAPPING: Removal(
         traces=_mapping_traces,
         steps=lambda snapshot: ["every file is written anew, with the names that users see"],
         clean=_without_mapping,
         files=lambda snapshot, progress: add_files(snapshot.files()) if is_mapped(snapshot.config) else [],
         uses=_uses_mapping,
     ),
-    "typeWidening": _type_widening(),
-    "typeWidening-preview": _type_widening(),
-    "v2Checkpoint": Removal(
+    Feature.TYPE_WIDENING: _type_widening(),
+    Feature.TYPE_WIDENING_PREVIEW: _type_widening(),
+    Feature.V2_CHECKPOINT: Removal(
         traces=_policy_traces,
         steps=lambda snapshot: [f"{_POLICY} becomes classic"] if _policy_traces(snapshot) else [],
         clean=lambda work: (
@@ -370,11 +362,11 @@ REMOVALS: Mapping[str, Removal] = {
         uses=lambda action: isinstance(action, Metadata) and TableProperties(action.configuration).checkpoint_policy == "v2",
         is_of_checkpoint=True,
     ),
-    "vacuumProtocolCheck": Removal(_none, _none, _nothing, uses=lambda action: False),
-    "geospatial": _geospatial(),
-    "geospatial-dev": _geospatial(),
-    "checkConstraints": Removal(lambda snapshot: _constraint_names(snapshot), _none, _refuse_constraints),
-    "inCommitTimestamp": Removal(
+    Feature.VACUUM_PROTOCOL_CHECK: Removal(_none, _none, _nothing, uses=lambda action: False),
+    Feature.GEOSPATIAL: _column_type(Feature.GEOSPATIAL),
+    Feature.GEOSPATIAL_DEV: _column_type(Feature.GEOSPATIAL),
+    Feature.CHECK_CONSTRAINTS: Removal(_constraint_names, _none, _refuse_constraints, obstacles="constraints"),
+    Feature.IN_COMMIT_TIMESTAMP: Removal(
         traces=_time_traces,
         steps=lambda snapshot: [f"{_TIMES} becomes false; times of versions are those of the log's files from then on"],
         clean=lambda work: (
@@ -382,7 +374,7 @@ REMOVALS: Mapping[str, Removal] = {
             and _set_properties(work, {_TIMES: "false", **dict.fromkeys(_TIMES_SINCE)})
         ),
     ),
-    "rowTracking": Removal(
+    Feature.ROW_TRACKING: Removal(
         traces=_row_id_traces,
         steps=lambda snapshot: [f"{ENABLED} becomes false", "files lose their row ids in the log; none is written anew"],
         clean=lambda work: bool(_row_id_traces(work.begin().existing())) and _without_row_ids(work),
@@ -390,20 +382,22 @@ REMOVALS: Mapping[str, Removal] = {
         domain=ROW_TRACKING_DOMAIN,
     ),
     # delta-spark cannot drop this feature. It is safe: readers ignore clustering, and rows and files stay unchanged.
-    "clustering": Removal(
+    Feature.CLUSTERING: Removal(
         traces=_clustering_traces,
         steps=lambda snapshot: ["CLUSTER BY NONE; files stay as they are"] if _clustering_traces(snapshot) else [],
         clean=_without_clustering,
         domain=CLUSTERING_DOMAIN,
     ),
-    "domainMetadata": Removal(
+    Feature.DOMAIN_METADATA: Removal(
         traces=lambda snapshot: [f"the metadata domain {name}" for name in sorted(snapshot.state.domains)],
         steps=lambda snapshot: [f"the metadata domain {name} is removed" for name in sorted(snapshot.state.domains)],
         clean=_without_domains,
     ),
-    "materializePartitionColumns": Removal(
+    Feature.MATERIALIZE_PARTITION_COLUMNS: Removal(
         _none, _none, _nothing, properties=("delta.enableMaterializePartitionColumnsFeature",)
     ),
-    "checkpointProtection": Removal(_none, _none, _nothing, properties=("delta.requireCheckpointProtectionBeforeVersion",)),
+    Feature.CHECKPOINT_PROTECTION: Removal(
+        _none, _none, _nothing, properties=("delta.requireCheckpointProtectionBeforeVersion",)
+    ),
 }
 """The features that can be dropped. The specification allows to drop more (`TableFeature.removal`), but Tahoe does not write these."""

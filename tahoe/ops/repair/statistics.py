@@ -22,7 +22,7 @@ from tahoe.expr.condition_forms import Condition, stated
 from tahoe.ops.rows.conditions import partition_files
 from tahoe.ops.write.stored_layout import Layout
 from tahoe.protocol.actions import AddFile
-from tahoe.protocol.enforced import ENFORCED
+from tahoe.protocol.features import ENFORCED
 from tahoe.protocol.nan_bounds import has_greatest_float, is_nan_counted, with_stats_text
 from tahoe.protocol.statistics.collect import StatisticsCollector, indexed_columns, string_prefix_length
 from tahoe.protocol.statistics.file_statistics import FileStatistics

@@ -40,7 +40,7 @@ from tahoe.protocol.actions import AddCDCFile, AddFile, Metadata, RemoveFile
 from tahoe.protocol.column_values.identity import refuse_explicit
 from tahoe.protocol.config import TableConfig
 from tahoe.protocol.constraints import check_dependents, with_optional_generated
-from tahoe.protocol.enforced import ENFORCED
+from tahoe.protocol.features import ENFORCED
 from tahoe.protocol.partition import deserialize
 from tahoe.schema.arrow import from_arrow_schema, to_arrow_schema
 from tahoe.schema.evolve import can_store, check_same_types, check_writable, merge_schemas, replace_schema

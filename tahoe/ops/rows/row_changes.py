@@ -24,7 +24,7 @@ from tahoe.ops.write.writer import random_prefix, tagged, write_arrow
 from tahoe.protocol.actions import AddCDCFile, AddFile, DeletionVectorDescriptor, RemoveFile
 from tahoe.protocol.config import TableConfig
 from tahoe.protocol.dv import bitmap_to_bytes, descriptor_in_file, new_file_name, pack
-from tahoe.protocol.enforced import ENFORCED
+from tahoe.protocol.features import ENFORCED, Feature
 from tahoe.protocol.statistics.file_statistics import FileStatistics
 from tahoe.schema.arrow import to_arrow_schema
 from tahoe.schema.arrow_values import empty_table
@@ -142,7 +142,7 @@ def snapshot_to_change(transaction: Transaction) -> Snapshot:
 
 def uses_vectors(config: TableConfig) -> bool:
     """Whether rows are deleted by deletion vectors, not by rewriting files."""
-    return config.is_active("deletionVectors")
+    return config.is_active(Feature.DELETION_VECTORS)
 
 
 def position_column(schema: StructType) -> str:

@@ -17,7 +17,7 @@ from tahoe.base.exceptions import ConcurrentTransactionException, DeltaConcurren
 from tahoe.ops.rows.insert import WriteOptions, already_written, prepare_schema, stage_adds
 from tahoe.protocol.actions import AddFile
 from tahoe.protocol.config import TableConfig
-from tahoe.protocol.enforced import ENFORCED
+from tahoe.protocol.features import ENFORCED
 from tahoe.schema.mapping import explode
 from tahoe.schema.types import ArrayType, DataType, MapType, PrimitiveType, StructType
 from tahoe.txn.commit import Committed

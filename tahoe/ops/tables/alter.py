@@ -14,7 +14,7 @@ from tahoe.ops.tables.create import with_properties
 from tahoe.protocol.actions import Metadata
 from tahoe.protocol.clustering import refuse_enabling
 from tahoe.protocol.config import TableConfig
-from tahoe.protocol.features import COORDINATED
+from tahoe.protocol.features import COORDINATED, Feature
 from tahoe.protocol.iceberg_compat import deletes_form
 from tahoe.protocol.properties import same_key
 from tahoe.snapshot.snapshot import Snapshot
@@ -65,7 +65,7 @@ def stage_unset_properties(
             table=snapshot.store.url,
         )
     _refuse_reserved(snapshot.config, names)
-    if _PROTECTION.lower() in map(str.lower, names) and "checkpointProtection" in snapshot.config.features:
+    if _PROTECTION.lower() in map(str.lower, names) and Feature.CHECKPOINT_PROTECTION in snapshot.config.features:
         raise InvalidRequest(
             f"The property {_PROTECTION} of table {snapshot.store.url} keeps checkpoints that older clients need, and goes with its feature: "
             "ALTER TABLE … DROP FEATURE checkpointProtection TRUNCATE HISTORY (Table.drop_feature).",
@@ -146,7 +146,7 @@ def _check_files(transaction: Transaction, snapshot: Snapshot, config: TableConf
     if before.iceberg_compat_version is not None and deletes_form(before.properties) == "none":
         return
     transaction.read_whole_table()
-    if "deletionVectors" not in before.features:
+    if Feature.DELETION_VECTORS not in before.features:
         return
     marked = next((add for add in add_files(snapshot.files()) if add.deletion_vector is not None), None)
     if marked is not None:

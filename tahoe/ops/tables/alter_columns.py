@@ -20,8 +20,9 @@ from tahoe.ops.tables.dependents import refuse_altering, refuse_clustering, refu
 from tahoe.ops.tables.replaceable import replaced_columns
 from tahoe.ops.tables.required import validate_not_null
 from tahoe.protocol.actions import Metadata
-from tahoe.protocol.column_values.default_values import CURRENT_DEFAULT, EXISTS_DEFAULT, check_default
-from tahoe.protocol.enforced import ENFORCED
+from tahoe.protocol.column_values.default_values import CURRENT_DEFAULT, EXISTS_DEFAULT
+from tahoe.protocol.constraints import check_default
+from tahoe.protocol.features import ENFORCED, Feature
 from tahoe.protocol.statistics.collect import multipart_names
 from tahoe.schema.column_edits import (
     NewColumn,
@@ -296,7 +297,7 @@ def _with_default(snapshot: Snapshot, column: StructField, change: ColumnChange)
     if change.default:
         kept[CURRENT_DEFAULT] = change.default
     new = replace(column, metadata=kept)
-    enabled, by_spark = "allowColumnDefaults" in config.features, change.by_spark is not None
+    enabled, by_spark = Feature.ALLOW_COLUMN_DEFAULTS in config.features, change.by_spark is not None
     check_default(new, config.table, enabled=enabled, statement="ALTER TABLE", by_spark=by_spark)
     if change.by_spark is not None:
         change.by_spark(new, config.table)

@@ -14,7 +14,6 @@ from tahoe.base.exceptions import InvalidRequest
 from tahoe.protocol.actions import DomainMetadata, Metadata
 from tahoe.protocol.clustering import (
     ENABLING,
-    FEATURE,
     MOST_COLUMNS,
     Path,
     clustering_domain,
@@ -26,6 +25,7 @@ from tahoe.protocol.clustering import (
     shown_path,
 )
 from tahoe.protocol.config import TableConfig
+from tahoe.protocol.features import Feature
 from tahoe.protocol.statistics.bounds import has_bounds
 from tahoe.protocol.statistics.collect import indexed_columns
 from tahoe.schema.column_edits import name_of
@@ -48,7 +48,7 @@ __all__ = [
 
 def is_clustered(snapshot: Snapshot) -> bool:
     """Whether the table is clustered, including one without columns (``CLUSTER BY NONE``)."""
-    return FEATURE in snapshot.config.features
+    return Feature.CLUSTERING in snapshot.config.features
 
 
 def clustering_columns(snapshot: Snapshot) -> tuple[Path, ...]:

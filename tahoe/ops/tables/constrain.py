@@ -12,7 +12,7 @@ from tahoe.base.lazy import pc
 from tahoe.base.wording import counted
 from tahoe.expr.compute.compute import compute_mask
 from tahoe.protocol.constraints import Constraints, constraints_of
-from tahoe.protocol.enforced import ENFORCED
+from tahoe.protocol.features import ENFORCED
 from tahoe.snapshot.scan import Scan
 from tahoe.snapshot.snapshot import Snapshot
 from tahoe.txn.prepare import future_config

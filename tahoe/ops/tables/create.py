@@ -11,9 +11,9 @@ from tahoe.base.exceptions import InvalidRequest
 from tahoe.protocol.actions import Metadata
 from tahoe.protocol.column_values.identity import with_marks_of
 from tahoe.protocol.config import TableConfig
-from tahoe.protocol.features import check_types_supported
 from tahoe.protocol.iceberg_compat import required_properties
 from tahoe.protocol.properties import TableProperties, same_key, validate_properties
+from tahoe.protocol.protocols import check_types_supported
 from tahoe.protocol.row_tracking import with_materialized_columns
 from tahoe.protocol.statistics.collect import check_statistics_columns
 from tahoe.schema.collations import check_no_new_collations

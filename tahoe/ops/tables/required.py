@@ -8,7 +8,7 @@ from tahoe.base.exceptions import InvariantViolation
 from tahoe.base.wording import counted
 from tahoe.expr.tree.predicate import Column, IsNull
 from tahoe.protocol.constraints import refuse_required_in_collections
-from tahoe.protocol.enforced import ENFORCED
+from tahoe.protocol.features import ENFORCED
 from tahoe.schema.column_edits import Path, name_of
 from tahoe.snapshot.scan import Scan
 from tahoe.snapshot.snapshot import Snapshot

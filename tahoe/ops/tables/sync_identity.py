@@ -9,7 +9,7 @@ from dataclasses import replace
 from tahoe.base.exceptions import InvalidRequest
 from tahoe.base.lazy import pc
 from tahoe.protocol.column_values.identity import IdentityColumn, further, identity_of, with_marks
-from tahoe.protocol.enforced import ENFORCED
+from tahoe.protocol.features import ENFORCED
 from tahoe.schema.column_edits import Path, field_at, name_of, not_there
 from tahoe.snapshot.scan import Scan
 from tahoe.snapshot.snapshot import Snapshot

@@ -28,7 +28,7 @@ from tahoe.ops.tables.cluster_by import restored_clustering
 from tahoe.ops.tables.create import with_kept_marks
 from tahoe.protocol.actions import AddFile, Metadata
 from tahoe.protocol.dv import file_name
-from tahoe.protocol.features import features_of, upgraded
+from tahoe.protocol.protocols import features_of, upgraded
 from tahoe.snapshot.snapshot import Snapshot
 from tahoe.txn.commit import Committed
 from tahoe.txn.transaction import Operation, Transaction

@@ -38,7 +38,7 @@ from tahoe.ops.upkeep.vacuum_needed import (
     needed_names,
 )
 from tahoe.ops.upkeep.vacuum_plan import HOUR_MS, VacuumPlan, VacuumRequest, deletable, partition_prefixes, retention_of
-from tahoe.protocol.features import check_writable
+from tahoe.protocol.protocols import check_writable
 from tahoe.settings.warn_once import warn_once
 from tahoe.snapshot.snapshot import Snapshot
 from tahoe.store.location import split_url

@@ -24,7 +24,7 @@ from tahoe.ops.write.row_ids import config_with_row_ids, without_id_statistics
 from tahoe.ops.write.writer import tagged
 from tahoe.protocol.actions import AddFile
 from tahoe.protocol.clustering import as_clustered_as
-from tahoe.protocol.enforced import ENFORCED
+from tahoe.protocol.features import ENFORCED, Feature
 from tahoe.snapshot.scan import Scan, ScannedVersion
 from tahoe.snapshot.snapshot import Snapshot
 from tahoe.store.location import decode_path
@@ -90,7 +90,7 @@ def written_anew(
 
 def as_stored(version: ScannedVersion, adds: Sequence[AddFile]) -> ScannedVersion:
     """Return the version for reading these files such that variants with the same shredding in all of them keep it in the new file."""
-    shreds = version.config.is_active("variantShredding")
+    shreds = version.config.is_active(Feature.VARIANT_SHREDDING)
     return with_variants_as_stored(version, list(footers(version, adds))) if shreds else version
 
 

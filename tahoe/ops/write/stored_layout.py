@@ -19,7 +19,7 @@ from tahoe.schema.evolve import without_void
 from tahoe.schema.geospatial import WellKnownBinary
 from tahoe.schema.mapping import nested_ids_of
 from tahoe.schema.types import ArrayType, DataType, MapType, StructField, StructType, is_geospatial
-from tahoe.schema.walk import geospatial_paths
+from tahoe.schema.walk import paths_of_type
 from tahoe.schema.well_known_binary import first_fault
 
 __all__ = ["Layout", "Partition", "file_schema"]
@@ -176,7 +176,7 @@ def _physical_type(data_type: DataType, path: str, nested: Mapping[str, int], wi
 
 
 def _check_geometries(values: pa.Array, column: StructField) -> None:
-    if geospatial_paths(StructType((column,))):
+    if paths_of_type(StructType((column,)), is_geospatial):
         fault = first_fault(values, column.data_type)
         if fault is not None:
             raise CannotCast(pa.binary(), values.type, (column.name,), f"one is no geometry in Well-Known Binary: {fault}")

@@ -21,14 +21,12 @@ from tahoe.expr.tree.predicate import Literal
 from tahoe.expr.tree.signatures import cast_to
 from tahoe.schema.evolve import can_store
 from tahoe.schema.types import DataType, DecimalType, PrimitiveType, StructField, StructType
-from tahoe.schema.walk import geospatial_paths
 
 __all__ = [
     "CURRENT_DEFAULT",
     "EXISTS_DEFAULT",
     "Default",
     "Moment",
-    "check_default",
     "constant_default",
     "default_of",
     "defaults_of",
@@ -160,41 +158,6 @@ def _reason(column: StructField, table: str, why: str) -> str:
         f"The default value ({text[:200]}) of column '{column.name}' ({column.data_type}) of table {table} cannot be used. {why} Set another "
         "one, made of constants: ALTER TABLE … ALTER COLUMN … SET DEFAULT."
     )
-
-
-def check_default(column: StructField, table: str, *, enabled: bool, statement: str, by_spark: bool = False) -> None:
-    """Refuse a default that the table does not support.
-
-    Args:
-        enabled: whether the table has the feature.
-        statement: for the message.
-        by_spark: Spark checks the expressions that only Spark can evaluate.
-
-    Raises:
-        InvalidRequest: ``WRONG_COLUMN_DEFAULTS_FOR_DELTA_FEATURE_NOT_ENABLED``; ``DELTA_OPERATION_NOT_SUPPORTED_FOR_DATATYPES`` for a
-            column with geometries or geographies, as in the reference; else as `default_of`.
-    """
-    if CURRENT_DEFAULT not in column.metadata and EXISTS_DEFAULT not in column.metadata:
-        return
-    if not enabled:
-        raise InvalidRequest(
-            f"Failed to execute {statement} command because it assigned a column DEFAULT value ('{column.name}'), but the corresponding "
-            f"table feature was not enabled (table {table}). Please retry the command again after executing ALTER TABLE … SET TBLPROPERTIES "
-            "('delta.feature.allowColumnDefaults' = 'supported'), or give a new table that property.",
-            code="WRONG_COLUMN_DEFAULTS_FOR_DELTA_FEATURE_NOT_ENABLED",
-            table=table,
-            column=column.name,
-        )
-    if geospatial_paths(StructType((column,))):
-        raise InvalidRequest(
-            f"COLUMN DEFAULT is not supported for data types: [{column.name}: {column.data_type}] (table {table}). Leave the default out.",
-            code="DELTA_OPERATION_NOT_SUPPORTED_FOR_DATATYPES",
-            table=table,
-            column=column.name,
-        )
-    found = default_of(column, table, Moment(0))
-    if found is not None and not by_spark and isinstance(found.value, EngineText):
-        raise InvalidRequest(found.value.reason, code=found.value.code, table=table, column=column.name)
 
 
 def _time(text: str, moment: Moment) -> Literal | None:

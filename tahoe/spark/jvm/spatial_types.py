@@ -9,8 +9,8 @@ from pyspark.errors import IllegalArgumentException
 from pyspark.sql.types import StructType as SparkStruct
 
 from tahoe.base.exceptions import Unsupported
-from tahoe.schema.types import StructType
-from tahoe.schema.walk import geospatial_paths
+from tahoe.schema.types import StructType, is_geospatial
+from tahoe.schema.walk import paths_of_type
 
 __all__ = ["check_geospatial_types"]
 
@@ -20,12 +20,11 @@ _FIRST_WITH_GEOSPATIAL = (4, 2)
 def check_geospatial_types(schema: StructType) -> None:
     """Reject geometries and geographies that this PySpark version cannot read and write: 4.1 has the types, but neither reads nor writes
     them in Parquet.
-    reads nor writes them in Parquet.
 
     Raises:
         Unsupported: ``DELTA_GEOSPATIAL_NOT_SUPPORTED``; ``DELTA_GEOSPATIAL_SRID_NOT_SUPPORTED`` for an SRID that PySpark does not know.
     """
-    columns = ", ".join(geospatial_paths(schema))
+    columns = ", ".join(paths_of_type(schema, is_geospatial))
     if not columns:
         return
     if tuple(int(part) for part in pyspark.__version__.split(".")[:2]) < _FIRST_WITH_GEOSPATIAL:

@@ -55,10 +55,10 @@ def with_classes(classes: Mapping[str, str]) -> Iterator[None]:
     try:
         yield
     except TahoeError as error:
-        code = classes.get(error.code)
-        if code is None:
+        other = classes.get(error.code)
+        if other is None:
             raise
-        raise error.recoded(code) from error.__cause__
+        raise error.recoded(other) from error.__cause__
 
 
 @contextmanager

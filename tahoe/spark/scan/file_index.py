@@ -24,6 +24,7 @@ from tahoe.base.lazy import pc
 from tahoe.expr.tree.predicate import Predicate, all_of
 from tahoe.log.checksum import VersionChecksum, read_checksum
 from tahoe.log.replay import add_files
+from tahoe.protocol.features import Feature
 from tahoe.protocol.skipping import keep
 from tahoe.schema.collations import physical_collations
 from tahoe.schema.types import PrimitiveType, StructField, StructType
@@ -317,7 +318,7 @@ def has_vectors(snapshot: Snapshot, files: pa.Table | None = None) -> bool:
     Args:
         files: only these; None for all.
     """
-    if "deletionVectors" not in snapshot.config.features:
+    if Feature.DELETION_VECTORS not in snapshot.config.features:
         return False
     if files is None and not snapshot.has_files_in_memory:
         known = checksum_or_none(snapshot)

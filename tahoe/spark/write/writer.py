@@ -37,6 +37,7 @@ from tahoe.protocol.actions import AddFile
 from tahoe.protocol.column_values.identity import IDENTITY
 from tahoe.protocol.config import TableConfig
 from tahoe.protocol.constraints import null_found
+from tahoe.protocol.features import Feature
 from tahoe.protocol.partition import HIVE_NULL, deserialize, partition_folder, serialize
 from tahoe.schema.evolve import check_holds_data, without_void
 from tahoe.schema.mapping import explode
@@ -125,14 +126,14 @@ def write_files(
         )
     layout = _Layout.of(config)
     folder = f"{CHANGE_DATA_FOLDER}/{clock.uuid()}" if change_data else clock.uuid()
-    new_folders = _missing_folders(local_path(store.url))
+    new_folders = _not_there(local_path(store.url))
     try:
         _run(data, layout, hadoop_url(f"{store.url}/{folder}"), config, options)
-        written = sorted(_written(store, folder, layout.partition), key=lambda file: file.entry.name)
+        written = sorted(_written(store, folder, layout.partition), key=lambda one: one.entry.name)
         described = _described(written, Describe.of(store, config, () if completion is None else completion.identities), data)
-        adds = [file.add for file in described]
+        adds = [one.add for one in described]
         if completion is not None:
-            completion.note(file.furthest for file in described)
+            completion.note(one.furthest for one in described)
         placed = _placed(store, adds, config, clock, change_data)
     except BaseException:
         _discard(store, folder)
@@ -211,7 +212,7 @@ def _run(data: DataFrame, layout: _Layout, target: str, config: TableConfig, opt
     jvm, spark = Jvm.of(data.sparkSession), data.sparkSession
     laid_out: Any = layout.applied(data)
     is_optimized = optimizes(spark, config, options.optimized)
-    shredding = {} if config.is_active("variantShredding") else _UNSHREDDED
+    shredding = {} if config.is_active(Feature.VARIANT_SHREDDING) else _UNSHREDDED
     session = jvm.session_with(spark, {**_SETTINGS, **shredding, **(settings_of_bins(spark) if is_optimized else {})})
     rows = jvm.frame(session, laid_out._jdf.queryExecution().analyzed(), spark)
     job = (rebalanced(rows, layout.folders) if is_optimized else rows).write.format("parquet").mode("error")
@@ -240,7 +241,7 @@ def _may_refuse_rows(config: TableConfig) -> bool:
     fields = list(_all_fields(config.schema))
     named = any(key.lower().startswith("delta.constraints.") for key in config.metadata.configuration)
     return named or any(
-        not field.nullable or any(key in _DEMANDING or key.startswith(IDENTITY) for key in field.metadata) for field in fields
+        not one.nullable or any(key in _DEMANDING or key.startswith(IDENTITY) for key in one.metadata) for one in fields
     )
 
 
@@ -294,13 +295,13 @@ def _logged(text: str, data_type: DataType) -> str | None:
 def _described(written: Sequence[WrittenFile], describe: Describe, data: DataFrame) -> list[DescribedFile]:
     """Return an action for each non-empty file, with statistics from its footer."""
     if len(written) > _FOOTERS_ON_DRIVER:
-        described = list(raised(run_each(data.sparkSession.sparkContext, described_file, written, describe, tasks=_TASKS)))
+        found = list(raised(run_each(data.sparkSession.sparkContext, described_file, written, describe, tasks=_TASKS)))
     elif local_path(describe.store.url) is not None:
-        described = [described_file(describe, file) for file in written]
+        found = [described_file(describe, file) for file in written]
     else:
         with ThreadPoolExecutor(_THREADS) as pool:
-            described = list(pool.map(partial(described_file, describe), written))
-    return [file for file in described if file is not None]
+            found = list(pool.map(partial(described_file, describe), written))
+    return [file for file in found if file is not None]
 
 
 def _placed(store: LogStore, adds: Sequence[AddFile], config: TableConfig, clock: Clock, change_data: bool) -> list[AddFile]:
@@ -308,19 +309,19 @@ def _placed(store: LogStore, adds: Sequence[AddFile], config: TableConfig, clock
     root = local_path(store.url)
     if root is None:
         return [_with_path(add, add.path) for add in adds]
-    placed, folders, names = [], set(), set()
+    placed, known, taken = [], set(), set()
     for add in adds:
         target = "/".join(filter(None, (CHANGE_DATA_FOLDER if change_data else "", _final_folder(add, config, clock))))
-        if target not in folders:
+        if target not in known:
             _make_folder(root, target)
-            folders.add(target)
+            known.add(target)
         file = os.path.basename(add.path)
         name = "/".join(filter(None, (target, f"cdc{file.removeprefix('part')}" if change_data else file)))
-        if name in names:
+        if name in taken:
             # A task uses one name for its files in all partitions, and two of these may have the same random folder.
             stem, dot, ending = name.rpartition("/")[2].partition(".")
             name = f"{target}/{stem}-{clock.uuid()}{dot}{ending}"
-        names.add(name)
+        taken.add(name)
         os.rename(os.path.join(root, add.path), os.path.join(root, name))
         placed.append(_with_path(add, name))
     return placed
@@ -349,16 +350,16 @@ def _with_path(add: AddFile, name: str) -> AddFile:
     return replace(add, path=encode_path(name))
 
 
-def _missing_folders(root: str | None) -> list[Path]:
+def _not_there(root: str | None) -> list[Path]:
     """Return a table's folder and its parents, as far as they do not exist; none in an object store, which has no folders."""
     folders = [] if root is None else [Path(root), *Path(root).parents]
-    return list(takewhile(lambda folder: not folder.exists(), folders))
+    return list(takewhile(lambda one: not one.exists(), folders))
 
 
 def _remove_empty(folders: Sequence[Path]) -> None:
-    for folder in folders:
+    for one in folders:
         try:
-            folder.rmdir()
+            one.rmdir()
         except OSError:  # another writer has added a file
             return
 

@@ -14,7 +14,8 @@ import pytest
 from tahoe.api.table import Table
 from tahoe.base.exceptions import TahoeError, Unsupported
 from tahoe.protocol.actions import Protocol
-from tahoe.protocol.features import COORDINATED, FEATURES, check_readable, check_writable
+from tahoe.protocol.features import COORDINATED, FEATURES, Use
+from tahoe.protocol.protocols import check_readable, check_writable
 
 KNOWN_READERS, KNOWN_WRITERS = range(1, 4), range(1, 8)
 
@@ -142,14 +143,14 @@ def test_every_feature_that_we_do_not_read_or_write_is_refused_by_name(tmp_path:
         made(path := tmp_path / str(number))
         listed = protocol_action(3, 7, of_readers=(name,)) if row.reader else protocol_action(1, 7, name)
         table = commit_of_another(path, listed)
-        if not row.readable or name in COORDINATED:
+        if not row.supports(Use.READ) or name in COORDINATED:
             with pytest.raises(Unsupported, match=name) as error:
                 table.to_arrow()
             blocked = "PATH_BASED_ACCESS_TO_CATALOG_MANAGED_TABLE_BLOCKED"
-            assert code_of(error) == f"DELTA_{blocked if row.readable else 'UNSUPPORTED_FEATURES_FOR_READ'}"
+            assert code_of(error) == f"DELTA_{blocked if row.supports(Use.READ) else 'UNSUPPORTED_FEATURES_FOR_READ'}"
             continue
         assert table.to_arrow()["id"].to_pylist() == [1, 2, 3]
-        if not row.writable:
+        if not row.supports(Use.WRITE):
             with pytest.raises(Unsupported, match=name) as error:
                 table.append(pa.table({"id": [4]}))
             assert code_of(error) == "DELTA_UNSUPPORTED_FEATURES_FOR_WRITE"

@@ -10,7 +10,7 @@ import pytest
 
 from tahoe import Table
 from tahoe.protocol.config import TableConfig
-from tahoe.protocol.enforced import ENFORCED
+from tahoe.protocol.features import ENFORCED
 from tahoe.txn import prepare
 from tahoe.txn.transaction import Transaction
 

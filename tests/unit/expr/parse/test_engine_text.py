@@ -15,7 +15,7 @@ from tahoe.expr.parse.engine_text import engine_text
 from tahoe.expr.parse.parse_expression import parse_condition
 from tahoe.expr.tree.expression import engine_text_in, references_of
 from tahoe.protocol.constraints import constraints_of, spark_text
-from tahoe.protocol.enforced import ENFORCED
+from tahoe.protocol.features import ENFORCED
 from tahoe.schema.arrow import from_arrow_schema
 from tahoe.txn.transaction import Operation
 

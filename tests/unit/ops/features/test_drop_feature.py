@@ -20,7 +20,8 @@ from tahoe.ops.features import drop_feature as module
 from tahoe.ops.features.past_traces import depends_on_v2_checkpoint
 from tahoe.ops.features.removals import REMOVALS
 from tahoe.protocol.actions import Protocol
-from tahoe.protocol.features import FEATURES, features_of
+from tahoe.protocol.features import FEATURES, Use
+from tahoe.protocol.protocols import features_of
 from tahoe.snapshot.snapshot import Snapshot
 from tahoe.txn.commit import Committed
 from tahoe.txn.transaction import Operation, Transaction
@@ -117,7 +118,7 @@ def prepared(path: Path, feature: str) -> Table:
 
 def test_every_feature_that_can_be_dropped_has_a_case():
     assert CASES.keys() | {"checkpointProtection"} == REMOVALS.keys()
-    assert {name for name, row in FEATURES.items() if row.removal and row.writable} == REMOVALS.keys()
+    assert {name for name, row in FEATURES.items() if row.removal and row.supports(Use.WRITE)} == REMOVALS.keys()
 
 
 @pytest.mark.parametrize("feature", CASES)
@@ -252,7 +253,7 @@ def test_every_feature_without_a_way_back_is_refused(tmp_path: Path) -> None:
     coordinator = SqlCoordinator(f"sqlite:///{tmp_path}.db")
     table = Table.create(tmp_path, SCHEMA, cluster_by=["id"], coordinator=coordinator)
     for name, row in FEATURES.items():
-        if row.writable and row.removal is None and not row.forbids:
+        if row.supports(Use.WRITE) and row.removal is None and not row.forbids:
             if name not in table.snapshot().config.features:
                 table.add_feature(name)
             assert code_of(lambda: table.drop_feature(name)) == "DELTA_FEATURE_DROP_NONREMOVABLE_FEATURE", name  # noqa: B023

@@ -13,11 +13,12 @@ from tahoe.api.table import Table
 from tahoe.base.exceptions import TahoeError, Unsupported
 from tahoe.coordinator.sql_coordinator import SqlCoordinator
 from tahoe.ops.features.removals import REMOVALS
-from tahoe.protocol.features import COORDINATED, FEATURES
+from tahoe.protocol.features import COORDINATED, FEATURES, Use
 from tests.interop.engines import canonical
 from tests.interop.iceberg import read_pyiceberg
 
 ROWS = pa.table({"id": [1, 2], "name": ["a", "b"]})
+FEED = {"delta.enableChangeDataFeed": "true"}
 UNIFORM = {
     "delta.enableIcebergCompatV2": "true",
     "delta.columnMapping.mode": "name",
@@ -32,7 +33,7 @@ def again(path: Path, feature: str) -> Table:
 
 def made(path: Path, properties: dict[str, str] | None = None, feature: str = "") -> Table:
     coordinator = again(path, feature).store.coordinator if feature in COORDINATED else None  # type: ignore[attr-defined]
-    table = Table.create(path, ROWS.schema, properties=properties, coordinator=coordinator)
+    table = Table.create(path, ROWS.schema, properties=properties or FEED, coordinator=coordinator)
     table.append(ROWS)
     return table
 
@@ -59,15 +60,17 @@ def have(path: Path, feature: str) -> Table:
 @pytest.mark.parametrize("feature", FEATURES)
 def test_what_the_table_of_features_says_is_so(tmp_path: Path, feature: str) -> None:
     row, table = FEATURES[feature], made(tmp_path / "t", feature=feature)
-    if not row.writable:
-        code = f"DELTA_UNSUPPORTED_FEATURES_FOR_{'WRITE' if row.readable else 'READ'}"
+    if not row.supports(Use.WRITE):
+        code = f"DELTA_UNSUPPORTED_FEATURES_FOR_{'WRITE' if row.supports(Use.READ) else 'READ'}"
         with pytest.raises(Unsupported, match=feature) as refused:
             bring(table, feature)
         assert refused.value.code == code and table.version() == 1
         theirs = have(tmp_path / "theirs", feature)
-        if row.readable:
+        if row.supports(Use.READ):
             assert theirs.to_arrow()["id"].to_pylist() == [1, 2]
-        for use in (theirs.append,) if row.readable else (theirs.append, lambda _: theirs.to_arrow()):
+        if row.supports(Use.FEED):
+            assert theirs.changes(1)["id"].to_pylist() == [1, 2]
+        for use in (theirs.append,) if row.supports(Use.READ) else (theirs.append, lambda _: theirs.to_arrow()):
             with pytest.raises(Unsupported, match=feature) as refused:
                 use(ROWS)
             assert refused.value.code == code
@@ -76,6 +79,7 @@ def test_what_the_table_of_features_says_is_so(tmp_path: Path, feature: str) -> 
     table.append(ROWS)
     assert feature in again(tmp_path / "t", feature).snapshot().config.features
     assert sorted(again(tmp_path / "t", feature).to_arrow()["id"].to_pylist()) == [1, 1, 2, 2] and table.check() == []
+    assert row.supports(Use.FEED) and sorted(again(tmp_path / "t", feature).changes(1)["id"].to_pylist()) == [1, 1, 2, 2]
     if feature in REMOVALS and feature != "checkpointProtection":
         table.drop_feature(feature)
         assert feature not in Table(tmp_path / "t").snapshot().config.features
@@ -86,7 +90,7 @@ def test_what_the_table_of_features_says_is_so(tmp_path: Path, feature: str) -> 
     assert refused.value.code == (protection if feature in REMOVALS else "DELTA_FEATURE_DROP_NONREMOVABLE_FEATURE")
 
 
-@pytest.mark.parametrize("feature", [name for name, row in FEATURES.items() if row.writable])
+@pytest.mark.parametrize("feature", [name for name, row in FEATURES.items() if row.supports(Use.WRITE)])
 def test_a_table_with_the_feature_is_read_by_a_reader_of_iceberg(tmp_path: Path, feature: str) -> None:
     table = made(tmp_path / "t", UNIFORM, feature)
     bring(table, feature)

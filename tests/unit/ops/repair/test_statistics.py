@@ -14,7 +14,7 @@ from tahoe.api.table import Table
 from tahoe.base.clock import SYSTEM_CLOCK
 from tahoe.log.files.live_files import add_files
 from tahoe.ops.repair.statistics import collected_here, compute_statistics
-from tahoe.protocol.enforced import ENFORCED
+from tahoe.protocol.features import ENFORCED
 from tahoe.txn.transaction import Operation
 
 SCHEMA = pa.schema({"id": pa.int64(), "x": pa.float64(), "p": pa.string()})

@@ -10,7 +10,8 @@ import pytest
 from tahoe.base.exceptions import InvalidRequest, TahoeError
 from tahoe.expr.compute.compute import compute
 from tahoe.expr.parse.parse_expression import parse_expression
-from tahoe.protocol.column_values.default_values import Moment, check_default, default_of, is_keyword
+from tahoe.protocol.column_values.default_values import Moment, default_of, is_keyword
+from tahoe.protocol.constraints import check_default
 from tahoe.schema.types import DecimalType, PrimitiveType, StructField, StructType, schema_from_json
 
 MOMENT = Moment(1_600_000_000_123, "America/New_York")

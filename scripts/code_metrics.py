@@ -135,6 +135,8 @@ def _functions(trees: Mapping[str, ast.Module]) -> tuple[list[int], list[int], f
 def _public(body: list[ast.stmt]) -> Iterator[ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef]:
     for node in body:
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef) and not node.name.startswith("_"):
+            if any(isinstance(decorator, ast.Name) and decorator.id == "overload" for decorator in node.decorator_list):
+                continue  # the implementation has the docstring
             yield node
             if isinstance(node, ast.ClassDef):
                 yield from _public(node.body)

@@ -102,6 +102,7 @@ class ModelledTable(RuleBasedStateMachine):
     )
     def create(self, mapped: str, converted: Rows | None, dull: bool, **switches: bool) -> None:
         # Hypothesis starts with the simplest choices, 50 times the same step, which is not a useful history: refuse it.
+        """Create the table with the drawn features."""
         assume(not dull)
         # Parquet files of other programs have no names and ids for column mapping.
         may_be = mapped == "none" and self.properties.get("delta.columnMapping.mode", mapped) == mapped
@@ -159,6 +160,7 @@ class ModelledTable(RuleBasedStateMachine):
     # ---- invariants
     @invariant()
     def the_newest_rows_are_those_of_the_model(self) -> None:
+        """Compare the newest version with the model; run the strict check after every few versions."""
         newest = len(self.versions) - 1
         if newest < 0:
             return

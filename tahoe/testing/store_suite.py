@@ -56,17 +56,20 @@ class LogStoreContract:
     # -- reading and writing -------------------------------------------------------------------------------------------------
 
     def test_an_object_is_read_back_whole(self, store: LogStore) -> None:
+        """`get` returns the bytes of `put`."""
         for size in (0, 1, 4096, 300_000):
             data = bytes(range(256)) * (size // 256) + b"x" * (size % 256)
             store.put(f"data/{size}.bin", data)
             assert store.get(f"data/{size}.bin") == data
 
     def test_put_replaces_the_whole_object(self, store: LogStore) -> None:
+        """A shorter object leaves no rest of the longer one before it."""
         store.put("object", b"a long first content")
         store.put("object", b"short")
         assert store.get("object") == b"short"
 
     def test_getting_a_missing_object_raises_not_found_and_names_it(self, store: LogStore) -> None:
+        """The error is `NotFound`; its message contains the name."""
         store.put("folder/object", b"x")
         for name in ("missing", "folder/missing", "folder", "folder/object/below"):
             with pytest.raises(NotFound) as caught:
@@ -75,6 +78,7 @@ class LogStoreContract:
             assert store.url in caught.value.message
 
     def test_get_many_keeps_the_requested_order(self, store: LogStore) -> None:
+        """`get_many` returns objects in the order of the names."""
         names = [f"many/{number}" for number in range(40)]
         for name in names:
             store.put(name, name.encode())
@@ -83,11 +87,13 @@ class LogStoreContract:
         assert store.get_many([]) == []
 
     def test_get_many_raises_not_found_when_one_is_missing(self, store: LogStore) -> None:
+        """One missing name fails the whole request."""
         store.put("a", b"x")
         with pytest.raises(NotFound):
             store.get_many(["a", "missing", "a"])
 
     def test_head_returns_name_size_and_time_or_none(self, store: LogStore) -> None:
+        """`head` returns the entry of an existing object, with its size in bytes and its time in ms."""
         store.put("folder/object", b"12345")
         entry = store.head("folder/object")
         assert entry is not None
@@ -98,6 +104,7 @@ class LogStoreContract:
 
     @pytest.mark.parametrize("name", SPECIAL_NAMES)
     def test_names_are_taken_literally(self, store: LogStore, name: str) -> None:
+        """Blanks, percent signs and non-ASCII letters are part of a name."""
         store.put(name, b"content")
         assert store.get(name) == b"content"
         entry = store.head(name)
@@ -107,6 +114,7 @@ class LogStoreContract:
 
     @pytest.mark.parametrize("name", ["../outside", "a/../../outside", "/absolute", "..", ""])
     def test_names_outside_of_the_root_are_refused(self, store: LogStore, name: str) -> None:
+        """A name that leads outside the store's root is refused by every operation."""
         calls: list[Callable[[], object]] = [
             lambda: store.get(name),
             lambda: store.head(name),
@@ -122,6 +130,7 @@ class LogStoreContract:
     # -- deleting ------------------------------------------------------------------------------------------------------------
 
     def test_a_deleted_object_is_gone_from_every_view(self, store: LogStore) -> None:
+        """`get`, `head` and listings no longer return a deleted object."""
         store.put("folder/object", b"x")
         store.delete("folder/object")
         assert store.head("folder/object") is None
@@ -131,12 +140,14 @@ class LogStoreContract:
             store.get("folder/object")
 
     def test_deleting_a_missing_object_is_not_an_error(self, store: LogStore) -> None:
+        """`delete` of a missing name does nothing."""
         store.delete("missing")
         store.delete("folder/missing")
 
     # -- listing -------------------------------------------------------------------------------------------------------------
 
     def test_listing_is_sorted_and_starts_at_the_given_name_inclusive(self, store: LogStore) -> None:
+        """Entries are in the order of their names and begin with the given one."""
         names = [f"{version:020d}.json" for version in (7, 0, 12, 3, 9, 10)]
         for name in names:
             store.put(f"{LOG}/{name}", name.encode())
@@ -147,12 +158,14 @@ class LogStoreContract:
         assert store.names_from(LOG, f"{9:020d}.json") == [f"{LOG}/{version:020d}.json" for version in (9, 10, 12)]
 
     def test_listing_gives_names_from_the_root_with_sizes(self, store: LogStore) -> None:
+        """Names are relative to the root, not to the listed folder."""
         store.put(f"{LOG}/a", b"123")
         (entry,) = store.list_from(LOG)
         assert (entry.name, entry.size) == (f"{LOG}/a", 3)
         assert entry == store.head(f"{LOG}/a")
 
     def test_listing_neither_enters_sub_folders_nor_stops_at_them(self, store: LogStore) -> None:
+        """Only the objects directly in the folder are listed."""
         for name in ("00.json", "_commits/1.json", "_last_checkpoint", "_sidecars/a.parquet", "_sidecars/b/c", "_z"):
             store.put(f"{LOG}/{name}", b"x")
         store.put("_delta_logger/other", b"x")
@@ -162,6 +175,7 @@ class LogStoreContract:
         assert _file_names(store.list_from(LOG, "_z")) == ["_z"]
 
     def test_listing_the_root_gives_its_own_objects(self, store: LogStore) -> None:
+        """The root is listed like any folder."""
         store.put("b", b"x")
         store.put("a", b"x")
         store.put("folder/c", b"x")
@@ -169,12 +183,14 @@ class LogStoreContract:
         assert [entry.name for entry in store.list_from("", "b")] == ["b"]
 
     def test_listing_a_missing_folder_is_empty(self, store: LogStore) -> None:
+        """A folder that does not exist has no entries."""
         assert store.list_from(LOG) == []
         assert store.names_from(LOG) == []
         assert store.list_from(LOG, "0") == []
         assert list(store.walk("missing")) == []
 
     def test_walk_finds_all_objects_below_a_folder(self, store: LogStore) -> None:
+        """`walk` enters subfolders."""
         names = {"a", "b/c", "b/d/e", "b/d/f/g", "bb/h", f"{LOG}/0.json"}
         for name in names:
             store.put(name, name.encode())
@@ -185,6 +201,7 @@ class LogStoreContract:
     # -- files for Arrow -----------------------------------------------------------------------------------------------------
 
     def test_an_input_file_can_be_read_from_any_position(self, store: LogStore) -> None:
+        """An input file can seek, as readers of Parquet footers require."""
         data = bytes(range(256)) * 2000  # larger than a store's read-ahead
         store.put("object", data)
         with store.open_input("object") as file:
@@ -201,18 +218,21 @@ class LogStoreContract:
             assert file.read() == b""
 
     def test_an_empty_object_is_an_empty_file(self, store: LogStore) -> None:
+        """An object of zero bytes can be opened."""
         store.put("empty", b"")
         with store.open_input("empty") as file:
             assert file.size() == 0
             assert file.read() == b""
 
     def test_opening_a_missing_object_raises_not_found(self, store: LogStore) -> None:
+        """`open_input` raises `NotFound`, for a folder too."""
         store.put("folder/object", b"x")
         for name in ("missing", "folder"):
             with pytest.raises(NotFound):
                 store.open_input(name)
 
     def test_parquet_is_read_through_an_input_file(self, store: LogStore) -> None:
+        """Arrow reads Parquet from an input file."""
         table = pa.table({"id": pa.array(range(20_000)), "name": [f"name {number}" for number in range(20_000)]})
         sink = pa.BufferOutputStream()
         pq.write_table(table, sink, row_group_size=3_000, compression="none", use_dictionary=False)
@@ -250,12 +270,14 @@ class LogStoreContract:
         assert [entry.name for entry in store.walk()] == ["name"]
 
     def test_a_free_name_is_created_and_a_taken_one_is_left_as_it_is(self, store: LogStore) -> None:
+        """`put_if_absent` creates a free name and does not change a taken one."""
         name = f"{LOG}/{0:020d}.json"
         assert store.put_if_absent(name, b"first") == Created()
         assert store.put_if_absent(name, b"second") == Exists()
         assert store.get(name) == b"first"
 
     def test_a_name_taken_by_put_is_taken_and_a_deleted_one_is_free(self, store: LogStore) -> None:
+        """`put_if_absent` sees objects of `put` and their deletion."""
         store.put("name", b"put")
         assert store.put_if_absent("name", b"x") == Exists()
         store.delete("name")
@@ -263,6 +285,7 @@ class LogStoreContract:
         assert store.get("name") == b"new"
 
     def test_one_of_eight_writers_wins_each_name_and_its_bytes_stay(self, store: LogStore) -> None:
+        """Of concurrent `put_if_absent` calls exactly one creates the name."""
         writers, names = 8, [f"{LOG}/{version:020d}.json" for version in range(20)]
         outcomes: dict[tuple[int, str], PutOutcome] = {}
         barrier = threading.Barrier(writers)
@@ -310,6 +333,7 @@ class LogStoreContract:
     # -- properties ------------------------------------------------------------------------------------------------------------
 
     def test_the_store_has_its_url_without_a_trailing_slash(self, store: LogStore) -> None:
+        """`url` identifies the store in messages and caches."""
         assert "://" in store.url
         assert not store.url.endswith("/")
         assert store.url in repr(store)

@@ -111,18 +111,21 @@ class TableMachine(ModelledTable):
     # ---- writes
     @rule(rows=some_rows(1), size=st.sampled_from([None, None, 2]))
     def append(self, rows: Rows, size: int | None) -> None:
+        """Append rows, in one file or in files of two rows."""
         after = [*self.rows, *rows]
         if self.takes(after, lambda: self.table.append(arrow(rows), max_rows_per_file=size)):
             self.done(after)
 
     @rule(rows=some_rows())
     def overwrite(self, rows: Rows) -> None:
+        """Replace all rows."""
         version = self.takes(rows, lambda: self.table.overwrite(arrow(rows)))
         if version:
             self.written(version, rows)
 
     @rule(rows=some_rows(1))
     def overwrite_partitions(self, rows: Rows) -> None:
+        """Replace the partitions that the new rows belong to; all rows of a table without partitions."""
         parts = {row[1] for row in rows}
         after = [*(row for row in self.rows if self.partitioned and row[1] not in parts), *rows]
         if self.takes(after, lambda: self.table.overwrite(arrow(rows), dynamic_partitions=True)):
@@ -130,6 +133,7 @@ class TableMachine(ModelledTable):
 
     @rule(rows=some_rows(), condition=conditions())
     def replace(self, rows: Rows, condition: Condition) -> None:
+        """Replace the rows that satisfy a condition (`replaceWhere`)."""
         new = [row for row in rows if condition.holds(row, NOTHING)]
         after = [*(row for row in self.rows if not condition.holds(row, NOTHING)), *new]
         version = self.takes(after, lambda: self.table.overwrite(arrow(new), replace_where=condition.text))
@@ -138,6 +142,7 @@ class TableMachine(ModelledTable):
 
     @rule(condition=_WHERE)
     def delete(self, condition: Condition | None) -> None:
+        """Delete the rows that satisfy a condition, or all; the result has their number."""
         after = stay(self.rows, condition)
         outcome = self.table.delete(_text(condition))
         assert outcome.num_deleted_rows == len(self.rows) - len(after)
@@ -145,6 +150,7 @@ class TableMachine(ModelledTable):
 
     @rule(condition=_WHERE, assignment=assignments())
     def update(self, condition: Condition | None, assignment: Assignment) -> None:
+        """Update the rows that satisfy a condition, or all; the result has their number."""
         assert assignment.texts is not None
         texts, after = assignment.texts, changed(self.rows, condition, assignment)
         outcome = self.takes(after, lambda: self.table.update(texts, _text(condition)))
@@ -154,6 +160,7 @@ class TableMachine(ModelledTable):
 
     @rule(source=some_rows(), merge=merges())
     def merge(self, source: Rows, merge: Merge) -> None:
+        """Merge a source; a target row with two matches must be refused."""
         try:
             rows, counts = merged(self.rows, source, merge)
         except TwiceMatched:
@@ -177,21 +184,25 @@ class TableMachine(ModelledTable):
     # ---- properties
     @rule(on=MOSTLY)
     def auto_compaction(self, on: bool) -> None:
+        """Switch auto compaction on or off."""
         self.table.set_properties({COMPACTION: str(on).lower()})
         self.done(self.rows)
 
     @rule(on=MOSTLY)
     def vectors(self, on: bool) -> None:
+        """Switch deletion vectors on or off."""
         self.table.set_properties({VECTORS: str(on).lower()})
         self.done(self.rows)
 
     @rule(on=st.booleans())
     def feed(self, on: bool) -> None:
+        """Switch the change data feed on or off."""
         self.table.set_properties({FEED: str(on).lower()})
         self.done(self.rows, on)
 
     @rule(on=st.booleans())
     def constraint(self, on: bool) -> None:
+        """Add or drop a CHECK constraint; it must be refused if a row violates it."""
         if on == self.constrained:
             return
         if not on:
@@ -207,20 +218,24 @@ class TableMachine(ModelledTable):
 
     @rule()
     def checkpoint(self) -> None:
+        """Write a checkpoint of the newest version."""
         assert self.table.checkpoint() == len(self.versions) - 1
 
     @rule()
     def purge(self) -> None:
+        """Rewrite files without their deleted rows (REORG TABLE … APPLY (PURGE))."""
         self.written(self.table.purge(), self.rows)
 
     @rule(columns=st.sampled_from([(), (), ("v",), ("k", "v")]), curve=st.sampled_from(sorted(CURVES)), small=st.booleans())
     def optimize(self, columns: Sequence[str], curve: str, small: bool) -> None:
+        """Compact, cluster or Z-order the files."""
         by = () if is_clustered(now := self.table.snapshot()) else with_statistics(now, columns)
         sizes: Any = {"target_file_size": 1500, "min_cube_size": 2000, "full": bool(clustering_columns(now))} if small else {}
         self.done_if(self.table.optimize(zorder_by=by, curve=curve, **sizes).version, self.rows)
 
     @rule()
     def compute_statistics(self) -> None:
+        """Compute missing statistics of the files."""
         self.done_if(self.table.compute_statistics().version, self.rows)
 
     @rule()
@@ -231,11 +246,13 @@ class TableMachine(ModelledTable):
     @precondition(lambda self: not self.partitioned)
     @rule(columns=st.sampled_from([(), ("k",), ("v", "k")]))
     def cluster_by(self, columns: Sequence[str]) -> None:
+        """Set or remove the clustering columns."""
         self.written(self.table.cluster_by(by := with_statistics(self.table.snapshot(), columns)), self.rows)
         assert self.table.detail()["clusteringColumns"] == by
 
     @rule(data=st.data())
     def restore(self, data: st.DataObject) -> None:
+        """Restore an earlier version, with its constraint and its change data feed."""
         if len(self.versions) < 2:
             return
         target = data.draw(st.integers(0, len(self.versions) - 2))
@@ -245,6 +262,7 @@ class TableMachine(ModelledTable):
 
     @rule(shallow=st.booleans())
     def clone(self, shallow: bool) -> None:
+        """Clone the table, shallow or deep, and compare the rows of the clone."""
         self.table.clone(target := Table("", store=self.new_store(), clock=self.clock), shallow=shallow)
         assert counted(rows_of(target.to_arrow())) == counted(self.rows)
 
@@ -260,6 +278,7 @@ class TableMachine(ModelledTable):
 
     @rule(lite=st.booleans())
     def vacuum(self, lite: bool) -> None:
+        """Delete unused files; VACUUM commits its start and its end."""
         self.table.vacuum(lite=lite)
         self.done(self.rows)  # VACUUM START
         self.done(self.rows)  # VACUUM END
@@ -271,27 +290,33 @@ class TableMachine(ModelledTable):
 
     @rule()
     def a_new_session_opens(self) -> None:
+        """Continue with a new `Table` of the same storage."""
         self.table = self.session()
 
     @rule(change=st.builds(Change, _WHERE))
     def a_session_prepares_a_delete(self, change: Change) -> None:
+        """Stage a DELETE that another session commits later."""
         self.prepare_change(change)
 
     @rule(change=st.builds(Change, _WHERE, assignments()))
     def a_session_prepares_an_update(self, change: Change) -> None:
+        """Stage an UPDATE that another session commits later."""
         self.prepare_change(change)
 
     @rule(change=st.builds(Change, merge=merges(), source=some_rows()))
     def a_session_prepares_a_merge(self, change: Change) -> None:
+        """Stage a MERGE that another session commits later."""
         self.prepare_change(change)
 
     @rule(rows=some_rows(1))
     def a_session_prepares_an_append(self, rows: Rows) -> None:
+        """Stage an append that another session commits later."""
         self.prepare(lambda t: stage_write(t, arrow(rows), WriteOptions()), lambda before: [*before, *rows])
 
     @precondition(lambda self: self.stale)
     @rule(data=st.data())
     def a_stale_session_commits(self, data: st.DataObject) -> None:
+        """Commit one of the staged changes."""
         self.commit(self.stale.pop(data.draw(st.integers(0, len(self.stale) - 1))))
 
     @rule(part=st.sampled_from(["a", "b", None]), recreated=st.booleans(), data=st.data())

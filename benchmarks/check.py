@@ -28,7 +28,7 @@ from rich.table import Table as Grid
 import tahoe
 from tahoe.log.checksum import encode_checksum, read_checksum
 from tahoe.log.files.paths import checksum_name, commit_name
-from tahoe.ops.upkeep.check import check_table
+from tahoe.ops.check.table_check import check_table
 from tahoe.protocol.actions import AddFile
 from tahoe.protocol.dv import descriptor_in_file, inline_descriptor, new_file_name, pack
 from tahoe.protocol.statistics.file_statistics import FileStatistics

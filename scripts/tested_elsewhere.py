@@ -23,7 +23,7 @@ _CONVERT = "tests/unit/ops/copies/test_convert.py"
 _DROP = "tests/unit/ops/features/test_drop_feature.py"
 _CATALOGS = "tests/interop/test_iceberg_catalog.py"
 _PARTITIONS = "tests/unit/protocol/column_values/test_partition_filters.py"
-_STRICT = "tests/unit/ops/strict/test_strict_check.py"
+_STRICT = "tests/unit/ops/check/test_strict_check.py"
 
 TESTED_ELSEWHERE: Mapping[str, Mapping[str, str]] = {
     "values without decisions": {
@@ -122,8 +122,8 @@ TESTED_ELSEWHERE: Mapping[str, Mapping[str, str]] = {
         "ops/tables/constrain": "tests/unit/ops/write/test_enforce.py",
         "ops/tables/sync_identity": "tests/unit/ops/write/test_completion.py",
         "ops/tables/create": "tests/unit/api/test_table.py",
-        "ops/upkeep/check_files": "tests/unit/ops/upkeep/test_check.py",
-        "ops/upkeep/check_statistics": "tests/unit/ops/upkeep/test_check_data.py",
+        "ops/check/live_file_check": "tests/unit/ops/check/test_table_check.py",
+        "ops/check/statistics_check": "tests/unit/ops/check/test_data_check.py",
         "ops/upkeep/purge": _MODEL,
         "ops/write/rewrite": "tests/unit/ops/upkeep/test_upgrade_uniform.py",
         "protocol/constraints": "tests/unit/ops/write/test_enforce.py",
@@ -178,20 +178,20 @@ TESTED_ELSEWHERE: Mapping[str, Mapping[str, str]] = {
         "ops/tables/replaceable": _COLUMNS,
     },
     "rules of the strict check, each violated on purpose in one list of tables": {
-        "ops/strict/held/folded_state": _STRICT,
-        "ops/strict/held/raw_log": _STRICT,
-        "ops/strict/held/rule": _STRICT,
-        "ops/strict/held/in_force": _STRICT,
-        "ops/strict/rules/checkpoint_rules": _STRICT,
-        "ops/strict/rules/commit_rules": _STRICT,
-        "ops/strict/rules/data_rules": _STRICT,
-        "ops/strict/rules/file_rules": _STRICT,
-        "ops/strict/rules/history_rules": _STRICT,
-        "ops/strict/rules/iceberg_rules": _STRICT,
-        "ops/strict/rules/log_rules": _STRICT,
-        "ops/strict/rules/member_rules": _STRICT,
-        "ops/strict/rules/protocol_rules": _STRICT,
-        "ops/strict/rules/schema_rules": _STRICT,
-        "ops/strict/rules/summary_rules": _STRICT,
+        "ops/check/subjects/replayed_log": _STRICT,
+        "ops/check/subjects/raw_log": _STRICT,
+        "ops/check/subjects/rule": _STRICT,
+        "ops/check/subjects/table_settings": _STRICT,
+        "ops/check/rules/checkpoint_rules": _STRICT,
+        "ops/check/rules/commit_rules": _STRICT,
+        "ops/check/rules/data_rules": _STRICT,
+        "ops/check/rules/file_rules": _STRICT,
+        "ops/check/rules/history_rules": _STRICT,
+        "ops/check/rules/iceberg_rules": _STRICT,
+        "ops/check/rules/log_rules": _STRICT,
+        "ops/check/rules/member_rules": _STRICT,
+        "ops/check/rules/protocol_rules": _STRICT,
+        "ops/check/rules/schema_rules": _STRICT,
+        "ops/check/rules/summary_rules": _STRICT,
     },
 }

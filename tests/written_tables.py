@@ -18,8 +18,8 @@ from typing import Any
 import pytest
 
 from tahoe.base.exceptions import TahoeError
-from tahoe.ops.strict.held.raw_log import RawLog
-from tahoe.ops.strict.strict_check import strict_violations
+from tahoe.ops.check.strict_check import strict_violations
+from tahoe.ops.check.subjects.raw_log import RawLog
 from tahoe.protocol.iceberg_compat import deletes_form
 from tahoe.snapshot.snapshot import Snapshot
 from tahoe.store.log_store import LogStore

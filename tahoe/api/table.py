@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from tahoe.coordinator.coordinator import Coordinator
     from tahoe.expr.condition_forms import Condition
     from tahoe.expr.tree.python_values import SqlValues
+    from tahoe.ops.check.table_check import Violation
     from tahoe.ops.layout.optimize import Rewrite
     from tahoe.ops.layout.optimize_plan import OptimizeRequest
     from tahoe.ops.layout.optimize_report import Optimized
@@ -35,7 +36,6 @@ if TYPE_CHECKING:
     from tahoe.ops.merge.explained import MergeExplained
     from tahoe.ops.rows.insert import ArrowData, WriteOptions
     from tahoe.ops.rows.row_changes import RowsChanged, Staged
-    from tahoe.ops.upkeep.check import Violation
     from tahoe.protocol.iceberg_upgrade import Upgrade
     from tahoe.schema.schema_forms import SchemaLike
     from tahoe.schema.types import StructType
@@ -407,18 +407,18 @@ class Table(Readable, Tailable, Alterable, Maintainable, Copyable):
         return feed(self.store, self.snapshot(), Bounds(start_version, end_version, first, last)).to_arrow()
 
     def check(self, *, deep: bool = False, strict: bool = False, progress: Progress | None = None) -> list[Violation]:
-        """Return the violations found in the table and in its Iceberg metadata; see `tahoe.ops.upkeep.check`.
+        """Return the violations found in the table and in its Iceberg metadata; see `tahoe.ops.check.table_check`.
 
         Args:
             deep: read every row.
-            strict: check the whole log against every rule of the specification (`tahoe.ops.strict`).
+            strict: check the whole log against every rule of the specification (`tahoe.ops.check`).
         """
-        from tahoe.ops.upkeep.check import check_table, iceberg_violations
+        from tahoe.ops.check.table_check import check_table, iceberg_violations
 
         with shown(self.clock) as bar:
             violations = check_table(self.store, deep=deep, progress=progress or bar)
             if strict:
-                from tahoe.ops.strict.strict_check import strict_violations
+                from tahoe.ops.check.strict_check import strict_violations
 
                 violations += strict_violations(self.store, progress or bar)
             return violations + iceberg_violations(self.snapshot, lambda: self.uniform.foreign_changes())

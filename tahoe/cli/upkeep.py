@@ -12,7 +12,7 @@ from tahoe.base.exceptions import InvalidRequest
 from tahoe.cli.arguments import FOUND_SOMETHING, AsJson, Path, StorageOptions, open_table
 from tahoe.cli.output import print_json, print_table
 from tahoe.cli.text import visible
-from tahoe.ops.upkeep.check_violation import Violation
+from tahoe.ops.check.subjects.violation import Violation
 
 __all__ = [
     "TargetSize",

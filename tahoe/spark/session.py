@@ -1,8 +1,8 @@
 """Enables Delta in a Spark session: after `enable`, `format("delta")` and ``delta.`/path` `` use Tahoe.
 
 A setting marks a classic session with Delta enabled; its copies and the new sessions that it creates have it too. Methods of PySpark's
-session, reader and writer classes check it (`tahoe.spark.doors`). A call with another format, or in a session without the mark, goes to
-PySpark unchanged.
+session, reader and writer classes check it (`tahoe.spark.entry_points`). A call with another format, or in a session without the mark, goes
+to PySpark unchanged.
 
 A session of Spark Connect has no JVM here. Its servers load the portable source (`pyspark_delta`) themselves; `enable` only lets filters
 reach it.
@@ -19,16 +19,16 @@ from pyspark.sql import SparkSession
 from tahoe.api.process import UNIFORM_RUNTIME
 from tahoe.base.argument_checks import checked_arguments
 from tahoe.base.exceptions import InvalidRequest, Unsupported
-from tahoe.spark.catalog.installed import give_names
-from tahoe.spark.catalog.jar_settings import leave_out_jar_settings
-from tahoe.spark.doors.catalog_methods import wrap_catalog
-from tahoe.spark.doors.input_files import wrap_input_files
-from tahoe.spark.doors.reading import wrap_reader
-from tahoe.spark.doors.reading_streams import wrap_stream_reader
-from tahoe.spark.doors.wrapping import ENABLED, is_enabled, takes_names, wrap
-from tahoe.spark.doors.writing import wrap_writer
-from tahoe.spark.doors.writing_streams import wrap_stream_writer
-from tahoe.spark.doors.writing_v2 import wrap_writer_v2
+from tahoe.spark.catalog.enable_names import enable_names
+from tahoe.spark.catalog.jar_settings import remove_jar_settings
+from tahoe.spark.entry_points.catalog_methods import wrap_catalog
+from tahoe.spark.entry_points.input_files import wrap_input_files
+from tahoe.spark.entry_points.reading import wrap_reader
+from tahoe.spark.entry_points.reading_streams import wrap_stream_reader
+from tahoe.spark.entry_points.wrapping import ENABLED, is_enabled, takes_names, wrap
+from tahoe.spark.entry_points.writing import wrap_writer
+from tahoe.spark.entry_points.writing_streams import wrap_stream_writer
+from tahoe.spark.entry_points.writing_v2 import wrap_writer_v2
 from tahoe.spark.jvm.bridge import is_classic
 from tahoe.spark.jvm.errors import install
 from tahoe.spark.jvm.storage import name_coordinator
@@ -62,7 +62,7 @@ def enable(spark: SparkSession, *, coordinator: SqlCoordinator | None = None) ->
         )
     if is_classic(spark):
         install()
-        give_names(spark)
+        enable_names(spark)
         _wrap_classic()
         if coordinator is not None:
             name_coordinator(spark, coordinator)
@@ -73,7 +73,7 @@ def enable(spark: SparkSession, *, coordinator: SqlCoordinator | None = None) ->
                 "tahoe.Table(path, coordinator=…).",
                 code="DELTA_UNSUPPORTED_CATALOG_MANAGED_TABLE_OPERATION",
             )
-        from tahoe.spark.doors.connect import wrap_connect  # needs grpc, which classic sessions do not
+        from tahoe.spark.entry_points.connect import wrap_connect  # needs grpc, which classic sessions do not
 
         wrap_connect()
         spark.conf.set(_FILTERS, "true")
@@ -100,7 +100,7 @@ def configure_spark_with_delta_pip(
 
 
 def _enabled(builder: SparkSession.Builder) -> SparkSession:
-    leave_out_jar_settings(builder._options)
+    remove_jar_settings(builder._options)
     return enable(SparkSession.Builder.getOrCreate(builder))
 
 

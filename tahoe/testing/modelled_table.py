@@ -17,9 +17,9 @@ from tahoe.api.table import Table
 from tahoe.base.clock import SYSTEM_CLOCK, SeededClock
 from tahoe.base.exceptions import InvalidRequest, InvariantViolation
 from tahoe.base.lazy import pq
+from tahoe.ops.check.table_check import TableCheck
 from tahoe.ops.layout.auto_compact import AutoCompaction, Reserved, compaction_after
 from tahoe.ops.layout.optimize import rewritten_here
-from tahoe.ops.upkeep.check import TableCheck
 from tahoe.store.log_store import LogStore
 from tahoe.store.object_store import open_store
 from tahoe.testing.extras import extra_missing

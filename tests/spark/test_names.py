@@ -13,7 +13,7 @@ from pyspark.sql import functions as sf
 
 from tahoe.api.table import Table
 from tahoe.base.exceptions import DeltaConcurrentModificationException, InvalidRequest, SchemaMismatch, TahoeError, Unsupported
-from tahoe.spark.doors.wrapping import is_enabled
+from tahoe.spark.entry_points.wrapping import is_enabled
 from tahoe.tables import DeltaTable
 from tests.spark.test_create import entry
 

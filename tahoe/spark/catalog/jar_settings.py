@@ -13,7 +13,7 @@ from pyspark.sql import SparkSession
 
 from tahoe.spark.jvm.bridge import Jvm
 
-__all__ = ["leave_out_jar_settings", "take_back_missing_catalog"]
+__all__ = ["remove_jar_settings", "restore_missing_catalog"]
 
 logger = logging.getLogger(__name__)
 
@@ -23,19 +23,19 @@ EXTENSION = "io.delta.sql.DeltaSparkSessionExtension"
 CATALOG = "org.apache.spark.sql.delta.catalog.DeltaCatalog"
 
 
-def leave_out_jar_settings(options: dict[str, Any]) -> None:
+def remove_jar_settings(options: dict[str, Any]) -> None:
     """Remove delta-spark's classes from the settings of a session builder; other extensions stay."""
     if options.get(_CATALOG) == CATALOG:
         del options[_CATALOG]
     if _EXTENSIONS in options:
-        others = [name for name in str(options[_EXTENSIONS]).split(",") if name.strip() != EXTENSION]
-        if others:
-            options[_EXTENSIONS] = ",".join(others)
+        remaining = [name for name in str(options[_EXTENSIONS]).split(",") if name.strip() != EXTENSION]
+        if remaining:
+            options[_EXTENSIONS] = ",".join(remaining)
         else:
             del options[_EXTENSIONS]
 
 
-def take_back_missing_catalog(spark: SparkSession) -> None:
+def restore_missing_catalog(spark: SparkSession) -> None:
     """Restore Spark's own catalog, with a warning, if the session names delta-spark's and the class path lacks it."""
     if spark.conf.get(_CATALOG, None) != CATALOG or Jvm.of(spark).java_class("org.apache.spark.util.Utils").classIsLoadable(
         CATALOG

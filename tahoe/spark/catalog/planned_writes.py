@@ -22,10 +22,10 @@ PLANNED = "java.util.function.Consumer"
 
 def plan_writes(spark: SparkSession) -> None:
     """Add the rule to the session; copies of the session have it too. A second call does nothing."""
-    add_optimizer_rule(spark, "PlannedWrites", lambda: _Planned(Jvm.of(spark)))
+    add_optimizer_rule(spark, "PlannedWrites", lambda: _PlannedWrites(Jvm.of(spark)))
 
 
-class _Planned(Proxied):
+class _PlannedWrites(Proxied):
     """``plan → plan``."""
 
     def __init__(self, jvm: Jvm) -> None:

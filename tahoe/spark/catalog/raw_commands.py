@@ -24,10 +24,10 @@ _OF_ENTRIES = ("AlterTableRenameCommand", "AlterTableRename", "AlterTableSetLoca
 
 def refuse_raw_commands(spark: SparkSession) -> None:
     """Add the rule to the session; copies of the session have it too. A second call does nothing."""
-    add_optimizer_rule(spark, "RawCommands", lambda: _Looked(spark))
+    add_optimizer_rule(spark, "RawCommands", lambda: _RawCommandCheck(spark))
 
 
-class _Looked(Proxied):
+class _RawCommandCheck(Proxied):
     """``command → command``."""
 
     def __init__(self, spark: SparkSession) -> None:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from pyspark.sql import SparkSession
 
-from tahoe.spark.catalog.known import KnownTables, Loaded
+from tahoe.spark.catalog.loaded_tables import LoadedTable, LoadedTables
 from tahoe.spark.catalog.plan_copy import with_new_columns
 from tahoe.spark.jvm.bridge import JavaObject, Jvm
 from tahoe.spark.jvm.stand_ins import stand_in
@@ -15,16 +15,16 @@ from tahoe.spark.scan.relation import read_snapshot
 __all__ = ["relation_cache"]
 
 
-def relation_cache(there: JavaObject, spark: SparkSession, known: KnownTables, interface: str) -> JavaObject:
+def relation_cache(original: JavaObject, spark: SparkSession, tables: LoadedTables, interface: str) -> JavaObject:
     """Return the proxy for Spark's own cache, which maps names to logical plans.
 
     Args:
-        there: Spark's own cache.
+        original: Spark's own cache.
         spark: the session whose cache it is.
-        known: the loaded tables by name.
+        tables: the loaded tables by name.
         interface: Guava's ``Cache``, in the package in which this Spark version ships it.
     """
-    return stand_in(spark, there, _RelationCache(there, spark, known), ["getIfPresent"], [interface])
+    return stand_in(spark, original, _RelationCache(original, spark, tables), ["getIfPresent"], [interface])
 
 
 _MOST_PLANS = 64
@@ -36,7 +36,7 @@ _SETTINGS = ("spark.sql.session.timeZone", "spark.sql.ansi.enabled", "spark.sql.
 class _Plan:
     """The plan for a version of a table."""
 
-    loaded: Loaded
+    loaded: LoadedTable
     settings: tuple[str, ...]
     plan: JavaObject
 
@@ -44,8 +44,8 @@ class _Plan:
 class _RelationCache:
     """The methods answered in Python."""
 
-    def __init__(self, there: JavaObject, spark: SparkSession, known: KnownTables) -> None:
-        self._there, self._spark, self._known, self._jvm = there, spark, known, Jvm.of(spark)
+    def __init__(self, original: JavaObject, spark: SparkSession, tables: LoadedTables) -> None:
+        self._original, self._spark, self._loaded, self._jvm = original, spark, tables, Jvm.of(spark)
         self._plans: dict[str, _Plan] = {}
 
     def getIfPresent(self, key: JavaObject) -> JavaObject | None:  # noqa: N802 - Guava's name
@@ -55,17 +55,17 @@ class _RelationCache:
         can be joined by `one["id"] == other["id"]`.
         """
         name = str(key.productIterator().mkString("\0"))
-        loaded = self._known.ask(name)
+        loaded = self._loaded.get(name)
         if loaded is None:
             self._plans.pop(name, None)
-            return self._there.getIfPresent(key)
+            return self._original.getIfPresent(key)
         return with_new_columns(self._jvm, self._plan(name, loaded))
 
-    def _plan(self, name: str, loaded: Loaded) -> JavaObject:
-        settings = tuple(str(self._spark.conf.get(one)) for one in _SETTINGS)
-        known = self._plans.get(name)
-        if known is not None and known.settings == settings and _is_same(known.loaded, loaded):
-            return known.plan
+    def _plan(self, name: str, loaded: LoadedTable) -> JavaObject:
+        settings = tuple(str(self._spark.conf.get(setting)) for setting in _SETTINGS)
+        cached = self._plans.get(name)
+        if cached is not None and cached.settings == settings and _is_same(cached.loaded, loaded):
+            return cached.plan
         plan = read_snapshot(self._spark, loaded.snapshot, follows=loaded.follows)._jdf.logicalPlan()
         while len(self._plans) >= _MOST_PLANS:
             self._plans.pop(next(iter(self._plans)), None)
@@ -73,5 +73,5 @@ class _RelationCache:
         return plan
 
 
-def _is_same(one: Loaded, other: Loaded) -> bool:
-    return one.snapshot is other.snapshot and one.follows is other.follows
+def _is_same(first: LoadedTable, second: LoadedTable) -> bool:
+    return first.snapshot is second.snapshot and first.follows is second.follows

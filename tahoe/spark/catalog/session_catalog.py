@@ -13,7 +13,7 @@ from pyspark.sql import SparkSession
 
 from tahoe.api.table import Table
 from tahoe.snapshot.snapshot import Snapshot
-from tahoe.spark.catalog.known import KnownTables, Loaded
+from tahoe.spark.catalog.loaded_tables import LoadedTable, LoadedTables
 from tahoe.spark.catalog.writable import writable
 from tahoe.spark.jvm.bridge import JavaObject, Jvm
 from tahoe.spark.jvm.records import copied, made
@@ -31,37 +31,37 @@ Travel = str | int | None
 """A version as text, microseconds since 1970, or the newest version."""
 
 
-def session_catalog(there: JavaObject, spark: SparkSession, entries: JavaObject, known: KnownTables) -> JavaObject:
+def session_catalog(original: JavaObject, spark: SparkSession, entries: JavaObject, tables: LoadedTables) -> JavaObject:
     """Return the proxy for Spark's own session catalog.
 
     Args:
-        there: Spark's own catalog.
+        original: Spark's own catalog.
         spark: the session whose catalog it is.
         entries: its ``SessionCatalog``, with the entries of its tables.
-        known: records the loaded tables.
+        tables: records the loaded tables.
     """
-    interfaces = _interfaces(there)
-    return stand_in(spark, there, _SessionCatalog(there, spark, entries, known), ["loadTable"], interfaces)
+    interfaces = _interfaces(original)
+    return stand_in(spark, original, _SessionCatalog(original, spark, entries, tables), ["loadTable"], interfaces)
 
 
-def _interfaces(there: JavaObject) -> list[str]:
+def _interfaces(original: JavaObject) -> list[str]:
     """Return the connector interfaces of Spark's own catalog. The many copies of a session have catalogs of the same class."""
-    kind = there.getClass()
+    kind = original.getClass()
     name = str(kind.getName())
-    if name not in _KNOWN_INTERFACES:
-        names = [str(one.getName()) for one in kind.getInterfaces()]
-        _KNOWN_INTERFACES[name] = [one for one in names if one.startswith(_CONNECTOR)]
-    return _KNOWN_INTERFACES[name]
+    if name not in _INTERFACES:
+        names = [str(interface.getName()) for interface in kind.getInterfaces()]
+        _INTERFACES[name] = [name for name in names if name.startswith(_CONNECTOR)]
+    return _INTERFACES[name]
 
 
-_KNOWN_INTERFACES: dict[str, list[str]] = {}
+_INTERFACES: dict[str, list[str]] = {}
 
 
-_MOST_SHOWN = 64
+_MOST_CACHED = 64
 
 
 @dataclass(frozen=True, slots=True)
-class _Shown:
+class _CachedTable:
     """A table returned to readers: reused while entry and version are the same, because creating it takes dozens of calls."""
 
     entry: JavaObject
@@ -73,9 +73,15 @@ class _Shown:
 class _SessionCatalog:
     """The methods answered in Python."""
 
-    def __init__(self, there: JavaObject, spark: SparkSession, entries: JavaObject, known: KnownTables) -> None:
-        self._there, self._spark, self._entries, self._known, self._jvm = there, spark, entries, known, Jvm.of(spark)
-        self._shown: dict[tuple[str, ...], _Shown] = {}
+    def __init__(self, original: JavaObject, spark: SparkSession, entries: JavaObject, tables: LoadedTables) -> None:
+        self._original, self._spark, self._entries, self._loaded_tables, self._jvm = (
+            original,
+            spark,
+            entries,
+            tables,
+            Jvm.of(spark),
+        )
+        self._cached: dict[tuple[str, ...], _CachedTable] = {}
 
     def loadTable(self, ident: JavaObject, *how: JavaObject) -> JavaObject:  # noqa: N802 - Spark's name
         """Return the table with this name; a Delta table in the requested version, or a writable one.
@@ -91,25 +97,25 @@ class _SessionCatalog:
         if entry is None and (travelled := self._travelled(parts)) is not None:
             return travelled
         if entry is None or not is_delta(entry):
-            self._known.forget("\0".join((SESSION_CATALOG, *parts)))
-            return self._there.loadTable(ident, *how)
+            self._loaded_tables.forget("\0".join((SESSION_CATALOG, *parts)))
+            return self._original.loadTable(ident, *how)
         return self._loaded(parts, entry, table_at(self._spark, location_of(entry), {}), *how)
 
     def _travelled(self, parts: list[str]) -> JavaObject | None:
         """Resolve ``name@v3`` to a version of the table `name`, if no table has the full name."""
-        meant = travelling(ReadRequest(parts[-1])) if len(parts) == 2 and "@" in parts[-1] else None
-        entry = None if meant is None else entry_at(self._entries, table_identifier(self._jvm, (parts[0], meant.path)))
-        if meant is None or entry is None or not is_delta(entry):
+        request = travelling(ReadRequest(parts[-1])) if len(parts) == 2 and "@" in parts[-1] else None
+        entry = None if request is None else entry_at(self._entries, table_identifier(self._jvm, (parts[0], request.path)))
+        if request is None or entry is None or not is_delta(entry):
             return None
-        snapshot = requested_snapshot(self._spark, replace(meant, path=location_of(entry)), {})
-        return self._told(entry, snapshot, Loaded(snapshot, None), travelled=True)
+        snapshot = requested_snapshot(self._spark, replace(request, path=location_of(entry)), {})
+        return self._reader_table(entry, snapshot, LoadedTable(snapshot, None), travelled=True)
 
     def _at_path(self, parts: list[str], path: str, *how: JavaObject) -> JavaObject:
         table = table_at(self._spark, path, {})
-        if "@" in path and not table.exists() and (meant := travelling(ReadRequest(path))) is not None:
+        if "@" in path and not table.exists() and (request := travelling(ReadRequest(path))) is not None:
             # ``path@v3``, if there is no table at this path.
-            snapshot = requested_snapshot(self._spark, meant, {})
-            return self._told(self._path_entry(parts[0], path), snapshot, Loaded(snapshot, None))
+            snapshot = requested_snapshot(self._spark, request, {})
+            return self._reader_table(self._path_entry(parts[0], path), snapshot, LoadedTable(snapshot, None))
         return self._loaded(parts, self._path_entry(parts[0], path), table, *how)
 
     def _path_entry(self, database: str, path: str) -> JavaObject:
@@ -122,39 +128,39 @@ class _SessionCatalog:
         return made(jvm, "catalog.CatalogTable", identifier, kind, storage, schema, jvm.option("delta"))
 
     def _loaded(self, parts: list[str], entry: JavaObject, table: Table, *how: JavaObject) -> JavaObject:
-        travel, writes = _asked(*how)
+        travel, writes = _requested(*how)
         snapshot = _snapshot(table, travel)
         if writes:
             return writable(self._spark, self._v1(filled(self._jvm, entry, snapshot, self._spark)), table, snapshot.config)
         if travel is not None:
-            return self._told(entry, snapshot, Loaded(snapshot, None), travelled=True)
-        shown = self._shown.get(tuple(parts))
-        if shown is not None and shown.snapshot is snapshot and entry.equals(shown.entry):
-            self._known.tell(shown.key, Loaded(snapshot, table))
-            return shown.table
-        return self._told(entry, snapshot, Loaded(snapshot, table), kept_as=tuple(parts))
+            return self._reader_table(entry, snapshot, LoadedTable(snapshot, None), travelled=True)
+        cached = self._cached.get(tuple(parts))
+        if cached is not None and cached.snapshot is snapshot and entry.equals(cached.entry):
+            self._loaded_tables.record(cached.key, LoadedTable(snapshot, table))
+            return cached.table
+        return self._reader_table(entry, snapshot, LoadedTable(snapshot, table), cache_key=tuple(parts))
 
-    def _told(
+    def _reader_table(
         self,
         entry: JavaObject,
         snapshot: Snapshot,
-        loaded: Loaded,
+        loaded: LoadedTable,
         *,
         travelled: bool = False,
-        kept_as: tuple[str, ...] | None = None,
+        cache_key: tuple[str, ...] | None = None,
     ) -> JavaObject:
         """Return the table for readers; the cache of relations will return its plan."""
-        shown = filled(self._jvm, entry, snapshot)
-        identifier = shown.identifier()
+        filled_entry = filled(self._jvm, entry, snapshot)
+        identifier = filled_entry.identifier()
         if travelled:
             identifier = copied(identifier, catalog=self._jvm.option(f"{SESSION_CATALOG}@{snapshot.version}"))
-            shown = copied(shown, identifier=identifier)
-        key, table = _key(identifier), self._v1(shown)
-        self._known.tell(key, loaded)
-        if kept_as is not None:
-            while len(self._shown) >= _MOST_SHOWN:
-                self._shown.pop(next(iter(self._shown)), None)
-            self._shown[kept_as] = _Shown(entry, snapshot, key, table)
+            filled_entry = copied(filled_entry, identifier=identifier)
+        key, table = _key(identifier), self._v1(filled_entry)
+        self._loaded_tables.record(key, loaded)
+        if cache_key is not None:
+            while len(self._cached) >= _MOST_CACHED:
+                self._cached.pop(next(iter(self._cached)), None)
+            self._cached[cache_key] = _CachedTable(entry, snapshot, key, table)
         return table
 
     def _v1(self, entry: JavaObject) -> JavaObject:
@@ -165,7 +171,7 @@ def _key(identifier: JavaObject) -> str:
     return "\0".join(str(part) for part in (identifier.catalog().get(), identifier.database().get(), identifier.table()))
 
 
-def _asked(*how: JavaObject) -> tuple[Travel, bool]:
+def _requested(*how: JavaObject) -> tuple[Travel, bool]:
     """Return the version or timestamp, and whether to write. Spark 4.3 passes both in one value, before the reader's options."""
     if not how:
         return None, False

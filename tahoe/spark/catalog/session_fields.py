@@ -63,22 +63,22 @@ def fields_of_catalogs(manager: JavaObject) -> dict[str, Field]:
 
 def _field(owner: JavaObject, name: str) -> Field:
     key = (str(owner.getClass().getName()), name)
-    if key not in _KNOWN:
+    if key not in _FIELDS:
         field = private_field(owner, name)
         if field is None:
             raise other_spark(_USE, f"{key[0]} has no {name}")
-        _KNOWN[key] = _checked(owner, field)
-    return Field(owner, *_KNOWN[key])
+        _FIELDS[key] = _checked(owner, field)
+    return Field(owner, *_FIELDS[key])
 
 
 _USE = "give names to tables"
 # Sessions are copied often, and a field lookup takes dozens of calls.
-_KNOWN: dict[tuple[str, str], tuple[JavaObject, str]] = {}
+_FIELDS: dict[tuple[str, str], tuple[JavaObject, str]] = {}
 
 
 def _checked(owner: JavaObject, field: JavaObject) -> tuple[JavaObject, str]:
     name, kind = str(field.getName()), field.getType()
     if not kind.isInterface() or not str(kind.getName()).endswith(_TYPES[name]):
-        place, wanted = f"{owner.getClass().getName()}.{name}", _TYPES[name].removeprefix(".")
-        raise other_spark(_USE, f"{place} holds a {kind.getName()}, expected the interface {wanted}")
+        path, expected = f"{owner.getClass().getName()}.{name}", _TYPES[name].removeprefix(".")
+        raise other_spark(_USE, f"{path} holds a {kind.getName()}, expected the interface {expected}")
     return field, str(kind.getName())

@@ -17,16 +17,16 @@ from tahoe.spark.jvm.storage import table_at
 from tahoe.spark.names.entries import parts_of, table_named
 from tahoe.spark.names.options import ChangeRange
 from tahoe.spark.scan.change_feed import read_changes
-from tahoe.spark.statements.targets import is_nothing
+from tahoe.spark.statements.targets import is_missing
 
-__all__ = ["give_table_changes"]
+__all__ = ["register_table_changes"]
 
 _BY_NAME, _BY_PATH = "table_changes", "table_changes_by_path"
 _NUMBERS = ("tinyint", "smallint", "int", "bigint")
 _TIMES = ("string", "timestamp")
 
 
-def give_table_changes(spark: SparkSession) -> None:
+def register_table_changes(spark: SparkSession) -> None:
     """Register both functions in the session; copies of the session have them too."""
     Jvm.of(spark)
     registry = spark._jsparkSession.sessionState().tableFunctionRegistry()
@@ -43,24 +43,26 @@ class _TableChanges(Proxied):
     @answered
     def apply(self, arguments: JavaObject) -> JavaObject:
         """Return the plan of the feed."""
-        given, spark = list(items(arguments)), _active(self._spark)
-        if not 2 <= len(given) <= 3:
+        values, spark = list(items(arguments)), _active(self._spark)
+        if not 2 <= len(values) <= 3:
             raise InvalidRequest(
-                f"{'not enough' if len(given) < 2 else 'too many'} args, for function {self._name}: it takes 2 or 3 arguments, "
-                f"({'path' if self._name == _BY_PATH else 'table'}, start[, end]), found {len(given)}.",
+                f"{'not enough' if len(values) < 2 else 'too many'} args, for function {self._name}: it takes 2 or 3 arguments, "
+                f"({'path' if self._name == _BY_PATH else 'table'}, start[, end]), found {len(values)}.",
                 code="INCORRECT_NUMBER_OF_ARGUMENTS",
                 function=self._name,
             )
-        if not _is_constant(spark, given[0]):
+        if not _is_constant(spark, values[0]):
             raise InvalidRequest(
-                f"The table of {self._name} must be a constant text, found {given[0].sql()}. Write its name in quotes.",
+                f"The table of {self._name} must be a constant text, found {values[0].sql()}. Write its name in quotes.",
                 code="DELTA_UNSUPPORTED_EXPRESSION",
                 function=self._name,
             )
-        table = self._table(spark, _text(spark, given[0]))
-        start, end = (self._bound(spark, one, name) for one, name in zip((*given[1:], None)[:2], ("start", "end"), strict=True))
-        asked = ChangeRange(start[0], end[0], start[1], end[1])
-        return read_changes(spark, table, asked)._jdf.logicalPlan()
+        table = self._table(spark, _text(spark, values[0]))
+        start, end = (
+            self._bound(spark, value, name) for value, name in zip((*values[1:], None)[:2], ("start", "end"), strict=True)
+        )
+        changes = ChangeRange(start[0], end[0], start[1], end[1])
+        return read_changes(spark, table, changes)._jdf.logicalPlan()
 
     def _table(self, spark: SparkSession, named: str | None) -> Table:
         if named is None:
@@ -69,9 +71,9 @@ class _TableChanges(Proxied):
             )
         if self._name == _BY_PATH:
             return table_at(spark, named, {})
-        found = table_named(spark, parts_of(spark, named))
-        if found is None:
-            if is_nothing(spark, parts_of(spark, named)):
+        delta_table = table_named(spark, parts_of(spark, named))
+        if delta_table is None:
+            if is_missing(spark, parts_of(spark, named)):
                 raise NotFound(
                     f"There is no table '{named}'. Check the name, or the database that is in use.",
                     code="TABLE_OR_VIEW_NOT_FOUND",
@@ -83,7 +85,7 @@ class _TableChanges(Proxied):
                 code="DELTA_TABLE_ONLY_OPERATION",
                 table=named,
             )
-        return found.table
+        return delta_table.table
 
     def _bound(self, spark: SparkSession, expression: JavaObject | None, name: str) -> tuple[int | None, str | None]:
         """Return a version, or a timestamp as text; neither for an omitted bound."""

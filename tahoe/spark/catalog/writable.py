@@ -35,16 +35,16 @@ _SQL = "org.apache.spark.sql"
 _CAPABILITIES = ("ACCEPT_ANY_SCHEMA", "V1_BATCH_WRITE", "BATCH_WRITE", "OVERWRITE_BY_FILTER", "TRUNCATE", "OVERWRITE_DYNAMIC")
 
 
-def writable(spark: SparkSession, shown: JavaObject, table: Table, config: TableConfig) -> JavaObject:
+def writable(spark: SparkSession, entry: JavaObject, table: Table, config: TableConfig) -> JavaObject:
     """Return the writable table for one statement.
 
     Args:
-        shown: Spark's ``V1Table`` with the name, columns and partitioning.
+        entry: Spark's ``V1Table`` with the name, columns and partitioning.
         config: of the version that the statement was analyzed with.
     """
-    answers = _WritableTable(spark, table, config, str(shown.name()))
-    answers.itself = stand_in(spark, shown, answers, _METHODS, _INTERFACES)
-    return answers.itself
+    methods = _WritableTable(spark, table, config, str(entry.name()))
+    methods.itself = stand_in(spark, entry, methods, _METHODS, _INTERFACES)
+    return methods.itself
 
 
 _INTERFACES = (
@@ -102,7 +102,7 @@ class _WritableTable:
 
     def overwrite(self, predicates: JavaObject) -> JavaObject:
         """Replace the rows for which all predicates are true."""
-        texts = [condition_text(self._jvm, one) for one in predicates]
+        texts = [condition_text(self._jvm, predicate) for predicate in predicates]
         self._mode, self._where = "overwrite", " AND ".join(text for text in texts if text != "TRUE")
         return self.itself
 
@@ -143,17 +143,19 @@ class _WritableTable:
 
     def insert(self, data: JavaObject, overwrite: bool) -> None:
         """Write the rows of a Dataset in one commit."""
-        given, settings = dict(self._options), settings_of(self._spark)
-        is_statement = given.pop(BY_DATAFRAME, None) is None
+        options, settings = dict(self._options), settings_of(self._spark)
+        is_statement = options.pop(BY_DATAFRAME, None) is None
         if self._where:
-            given["replaceWhere"] = self._where
+            options["replaceWhere"] = self._where
         if self._by_partition:
-            given["partitionOverwriteMode"] = "dynamic"
+            options["partitionOverwriteMode"] = "dynamic"
         mode = "Overwrite" if self._mode == "overwrite" else "Append"
-        request = insert_request(mode, None, given, settings, merge_schema=self._evolves, same_types=False, stores=store_anything)
+        request = insert_request(
+            mode, None, options, settings, merge_schema=self._evolves, same_types=False, stores=store_anything
+        )
         if request.matching is not None:
             raise Unsupported(
-                f"INSERT OVERWRITE replaces all rows, and not those that match '{request.matching.shown}'. Use "
+                f"INSERT OVERWRITE replaces all rows, and not those that match '{request.matching.text}'. Use "
                 "df.write.mode('overwrite').insertInto with the option.",
                 code="DELTA_OPERATION_NOT_ALLOWED",
             )

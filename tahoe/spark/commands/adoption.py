@@ -19,7 +19,7 @@ _GENERATED = "delta.generationExpression"
 _OF_MAPPING = frozenset({"delta.columnMapping.maxColumnId", "delta.columnMapping.maxcolumnid"})
 
 
-def check_agrees(snapshot: Snapshot, given: TableDefinition, properties: Mapping[str, str]) -> None:
+def check_agrees(snapshot: Snapshot, definition: TableDefinition, properties: Mapping[str, str]) -> None:
     """Reject a schema, partitioning or properties that differ from the table's.
 
     Omitted parts are not compared. A definition with columns always defines the partitioning: without a PARTITIONED BY clause, there is
@@ -31,25 +31,29 @@ def check_agrees(snapshot: Snapshot, given: TableDefinition, properties: Mapping
     Raises `InvalidRequest`: ``DELTA_CREATE_TABLE_SCHEME_MISMATCH``, ``DELTA_CREATE_TABLE_WITH_DIFFERENT_PARTITIONING``,
     ``DELTA_CREATE_TABLE_WITH_DIFFERENT_CLUSTERING``, ``DELTA_CREATE_TABLE_WITH_DIFFERENT_PROPERTY``.
     """
-    if given.schema.fields:
-        differences = list(_differences(snapshot.schema, given.schema))
+    if definition.schema.fields:
+        differences = list(_differences(snapshot.schema, definition.schema))
         if differences:
             raise _refused(
                 snapshot, "schema is another than the one given: " + "; ".join(differences), "DELTA_CREATE_TABLE_SCHEME_MISMATCH"
             )
-        partition_by = tuple(given.schema.field(name).name for name in given.partition_by)
+        partition_by = tuple(definition.schema.field(name).name for name in definition.partition_by)
         if partition_by != snapshot.partition_columns:
-            there, said = (f"({', '.join(names)})" for names in (snapshot.partition_columns, partition_by))
+            existing, requested = (f"({', '.join(names)})" for names in (snapshot.partition_columns, partition_by))
             raise _refused(
-                snapshot, f"partition columns are {there}, given were {said}", "DELTA_CREATE_TABLE_WITH_DIFFERENT_PARTITIONING"
+                snapshot,
+                f"partition columns are {existing}, given were {requested}",
+                "DELTA_CREATE_TABLE_WITH_DIFFERENT_PARTITIONING",
             )
-        cluster_by = [shown_path(_spelled(given.schema, name)) for name in given.cluster_by or ()]
+        cluster_by = [shown_path(_spelled(definition.schema, name)) for name in definition.cluster_by or ()]
         if cluster_by != clustered_by(snapshot):
-            there, said = (f"({', '.join(names)})" for names in (clustered_by(snapshot), cluster_by))
+            existing, requested = (f"({', '.join(names)})" for names in (clustered_by(snapshot), cluster_by))
             raise _refused(
-                snapshot, f"clustering columns are {there}, given were {said}", "DELTA_CREATE_TABLE_WITH_DIFFERENT_CLUSTERING"
+                snapshot,
+                f"clustering columns are {existing}, given were {requested}",
+                "DELTA_CREATE_TABLE_WITH_DIFFERENT_CLUSTERING",
             )
-    elif given.partition_by or given.cluster_by:
+    elif definition.partition_by or definition.cluster_by:
         raise InvalidRequest(
             f"CREATE TABLE gives no columns, but a partitioning or clustering, for the Delta table at {snapshot.store.url}. Leave it out to "
             "adopt the table as it is.",
@@ -57,9 +61,11 @@ def check_agrees(snapshot: Snapshot, given: TableDefinition, properties: Mapping
             table=snapshot.store.url,
         )
     if properties:
-        wanted, has = _comparable(validate_properties(properties)), _comparable(snapshot.metadata.configuration)
-        if wanted != has:
-            raise _refused(snapshot, f"properties are {has}, given were {wanted}", "DELTA_CREATE_TABLE_WITH_DIFFERENT_PROPERTY")
+        expected, actual = _comparable(validate_properties(properties)), _comparable(snapshot.metadata.configuration)
+        if expected != actual:
+            raise _refused(
+                snapshot, f"properties are {actual}, given were {expected}", "DELTA_CREATE_TABLE_WITH_DIFFERENT_PROPERTY"
+            )
 
 
 def _refused(snapshot: Snapshot, reason: str, code: str) -> InvalidRequest:
@@ -83,50 +89,50 @@ def _comparable(properties: Mapping[str, str]) -> dict[str, str]:
     }
 
 
-def _differences(there: StructType, given: StructType, prefix: str = "") -> Iterator[str]:
-    missing = [name for name in there.names if name not in given.names]
-    extra = [name for name in given.names if name not in there.names]
+def _differences(table: StructType, definition: StructType, prefix: str = "") -> Iterator[str]:
+    missing = [name for name in table.names if name not in definition.names]
+    extra = [name for name in definition.names if name not in table.names]
     if missing:
         yield f"missing are {', '.join(prefix + name for name in missing)}"
     if extra:
         yield f"not in the table are {', '.join(prefix + name for name in extra)}"
-    for one in there:
-        other = given.find(one.name)
-        if other is not None and other.name == one.name:
-            yield from _difference(one, other, prefix)
+    for column in table:
+        defined = definition.find(column.name)
+        if defined is not None and defined.name == column.name:
+            yield from _difference(column, defined, prefix)
 
 
-def _difference(there: StructField, given: StructField, prefix: str) -> Iterator[str]:
-    name = prefix + there.name
-    if there.nullable != given.nullable:
-        yield f"column {name} is {'' if there.nullable else 'NOT '}NULL in the table"
-    if _metadata(there) != _metadata(given):
-        yield f"column {name} has the metadata {_metadata(there)} in the table, given was {_metadata(given)}"
-    yield from _of_types(there.data_type, given.data_type, name)
+def _difference(column: StructField, defined: StructField, prefix: str) -> Iterator[str]:
+    name = prefix + column.name
+    if column.nullable != defined.nullable:
+        yield f"column {name} is {'' if column.nullable else 'NOT '}NULL in the table"
+    if _metadata(column) != _metadata(defined):
+        yield f"column {name} has the metadata {_metadata(column)} in the table, given was {_metadata(defined)}"
+    yield from _of_types(column.data_type, defined.data_type, name)
 
 
-def _of_types(there: DataType, given: DataType, name: str) -> Iterator[str]:
-    match there, given:
+def _of_types(data_type: DataType, defined: DataType, name: str) -> Iterator[str]:
+    match data_type, defined:
         case StructType(), StructType():
-            yield from _differences(there, given, f"{name}.")
+            yield from _differences(data_type, defined, f"{name}.")
         case ArrayType(), ArrayType():
-            yield from _of_types(there.element_type, given.element_type, f"{name}[]")
-            if there.contains_null != given.contains_null:
-                yield f"elements of {name} {'may' if there.contains_null else 'may not'} be NULL in the table"
+            yield from _of_types(data_type.element_type, defined.element_type, f"{name}[]")
+            if data_type.contains_null != defined.contains_null:
+                yield f"elements of {name} {'may' if data_type.contains_null else 'may not'} be NULL in the table"
         case MapType(), MapType():
-            yield from _of_types(there.key_type, given.key_type, f"{name}[key]")
-            yield from _of_types(there.value_type, given.value_type, f"{name}[value]")
-            if there.value_contains_null != given.value_contains_null:
-                yield f"values of {name} {'may' if there.value_contains_null else 'may not'} be NULL in the table"
+            yield from _of_types(data_type.key_type, defined.key_type, f"{name}[key]")
+            yield from _of_types(data_type.value_type, defined.value_type, f"{name}[value]")
+            if data_type.value_contains_null != defined.value_contains_null:
+                yield f"values of {name} {'may' if data_type.value_contains_null else 'may not'} be NULL in the table"
         case _:
-            if there != given:
-                yield f"column {name} is of type {there} in the table, given was {given}"
+            if data_type != defined:
+                yield f"column {name} is of type {data_type} in the table, given was {defined}"
 
 
 def _metadata(column: StructField) -> dict[str, object]:
     """Return the metadata that users define; ids and physical names are internal."""
-    kept = {key: value for key, value in column.metadata.items() if key == _GENERATED}
-    return {**shown_metadata(column), **kept}
+    generated = {key: value for key, value in column.metadata.items() if key == _GENERATED}
+    return {**shown_metadata(column), **generated}
 
 
 def _spelled(schema: StructType, name: str) -> tuple[str, ...]:

@@ -45,29 +45,29 @@ class Assignment:
         return replace(self, path=self.path[1:])
 
 
-def assigned(jvm: Jvm, place: Place, target: DataType, old: Value | None, given: Sequence[Assignment]) -> Column:
+def assigned(jvm: Jvm, place: Place, target: DataType, old: Value | None, assignments: Sequence[Assignment]) -> Column:
     """Return a column's value after the assignments, in the column's type.
 
     Args:
         place: the column.
         target: the column's type, without void.
         old: the value and type before; None, which is treated as NULL, if there is none.
-        given: the assignments to the column or inside it, with paths that omit the column's name. Assigning to a field of a NULL struct
+        assignments: the assignments to the column or inside it, with paths that omit the column's name. Assigning to a field of a NULL struct
             makes the other fields NULL.
     """
-    for one in given:
-        if not one.path and one.keeps_fields:
-            return _keeping(jvm, place, target, old, one.value)
-        if not one.path:
-            return fitted_value(jvm, one.value.column, one.value.data_type, target, place)
-    if not given:
+    for assignment in assignments:
+        if not assignment.path and assignment.keeps_fields:
+            return _keeping(jvm, place, target, old, assignment.value)
+        if not assignment.path:
+            return fitted_value(jvm, assignment.value.column, assignment.value.data_type, target, place)
+    if not assignments:
         if old is None:
             return fitted_value(jvm, None, target, target, place)
         return fitted_value(jvm, old.column, old.data_type, target, place)
     assert isinstance(target, StructType)
     fields = []
     for field in target:
-        inside = [one.inside() for one in given if one.path[0] == field.name]
+        inside = [assignment.inside() for assignment in assignments if assignment.path[0] == field.name]
         fields.append(assigned(jvm, place.inside(field.name), field.data_type, _field(old, field.name), inside).alias(field.name))
     return sf.struct(*fields)
 
@@ -84,8 +84,10 @@ def _keeping(jvm: Jvm, place: Place, target: DataType, old: Value | None, new: V
         return fitted_value(jvm, new.column, source, target, place)
     fields = []
     for field in target:
-        inside, kept, given = place.inside(field.name), _field(old, field.name), _field(new, field.name)
-        value = assigned(jvm, inside, field.data_type, kept, [Assignment((), given, True)] if given is not None else [])
+        inside, old_field, new_field = place.inside(field.name), _field(old, field.name), _field(new, field.name)
+        value = assigned(
+            jvm, inside, field.data_type, old_field, [Assignment((), new_field, True)] if new_field is not None else []
+        )
         fields.append(value.alias(field.name))
     return sf.when(old.column.isNotNull() | new.column.isNotNull(), sf.struct(*fields))
 
@@ -93,5 +95,5 @@ def _keeping(jvm: Jvm, place: Place, target: DataType, old: Value | None, new: V
 def _field(struct: Value | None, name: str) -> Value | None:
     if struct is None or not isinstance(struct.data_type, StructType):
         return None
-    found = struct.data_type.find(name)
-    return None if found is None else Value(struct.column.getField(found.name), found.data_type)
+    field = struct.data_type.find(name)
+    return None if field is None else Value(struct.column.getField(field.name), field.data_type)

@@ -47,10 +47,10 @@ def parse_assignments(
     assignments = []
     places = assigned_places((key for key, _ in texts), [columns])
     by_name = casts_of_assignments(rows.sparkSession).by_name
-    for place, (_, given) in zip(places, texts, strict=True):
-        column = sf.expr(given) if isinstance(given, str) else given
+    for place, (_, term) in zip(places, texts, strict=True):
+        column = sf.expr(term) if isinstance(term, str) else term
         selected = rows.select(column.alias("value"))
-        check_expression(jvm, selected, given, f"an assignment of {operation}", may_be_chance=True, subqueries=_IN_VALUES)
+        check_expression(jvm, selected, term, f"an assignment of {operation}", may_be_chance=True, subqueries=_IN_VALUES)
         source = from_spark_schema(selected.schema).fields[0].data_type
         if by_name:
             check_assignable(source, place.data_type, place.path)
@@ -72,7 +72,7 @@ def with_assigned(
     columns, jvm, casts = [], Jvm.of(spark), casts_of_assignments(spark)
     for column in schema:
         value = old = sf.col(quote_identifier(column.name))
-        inside = [one.inside() for one in assignments if one.path[0] == column.name]
+        inside = [assignment.inside() for assignment in assignments if assignment.path[0] == column.name]
         if inside:
             place, target = Place(table, (column.name,), casts), without_void(column.data_type)
             new = assigned(jvm, place, target, Value(old, column.data_type), inside)

@@ -24,7 +24,7 @@ from tahoe.txn.transaction import Transaction
 __all__ = [
     "BEYOND_A_ROW",
     "OF_MERGE",
-    "Meant",
+    "ResolvedCondition",
     "Refusals",
     "Subqueries",
     "check_condition",
@@ -33,7 +33,7 @@ __all__ = [
     "has_subquery",
     "shown_in_history",
     "text_of",
-    "understood",
+    "resolved_condition",
     "whole_files",
 ]
 
@@ -43,12 +43,12 @@ _SUBQUERY = "org.apache.spark.sql.catalyst.expressions.SubqueryExpression"
 
 
 @dataclass(frozen=True, slots=True)
-class Meant:
+class ResolvedCondition:
     """The rows that an operation changes, selected by the user's condition.
 
     Args:
         condition: SQL text, or a column expression; None for every row.
-        asked: the condition as a predicate on files.
+        meaning: the condition as a predicate on files.
         alias: a name for the table in the condition.
         hadoop: options for the table's storage.
     """
@@ -56,7 +56,7 @@ class Meant:
     spark: SparkSession
     snapshot: Snapshot
     condition: str | Column | None
-    asked: Condition
+    meaning: Condition
     alias: Alias | None = None
     hadoop: Mapping[str, str] = field(default_factory=dict)
 
@@ -117,7 +117,7 @@ OF_MERGE = Refusals("DELTA_AGGREGATION_NOT_SUPPORTED", "DELTA_NON_DETERMINISTIC_
 def check_expression(
     jvm: Jvm,
     selected: DataFrame,
-    given: str | Column,
+    term: str | Column,
     where: str,
     *,
     may_be_chance: bool = False,
@@ -128,7 +128,7 @@ def check_expression(
 
     Args:
         selected: a selection of only this expression from the rows that it refers to.
-        given: the expression, for the error.
+        term: the expression, for the error.
         where: the part of the statement that contains it, for the error.
         subqueries: the allowed kinds of subqueries.
         refusals: the error classes; by default those of UPDATE and DELETE.
@@ -136,7 +136,7 @@ def check_expression(
     Returns:
         The expression as the history shows it (`shown_in_history`).
     """
-    plan, text = selected._jdf.queryExecution().analyzed(), text_of(given)
+    plan, text = selected._jdf.queryExecution().analyzed(), text_of(term)
     code = _beyond_a_row(plan, refusals)
     if code is not None:
         raise InvalidRequest(
@@ -160,14 +160,14 @@ def check_expression(
     return shown_in_history(jvm, expression.child())
 
 
-def understood(
+def resolved_condition(
     spark: SparkSession, snapshot: Snapshot, condition: str | Column, alias: Alias | None, hadoop: Mapping[str, str]
-) -> tuple[Meant, list[str]]:
+) -> tuple[ResolvedCondition, list[str]]:
     """Return the rows that a condition selects and the table columns in it. Raises PySpark's own errors for an invalid condition."""
     execution = named(shape_of(spark, snapshot), alias).where(condition)._jdf.queryExecution()
-    asked = condition_of_plan(snapshot, execution.optimizedPlan())
+    meaning = condition_of_plan(snapshot, execution.optimizedPlan())
     columns = [str(column.name()) for column in items(execution.analyzed().condition().references().toSeq())]
-    return Meant(spark, snapshot, condition, asked, alias, hadoop), columns
+    return ResolvedCondition(spark, snapshot, condition, meaning, alias, hadoop), columns
 
 
 def has_subquery(jvm: Jvm, expression: str | Column) -> bool:
@@ -232,15 +232,15 @@ def whole_files(snapshot: Snapshot, meaning: Condition) -> list[AddFile] | None:
     return add_files(snapshot.files_matching(predicate))
 
 
-def find_changes(transaction: Transaction, meant: Meant) -> list[FileChange]:
+def find_changes(transaction: Transaction, resolved: ResolvedCondition) -> list[FileChange]:
     """Return the selected rows of each file: scans the columns in the condition once, and registers the read predicate."""
-    snapshot, predicate = meant.snapshot, all_of(meant.asked.predicates)
+    snapshot, predicate = resolved.snapshot, all_of(resolved.meaning.predicates)
     transaction.read(predicate)
-    whole = whole_files(snapshot, meant.asked)
+    whole = whole_files(snapshot, resolved.meaning)
     if whole is not None:
         return [all_rows(snapshot, add) for add in whole]
     candidates = snapshot.files_matching(predicate)
     if not len(candidates):
         return []
-    rows = named(with_positions(meant.spark, snapshot, candidates, meant.hadoop), meant.alias)
-    return changes_of(snapshot, candidates, rows if meant.condition is None else rows.where(meant.condition)).changes
+    rows = named(with_positions(resolved.spark, snapshot, candidates, resolved.hadoop), resolved.alias)
+    return changes_of(snapshot, candidates, rows if resolved.condition is None else rows.where(resolved.condition)).changes

@@ -76,7 +76,7 @@ def create_table(
     spark: SparkSession,
     table: Table,
     definition: TableDefinition,
-    how: str,
+    mode: str,
     rows: Rows | None = None,
     *,
     user_metadata: str | None = None,
@@ -84,7 +84,7 @@ def create_table(
     """Create the table.
 
     Args:
-        how: ``create`` (the table must not exist), ``createIfNotExists``, ``replace`` (it must exist), ``createOrReplace``. Replacing keeps
+        mode: ``create`` (the table must not exist), ``createIfNotExists``, ``replace`` (it must exist), ``createOrReplace``. Replacing keeps
             the table's identity and history, and removes its rows.
         rows: written in the same commit; `definition` has their schema.
 
@@ -95,9 +95,9 @@ def create_table(
     """
     transaction = table.begin()
     snapshot = transaction.snapshot
-    if snapshot is not None and how == "createIfNotExists":
+    if snapshot is not None and mode == "createIfNotExists":
         return
-    _check_there(table, snapshot is not None, how)
+    _check_existence(table, snapshot is not None, mode)
     if snapshot is not None:
         snapshot.config.refuse_if_append_only()
     if rows is not None and already_written(transaction, rows.app):
@@ -117,7 +117,7 @@ def create_table(
     metrics = _stage(transaction, rows)
     # Properties that request features change the protocol and are not stored in the table.
     operation = create_operation(
-        future_config(transaction).metadata, _OPERATIONS[how], is_managed=definition.is_managed, cluster_by=clustered_by
+        future_config(transaction).metadata, _OPERATIONS[mode], is_managed=definition.is_managed, cluster_by=clustered_by
     )
     if rows is not None:
         parameters = {**operation.parameters, **rows.parameters}
@@ -126,18 +126,18 @@ def create_table(
         table.commit(transaction, operation, user_metadata=user_metadata)
     except DeltaConcurrentModificationException:
         # A concurrent commit created the table, which is all that was requested.
-        if how != "createIfNotExists" or not table.exists():
+        if mode != "createIfNotExists" or not table.exists():
             raise
 
 
-def _check_there(table: Table, is_there: bool, how: str) -> None:
-    if is_there and how == "create":
+def _check_existence(table: Table, exists: bool, mode: str) -> None:
+    if exists and mode == "create":
         raise InvalidRequest(
             f"There is a table at {table.url} already. Use createIfNotExists or createOrReplace, or choose another place.",
             code="DELTA_TABLE_ALREADY_EXISTS",
             table=table.url,
         )
-    if not is_there and how == "replace":
+    if not exists and mode == "replace":
         raise NotFound(
             f"There is no table at {table.url} to replace. Use createOrReplace or create.",
             code="DELTA_CANNOT_REPLACE_MISSING_TABLE",

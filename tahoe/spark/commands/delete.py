@@ -11,7 +11,7 @@ from tahoe.expr.tree.predicate import TRUE, all_of
 from tahoe.log.replay import add_files
 from tahoe.ops.rows.delete import stage_deleted_files, stage_deleted_rows
 from tahoe.ops.rows.row_changes import RowsChanged, Staged, snapshot_to_change
-from tahoe.spark.commands.conditions import Meant, check_condition, find_changes, has_subquery, whole_files
+from tahoe.spark.commands.conditions import ResolvedCondition, check_condition, find_changes, has_subquery, whole_files
 from tahoe.spark.commands.row_changes import (
     committed,
     copy_rows,
@@ -92,7 +92,7 @@ def stage_delete(
     return stage_deleted_rows(
         transaction,
         snapshot,
-        find_changes(transaction, Meant(spark, snapshot, condition, meaning, alias, hadoop)),
+        find_changes(transaction, ResolvedCondition(spark, snapshot, condition, meaning, alias, hadoop)),
         text,
         started,
         lambda changes: copy_rows(transaction, spark, config, changes, files),

@@ -62,9 +62,9 @@ def history_rows(table: Table, limit: int | None = None) -> list[tuple[Any, ...]
 
 def detail_rows(table: Table, name: str | None = None) -> list[tuple[Any, ...]]:
     """Return the row of `detail_frame`; the location is formatted as a Hadoop path."""
-    told = table.detail()
-    told |= {"location": hadoop_path(told["location"]), "name": name or told["name"]}
-    return [tuple(_plain(told[column.name], column.dataType) for column in DETAIL)]
+    detail = table.detail()
+    detail |= {"location": hadoop_path(detail["location"]), "name": name or detail["name"]}
+    return [tuple(_plain(detail[column.name], column.dataType) for column in DETAIL)]
 
 
 def detail_rows_of_entry(jvm: Jvm, entry: JavaObject, name: str) -> list[tuple[Any, ...]]:
@@ -75,7 +75,7 @@ def detail_rows_of_entry(jvm: Jvm, entry: JavaObject, name: str) -> list[tuple[A
         name: the table's name with its catalog.
     """
     uri = entry.storage().locationUri()
-    known: dict[str, Any] = {
+    detail: dict[str, Any] = {
         "format": str(entry.provider().get()) if entry.provider().isDefined() else None,
         "name": name,
         "description": str(entry.comment().get()) if entry.comment().isDefined() else "",
@@ -84,7 +84,7 @@ def detail_rows_of_entry(jvm: Jvm, entry: JavaObject, name: str) -> list[tuple[A
         "partitionColumns": [str(column) for column in items(entry.partitionColumnNames())],
         "properties": jvm.dictionary(entry.properties()),
     }
-    return [tuple(known.get(column.name) for column in DETAIL)]
+    return [tuple(detail.get(column.name) for column in DETAIL)]
 
 
 def text_columns(*names: str) -> StructType:
@@ -147,6 +147,6 @@ def _plain(value: Any, data_type: DataType) -> Any:
         case BooleanType():
             return value if isinstance(value, bool) else None
         case StructType():
-            known = value if isinstance(value, dict) else {}
-            return tuple(_plain(known.get(column.name), column.dataType) for column in data_type)
+            fields = value if isinstance(value, dict) else {}
+            return tuple(_plain(fields.get(column.name), column.dataType) for column in data_type)
     return value

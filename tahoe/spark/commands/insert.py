@@ -39,11 +39,11 @@ from tahoe.protocol.actions import AddCDCFile, AddFile
 from tahoe.protocol.config import TableConfig
 from tahoe.protocol.features import ENFORCED
 from tahoe.snapshot.snapshot import Snapshot
-from tahoe.spark.commands.conditions import Meant, check_condition, find_changes, understood, whole_files
+from tahoe.spark.commands.conditions import ResolvedCondition, check_condition, find_changes, resolved_condition, whole_files
 from tahoe.spark.commands.matched_rows import MatchedRows
 from tahoe.spark.commands.moment import StatementMoment
 from tahoe.spark.commands.row_changes import copy_rows, of_kind, rows_of_new, rows_that_go, write_change_data
-from tahoe.spark.commands.source_rows import held
+from tahoe.spark.commands.source_rows import stored
 from tahoe.spark.commands.write_options import Insert
 from tahoe.spark.jvm.errors import raising, told_once
 from tahoe.spark.jvm.job_progress import shown_jobs
@@ -56,9 +56,9 @@ from tahoe.spark.write.writer import write_files
 from tahoe.txn.prepare import future_config
 from tahoe.txn.transaction import Operation, Transaction
 
-__all__ = ["Arrange", "ToldAs", "insert"]
+__all__ = ["Arrange", "DescribeOperation", "insert"]
 
-ToldAs = Callable[[Operation, TableConfig], Operation]
+DescribeOperation = Callable[[Operation, TableConfig], Operation]
 Arrange = Callable[[DataFrame], DataFrame]
 """Renames the columns of a query to the table's column names."""
 
@@ -66,12 +66,12 @@ _MODES = {"append": "Append", "overwrite": "Overwrite", "error": "ErrorIfExists"
 
 
 def insert(
-    table: Table, data: DataFrame, request: Insert, told_as: ToldAs | None = None, arrange: Arrange | None = None
+    table: Table, data: DataFrame, request: Insert, describe: DescribeOperation | None = None, arrange: Arrange | None = None
 ) -> int | None:
     """Write the rows and return the new version, or None if there was nothing to do.
 
     Args:
-        told_as: returns the operation to log, from the default operation and the table's new configuration.
+        describe: returns the operation to log, from the default operation and the table's new configuration.
         arrange: maps the columns, if they do not match the table's by name.
 
     Raises:
@@ -80,10 +80,12 @@ def insert(
         DeltaConcurrentModificationException: a concurrent commit conflicts; VACUUM deletes the files written here.
     """
     with resetting_version(data.sparkSession):
-        return _inserted(table, data, request, told_as, arrange)
+        return _inserted(table, data, request, describe, arrange)
 
 
-def _inserted(table: Table, data: DataFrame, request: Insert, told_as: ToldAs | None, arrange: Arrange | None) -> int | None:
+def _inserted(
+    table: Table, data: DataFrame, request: Insert, describe: DescribeOperation | None, arrange: Arrange | None
+) -> int | None:
     transaction = table.begin()
     if transaction.snapshot is not None and request.mode == "error":
         raise InvalidRequest(
@@ -100,9 +102,9 @@ def _inserted(table: Table, data: DataFrame, request: Insert, told_as: ToldAs | 
     quiet = told_once(data.sparkSession) if has_condition else nullcontext()
     with shown_jobs(data.sparkSession, table.clock), quiet:
         operation = _staged(transaction, data, request, arrange)
-        if told_as is not None:
-            operation = told_as(operation, future_config(transaction))
-    if told_as is None and changes_nothing(transaction):
+        if describe is not None:
+            operation = describe(operation, future_config(transaction))
+    if describe is None and changes_nothing(transaction):
         return None
     try:
         return table.commit(transaction, operation, user_metadata=request.user_metadata).version
@@ -112,7 +114,7 @@ def _inserted(table: Table, data: DataFrame, request: Insert, told_as: ToldAs | 
             return None
         # Two writers that find no table both try to create it; the second one applies its mode to the table of the first.
         if transaction.snapshot is None and request.mode != "overwrite":
-            return _inserted(table, data, request, told_as, arrange)
+            return _inserted(table, data, request, describe, arrange)
         raise
 
 
@@ -123,12 +125,12 @@ def _staged(transaction: Transaction, data: DataFrame, request: Insert, arrange:
     snapshot, spark = transaction.snapshot, data.sparkSession
     if snapshot is None:
         raise NotFound(
-            f"There is no Delta table at {transaction.store.url} of which rows could match '{request.matching.shown}'. Create it first.",
+            f"There is no Delta table at {transaction.store.url} of which rows could match '{request.matching.text}'. Create it first.",
             code="DELTA_PATH_DOES_NOT_EXIST",
             table=transaction.store.url,
         )
     # The written rows must be the matched rows.
-    with held(StatementMoment(spark).frame(data)) as source:
+    with stored(StatementMoment(spark).frame(data)) as source:
         by_place, hadoop = arrange is not None, request.files.hadoop
         match = MatchedRows(spark, snapshot, source, request.matching, request.alias, by_place, hadoop)
         return _staged_rows(transaction, arranged(source.frame), request, match)
@@ -139,25 +141,25 @@ def _staged_rows(transaction: Transaction, data: DataFrame, request: Insert, mat
     transaction.enforces = ENFORCED
     if snapshot is not None and options.mode == "overwrite" and options.data_change:
         snapshot.config.refuse_if_append_only()
-    matched = None if match is None else match.understood()
+    matched = None if match is None else match.resolved()
     config = prepare_schema(transaction, nullable_schema(from_spark_schema(data.schema)), options)
     completion = Completion(transaction, data.columns, session_time_zone(spark))
     rows = enforced(data, config, completion=completion, casts=casts_of_inserts(spark))
-    meant = None
+    condition = None
     if snapshot is not None and options.replace_where is not None:
-        meant, columns = _meant(spark, snapshot, options.replace_where, request)
+        condition, columns = _resolved(spark, snapshot, options.replace_where, request)
         if check_replaced(columns, config, options):
             rows = _fulfilling(rows, options.replace_where, request.alias, config)
     changes = None if match is None or matched is None else match.find(transaction, matched)
     with _replacing(request):
         adds = write_files(rows, config, transaction.store, transaction.clock, request.files, completion=completion)
-    if snapshot is None or (meant is None and changes is None):
+    if snapshot is None or (condition is None and changes is None):
         operation = stage_adds(transaction, config, adds, None, options)
     else:
         new = [tagged(config, replace(add, data_change=options.data_change)) for add in adds]
         replacement = _Replacement(spark, transaction, snapshot, config, new, request)
         operation = replacement.operation(
-            replacement.of_rows(changes or ()) if meant is None else replacement.of_condition(meant)
+            replacement.of_rows(changes or ()) if condition is None else replacement.of_condition(condition)
         )
     return replace(operation, parameters={**operation.parameters, **_replaced_in_history(request), "mode": _MODES[request.mode]})
 
@@ -165,12 +167,12 @@ def _staged_rows(transaction: Transaction, data: DataFrame, request: Insert, mat
 def _replaced_in_history(request: Insert) -> dict[str, object]:
     """Return the operation parameters that describe the replaced rows."""
     if request.matching is not None:
-        one = request.matching
-        return {"replaceOnCond": one.on} if one.on is not None else {"replaceUsingCols": f"({one.using})"}
+        matching = request.matching
+        return {"replaceOnCond": matching.on} if matching.on is not None else {"replaceUsingCols": f"({matching.using})"}
     return {} if request.predicate is None else {"predicate": request.predicate}
 
 
-def _meant(spark: SparkSession, snapshot: Snapshot, text: str, request: Insert) -> tuple[Meant, list[str]]:
+def _resolved(spark: SparkSession, snapshot: Snapshot, text: str, request: Insert) -> tuple[ResolvedCondition, list[str]]:
     """Return the rows that ``replaceWhere`` selects, and the columns in it."""
     try:
         check_condition(spark, snapshot, text, request.alias, "replaceWhere")
@@ -179,7 +181,7 @@ def _meant(spark: SparkSession, snapshot: Snapshot, text: str, request: Insert) 
             f"replaceWhere '{text}' is no condition: {str(error).strip().partition(' SQLSTATE')[0]}",
             code="DELTA_FAILED_RECOGNIZE_PREDICATE",
         ) from error
-    return understood(spark, snapshot, text, request.alias, request.files.hadoop)
+    return resolved_condition(spark, snapshot, text, request.alias, request.files.hadoop)
 
 
 @dataclass(frozen=True, slots=True)
@@ -216,13 +218,13 @@ class _Replacement:
             counts_rows=self.request.matching is not None,
         )
 
-    def of_condition(self, meant: Meant) -> Replaced:
+    def of_condition(self, condition: ResolvedCondition) -> Replaced:
         """Stage the removal of the rows for which ``replaceWhere`` is true."""
         data_change = self.request.options.data_change
-        whole = whole_files(meant.snapshot, meant.asked)
+        whole = whole_files(condition.snapshot, condition.meaning)
         if whole is None:
-            return self.of_rows(find_changes(self.transaction, meant))
-        self.transaction.read(all_of(meant.asked.predicates))
+            return self.of_rows(find_changes(self.transaction, condition))
+        self.transaction.read(all_of(condition.meaning.predicates))
         removed = remove_files(self.transaction, whole, data_change=data_change)
         return Replaced(tuple(removed), deleted_rows=rows_in(whole))
 
@@ -253,7 +255,7 @@ def _replacing(request: Insert) -> Iterator[None]:
         yield
     except InvariantViolation as error:
         if request.matching is not None:
-            option, code = request.matching.shown, "DELTA_REPLACE_ON_OR_USING_TABLE_CONSTRAINT_VIOLATION"
+            option, code = request.matching.text, "DELTA_REPLACE_ON_OR_USING_TABLE_CONSTRAINT_VIOLATION"
         elif request.options.replace_where is not None:
             option, code = request.options.replace_where, "DELTA_REPLACE_WHERE_MISMATCH"
         else:
@@ -269,9 +271,9 @@ def _fulfilling(rows: DataFrame, text: str, alias: str | None, config: TableConf
         code="DELTA_REPLACE_WHERE_MISMATCH",
         table=config.table,
     )
-    first, *others = rows.columns
+    first, *rest = rows.columns
     checked = sf.when(_is_true(text), sf.col(quote_identifier(first))).otherwise(raising(error)).alias(first)
-    return named(rows, alias).select(checked, *(sf.col(quote_identifier(name)) for name in others))
+    return named(rows, alias).select(checked, *(sf.col(quote_identifier(name)) for name in rest))
 
 
 def _is_true(text: str) -> Column:

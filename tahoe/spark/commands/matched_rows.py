@@ -20,13 +20,13 @@ from tahoe.ops.rows.row_changes import FileChange
 from tahoe.snapshot.snapshot import Snapshot
 from tahoe.spark.commands.row_changes import changes_of, with_positions
 from tahoe.spark.commands.source_keys import candidates, conjuncts
-from tahoe.spark.commands.source_rows import Held, sent_to_all
+from tahoe.spark.commands.source_rows import StoredRows, sent_to_all
 from tahoe.spark.commands.write_options import Matching
 from tahoe.spark.jvm.bridge import JavaObject
 from tahoe.spark.scan.relation import named, shape_of
 from tahoe.txn.transaction import Transaction
 
-__all__ = ["MatchedRows", "Understood"]
+__all__ = ["MatchedRows", "MatchCondition"]
 
 _CODES = {
     "AMBIGUOUS_REFERENCE": "DELTA_INSERT_REPLACE_ON_AMBIGUOUS_COLUMNS_IN_CONDITION",
@@ -35,7 +35,7 @@ _CODES = {
 
 
 @dataclass(frozen=True)
-class Understood:
+class MatchCondition:
     """A condition on the columns of `target` and of the source.
 
     Args:
@@ -59,13 +59,13 @@ class MatchedRows:
 
     spark: SparkSession
     snapshot: Snapshot
-    source: Held
+    source: StoredRows
     matching: Matching
     alias: str | None
     by_place: bool
     hadoop: Mapping[str, str]
 
-    def understood(self) -> Understood:
+    def resolved(self) -> MatchCondition:
         """Resolve the condition without running a query.
 
         Raises:
@@ -76,9 +76,9 @@ class MatchedRows:
         """
         self._check_columns()
         target = named(shape_of(self.spark, self.snapshot), self.alias)
-        return Understood(target, tuple(conjuncts(self._resolved(target))))
+        return MatchCondition(target, tuple(conjuncts(self._resolved(target))))
 
-    def find(self, transaction: Transaction, condition: Understood) -> list[FileChange]:
+    def find(self, transaction: Transaction, condition: MatchCondition) -> list[FileChange]:
         """Return the matching rows of each file; registers the read predicate."""
         predicate = candidates(self.snapshot, condition.target, self.source.frame, condition.parts).predicate
         transaction.read(predicate)
@@ -106,23 +106,25 @@ class MatchedRows:
             if code is None:
                 raise
             raise InvalidRequest(
-                f"The condition of replaceOn cannot be resolved: {self.matching.shown}. {str(error).partition(' SQLSTATE')[0]} Name the "
+                f"The condition of replaceOn cannot be resolved: {self.matching.text}. {str(error).partition(' SQLSTATE')[0]} Name the "
                 "source by df.alias('s') and the table by the option targetAlias, as in 't.id = s.id'.",
                 code=code,
             ) from error
         condition = pairs._jdf.queryExecution().analyzed().condition()
         if not condition.deterministic():
             raise InvalidRequest(
-                f"The condition of replaceOn may not use functions that are not deterministic: {self.matching.shown}. Compute their values "
+                f"The condition of replaceOn may not use functions that are not deterministic: {self.matching.text}. Compute their values "
                 "in the source first.",
                 code="INVALID_NON_DETERMINISTIC_EXPRESSIONS",
             )
         return condition
 
     def _check_columns(self) -> None:
-        ours, theirs = ([name.lower() for name in names] for names in (self.snapshot.schema.names, self.source.frame.columns))
+        table_columns, source_columns = (
+            [name.lower() for name in names] for names in (self.snapshot.schema.names, self.source.frame.columns)
+        )
         for name in self.matching.columns:
-            for side, names in (("table", ours), ("source", theirs)):
+            for side, names in (("table", table_columns), ("source", source_columns)):
                 if name.lower() not in names:
                     raise InvalidRequest(
                         f"replaceUsing '{self.matching.using}' names '{name}', which is no column of the {side} of the write to "
@@ -130,7 +132,7 @@ class MatchedRows:
                         code="UNRESOLVED_INSERT_REPLACE_USING_COLUMN",
                         column=name,
                     )
-            if self.by_place and ours.index(name.lower()) != theirs.index(name.lower()):
+            if self.by_place and table_columns.index(name.lower()) != source_columns.index(name.lower()):
                 raise InvalidRequest(
                     f"Column '{name}' of replaceUsing is at different places in the table {self.snapshot.store.url} and in the source, whose "
                     "columns are taken by their places. Select them in the table's order, or use saveAsTable.",

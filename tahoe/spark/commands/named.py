@@ -50,7 +50,7 @@ class Creation:
 
     Args:
         name: the identifiers of the table's name, or of ``delta.`/path` ``.
-        how: a mode of `tahoe.spark.commands.create.create_table`.
+        mode: a mode of `tahoe.spark.commands.create.create_table`.
         definition: its schema is empty if no columns are given; `query` defines its own schema.
         location: of an external table; None for a managed one.
         options: writer options or OPTIONS; those that begin with ``delta.`` are also properties.
@@ -59,7 +59,7 @@ class Creation:
     """
 
     name: tuple[str, ...]
-    how: str
+    mode: str
     definition: TableDefinition
     location: str | None = None
     options: Mapping[str, str] = field(default_factory=dict)
@@ -67,7 +67,7 @@ class Creation:
     parameters: Mapping[str, object] = field(default_factory=dict)
 
 
-def make_table(spark: SparkSession, asked: Creation) -> Table | None:
+def make_table(spark: SparkSession, creation: Creation) -> Table | None:
     """Create the table and its catalog entry; return the table, or None if an existing one stays.
 
     Raises:
@@ -76,28 +76,28 @@ def make_table(spark: SparkSession, asked: Creation) -> Table | None:
         AnalysisException: PySpark's, for an existing table, a missing table to replace, or a missing database.
     """
     with with_classes(CREATIONS_BY_NAME):
-        path = path_of(asked.name)
+        path = path_of(creation.name)
         if path is not None and "/" in path:
-            return _by_path(spark, asked, path)
-        return _by_name(spark, asked)
+            return _by_path(spark, creation, path)
+        return _by_name(spark, creation)
 
 
-def _by_name(spark: SparkSession, asked: Creation) -> Table | None:
-    identifier = full_identifier(spark, asked.name)
+def _by_name(spark: SparkSession, creation: Creation) -> Table | None:
+    identifier = full_identifier(spark, creation.name)
     catalog = spark._jsparkSession.sessionState().catalog()
     entry = entry_at(catalog, identifier)
     if entry is not None:
-        return _over(spark, asked, identifier, entry)
-    if asked.how == "replace":
+        return _existing(spark, creation, identifier, entry)
+    if creation.mode == "replace":
         raise_missing(spark, identifier)
     refuse_odd_name(spark, identifier)
-    managed = asked.location is None
-    uri = uri_of_new(spark, identifier) if asked.location is None else uri_of_text(spark, asked.location)
-    comment = asked.definition.comment
+    managed = creation.location is None
+    uri = uri_of_new(spark, identifier) if creation.location is None else uri_of_text(spark, creation.location)
+    comment = creation.definition.comment
     entry = new_entry(spark, identifier, uri, managed=managed, comment=comment)
-    table = table_at(spark, location_of(entry), asked.options)
-    _new(spark, asked, table, str(identifier.unquotedString()), managed)
-    catalog.createTable(entry, asked.how == "createIfNotExists", False)
+    table = table_at(spark, location_of(entry), creation.options)
+    _new(spark, creation, table, str(identifier.unquotedString()), managed)
+    catalog.createTable(entry, creation.mode == "createIfNotExists", False)
     return table
 
 
@@ -116,42 +116,42 @@ def refuse_other_location(spark: SparkSession, name: str, place: str, location: 
         )
 
 
-def _by_path(spark: SparkSession, asked: Creation, path: str) -> Table:
-    if asked.location is not None and table_url(asked.location) != table_url(path):
+def _by_path(spark: SparkSession, creation: Creation, path: str) -> Table:
+    if creation.location is not None and table_url(creation.location) != table_url(path):
         raise InvalidRequest(
-            f"CREATE TABLE names two places: '{path}' in the table's name and '{asked.location}' as its location. Leave one out.",
+            f"CREATE TABLE names two places: '{path}' in the table's name and '{creation.location}' as its location. Leave one out.",
             code="DELTA_AMBIGUOUS_PATHS_IN_CREATE_TABLE",
             table=path,
         )
-    if asked.query is None and asked.how in ("replace", "createOrReplace"):
-        _require_schema(asked, path)
-    table = table_at(spark, path, asked.options)
-    if asked.how != "replace" and not table.exists():
+    if creation.query is None and creation.mode in ("replace", "createOrReplace"):
+        _require_schema(creation, path)
+    table = table_at(spark, path, creation.options)
+    if creation.mode != "replace" and not table.exists():
         _require_empty(table, path, after_failures=True)
-    _make(spark, asked, table, managed=False)
+    _make(spark, creation, table, managed=False)
     return table
 
 
-def _new(spark: SparkSession, asked: Creation, table: Table, name: str, managed: bool) -> None:
+def _new(spark: SparkSession, creation: Creation, table: Table, name: str, managed: bool) -> None:
     """Commit a table whose name is new."""
-    is_there, has_query, is_replacing = table.exists(), asked.query is not None, asked.how == "createOrReplace"
+    is_there, has_query, is_replacing = table.exists(), creation.query is not None, creation.mode == "createOrReplace"
     if not has_query and is_replacing:
-        _require_schema(asked, name)
+        _require_schema(creation, name)
     if is_there and not has_query and not managed:
-        check_agrees(table.snapshot(), asked.definition, _own_properties(asked))
+        check_agrees(table.snapshot(), creation.definition, _own_properties(creation))
         return
     if not (has_query and is_replacing):
-        without_log = not (managed or has_query or asked.definition.schema.fields)
+        without_log = not (managed or has_query or creation.definition.schema.fields)
         _require_empty(table, name, after_failures=has_query, needs_log=without_log)
-    _make(spark, asked, table, managed)
+    _make(spark, creation, table, managed)
 
 
-def _over(spark: SparkSession, asked: Creation, identifier: JavaObject, entry: JavaObject) -> Table | None:
+def _existing(spark: SparkSession, creation: Creation, identifier: JavaObject, entry: JavaObject) -> Table | None:
     """Handle an existing entry: reject it, leave it or replace its table."""
     name = str(identifier.unquotedString())
-    if asked.how == "create":
+    if creation.mode == "create":
         raise_exists(spark, identifier)
-    if asked.how == "createIfNotExists":
+    if creation.mode == "createIfNotExists":
         return None
     if is_view(entry):
         raise InvalidRequest(
@@ -166,46 +166,46 @@ def _over(spark: SparkSession, asked: Creation, identifier: JavaObject, entry: J
             table=name,
         )
     place = location_of(entry)
-    refuse_other_location(spark, name, place, asked.location)
-    table = table_at(spark, place, asked.options)
-    if asked.query is None:
-        _require_schema(asked, name)
+    refuse_other_location(spark, name, place, creation.location)
+    table = table_at(spark, place, creation.options)
+    if creation.query is None:
+        _require_schema(creation, name)
     if not table.exists():
         raise CorruptTable(
             f"The catalog has table {name}, but there is no Delta log at {table.url}. Drop the table (DROP TABLE {name}) and create it anew.",
             code="DELTA_METADATA_ABSENT_EXISTING_CATALOG_TABLE",
             table=name,
         )
-    _make(spark, asked, table, is_managed(entry))
+    _make(spark, creation, table, is_managed(entry))
     return table
 
 
-def _make(spark: SparkSession, asked: Creation, table: Table, managed: bool) -> None:
-    request = insert_request("Append", None, asked.options, settings_of(spark))
-    properties = {**request.options.properties, **asked.definition.properties}
-    definition = replace(asked.definition, properties=properties, is_managed=managed)
+def _make(spark: SparkSession, creation: Creation, table: Table, managed: bool) -> None:
+    request = insert_request("Append", None, creation.options, settings_of(spark))
+    properties = {**request.options.properties, **creation.definition.properties}
+    definition = replace(creation.definition, properties=properties, is_managed=managed)
     rows = None
-    if asked.query is not None:
-        rows, definition = _rows(asked, request, definition)
+    if creation.query is not None:
+        rows, definition = _rows(creation, request, definition)
     with resetting_version(spark):
-        create_table(spark, table, definition, asked.how, rows, user_metadata=request.user_metadata)
+        create_table(spark, table, definition, creation.mode, rows, user_metadata=request.user_metadata)
 
 
-def _rows(asked: Creation, request: Insert, definition: TableDefinition) -> tuple[Rows, TableDefinition]:
-    assert asked.query is not None
-    data = asked.query()
+def _rows(creation: Creation, request: Insert, definition: TableDefinition) -> tuple[Rows, TableDefinition]:
+    assert creation.query is not None
+    data = creation.query()
     schema = nullable_schema(from_spark_schema(data.schema))
-    return Rows(data, request.files, asked.parameters, request.options.app), replace(definition, schema=schema)
+    return Rows(data, request.files, creation.parameters, request.options.app), replace(definition, schema=schema)
 
 
-def _own_properties(asked: Creation) -> Mapping[str, str]:
+def _own_properties(creation: Creation) -> Mapping[str, str]:
     """Return the properties in the request, without the session's defaults."""
-    given = {key: value for key, value in asked.options.items() if key.lower().startswith("delta.")}
-    return {**given, **asked.definition.properties}
+    properties = {key: value for key, value in creation.options.items() if key.lower().startswith("delta.")}
+    return {**properties, **creation.definition.properties}
 
 
-def _require_schema(asked: Creation, name: str) -> None:
-    if not asked.definition.schema.fields:
+def _require_schema(creation: Creation, name: str) -> None:
+    if not creation.definition.schema.fields:
         raise InvalidRequest(
             f"REPLACE TABLE {name} needs the columns that the table shall have: (name type, …), or AS SELECT.",
             code="DELTA_SCHEMA_NOT_PROVIDED",

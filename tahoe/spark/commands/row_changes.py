@@ -51,7 +51,7 @@ __all__ = [
     "CHOSEN",
     "FILE",
     "ROW",
-    "Found",
+    "RowMatches",
     "changes_in",
     "changes_of",
     "committed",
@@ -76,7 +76,7 @@ _ROWS_OF_A_BITMAP = 2**_BITS_OF_A_PLACE
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class RowMatches:
     """The rows of a table that an operation changes.
 
     Args:
@@ -136,7 +136,7 @@ def with_positions(
     return read_rows(spark, snapshot, _numbered(files), options=hadoop, metadata=metadata)
 
 
-def changes_of(snapshot: Snapshot, files: pa.Table, rows: DataFrame) -> Found:
+def changes_of(snapshot: Snapshot, files: pa.Table, rows: DataFrame) -> RowMatches:
     """Collect the positions of the rows of each file, however many. One Spark job.
 
     Args:
@@ -155,10 +155,10 @@ def changes_of(snapshot: Snapshot, files: pa.Table, rows: DataFrame) -> Found:
     )
     numbers = bitmaps["file"].unique()
     positions = {number: _positions(bitmaps.filter(pc.equal(bitmaps["file"], number))) for number in numbers.to_pylist()}
-    return _found(snapshot, files, positions, pc.sum(bitmaps["rows"]).as_py() or 0)
+    return _matches_at(snapshot, files, positions, pc.sum(bitmaps["rows"]).as_py() or 0)
 
 
-def changes_in(snapshot: Snapshot, files: pa.Table, places: pa.Table) -> Found:
+def changes_in(snapshot: Snapshot, files: pa.Table, places: pa.Table) -> RowMatches:
     """Collect the positions of the rows of each file, for rows few enough for the driver.
 
     Args:
@@ -172,13 +172,16 @@ def changes_in(snapshot: Snapshot, files: pa.Table, places: pa.Table) -> Found:
     for number, stop in zip(runs.values.to_pylist(), runs.run_ends.to_pylist(), strict=True):
         positions[number] = _set_of(rows.slice(start, stop - start))
         start = stop
-    return _found(snapshot, files, positions, len(places))
+    return _matches_at(snapshot, files, positions, len(places))
 
 
-def _found(snapshot: Snapshot, files: pa.Table, dead: Mapping[int, BitMap64], rows: int) -> Found:
-    adds = add_files(files.take(pa.array(list(dead), pa.int64())))
-    changes = [FileChange(add, living_rows(snapshot, add), mine) for mine, add in zip(dead.values(), adds, strict=True)]
-    return Found(changes, sum(len(change.dead) for change in changes) < rows)
+def _matches_at(snapshot: Snapshot, files: pa.Table, positions_by_file: Mapping[int, BitMap64], rows: int) -> RowMatches:
+    adds = add_files(files.take(pa.array(list(positions_by_file), pa.int64())))
+    changes = [
+        FileChange(add, living_rows(snapshot, add), positions)
+        for positions, add in zip(positions_by_file.values(), adds, strict=True)
+    ]
+    return RowMatches(changes, sum(len(change.dead) for change in changes) < rows)
 
 
 def rows_of(
@@ -258,12 +261,12 @@ def write_rows(
         copied: the rows come unchanged from the table, so its constraints need no check.
     """
     stored = config_with_row_ids(config)
-    given = _of_table(rows, stored.schema)
-    completion = None if copied else Completion(transaction, given.columns, session_time_zone(rows.sparkSession))
+    columns = _of_table(rows, stored.schema)
+    completion = None if copied else Completion(transaction, columns.columns, session_time_zone(rows.sparkSession))
     if copied:
-        data = fitted(Jvm.of(rows.sparkSession), given, config.table, stored.schema)
+        data = fitted(Jvm.of(rows.sparkSession), columns, config.table, stored.schema)
     else:
-        data = enforced(given, stored, completion=completion)
+        data = enforced(columns, stored, completion=completion)
     written = write_files_with_row_ids(data, config, transaction.store, transaction.clock, files, completion)
     adds = [tagged(config, add) for add in written]
     transaction.row_ids_kept = True
@@ -334,5 +337,5 @@ def _set_of(rows: pa.Array) -> BitMap64:
 def _of_table(rows: DataFrame, schema: StructType) -> DataFrame:
     """Return the rows with only the table's columns."""
     names: Iterable[str] = (column.name for column in schema)
-    wanted = {name.lower() for name in names}
-    return rows.select(*(sf.col(quote_identifier(name)) for name in rows.columns if name.lower() in wanted))
+    stored = {name.lower() for name in names}
+    return rows.select(*(sf.col(quote_identifier(name)) for name in rows.columns if name.lower() in stored))

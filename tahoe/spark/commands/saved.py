@@ -19,7 +19,7 @@ from tahoe.protocol.config import TableConfig
 from tahoe.schema.evolve import store_anything
 from tahoe.schema.types import StructType
 from tahoe.spark.commands.create import TableDefinition
-from tahoe.spark.commands.insert import ToldAs, insert
+from tahoe.spark.commands.insert import DescribeOperation, insert
 from tahoe.spark.commands.named import Creation, make_table, refuse_other_location
 from tahoe.spark.commands.write_options import Insert, insert_request, refuse_dynamic
 from tahoe.spark.jvm.bridge import JavaObject
@@ -36,7 +36,7 @@ __all__ = ["Save", "insert_into", "save_as_table", "save_into"]
 
 _HOW = {"ErrorIfExists": "create", "Ignore": "createIfNotExists", "Append": "create", "Overwrite": "createOrReplace"}
 _FRAMES_ARE_CAST = "spark.databricks.delta.dml.insert.dfByName.allowImplicitCasts"
-_KEPT = ("predicate", "isDynamicPartitionOverwrite", "canOverwriteSchema", "canMergeSchema")
+_KEPT_PARAMETERS = ("predicate", "isDynamicPartitionOverwrite", "canOverwriteSchema", "canMergeSchema")
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,106 +59,110 @@ class Save:
     cluster_by: Sequence[str] | None = None
 
 
-def save_as_table(spark: SparkSession, asked: Save) -> None:
+def save_as_table(spark: SparkSession, save: Save) -> None:
     """Write the rows. Raises the errors of `tahoe.spark.commands.insert.insert` and `tahoe.spark.commands.named.make_table`."""
-    if asked.mode in ("Append", "Overwrite") and save_into(spark, asked, replacing=asked.mode == "Overwrite"):
+    if save.mode in ("Append", "Overwrite") and save_into(spark, save, replacing=save.mode == "Overwrite"):
         return
-    location = path_option(asked.options)
-    cluster_by = None if asked.cluster_by is None else tuple(asked.cluster_by)
-    definition = TableDefinition(StructType(), tuple(asked.partition_by or ()), cluster_by=cluster_by)
-    request = _request(asked, settings_of(spark), replacing=True)
+    location = path_option(save.options)
+    cluster_by = None if save.cluster_by is None else tuple(save.cluster_by)
+    definition = TableDefinition(StructType(), tuple(save.partition_by or ()), cluster_by=cluster_by)
+    request = _request(save, settings_of(spark), replacing=True)
     if request.matching is not None:
         raise NotFound(
-            f"There is no Delta table {'.'.join(asked.name)} of which rows could match '{request.matching.shown}'. Create it first.",
+            f"There is no Delta table {'.'.join(save.name)} of which rows could match '{request.matching.text}'. Create it first.",
             code="DELTA_PATH_DOES_NOT_EXIST",
-            table=".".join(asked.name),
+            table=".".join(save.name),
         )
     parameters = _parameters_of_new(request)
-    how = _HOW[asked.mode]
-    make_table(spark, Creation(asked.name, how, definition, location, asked.options, lambda: asked.data, parameters))
+    mode = _HOW[save.mode]
+    make_table(spark, Creation(save.name, mode, definition, location, save.options, lambda: save.data, parameters))
 
 
-def save_into(spark: SparkSession, asked: Save, *, replacing: bool = False) -> bool:
+def save_into(spark: SparkSession, save: Save, *, replacing: bool = False) -> bool:
     """Write the rows into the existing table; return whether there is one.
 
     Args:
         replacing: whether the history records a replacement.
     """
-    entry = delta_entry(spark, asked.name)
-    table = _table(spark, asked, entry)
+    entry = delta_entry(spark, save.name)
+    table = _table(spark, save, entry)
     if table is None:
         return False
     if replacing:
-        refuse_other_location(spark, ".".join(asked.name), table.url, path_option(asked.options))
-    request = _request(asked, settings_of(spark), replacing=replacing)
-    tells = replacing and request.options.replace_where is None and request.matching is None
+        refuse_other_location(spark, ".".join(save.name), table.url, path_option(save.options))
+    request = _request(save, settings_of(spark), replacing=replacing)
+    describes = replacing and request.options.replace_where is None and request.matching is None
     with nullcontext() if replacing else appending_by_name():
-        insert(table, asked.data, request, _replacement(entry, asked.cluster_by or ()) if tells else None)
+        insert(table, save.data, request, _replacement(entry, save.cluster_by or ()) if describes else None)
     return True
 
 
-def insert_into(spark: SparkSession, asked: Save) -> bool:
+def insert_into(spark: SparkSession, save: Save) -> bool:
     """Write the rows into the existing table, with columns by position; return whether there is one.
 
     Args:
-        asked: its mode is ``Append`` or ``Overwrite``.
+        save: its mode is ``Append`` or ``Overwrite``.
 
     Raises: the errors of `save_as_table`; `InvalidRequest` for ``replaceOn`` or ``replaceUsing`` if the session's overwrites are dynamic.
     """
-    entry = delta_entry(spark, asked.name)
-    table = _table(spark, asked, entry)
+    entry = delta_entry(spark, save.name)
+    table = _table(spark, save, entry)
     if table is None:
         return False
     settings, config = settings_of(spark), table.snapshot().config
     request = insert_request(
-        asked.mode, None, asked.options, settings, merge_schema=asked.evolves, same_types=False, stores=store_anything
+        save.mode, None, save.options, settings, merge_schema=save.evolves, same_types=False, stores=store_anything
     )
     if request.matching is not None and config.partition_columns:
         refuse_dynamic(settings)
-    how = arrangement(spark, _shown_name(asked, entry), request.options, by_name=False, is_statement=False)
-    insert(table, asked.data, request, arrange=lambda rows: arranged(rows, config, how))
+    rules = arrangement(spark, _shown_name(save, entry), request.options, by_name=False, is_statement=False)
+    insert(table, save.data, request, arrange=lambda rows: arranged(rows, config, rules))
     return True
 
 
-def _shown_name(asked: Save, entry: JavaObject | None) -> str:
-    return ".".join(asked.name) if entry is None else str(entry.identifier().unquotedString())
+def _shown_name(save: Save, entry: JavaObject | None) -> str:
+    return ".".join(save.name) if entry is None else str(entry.identifier().unquotedString())
 
 
-def _table(spark: SparkSession, asked: Save, entry: JavaObject | None) -> Table | None:
+def _table(spark: SparkSession, save: Save, entry: JavaObject | None) -> Table | None:
     """Return the existing table, or None."""
-    path = path_of(asked.name) if entry is None else location_of(entry)
+    path = path_of(save.name) if entry is None else location_of(entry)
     if path is None:
         return None
-    table = table_at(spark, path, asked.options)
+    table = table_at(spark, path, save.options)
     return table if entry is not None or table.exists() else None
 
 
-def _replacement(entry: JavaObject | None, cluster_by: Sequence[str]) -> ToldAs:
+def _replacement(entry: JavaObject | None, cluster_by: Sequence[str]) -> DescribeOperation:
     managed = entry is not None and is_managed(entry)
 
-    def told_as(operation: Operation, config: TableConfig) -> Operation:
-        told = create_operation(config.metadata, "CREATE OR REPLACE TABLE AS SELECT", is_managed=managed, cluster_by=cluster_by)
-        kept = {key: value for key, value in operation.parameters.items() if key in _KEPT}
-        return Operation(told.name, {**told.parameters, **kept, "isV1SaveAsTableOverwrite": True}, operation.metrics)
+    def describe(operation: Operation, config: TableConfig) -> Operation:
+        replacement = create_operation(
+            config.metadata, "CREATE OR REPLACE TABLE AS SELECT", is_managed=managed, cluster_by=cluster_by
+        )
+        parameters = {key: value for key, value in operation.parameters.items() if key in _KEPT_PARAMETERS}
+        return Operation(
+            replacement.name, {**replacement.parameters, **parameters, "isV1SaveAsTableOverwrite": True}, operation.metrics
+        )
 
-    return told_as
+    return describe
 
 
 def _parameters_of_new(request: Insert) -> Mapping[str, object]:
     if request.mode != "overwrite":
         return {}
-    told = {"canOverwriteSchema": request.options.overwrite_schema, "canMergeSchema": request.options.merge_schema}
-    return {**{key: True for key, value in told.items() if value}, "isV1SaveAsTableOverwrite": True}
+    options = {"canOverwriteSchema": request.options.overwrite_schema, "canMergeSchema": request.options.merge_schema}
+    return {**{key: True for key, value in options.items() if value}, "isV1SaveAsTableOverwrite": True}
 
 
-def _request(asked: Save, settings: Mapping[str, str], *, replacing: bool) -> Insert:
+def _request(save: Save, settings: Mapping[str, str], *, replacing: bool) -> Insert:
     return insert_request(
-        asked.mode,
-        asked.partition_by,
-        asked.options,
+        save.mode,
+        save.partition_by,
+        save.options,
         settings,
-        cluster_by=() if replacing and asked.cluster_by is None else asked.cluster_by,
-        merge_schema=asked.evolves,
+        cluster_by=() if replacing and save.cluster_by is None else save.cluster_by,
+        merge_schema=save.evolves,
         same_types=replacing or settings.get(_FRAMES_ARE_CAST) == "false",
         stores=store_anything,
         replaces_table=replacing,

@@ -56,25 +56,25 @@ def candidates(
     """
     jvm = Jvm.of(source.sparkSession)
     keys = list(_keys(snapshot, target, source, parts))
-    asked = [sf.count("*").alias("rows")]
+    aggregates = [sf.count("*").alias("rows")]
     for number, key in enumerate(keys):
-        values = jvm.column(key.theirs)
-        asked += [
-            key.told(sf.min(values)).alias(f"low{number}"),
-            key.told(sf.max(values)).alias(f"high{number}"),
+        values = jvm.column(key.source)
+        aggregates += [
+            key.as_text(sf.min(values)).alias(f"low{number}"),
+            key.as_text(sf.max(values)).alias(f"high{number}"),
             sf.approx_count_distinct(values).alias(f"values{number}"),
         ]
-    row = source.agg(*asked).first()
+    row = source.agg(*aggregates).first()
     assert row is not None
     if not row["rows"]:
         return Candidates(0, FALSE)
-    known = [_of_target_alone(snapshot, target, parts, of_target)]
-    known += [key.between(row[f"low{number}"], row[f"high{number}"]) for number, key in enumerate(keys)]
-    condition = all_of(known)
+    predicates = [_of_target_alone(snapshot, target, parts, of_target)]
+    predicates += [key.between(row[f"low{number}"], row[f"high{number}"]) for number, key in enumerate(keys)]
+    condition = all_of(predicates)
     few = [key for number, key in enumerate(keys) if 1 < row[f"values{number}"] <= _MOST_VALUES_NAMED]
     if few and len(snapshot.files_matching(condition)) >= _FEWEST_FILES:
         # The count is an estimate, but a good one: few values reach the driver.
-        named = source.agg(*(sf.collect_set(key.told(jvm.column(key.theirs))) for key in few)).first()
+        named = source.agg(*(sf.collect_set(key.as_text(jvm.column(key.source))) for key in few)).first()
         assert named is not None
         condition = all_of([condition, *(key.one_of(values) for key, values in zip(few, named, strict=True))])
     return Candidates(row["rows"], condition)
@@ -86,15 +86,15 @@ class _Key:
 
     Args:
         data_type: of the column.
-        theirs: the Catalyst expression, of type `type_name`: the column's type or a wider one.
+        source: the Catalyst expression, of type `type_name`: the column's type or a wider one.
     """
 
     column: PredicateColumn
     data_type: DataType
-    theirs: JavaObject
+    source: JavaObject
     type_name: str
 
-    def told(self, values: Column) -> Column:
+    def as_text(self, values: Column) -> Column:
         """Return the values in a form that does not depend on this process's time zone."""
         return sf.unix_micros(values) if self.type_name == "timestamp" else values.cast("string")
 
@@ -103,7 +103,7 @@ class _Key:
             # Nothing equals NULL.
             return FALSE
         try:
-            least, most = self._meant(low), self._meant(high)
+            least, most = self._parsed(low), self._parsed(high)
         except (ValueError, OverflowError):
             # Python has no value for a date beyond the year 9999, for example.
             return all_of([])
@@ -121,17 +121,17 @@ class _Key:
             ]
         )
 
-    def one_of(self, told: Sequence[Any]) -> Predicate:
+    def one_of(self, texts: Sequence[Any]) -> Predicate:
         try:
-            values = [self._meant(one) for one in told]
+            values = [self._parsed(value) for value in texts]
         except (ValueError, OverflowError):
             return all_of([])
         largest = _LARGEST.get(str(self.data_type))
-        fitting = [one for one in values if largest is None or -largest - 1 <= one <= largest]
-        return In(self.column, tuple(Literal(one, self.data_type) for one in fitting)) if fitting else FALSE
+        fitting = [value for value in values if largest is None or -largest - 1 <= value <= largest]
+        return In(self.column, tuple(Literal(value, self.data_type) for value in fitting)) if fitting else FALSE
 
-    def _meant(self, told: Any) -> Any:
-        return Decimal(told) if isinstance(self.data_type, DecimalType) else _READ[self.type_name](told)
+    def _parsed(self, text: Any) -> Any:
+        return Decimal(text) if isinstance(self.data_type, DecimalType) else _READ[self.type_name](text)
 
 
 _READ: Mapping[str, Callable[[Any], Any]] = {
@@ -149,8 +149,8 @@ def _of_target_alone(
 ) -> Predicate:
     """Return the parts of the conditions that involve only the target."""
     jvm, shape = Jvm.of(target.sparkSession), target
-    mine = target._jdf.queryExecution().analyzed().outputSet()
-    conditions = [*(jvm.column(part) for part in parts if part.references().subsetOf(mine)), *of_target]
+    target_columns = target._jdf.queryExecution().analyzed().outputSet()
+    conditions = [*(jvm.column(part) for part in parts if part.references().subsetOf(target_columns)), *of_target]
     if not conditions:
         return all_of([])
     for condition in conditions:
@@ -159,24 +159,24 @@ def _of_target_alone(
 
 
 def _keys(snapshot: Snapshot, target: DataFrame, source: DataFrame, parts: Sequence[JavaObject]) -> Iterator[_Key]:
-    mine = target._jdf.queryExecution().analyzed().outputSet()
-    theirs = source._jdf.queryExecution().analyzed().outputSet()
+    target_columns = target._jdf.queryExecution().analyzed().outputSet()
+    source_columns = source._jdf.queryExecution().analyzed().outputSet()
     # The condition uses the table's logical names.
     names = Names(without_mapping(snapshot.schema), opaque_columns(snapshot))
     for part in parts:
         if part.getClass().getSimpleName() != "EqualTo":
             continue
-        one, other = part.left(), part.right()
-        if one.references().isEmpty() or other.references().isEmpty():
+        left, right = part.left(), part.right()
+        if left.references().isEmpty() or right.references().isEmpty():
             continue
-        if one.references().subsetOf(theirs) and other.references().subsetOf(mine):
-            one, other = other, one
-        if not (one.references().subsetOf(mine) and other.references().subsetOf(theirs)):
+        if left.references().subsetOf(source_columns) and right.references().subsetOf(target_columns):
+            left, right = right, left
+        if not (left.references().subsetOf(target_columns) and right.references().subsetOf(source_columns)):
             continue
-        type_name = str(other.dataType().json()).strip('"')
-        column = to_column(one, names)
+        type_name = str(right.dataType().json()).strip('"')
+        column = to_column(left, names)
         if column is not None and (type_name in _READ or isinstance(column[1], DecimalType)):
-            yield _Key(*column, other, type_name)
+            yield _Key(*column, right, type_name)
 
 
 def conjuncts(expression: JavaObject) -> Iterator[JavaObject]:

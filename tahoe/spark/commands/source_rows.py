@@ -12,14 +12,14 @@ from pyspark.sql import functions as sf
 
 from tahoe.spark.jvm.bridge import JavaObject
 
-__all__ = ["Held", "held", "sent_to_all"]
+__all__ = ["StoredRows", "stored", "sent_to_all"]
 
 # Larger sides are shuffled, unless the session's own threshold is higher.
 _MOST_BYTES_BROADCAST = 64 * 1024 * 1024
 
 
 @dataclass(frozen=True)
-class Held:
+class StoredRows:
     """Rows that were computed once and are stored on the executors. They are never recomputed: if they are lost, the query fails."""
 
     frame: DataFrame
@@ -34,22 +34,22 @@ class Held:
         """The size of the rows in memory and on disk."""
         number = self.blocks.id()
         stored = self.frame.sparkSession.sparkContext._jsc.sc().getRDDStorageInfo()
-        return sum(int(one.memSize()) + int(one.diskSize()) for one in stored if one.id() == number)
+        return sum(int(entry.memSize()) + int(entry.diskSize()) for entry in stored if entry.id() == number)
 
 
 @contextmanager
-def held(frame: DataFrame) -> Iterator[Held]:
+def stored(frame: DataFrame) -> Iterator[StoredRows]:
     """Store the rows of a query until the end of the block; the first query that reads them computes them."""
-    kept = frame.localCheckpoint(eager=False, storageLevel=StorageLevel.MEMORY_AND_DISK_DESER)
-    blocks = kept._jdf.queryExecution().logical().rdd()
+    checkpointed = frame.localCheckpoint(eager=False, storageLevel=StorageLevel.MEMORY_AND_DISK_DESER)
+    blocks = checkpointed._jdf.queryExecution().logical().rdd()
     try:
-        yield Held(kept, blocks)
+        yield StoredRows(checkpointed, blocks)
     finally:
         # The RDD's own method warns that a checkpoint cannot be recomputed; these rows never are.
         frame.sparkSession.sparkContext._jsc.sc().unpersistRDD(blocks.id(), False)
 
 
-def sent_to_all(rows: Held) -> DataFrame:
+def sent_to_all(rows: StoredRows) -> DataFrame:
     """Return the rows, with a broadcast hint if they are small enough."""
     threshold = int(rows.frame.sparkSession._jsparkSession.sessionState().conf().autoBroadcastJoinThreshold())
     if threshold < 0 or rows.bytes > max(threshold, _MOST_BYTES_BROADCAST):

@@ -19,7 +19,7 @@ from tahoe.protocol.column_values.default_values import Moment
 from tahoe.protocol.column_values.identity import refuse_update
 from tahoe.spark.commands.assigned_values import Assignment
 from tahoe.spark.commands.assignments import parse_assignments, with_assigned
-from tahoe.spark.commands.conditions import Meant, check_condition, find_changes, has_subquery
+from tahoe.spark.commands.conditions import ResolvedCondition, check_condition, find_changes, has_subquery
 from tahoe.spark.commands.row_changes import (
     CHOSEN,
     committed,
@@ -101,18 +101,18 @@ def stage_update(
         meaning = condition_of(spark, snapshot, condition, alias)
     seen = named(shape_of(spark, snapshot), alias)
     columns = Columns.of(snapshot.schema, alias, case_sensitive=is_case_sensitive(spark))
-    moment, written = Moment(started, session_time_zone(spark)), written_default(spark, snapshot.config.table)
-    values = with_defaults(values, snapshot.config, moment, columns, written)
+    moment, default = Moment(started, session_time_zone(spark)), written_default(spark, snapshot.config.table)
+    values = with_defaults(values, snapshot.config, moment, columns, default)
     if any(has_subquery(Jvm.of(spark), value) for _, value in values):
         transaction.read_whole_table()
     assignments = parse_assignments(seen, values, columns, "UPDATE")
-    refuse_update(snapshot.schema, {one.path[0] for one in assignments}, snapshot.config.table)
-    meant = Meant(spark, snapshot, condition, meaning, alias, dict(options or {}))
-    writer = _Writer(transaction, meant, assignments)
+    refuse_update(snapshot.schema, {assignment.path[0] for assignment in assignments}, snapshot.config.table)
+    resolved = ResolvedCondition(spark, snapshot, condition, meaning, alias, dict(options or {}))
+    writer = _Writer(transaction, resolved, assignments)
     return stage_updated_rows(
         transaction,
         snapshot,
-        find_changes(transaction, meant),
+        find_changes(transaction, resolved),
         text,
         started,
         writer.write,
@@ -123,15 +123,15 @@ def stage_update(
 class _Writer:
     """Writes the new files of an UPDATE, and its change data files."""
 
-    def __init__(self, transaction: Transaction, meant: Meant, assignments: Sequence[Assignment]) -> None:
+    def __init__(self, transaction: Transaction, resolved: ResolvedCondition, assignments: Sequence[Assignment]) -> None:
         self._transaction = transaction
-        self._spark = meant.spark
-        self._snapshot = meant.snapshot
-        self._config = meant.snapshot.config
+        self._spark = resolved.spark
+        self._snapshot = resolved.snapshot
+        self._config = resolved.snapshot.config
         self._assignments = assignments
-        self._alias = meant.alias
-        self._hadoop = meant.hadoop
-        self._files = FileOptions(hadoop=meant.hadoop)
+        self._alias = resolved.alias
+        self._hadoop = resolved.hadoop
+        self._files = FileOptions(hadoop=resolved.hadoop)
         self._changed: list[AddFile] = []
 
     def write(self, changes: Sequence[FileChange]) -> list[AddFile]:
@@ -154,11 +154,11 @@ class _Writer:
 
     def _updated(self, rows: DataFrame) -> DataFrame:
         schema = self._snapshot.schema
-        others = [sf.col(quote_identifier(name)) for name in rows.columns if schema.find(name) is None]
+        extra = [sf.col(quote_identifier(name)) for name in rows.columns if schema.find(name) is None]
         columns = with_assigned(self._spark, self._config.table, schema, self._assignments, sf.col(CHOSEN))
-        updated = named(rows, self._alias).select(*columns, *others)
-        given = {one.path[0] for one in self._assignments}
+        updated = named(rows, self._alias).select(*columns, *extra)
+        assigned = {assignment.path[0] for assignment in self._assignments}
         generated = [
-            column.name for column in schema if "delta.generationExpression" in column.metadata and column.name not in given
+            column.name for column in schema if "delta.generationExpression" in column.metadata and column.name not in assigned
         ]
         return recomputed(updated, self._config, {name: sf.col(CHOSEN) for name in generated}) if generated else updated

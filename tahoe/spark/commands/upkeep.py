@@ -277,10 +277,10 @@ def vacuum_table(
 def _inventory(spark: SparkSession, query: str) -> pa.Table:
     """Return the rows of an inventory without folders; the core checks its columns."""
     frame = spark.sql(query)
-    wanted = [name for name in ("path", "length", "isDir", "modificationTime") if name in frame.columns]
+    columns = [name for name in ("path", "length", "isDir", "modificationTime") if name in frame.columns]
     if dict(frame.dtypes).get("isDir") == "boolean":
         frame = frame.where("not isDir")
-    return frame.select(wanted).toArrow()
+    return frame.select(columns).toArrow()
 
 
 def compute_statistics_of(spark: SparkSession, table: Table) -> None:
@@ -315,8 +315,8 @@ def drop_feature_of(spark: SparkSession, table: Table, feature: str, *, truncate
 
 def fsck_table(table: Table, *, dry_run: bool = False) -> list[tuple[str, bool, str | None, bool]]:
     """Remove files missing in storage from the log; return rows of `FSCK_ROW`. Raises the errors of `tahoe.ops.repair.fsck.fsck`."""
-    found = table.fsck(dry_run=dry_run).lost
-    return [(one.path, one.is_missing, one.vector, one.vector_is_missing) for one in found]
+    lost = table.fsck(dry_run=dry_run).lost
+    return [(file.path, file.is_missing, file.vector, file.vector_is_missing) for file in lost]
 
 
 def restore_table(
@@ -396,30 +396,30 @@ def on_executors(spark: SparkSession, snapshot: Snapshot, bins: Sequence[Bin], p
     tasks.
     """
     version = BareVersion(snapshot.store, snapshot.version, snapshot.config)
-    by_many = {place for place, one in enumerate(bins) if _is_for_many(spark, one, plan, len(bins))}
-    alone = [one for place, one in enumerate(bins) if place not in by_many]
+    by_many = {place for place, group in enumerate(bins) if _is_for_many(spark, group, plan, len(bins))}
+    alone = [group for place, group in enumerate(bins) if place not in by_many]
     written = list[Written]()
     try:
         answers = run_each(spark.sparkContext, rewritten_bin, alone, version, replace(plan, bins=()), tasks=len(alone))
-        written += [replace(answer, bin=one) for answer, one in zip(_all(snapshot, answers), alone, strict=True)]
+        written += [replace(answer, bin=group) for answer, group in zip(_all(snapshot, answers), alone, strict=True)]
         for place in sorted(by_many):
             written.append(_by_many(spark, snapshot, version, bins[place], plan))
     except BaseException:
         _take_back(snapshot, written)
         raise
-    return iter(sorted(written, key=lambda one: bins.index(one.bin)))
+    return iter(sorted(written, key=lambda group: bins.index(group.bin)))
 
 
-def _is_for_many(spark: SparkSession, one: Bin, plan: OptimizePlan, bins: int) -> bool:
-    return is_worth_spreading(spark, one, plan) if plan.clusters else is_worth_joining(spark, one, bins)
+def _is_for_many(spark: SparkSession, group: Bin, plan: OptimizePlan, bins: int) -> bool:
+    return is_worth_spreading(spark, group, plan) if plan.clusters else is_worth_joining(spark, group, bins)
 
 
-def _by_many(spark: SparkSession, snapshot: Snapshot, version: BareVersion, one: Bin, plan: OptimizePlan) -> Written:
+def _by_many(spark: SparkSession, snapshot: Snapshot, version: BareVersion, group: Bin, plan: OptimizePlan) -> Written:
     """Rewrite a bin in many tasks: clustered, or joined."""
-    answers = clustered_by_tasks(spark, version, one, plan) if plan.clusters else joined_by_tasks(spark, version, one)
-    parts = _all(snapshot, [Written(one, (new,)) if isinstance(new, AddFile) else new for new in answers])
+    answers = clustered_by_tasks(spark, version, group, plan) if plan.clusters else joined_by_tasks(spark, version, group)
+    parts = _all(snapshot, [Written(group, (new,)) if isinstance(new, AddFile) else new for new in answers])
     files = tuple(add for part in parts for add in part.added)
-    return written_as_cube(one, files, plan, SYSTEM_CLOCK) if plan.clusters else Written(one, files, has_known_places=True)
+    return written_as_cube(group, files, plan, SYSTEM_CLOCK) if plan.clusters else Written(group, files, has_known_places=True)
 
 
 def _all(snapshot: Snapshot, answers: Sequence[Written | TahoeError]) -> list[Written]:
@@ -433,6 +433,6 @@ def _all(snapshot: Snapshot, answers: Sequence[Written | TahoeError]) -> list[Wr
 
 
 def _take_back(snapshot: Snapshot, written: Sequence[Written]) -> None:
-    for add in (add for one in written for add in one.added):
+    for add in (add for rewritten in written for add in rewritten.added):
         with suppress(StorageFailure):
             snapshot.store.delete(decode_path(add.path, snapshot.store.url))

@@ -47,7 +47,7 @@ class Matching:
         return "replaceUsing" if self.on is None else "replaceOn"
 
     @property
-    def shown(self) -> str:
+    def text(self) -> str:
         """The text of the option."""
         return self.on or self.using or ""
 
@@ -104,13 +104,13 @@ def insert_request(
         InvalidRequest: options that exclude each other, or invalid values.
         Unsupported: options that this version of Tahoe does not support.
     """
-    given = {key.lower(): value for key, value in options.items()}
+    lowered = {key.lower(): value for key, value in options.items()}
     check_writer_options(options, overwrites=mode == "Overwrite")
     check_session_settings(settings)
-    matching = _matching(given, settings, overwrites=mode == "Overwrite")
-    chosen, replace_where = _SPARK_MODES[mode], given.get("replacewhere")
-    overwrite_schema = boolean_option(given, "overwriteSchema", False) and chosen == "overwrite" and replace_where is None
-    may_merge = merge_schema or boolean_option(given, "mergeSchema", _setting(settings, "schema.autoMerge.enabled") == "true")
+    matching = _matching(lowered, settings, overwrites=mode == "Overwrite")
+    chosen, replace_where = _SPARK_MODES[mode], lowered.get("replacewhere")
+    overwrite_schema = boolean_option(lowered, "overwriteSchema", False) and chosen == "overwrite" and replace_where is None
+    may_merge = merge_schema or boolean_option(lowered, "mergeSchema", _setting(settings, "schema.autoMerge.enabled") == "true")
     if partition_by is None and overwrite_schema:
         partition_by = ()
     write = WriteOptions(
@@ -120,16 +120,16 @@ def insert_request(
         properties={**_property_defaults(settings), **{k: v for k, v in options.items() if k.lower().startswith("delta.")}},
         merge_schema=may_merge,
         overwrite_schema=overwrite_schema,
-        **_replacing(given, settings, overwrites=chosen == "overwrite", whole_table=replaces_table and overwrite_schema),
-        app=application(given.get("txnappid"), given.get("txnversion")) or application_of_session(settings),
-        data_change=boolean_option(given, "dataChange", True),
+        **_replacing(lowered, settings, overwrites=chosen == "overwrite", whole_table=replaces_table and overwrite_schema),
+        app=application(lowered.get("txnappid"), lowered.get("txnversion")) or application_of_session(settings),
+        data_change=boolean_option(lowered, "dataChange", True),
         same_types=same_types,
         stores=stores,
         automatic_widening=widening_mode(settings.get(AUTOMATIC_WIDENING)),
     )
-    user_metadata = given.get("usermetadata") or _setting(settings, "commitInfo.userMetadata")
+    user_metadata = lowered.get("usermetadata") or _setting(settings, "commitInfo.userMetadata")
     matched = matching if chosen == "overwrite" else None
-    return Insert(chosen, write, _files(options, given), user_metadata, replace_where, matched, given.get("targetalias"))
+    return Insert(chosen, write, _files(options, lowered), user_metadata, replace_where, matched, lowered.get("targetalias"))
 
 
 def refuse_dynamic(settings: Mapping[str, str]) -> None:
@@ -152,43 +152,43 @@ def refuse_matching(options: Mapping[str, str]) -> None:
         )
 
 
-def _files(options: Mapping[str, str], given: Mapping[str, str]) -> FileOptions:
+def _files(options: Mapping[str, str], lowered: Mapping[str, str]) -> FileOptions:
     return FileOptions(
-        compression=given.get("compression"),
-        max_records_per_file=_count(given, "maxRecordsPerFile"),
+        compression=lowered.get("compression"),
+        max_records_per_file=_count(lowered, "maxRecordsPerFile"),
         hadoop=hadoop_options(options),
-        optimized=boolean_option(given, "optimizeWrite", False) if "optimizewrite" in given else None,
+        optimized=boolean_option(lowered, "optimizeWrite", False) if "optimizewrite" in lowered else None,
     )
 
 
-def _replacing(given: Mapping[str, str], settings: Mapping[str, str], *, overwrites: bool, whole_table: bool) -> dict[str, Any]:
+def _replacing(lowered: Mapping[str, str], settings: Mapping[str, str], *, overwrites: bool, whole_table: bool) -> dict[str, Any]:
     """Return the arguments of `WriteOptions` that define the replaced rows.
 
     Args:
         whole_table: whether all rows are replaced, even if overwrites are dynamic.
     """
-    where = given.get("replacewhere")
-    has_condition = where is not None or "replaceon" in given or "replaceusing" in given
-    dynamic = _dynamic(given, settings, overwrites and not whole_table, has_condition)
+    where = lowered.get("replacewhere")
+    has_condition = where is not None or "replaceon" in lowered or "replaceusing" in lowered
+    dynamic = _dynamic(lowered, settings, overwrites and not whole_table, has_condition)
     return {
         # Other modes replace nothing; delta-spark only writes the condition into the history.
         "replace_where": where if overwrites else None,
         "replaces_data": not _is_off(settings, "replaceWhere.dataColumns.enabled"),
         "checks_rows": not _is_off(settings, "replaceWhere.constraintCheck.enabled"),
-        "replaces_matches": "replaceon" in given or "replaceusing" in given,
+        "replaces_matches": "replaceon" in lowered or "replaceusing" in lowered,
         "dynamic_partitions": dynamic,
-        "keeps_null_partitions": _keeps_null_partitions(given, replaces_all=overwrites and not (dynamic or has_condition)),
+        "keeps_null_partitions": _keeps_null_partitions(lowered, replaces_all=overwrites and not (dynamic or has_condition)),
     }
 
 
-def _matching(given: Mapping[str, str], settings: Mapping[str, str], *, overwrites: bool) -> Matching | None:
+def _matching(lowered: Mapping[str, str], settings: Mapping[str, str], *, overwrites: bool) -> Matching | None:
     """Return the rows that ``replaceOn`` or ``replaceUsing`` select; None without these options.
 
     Raises:
         Unsupported: the session does not allow it (``DELTA_OPERATION_NOT_ALLOWED``).
         InvalidRequest: options that exclude each other; an empty name.
     """
-    on, using = given.get("replaceon"), given.get("replaceusing")
+    on, using = lowered.get("replaceon"), lowered.get("replaceusing")
     if on is None and using is None:
         return None
     name = "replaceUsing" if on is None else "replaceOn"
@@ -200,13 +200,13 @@ def _matching(given: Mapping[str, str], settings: Mapping[str, str], *, overwrit
         )
     if on is not None and using is not None:
         raise _excluded("replaceOn", "replaceUsing", "DELTA_INCOMPATIBLE_DATAFRAME_OPTIONS")
-    if "replacewhere" in given:
+    if "replacewhere" in lowered:
         raise _excluded("replaceWhere", name, "DELTA_OVERWRITE_BY_FILTER_INCOMPATIBLE_REPLACE_ON_OR_USING")
-    if "partitionoverwritemode" in given:
+    if "partitionoverwritemode" in lowered:
         raise _excluded("partitionOverwriteMode", name, _WITH_DYNAMIC)
-    if overwrites and boolean_option(given, "overwriteSchema", False):
+    if overwrites and boolean_option(lowered, "overwriteSchema", False):
         raise _excluded("overwriteSchema", name, "DELTA_INCOMPATIBLE_DATAFRAME_OPTIONS")
-    if not boolean_option(given, "dataChange", True):
+    if not boolean_option(lowered, "dataChange", True):
         raise _excluded("dataChange", name, "DELTA_INCOMPATIBLE_DATAFRAME_OPTIONS")
     if using is None:
         return Matching(on)
@@ -216,29 +216,29 @@ def _matching(given: Mapping[str, str], settings: Mapping[str, str], *, overwrit
     return Matching(using=using, columns=columns)
 
 
-def _excluded(one: str, other: str, code: str) -> InvalidRequest:
-    return InvalidRequest(f"The options {one} and {other} exclude each other; use one of the two.", code=code, option=one)
+def _excluded(option: str, other: str, code: str) -> InvalidRequest:
+    return InvalidRequest(f"The options {option} and {other} exclude each other; use one of the two.", code=code, option=option)
 
 
-def _keeps_null_partitions(given: Mapping[str, str], *, replaces_all: bool) -> bool:
+def _keeps_null_partitions(lowered: Mapping[str, str], *, replaces_all: bool) -> bool:
     name = "useNullIntolerantEqualityWithDPO"
-    if replaces_all and name.lower() in given:
-        raise illegal_option(name, given[name.lower()], "goes with partitionOverwriteMode 'dynamic' only")
-    return boolean_option(given, name, False)
+    if replaces_all and name.lower() in lowered:
+        raise illegal_option(name, lowered[name.lower()], "goes with partitionOverwriteMode 'dynamic' only")
+    return boolean_option(lowered, name, False)
 
 
-def _dynamic(given: Mapping[str, str], settings: Mapping[str, str], overwrite: bool, has_condition: bool) -> bool:
+def _dynamic(lowered: Mapping[str, str], settings: Mapping[str, str], overwrite: bool, has_condition: bool) -> bool:
     """Return whether the write replaces the partitions of its rows.
 
     Args:
         has_condition: whether an option selects the replaced rows; it takes precedence over the session's setting.
     """
-    asked = given.get("partitionoverwritemode")
-    if asked is not None and asked.lower() not in ("static", "dynamic"):
-        raise illegal_option("partitionOverwriteMode", asked, "must be 'static' or 'dynamic'")
-    if asked is None and has_condition:
+    text = lowered.get("partitionoverwritemode")
+    if text is not None and text.lower() not in ("static", "dynamic"):
+        raise illegal_option("partitionOverwriteMode", text, "must be 'static' or 'dynamic'")
+    if text is None and has_condition:
         return False
-    mode = asked or settings.get(_DYNAMIC, "static")
+    mode = text or settings.get(_DYNAMIC, "static")
     is_dynamic = overwrite and mode.lower() == "dynamic"
     if is_dynamic and _is_off(settings, "dynamicPartitionOverwrite.enabled"):
         raise Unsupported(
@@ -249,8 +249,8 @@ def _dynamic(given: Mapping[str, str], settings: Mapping[str, str], overwrite: b
     return is_dynamic
 
 
-def _count(given: Mapping[str, str], name: str) -> int | None:
-    text = given.get(name.lower())
+def _count(lowered: Mapping[str, str], name: str) -> int | None:
+    text = lowered.get(name.lower())
     if text is None:
         return None
     try:

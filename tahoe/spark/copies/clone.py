@@ -43,7 +43,7 @@ from tahoe.spark.names.snapshots import moment
 from tahoe.store.location import table_url
 from tahoe.store.log_store import LogStore
 
-__all__ = ["CLONE_ROW", "AskedClone", "clone_named"]
+__all__ = ["CLONE_ROW", "NamedCloneRequest", "clone_named"]
 
 CLONE_ROW = (
     "source_table_size bigint, source_num_of_files bigint, num_removed_files bigint, num_copied_files bigint, removed_files_size bigint, "
@@ -57,26 +57,28 @@ _FEW = 64
 
 
 @dataclass(frozen=True, slots=True)
-class AskedClone:
+class NamedCloneRequest:
     """A request to clone a table.
 
     Args:
         target: the identifiers of the clone's name.
         source: the identifiers of the source's name.
-        request: whether it is shallow, the handling of an existing table, and properties.
+        clone: whether it is shallow, the handling of an existing table, and properties.
         version, timestamp: of the source; Spark parses the timestamp.
         location: of a clone with a name.
     """
 
     target: tuple[str, ...]
     source: tuple[str, ...]
-    request: CloneRequest
+    clone: CloneRequest
     version: int | None = None
     timestamp: str | None = None
     location: str | None = field(default=None)
 
 
-def clone_named(spark: SparkSession, asked: AskedClone, source: Table | None = None) -> tuple[list[tuple[int, ...]], Table]:
+def clone_named(
+    spark: SparkSession, request: NamedCloneRequest, source: Table | None = None
+) -> tuple[list[tuple[int, ...]], Table]:
     """Create the clone, and its catalog entry if it has a name; return the result row and the clone.
 
     Args:
@@ -88,33 +90,33 @@ def clone_named(spark: SparkSession, asked: AskedClone, source: Table | None = N
     """
     refuse_connect(spark, "CLONE")
     look_at_settings(spark)
-    path = path_of(asked.target)
+    path = path_of(request.target)
     if path is not None:
-        if asked.location is not None and table_url(asked.location) != table_url(path):
+        if request.location is not None and table_url(request.location) != table_url(path):
             raise InvalidRequest(
-                f"Two paths were provided as the CLONE target so it is ambiguous which to use: '{path}' as the table and '{asked.location}' "
-                "as its location. Leave one out.",
+                f"Two paths were provided as the CLONE target so it is ambiguous which to use: '{path}' as the table and "
+                f"'{request.location}' as its location. Leave one out.",
                 code="DELTA_CLONE_AMBIGUOUS_TARGET",
                 table=path,
             )
         target = table_at(spark, path, {})
-        return _rows(_cloned(spark, asked, target, source)), target
-    identifier = full_identifier(spark, asked.target)
+        return _rows(_cloned(spark, request, target, source)), target
+    identifier = full_identifier(spark, request.target)
     catalog = spark._jsparkSession.sessionState().catalog()
     entry = entry_at(catalog, identifier)
     if entry is not None:
-        if asked.request.how == "create":
+        if request.clone.how == "create":
             raise _exists(str(identifier.unquotedString()))
         target = table_at(spark, _place_of(entry, str(identifier.unquotedString())), {})
-        return ([] if asked.request.how == "createIfNotExists" else _rows(_cloned(spark, asked, target, source))), target
-    if asked.request.how == "replace":
+        return ([] if request.clone.how == "createIfNotExists" else _rows(_cloned(spark, request, target, source))), target
+    if request.clone.how == "replace":
         raise _missing(str(identifier.unquotedString()))
     refuse_odd_name(spark, identifier)
-    uri = uri_of_new(spark, identifier) if asked.location is None else uri_of_text(spark, asked.location)
-    entry = new_entry(spark, identifier, uri, managed=asked.location is None, comment=None)
+    uri = uri_of_new(spark, identifier) if request.location is None else uri_of_text(spark, request.location)
+    entry = new_entry(spark, identifier, uri, managed=request.location is None, comment=None)
     target = table_at(spark, location_of(entry), {})
-    rows = _rows(_cloned(spark, asked, target, source))
-    catalog.createTable(entry, asked.request.how == "createIfNotExists", False)
+    rows = _rows(_cloned(spark, request, target, source))
+    catalog.createTable(entry, request.clone.how == "createIfNotExists", False)
     return rows, target
 
 
@@ -148,30 +150,30 @@ def _place_of(entry: JavaObject, name: str) -> str:
     return location_of(entry)
 
 
-def _cloned(spark: SparkSession, asked: AskedClone, target: Table, source: Table | None) -> Cloned:
+def _cloned(spark: SparkSession, request: NamedCloneRequest, target: Table, source: Table | None) -> Cloned:
     commit = partial(target.commit, user_metadata=user_metadata_of(spark))
     with shown(target.clock) as progress, told_once(spark):
-        found = _source(spark, asked, source, progress)
-        return clone(found, target.begin(), commit, partial(_copied, spark), asked.request, progress)
+        source_files = _source(spark, request, source, progress)
+        return clone(source_files, target.begin(), commit, partial(_copied, spark), request.clone, progress)
 
 
 # -- the source --------------------------------------------------------------------------------------------------------------
 
 
-def _source(spark: SparkSession, asked: AskedClone, known: Table | None, progress: Progress) -> CloneSource:
-    named = table_named(spark, asked.source) if known is None else None
-    table = known if named is None else named.table
+def _source(spark: SparkSession, request: NamedCloneRequest, table: Table | None, progress: Progress) -> CloneSource:
+    named = table_named(spark, request.source) if table is None else None
+    table = table if named is None else named.table
     if table is not None:
         newest = table.snapshot()
-        timestamp = None if asked.timestamp is None else moment(spark, asked.timestamp)
-        snapshot = newest if asked.version is None and timestamp is None else table.snapshot(asked.version, timestamp)
+        timestamp = None if request.timestamp is None else moment(spark, request.timestamp)
+        snapshot = newest if request.version is None and timestamp is None else table.snapshot(request.version, timestamp)
         name = f"delta.`{hadoop_path(table.url)}`" if named is None or named.entry is None else named.full_name
         return source_of_snapshot(snapshot, newest.version, name)
-    return _folder(spark, asked, progress)
+    return _folder(spark, request, progress)
 
 
-def _folder(spark: SparkSession, asked: AskedClone, progress: Progress) -> CloneSource:
-    entry, name = entry_of(spark, asked.source), ".".join(asked.source)
+def _folder(spark: SparkSession, request: NamedCloneRequest, progress: Progress) -> CloneSource:
+    entry, name = entry_of(spark, request.source), ".".join(request.source)
     if entry is not None:
         provider = str(entry.provider().get()).lower() if entry.provider().isDefined() else "view"
         table, name = (
@@ -179,12 +181,12 @@ def _folder(spark: SparkSession, asked: AskedClone, progress: Progress) -> Clone
             str(entry.identifier().unquotedString()),
         )
     else:
-        provider, path = source_folder(asked.source)
+        provider, path = source_folder(request.source)
         table = table_at(spark, path, {}) if provider in ("parquet", "iceberg") else None
         name = f"{provider}.`{path}`"
         if provider == "delta":
             raise NotFound(f"There is no Delta table at {path}. Check the path.", code="DELTA_TABLE_NOT_FOUND", table=path)
-    travels = asked.version is not None or asked.timestamp is not None
+    travels = request.version is not None or request.timestamp is not None
     if table is None or travels:
         reason = "" if table is None else ", which has no versions"
         raise InvalidRequest(
@@ -193,15 +195,15 @@ def _folder(spark: SparkSession, asked: AskedClone, progress: Progress) -> Clone
             code="TABLE_OR_VIEW_NOT_FOUND" if entry is None and travels else "DELTA_CLONE_UNSUPPORTED_SOURCE",
             table=name,
         )
-    request = folder_request(spark, StructType(()), True)
+    folder = folder_request(spark, StructType(()), True)
     if provider == "iceberg":
-        found = iceberg_table(
-            table.store, IcebergRequest(configuration=request.configuration, time_zone=request.time_zone), progress
+        iceberg = iceberg_table(
+            table.store, IcebergRequest(configuration=folder.configuration, time_zone=folder.time_zone), progress
         )
-        return source_of_folder(found, table.store, table.clock, name)
+        return source_of_folder(iceberg, table.store, table.clock, name)
     if entry is not None:
-        request = folder_of_entry(spark, entry, table, request)
-    return source_of_folder(parquet_table(table.store, request, progress), table.store, table.clock, name)
+        folder = folder_of_entry(spark, entry, table, folder)
+    return source_of_folder(parquet_table(table.store, folder, progress), table.store, table.clock, name)
 
 
 # -- copies ------------------------------------------------------------------------------------------------------------------
@@ -209,7 +211,7 @@ def _folder(spark: SparkSession, asked: AskedClone, progress: Progress) -> Clone
 
 def _copied(spark: SparkSession, source: LogStore, target: LogStore, copies: Sequence[FileCopy], progress: Progress) -> int:
     """A `tahoe.ops.copies.clone.Copier` that runs Spark tasks."""
-    little = len(copies) <= _FEW and sum(one.size or 0 for one in copies) <= _LITTLE
+    little = len(copies) <= _FEW and sum(file.size or 0 for file in copies) <= _LITTLE
     if little or any(store.url.startswith("memory:") for store in (source, target)):
         return copied_here(source, target, copies, progress)
     with shown_jobs(spark):

@@ -162,20 +162,20 @@ def _of_catalog(spark: SparkSession, entry: JavaObject, columns: StructType | No
     if is_delta(entry):
         return table
     _check_parquet(entry, name)
-    known = _partition_schema(entry)
-    if columns is not None and [_plain(one) for one in columns] != [_plain(one) for one in known]:
+    partitioning = _partition_schema(entry)
+    if columns is not None and [_plain(column) for column in columns] != [_plain(column) for column in partitioning]:
         raise InvalidRequest(
             f"CONVERT TO DELTA was called with a partition schema different from the partition schema inferred from the catalog, please "
-            f"avoid providing the schema so that the partition schema can be chosen from the catalog: catalog {known}, provided {columns}; "
-            f"table {name}.",
+            f"avoid providing the schema so that the partition schema can be chosen from the catalog: catalog {partitioning}, provided "
+            f"{columns}; table {name}.",
             code="DELTA_UNEXPECTED_PARTITION_SCHEMA_FROM_USER",
             table=name,
         )
-    given = {key: value for key, value in Jvm.of(spark).dictionary(entry.properties()).items() if key != _TRANSIENT}
+    properties = {key: value for key, value in Jvm.of(spark).dictionary(entry.properties()).items() if key != _TRANSIENT}
     if table.begin().snapshot is not None:
-        _adopt_properties(spark, table, name, given)
+        _adopt_properties(spark, table, name, properties)
     else:
-        folder = folder_of_entry(spark, entry, table, folder_request(spark, known, statistics, given))
+        folder = folder_of_entry(spark, entry, table, folder_request(spark, partitioning, statistics, properties))
         request = ConvertRequest(statistics, folder.configuration, _names(columns), _identifier(entry))
         _convert(spark, table, partial(parquet_table, table.store, folder), request)
     _become_delta(spark, entry)
@@ -237,21 +237,21 @@ def _partition_folders(spark: SparkSession, entry: JavaObject, table: Table) -> 
     return folders
 
 
-def _adopt_properties(spark: SparkSession, table: Table, name: str, given: Mapping[str, str]) -> None:
+def _adopt_properties(spark: SparkSession, table: Table, name: str, properties: Mapping[str, str]) -> None:
     """Handle a folder that is a Delta table already, with an entry of another format: the entry's properties become the table's."""
     transaction = table.begin()
-    there = dict(transaction.existing().metadata.configuration)
-    if {**there, **given} == there:
+    existing = dict(transaction.existing().metadata.configuration)
+    if {**existing, **properties} == existing:
         return
-    if there and _is_on(spark, "metadataCheck.enabled", True):
+    if existing and _is_on(spark, "metadataCheck.enabled", True):
         raise InvalidRequest(
             f"You are trying to convert a table which already has a delta log where the table properties in the catalog don't match the "
-            f"configuration in the delta log: table {name} has {dict(given)} in the catalog, and {there} in the log of {table.url}. Make the "
-            f"properties in the catalog those of the log, or set {_CONF}metadataCheck.enabled to false.",
+            f"configuration in the delta log: table {name} has {dict(properties)} in the catalog, and {existing} in the log of {table.url}. "
+            f"Make the properties in the catalog those of the log, or set {_CONF}metadataCheck.enabled to false.",
             code="DELTA_CONVERT_METASTORE_METADATA_MISMATCH",
             table=name,
         )
-    table.set_properties(dict(given))
+    table.set_properties(dict(properties))
 
 
 def _become_delta(spark: SparkSession, entry: JavaObject) -> None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Self
 from tahoe.base.argument_checks import checked_arguments
 from tahoe.ops.copies.clone import CloneRequest
 from tahoe.spark.commands.checked_arguments import check_clone, check_kind
-from tahoe.spark.copies.clone import AskedClone, clone_named
+from tahoe.spark.copies.clone import NamedCloneRequest, clone_named
 from tahoe.spark.names.entries import parts_of
 
 if TYPE_CHECKING:
@@ -89,5 +89,5 @@ class Copies:
         name = ("delta", target) if is_path else parts_of(self._spark, target)
         request = CloneRequest(shallow, "createOrReplace" if replace else "create", properties or {})
         source = parts_of(self._spark, self._name) if self._name else ()
-        _, made = clone_named(self._spark, AskedClone(name, source, request, **at), None if source else self._table)
-        return type(self)(self._spark, made)
+        _, copy = clone_named(self._spark, NamedCloneRequest(name, source, request, **at), None if source else self._table)
+        return type(self)(self._spark, copy)

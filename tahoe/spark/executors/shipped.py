@@ -39,7 +39,10 @@ _LEVEL = 1
 _STAY = {
     *("tahoe.as_delta", "tahoe.cli", "tahoe.api.several_tables", "tahoe.tables", "tahoe.testing"),
     *("tahoe.uniform.serve", "tahoe.uniform.catalogs"),
-    *(f"tahoe.spark.{name}" for name in ("catalog", "commands", "copies", "doors", "in_transaction", "jvm", "names", "portable")),
+    *(
+        f"tahoe.spark.{name}"
+        for name in ("catalog", "commands", "copies", "entry_points", "in_transaction", "jvm", "names", "portable")
+    ),
     *(f"tahoe.spark.{name}" for name in ("scan", "session", "sink", "slice_encoder", "statements", "stream", "write")),
 }
 """Modules that no task imports: they need a driver, or additional packages."""

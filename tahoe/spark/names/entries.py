@@ -155,20 +155,20 @@ def filled(jvm: Jvm, entry: JavaObject, snapshot: Snapshot, writing: SparkSessio
     )
 
 
-def _with_defaults(shown: StructType, snapshot: Snapshot, spark: SparkSession) -> StructType:
+def _with_defaults(schema: StructType, snapshot: Snapshot, spark: SparkSession) -> StructType:
     """Return the columns with their defaults under Spark's keys, which Spark reads as SQL: not the table's texts, but texts generated from
     their parsed form.
     """
     config, moment = snapshot.config, Moment(SYSTEM_CLOCK.now_ms(), str(spark.conf.get("spark.sql.session.timeZone")))
     if Feature.ALLOW_COLUMN_DEFAULTS not in config.features:
-        return shown
+        return schema
     written = written_default(spark, config.table)
-    texts = {one.column.name: written(one) for one in defaults_of(config.schema, config.table, moment)}
+    texts = {default.column.name: written(default) for default in defaults_of(config.schema, config.table, moment)}
     return StructType(
         tuple(
             replace(column, metadata={**column.metadata, CURRENT_DEFAULT: texts[column.name], EXISTS_DEFAULT: "NULL"})
             if column.name in texts
             else column
-            for column in shown
+            for column in schema
         )
     )

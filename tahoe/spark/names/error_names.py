@@ -55,10 +55,10 @@ def with_classes(classes: Mapping[str, str]) -> Iterator[None]:
     try:
         yield
     except TahoeError as error:
-        other = classes.get(error.code)
-        if other is None:
+        code = classes.get(error.code)
+        if code is None:
             raise
-        raise error.recoded(other) from error.__cause__
+        raise error.recoded(code) from error.__cause__
 
 
 @contextmanager

@@ -87,13 +87,13 @@ def read_request(path: str, options: Mapping[str, str], has_schema: bool) -> Rea
             code="DELTA_UNSUPPORTED_SCHEMA_DURING_READ",
         )
     check_reader_options(options)
-    given = {key.lower(): value for key, value in options.items()}
-    version, timestamp = given.get("versionasof"), given.get("timestampasof")
+    lowered = {key.lower(): value for key, value in options.items()}
+    version, timestamp = lowered.get("versionasof"), lowered.get("timestampasof")
     if version is not None and timestamp is not None:
         raise InvalidRequest(
             "Give versionAsOf or timestampAsOf, not both.", code="DELTA_UNSUPPORTED_TIME_TRAVEL_MULTIPLE_FORMATS"
         )
-    if any(boolean_option(given, name, False) for name in _CHANGE_FEED):
+    if any(boolean_option(lowered, name, False) for name in _CHANGE_FEED):
         for name, value in (("versionAsOf", version), ("timestampAsOf", timestamp)):
             if value is not None:
                 raise InvalidRequest(
@@ -101,7 +101,7 @@ def read_request(path: str, options: Mapping[str, str], has_schema: bool) -> Rea
                     code="DELTA_UNSUPPORTED_TIME_TRAVEL_VIEWS",
                     option=name,
                 )
-        return ReadRequest(path, changes=_change_range(given), hadoop=hadoop_options(options))
+        return ReadRequest(path, changes=_change_range(lowered), hadoop=hadoop_options(options))
     number = None if version is None else version_of(version)
     return ReadRequest(path, number, timestamp, hadoop=hadoop_options(options))
 
@@ -113,9 +113,9 @@ def version_of(text: str) -> int:
     return int(text)
 
 
-def _change_range(given: Mapping[str, str]) -> ChangeRange:
+def _change_range(lowered: Mapping[str, str]) -> ChangeRange:
     def version(name: str) -> int | None:
-        text = given.get(name.lower())
+        text = lowered.get(name.lower())
         if text is None:
             return None
         if not text.strip().isdecimal():
@@ -127,7 +127,7 @@ def _change_range(given: Mapping[str, str]) -> ChangeRange:
         return int(text)
 
     return ChangeRange(
-        version("startingVersion"), version("endingVersion"), given.get("startingtimestamp"), given.get("endingtimestamp")
+        version("startingVersion"), version("endingVersion"), lowered.get("startingtimestamp"), lowered.get("endingtimestamp")
     )
 
 
@@ -174,13 +174,13 @@ def path_option(options: Mapping[str, str]) -> str | None:
     return next((value for key, value in options.items() if key.lower() == "path"), None)
 
 
-def boolean_option(given: Mapping[str, str], name: str, default: bool) -> bool:
+def boolean_option(options: Mapping[str, str], name: str, default: bool) -> bool:
     """Return an option that is ``true`` or ``false``. Raises `InvalidRequest` (`DELTA_ILLEGAL_OPTION`) for other text.
 
     Args:
-        given: the options, by lower-case names.
+        options: the options, by lower-case names.
     """
-    text = given.get(name.lower())
+    text = options.get(name.lower())
     if text is None:
         return default
     if text.lower() not in ("true", "false"):

@@ -30,8 +30,8 @@ def requested_snapshot(spark: SparkSession, request: ReadRequest, options: Mappi
     """
     look_at_settings(spark)
     table = table_at(spark, request.path, options)
-    if "@" in request.path and not table.exists() and (meant := travelling(request)) is not None:
-        request = meant
+    if "@" in request.path and not table.exists() and (versioned := travelling(request)) is not None:
+        request = versioned
         table = table_at(spark, request.path, options)
     when = None if request.timestamp is None else moment(spark, request.timestamp)
     with reading(table):

@@ -39,7 +39,7 @@ from tahoe.spark.executors.data_source_tasks import Target, WrittenFiles, rows_o
 from tahoe.spark.executors.shipped import sent_whole
 from tahoe.spark.jvm.translate import from_spark_schema, to_spark_schema, with_shown_metadata
 from tahoe.spark.names.options import read_request, travelling
-from tahoe.spark.portable.given import (
+from tahoe.spark.portable.data_source_options import (
     option_of,
     partition_columns,
     stream_table_of,
@@ -72,7 +72,7 @@ class DeltaDataSource(Sent, DataSource):
     kind = "DataSource"
 
     def __init__(self, options: Mapping[str, str]) -> None:
-        self._given = dict(options)
+        self._options = dict(options)
         self._version: int | None = None
         self._range: tuple[int, int] | None = None
 
@@ -83,8 +83,8 @@ class DeltaDataSource(Sent, DataSource):
 
     def schema(self) -> SparkStruct:
         """Return the columns of the version, or of its change data feed. Spark calls this first, so it chooses the version."""
-        if streams_alone(self._given):
-            table = stream_table_of(option_of(self._given, "path", ""), self._given)
+        if streams_alone(self._options):
+            table = stream_table_of(option_of(self._options, "path", ""), self._options)
             snapshot = table.snapshot()
             self._version = snapshot.version
             check_columns(snapshot.schema, Use.CONNECT)
@@ -102,13 +102,13 @@ class DeltaDataSource(Sent, DataSource):
             return _ChangeReader(changes)
         snapshot = self._snapshot()
         _check_schema(schema, snapshot.schema, snapshot.store)
-        pushes = option_of(self._given, "pushFilters", "false").lower() == "true"
+        pushes = option_of(self._options, "pushFilters", "false").lower() == "true"
         return _FilteringReader(snapshot) if pushes else _Reader(snapshot)
 
     def writer(self, schema: SparkStruct, overwrite: bool) -> DataSourceArrowWriter:
         """Return the writer for rows with these columns; every request that can be rejected is rejected here, before a task runs."""
-        columns = partition_columns(self._given)
-        options = {key: value for key, value in self._given.items() if key.lower() not in ("partitionby", "coordinator")}
+        columns = partition_columns(self._options)
+        options = {key: value for key, value in self._options.items() if key.lower() not in ("partitionby", "coordinator")}
         request = insert_request("Overwrite" if overwrite else "Append", columns, options, {})
         replaces = request.matching.option if request.matching is not None else "replaceWhere"
         if request.matching is not None or request.options.replace_where is not None:
@@ -117,33 +117,35 @@ class DeltaDataSource(Sent, DataSource):
                 code="TAHOE_OPTION_NOT_SUPPORTED",
                 option=replaces,
             )
-        table = table_of(option_of(self._given, "path", ""), self._given)
+        table = table_of(option_of(self._options, "path", ""), self._options)
         columns_given = from_spark_schema(schema)
         check_columns(columns_given, Use.CONNECT)
-        return _Writer(table, columns_given, request, self._given)
+        return _Writer(table, columns_given, request, self._options)
 
     def streamReader(self, schema: SparkStruct) -> Any:  # noqa: N802 - PySpark's name
         """Return the reader of a stream's batches; the rows have the columns of the version whose schema Spark got."""
-        table = stream_table_of(option_of(self._given, "path", ""), self._given)
+        table = stream_table_of(option_of(self._options, "path", ""), self._options)
         version = self._version if self._range is None else self._range[1]
-        return stream_reader(table, version, schema, self._given)
+        return stream_reader(table, version, schema, self._options)
 
     def streamWriter(self, schema: SparkStruct, overwrite: bool) -> Any:  # noqa: N802
         """Return the writer of a stream's batches, each written once; in output mode complete, `overwrite`, a batch replaces all rows."""
-        return stream_writer(stream_table_of(option_of(self._given, "path", ""), self._given), schema, self._given, overwrite)
+        return stream_writer(
+            stream_table_of(option_of(self._options, "path", ""), self._options), schema, self._options, overwrite
+        )
 
     def _changes(self) -> Feed | None:
         """Return the change data feed if it is requested; the range is chosen once, like the snapshot."""
-        request = read_request(option_of(self._given, "path", ""), self._given, has_schema=False)
-        asked = request.changes
-        if asked is None:
+        request = read_request(option_of(self._options, "path", ""), self._options, has_schema=False)
+        requested = request.changes
+        if requested is None:
             return None
-        table = table_of(request.path, self._given)
+        table = table_of(request.path, self._options)
         if self._range is None:
             first, last = (
-                None if text is None else parse_timestamp(text) for text in (asked.start_timestamp, asked.end_timestamp)
+                None if text is None else parse_timestamp(text) for text in (requested.start_timestamp, requested.end_timestamp)
             )
-            bounds = Bounds(asked.start_version, asked.end_version, first, last)
+            bounds = Bounds(requested.start_version, requested.end_version, first, last)
         else:
             bounds = Bounds(*self._range)
         changes = feed(table.store, table.snapshot(), bounds)
@@ -151,11 +153,11 @@ class DeltaDataSource(Sent, DataSource):
         return changes
 
     def _snapshot(self) -> Snapshot:
-        request = read_request(option_of(self._given, "path", ""), self._given, has_schema=False)
-        table = table_of(request.path, self._given)
-        if "@" in request.path and not table.exists() and (meant := travelling(request)) is not None:
-            request = meant
-            table = table_of(request.path, self._given)
+        request = read_request(option_of(self._options, "path", ""), self._options, has_schema=False)
+        table = table_of(request.path, self._options)
+        if "@" in request.path and not table.exists() and (versioned := travelling(request)) is not None:
+            request = versioned
+            table = table_of(request.path, self._options)
         if self._version is not None:
             return table.snapshot(self._version)
         snapshot = table.snapshot(request.version, request.timestamp)
@@ -198,15 +200,15 @@ class _Reader(Sent, DataSourceReader):
         return rows_of_files(self._files, self._schema, self._predicate, self._store.url, self._version, partition.tasks)
 
     def _task(self) -> Any:
-        known = self._files, self._schema, self._predicate, self._store.url, self._version
-        return sent_whole(worker.part, rows_of_files, *known)
+        arguments = self._files, self._schema, self._predicate, self._store.url, self._version
+        return sent_whole(worker.part, rows_of_files, *arguments)
 
 
 class _FilteringReader(_Reader):
     """A separate class, because Spark rejects every reader with `pushFilters` unless the setting for it is on."""
 
     def pushFilters(self, filters: list[Any]) -> Iterable[Any]:  # noqa: N802 - PySpark's name
-        predicates = [predicate for one in filters if (predicate := _predicate(one, self._schema)) is not None]
+        predicates = [predicate for pushed in filters if (predicate := _predicate(pushed, self._schema)) is not None]
         self._predicate = all_of(predicates) if predicates else None
         # Return all filters, so that Spark applies them to the rows again.
         return filters
@@ -253,13 +255,13 @@ class _Writer(Sent, DataSourceArrowWriter):
 
     kind = "DataSourceArrowWriter"
 
-    def __init__(self, table: Table, schema: StructType, request: Insert, given: Mapping[str, str]) -> None:
+    def __init__(self, table: Table, schema: StructType, request: Insert, options: Mapping[str, str]) -> None:
         transaction = table.begin()
         transaction.enforces = ENFORCED
         self._store: LogStore = table.store
         self._schema = nullable_schema(schema)
         self._request = request
-        self._coordinated_by = {key: value for key, value in given.items() if key.lower() == "coordinator"}
+        self._coordinated_by = {key: value for key, value in options.items() if key.lower() == "coordinator"}
         self._config: TableConfig = prepare_schema(transaction, self._schema, request.options)
         self._filled_in = filled_in(self._config, self._schema.names, table.clock.now_ms())
 
@@ -280,8 +282,8 @@ class _Writer(Sent, DataSourceArrowWriter):
         transaction.enforces = ENFORCED
         if already_written(transaction, self._request.options.app):
             return
-        now = prepare_schema(transaction, self._schema, self._request.options)
-        if _asked_of_rows(now) != _asked_of_rows(self._config):
+        current = prepare_schema(transaction, self._schema, self._request.options)
+        if _rules_of_rows(current) != _rules_of_rows(self._config):
             if transaction.snapshot is not None:
                 raise MetadataChangedException(
                     f"The schema or a constraint of table {table.url} was changed, or another writer numbered rows of it, while rows were "
@@ -290,7 +292,7 @@ class _Writer(Sent, DataSourceArrowWriter):
                 )
             transaction.set_metadata(self._config.metadata)
         note_numbers(transaction, self._config, files)
-        adds = [add for one in files for add in one.adds]
+        adds = [add for written in files for add in written.adds]
         operation = stage_adds(transaction, self._config, adds, None, self._request.options)
         table.commit(transaction, operation, user_metadata=self._request.user_metadata)
         # This process ends immediately, so tasks that the commit started must finish before.
@@ -303,42 +305,42 @@ class _Writer(Sent, DataSourceArrowWriter):
                 discard(self._store, add)
 
 
-def _asked_of_rows(config: TableConfig) -> tuple[object, ...]:
+def _rules_of_rows(config: TableConfig) -> tuple[object, ...]:
     """Return the metadata for which the files were written."""
     checks = {key: text for key, text in config.metadata.configuration.items() if key.lower().startswith("delta.constraints.")}
     return config.metadata.schema_string, config.partition_columns, checks
 
 
-def _check_schema(given: SparkStruct, schema: StructType, store: LogStore) -> None:
+def _check_schema(requested: SparkStruct, schema: StructType, store: LogStore) -> None:
     names = [column.name for column in schema]
-    if given.names != names:
+    if requested.names != names:
         raise InvalidRequest(
             f"Table {store.url} has its own schema ({', '.join(names)}); leave schema(…) out and select columns instead.",
             code="DELTA_UNSUPPORTED_SCHEMA_DURING_READ",
         )
 
 
-def _predicate(one: Any, schema: StructType) -> Predicate | None:
+def _predicate(pushed: Any, schema: StructType) -> Predicate | None:
     """Return the predicate of a PySpark filter; None if it cannot be translated."""
-    match one:
+    match pushed:
         case datasource.Not(child):
             inner = _predicate(child, schema)
             return None if inner is None else Not(inner)
         case datasource.IsNull(path) | datasource.IsNotNull(path):
-            found = schema.resolve(tuple(path))
-            if found is None:
+            column = schema.resolve(tuple(path))
+            if column is None:
                 return None
-            return IsNull(Column(tuple(path))) if isinstance(one, datasource.IsNull) else IsNotNull(Column(tuple(path)))
+            return IsNull(Column(tuple(path))) if isinstance(pushed, datasource.IsNull) else IsNotNull(Column(tuple(path)))
         case datasource.StringStartsWith(path, value):
-            found = schema.resolve(tuple(path))
-            is_text = found is not None and str(found.data_type) == "string" and compares_by_bytes(found)
+            column = schema.resolve(tuple(path))
+            is_text = column is not None and str(column.data_type) == "string" and compares_by_bytes(column)
             return StartsWith(Column(tuple(path)), value) if is_text else None
         case datasource.In(path, values):
             literals = [_literal(value, tuple(path), schema) for value in values]
-            return None if None in literals else In(Column(tuple(path)), tuple(one for one in literals if one is not None))
-    operator = _OPERATORS.get(type(one).__name__)
-    literal = None if operator is None else _literal(one.value, tuple(one.attribute), schema)
-    return None if operator is None or literal is None else Comparison(operator, Column(tuple(one.attribute)), literal)
+            return None if None in literals else In(Column(tuple(path)), tuple(value for value in literals if value is not None))
+    operator = _OPERATORS.get(type(pushed).__name__)
+    literal = None if operator is None else _literal(pushed.value, tuple(pushed.attribute), schema)
+    return None if operator is None or literal is None else Comparison(operator, Column(tuple(pushed.attribute)), literal)
 
 
 _OPERATORS = {
@@ -359,11 +361,11 @@ _TYPES: dict[str, type | tuple[type, ...]] = {
 
 
 def _literal(value: Any, path: tuple[str, ...], schema: StructType) -> Literal | None:
-    found = schema.resolve(path)
+    column = schema.resolve(path)
     return (
         None
-        if found is None or not compares_by_bytes(found) or not _is_of(value, found.data_type)
-        else Literal(_plain(value, found.data_type), found.data_type)
+        if column is None or not compares_by_bytes(column) or not _is_of(value, column.data_type)
+        else Literal(_plain(value, column.data_type), column.data_type)
     )
 
 

@@ -28,7 +28,7 @@ from tahoe.spark.executors import worker
 from tahoe.spark.executors.data_source_tasks import rows_of_batch
 from tahoe.spark.executors.shipped import sent_whole
 from tahoe.spark.names.options import ReadRequest, boolean_option, travelling
-from tahoe.spark.portable.given import option_of
+from tahoe.spark.portable.data_source_options import option_of
 from tahoe.spark.portable.sent import Sent
 from tahoe.spark.portable.tasks import binned
 from tahoe.spark.stream.stream_options import no_travel, stream_options
@@ -57,14 +57,14 @@ def stream_reader(table: Table, version: int | None, schema: SparkStruct, option
     path = option_of(options, "path", "")
     if "@" in path and not table.exists() and travelling(ReadRequest(path)) is not None:
         raise no_travel(f"the path '{path}'")
-    given = {key.lower(): value for key, value in options.items()}
-    asked = stream_options(options, lambda text: datetime.fromtimestamp(parse_timestamp(text) / 1000, UTC))
-    if asked.schema_tracking_location is not None:
+    lowered = {key.lower(): value for key, value in options.items()}
+    requested = stream_options(options, lambda text: datetime.fromtimestamp(parse_timestamp(text) / 1000, UTC))
+    if requested.schema_tracking_location is not None:
         raise _unsupported("schemaTrackingLocation", "Spark does not tell a Python data source where the query's checkpoint is")
-    if asked.with_event_time_order:
+    if requested.with_event_time_order:
         raise _unsupported("withEventTimeOrder", "Spark does not tell a Python data source the watermark of the query")
     snapshot = table.snapshot(version)
-    columns = feed_schema(snapshot.schema) if asked.read_change_feed else snapshot.schema
+    columns = feed_schema(snapshot.schema) if requested.read_change_feed else snapshot.schema
     if schema.names != list(columns.names):
         raise InvalidRequest(
             f"Table {table.url} has its own schema ({', '.join(columns.names)}); leave schema(…) out and select columns instead.",
@@ -73,18 +73,18 @@ def stream_reader(table: Table, version: int | None, schema: SparkStruct, option
         )
     if _KIND is _StreamReader:
         for name in ("maxFilesPerTrigger", "maxBytesPerTrigger"):
-            if name.lower() in given:
+            if name.lower() in lowered:
                 raise _unsupported(name, "This version of Spark sets no limits to the batches of a Python data source")
-    return _KIND(table, BareVersion(table.store, snapshot.version, snapshot.config), asked)
+    return _KIND(table, BareVersion(table.store, snapshot.version, snapshot.config), requested)
 
 
 def streams_alone(options: Mapping[str, str]) -> bool:
     """Return whether only a stream can be meant: a change data feed without the starting version that a batch reader requires."""
-    given = {key.lower(): value for key, value in options.items()}
-    if not any(boolean_option(given, name, False) for name in ("readChangeFeed", "readChangeData")):
+    lowered = {key.lower(): value for key, value in options.items()}
+    if not any(boolean_option(lowered, name, False) for name in ("readChangeFeed", "readChangeData")):
         return False
-    bounded = given.keys() & {"startingtimestamp", "endingversion", "endingtimestamp"}
-    return given.get("startingversion", "latest").strip().lower() == "latest" and not bounded
+    bounded = lowered.keys() & {"startingtimestamp", "endingversion", "endingtimestamp"}
+    return lowered.get("startingversion", "latest").strip().lower() == "latest" and not bounded
 
 
 def _unsupported(option: str, why: str) -> Unsupported:
@@ -162,8 +162,8 @@ def _position(offset: dict[str, Any]) -> Position | None:
 
 
 def _offset(position: Position) -> dict[str, Any]:
-    found: dict[str, Any] = json.loads(str(position))
-    return found
+    offset: dict[str, Any] = json.loads(str(position))
+    return offset
 
 
 try:

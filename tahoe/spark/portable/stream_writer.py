@@ -30,7 +30,7 @@ from tahoe.spark.executors import worker
 from tahoe.spark.executors.data_source_tasks import FilledIn, Target, WrittenFiles, refused, written_files
 from tahoe.spark.executors.shipped import sent_whole
 from tahoe.spark.jvm.translate import from_spark_schema
-from tahoe.spark.portable.given import option_of, partition_columns, storage_settings
+from tahoe.spark.portable.data_source_options import option_of, partition_columns, storage_settings
 from tahoe.spark.portable.sent import Sent, opened
 from tahoe.spark.portable.tasks import discard, filled_in, note_numbers
 from tahoe.spark.sink.sink_request import sink_request
@@ -60,8 +60,8 @@ def stream_writer(table: Table, schema: SparkStruct, options: Mapping[str, str],
             code="TAHOE_NO_CHECKPOINT_LOCATION",
             table=table.url,
         )
-    own = {key: text for key, text in options.items() if key.lower() != "partitionby"}
-    request = sink_request("complete" if overwrite else "append", partition_columns(options), own, {})
+    writer_options = {key: text for key, text in options.items() if key.lower() != "partitionby"}
+    request = sink_request("complete" if overwrite else "append", partition_columns(options), writer_options, {})
     return _KIND(table, schema, request, checkpoint, storage_settings(checkpoint, options))
 
 
@@ -73,7 +73,7 @@ class _StreamWriter(Sent, DataSourceStreamWriter):
 
     def __init__(self, table: Table, schema: SparkStruct, request: Insert, checkpoint: str, storage: Mapping[str, str]) -> None:
         self._store = table.store
-        self._given = schema
+        self._spark_schema = schema
         self._schema = nullable_schema(from_spark_schema(schema))
         check_columns(self._schema, Use.CONNECT)
         self._request = request
@@ -90,7 +90,7 @@ class _StreamWriter(Sent, DataSourceStreamWriter):
         return written_files(self._target(config, filled), iterator)
 
     def _target(self, config: TableConfig, filled: FilledIn) -> Target:
-        files, rows = self._request.files, None if self._takes_batches else self._given
+        files, rows = self._request.files, None if self._takes_batches else self._spark_schema
         return Target(config, self._store, filled, files.max_records_per_file, files.compression, demands(config), rows)
 
     def _task(self) -> Any:
@@ -104,18 +104,18 @@ class _StreamWriter(Sent, DataSourceStreamWriter):
         table = Table(self._store.url, store=self._store)
 
         def written(transaction: Transaction, config: TableConfig) -> Sequence[AddFile]:
-            if any(one.adds and one.asked != demands(config) for one in files) and table.exists():
+            if any(task_files.adds and task_files.asked != demands(config) for task_files in files) and table.exists():
                 raise MetadataChangedException(
                     f"The schema, a property or a constraint of table {table.url} was changed, or another writer numbered rows of it, while "
                     f"batch {batchId} was being written to it. Start the query again.",
                     table=table.url,
                 )
             note_numbers(transaction, config, files)
-            return [add for one in files for add in one.adds]
+            return [add for task_files in files for add in task_files.adds]
 
         commit = partial(table.commit, user_metadata=self._request.user_metadata)
-        asked = CommitsTable(table.url, table.begin, commit)
-        if commit_batch(asked, Batch(self._query(), batchId, self._schema), self._request.options, written) is None:
+        target = CommitsTable(table.url, table.begin, commit)
+        if commit_batch(target, Batch(self._query(), batchId, self._schema), self._request.options, written) is None:
             self.abort(messages, batchId)
         # This process ends immediately, so tasks that the commit started must finish before.
         with logged_after_commit("batch %d is written to table %s, but not converted", batchId, table.url):

@@ -60,14 +60,14 @@ def filled_in(config: TableConfig, columns: Iterable[str], now_ms: int | None) -
         Unsupported: ``TAHOE_COLUMN_NOT_FILLED_IN``: a default that is the time of the statement if it is unknown, or depends on the
             session's time zone, which a data source does not get.
     """
-    given = {name.lower() for name in columns}
-    known = [found for column in config.schema if (found := constant_default(column, config.table, now_ms)) is not None]
+    present = {name.lower() for name in columns}
+    constants = [value for column in config.schema if (value := constant_default(column, config.table, now_ms)) is not None]
     identities = identity_columns(config.schema, config.table)
     remedy = "Write with a classic session, or without Spark (tahoe.Table.append)."
-    filled = {one.column.name for one in known} | {one.name for one in identities}
-    refuse_incomplete(config, given | filled, "A write by way of Spark's Python data source", remedy)
-    defaults = Defaults(tuple(one for one in known if one.column.name.lower() not in given))
-    return FilledIn(defaults, tuple(one for one in identities if one.name.lower() not in given), config.table)
+    filled = {default.column.name for default in constants} | {column.name for column in identities}
+    refuse_incomplete(config, present | filled, "A write by way of Spark's Python data source", remedy)
+    defaults = Defaults(tuple(default for default in constants if default.column.name.lower() not in present))
+    return FilledIn(defaults, tuple(column for column in identities if column.name.lower() not in present), config.table)
 
 
 def note_numbers(transaction: Transaction, config: TableConfig, files: Iterable[WrittenFiles]) -> None:
@@ -76,8 +76,8 @@ def note_numbers(transaction: Transaction, config: TableConfig, files: Iterable[
     Args:
         config: of the table with which tasks numbered its rows.
     """
-    came = [one.furthest for one in files]
-    for one in identity_columns(config.schema, config.table):
-        values = [furthest[one.physical_name] for furthest in came if one.physical_name in furthest]
+    greatest = [written.furthest for written in files]
+    for column in identity_columns(config.schema, config.table):
+        values = [furthest[column.physical_name] for furthest in greatest if column.physical_name in furthest]
         if values:
-            transaction.number(one.physical_name, further(one.step, values))
+            transaction.number(column.physical_name, further(column.step, values))

@@ -17,16 +17,16 @@ from tahoe.spark.jvm.records import copied, items
 from tahoe.spark.jvm.stand_ins import stand_in
 from tahoe.spark.statements.column_changes import COLUMN_STATEMENTS
 from tahoe.spark.statements.command import Command, as_plan
-from tahoe.spark.statements.creation import CREATION_STATEMENTS
+from tahoe.spark.statements.create_like import LIKE_STATEMENTS
+from tahoe.spark.statements.create_table import CREATION_STATEMENTS
+from tahoe.spark.statements.deferred import in_script, planned, taken_out, with_name
+from tahoe.spark.statements.delta_statements import delta_command
+from tahoe.spark.statements.describe import SHOWING_STATEMENTS
 from tahoe.spark.statements.inserts import INSERT_STATEMENTS
-from tahoe.spark.statements.known_nodes import handler_of
-from tahoe.spark.statements.later import in_script, planned, taken_out, with_name
-from tahoe.spark.statements.like import LIKE_STATEMENTS
-from tahoe.spark.statements.not_for_delta import REFUSED_STATEMENTS
-from tahoe.spark.statements.own import own_command
 from tahoe.spark.statements.path_travel import travels_by_path, with_catalog
-from tahoe.spark.statements.rows import ROW_STATEMENTS
-from tahoe.spark.statements.shown import SHOWING_STATEMENTS
+from tahoe.spark.statements.registry import handler_of
+from tahoe.spark.statements.rejected import REFUSED_STATEMENTS
+from tahoe.spark.statements.row_statements import ROW_STATEMENTS
 from tahoe.spark.statements.table_properties import PROPERTY_STATEMENTS
 from tahoe.spark.statements.temporary_views import VIEW_STATEMENTS
 from tahoe.spark.statements.whole_table import LOCATION_STATEMENTS, TABLE_STATEMENTS
@@ -90,7 +90,7 @@ class _Parser:
             plain, parsed = parsed, lambda: with_streams(self._spark, plain())
         if _QUERY.match(text) is not None:
             return parsed()
-        own = own_command(self._spark, text)
+        own = delta_command(self._spark, text)
         if own is not None:
             return as_plan(self._spark, own)
         plan = parsed()
@@ -138,7 +138,7 @@ class _Parser:
 
     def _delta_statement(self, text: str, *, scripted: bool) -> JavaObject | None:
         """Return the plan of a statement on a Delta table; None for any other text."""
-        own = own_command(self._spark, text)
+        own = delta_command(self._spark, text)
         if own is not None:
             return as_plan(self._spark, own)
         parsed = self._there.parsePlan(text)

@@ -14,7 +14,7 @@ from tahoe.spark.jvm.bridge import JavaObject, Jvm
 from tahoe.spark.jvm.records import items
 from tahoe.spark.names.entries import SESSION_CATALOG, NamedTable
 from tahoe.spark.statements.command import Command
-from tahoe.spark.statements.creation import column_text, given
+from tahoe.spark.statements.create_table import column_text, given
 from tahoe.spark.statements.targets import target_of
 
 __all__ = ["PROPERTY_STATEMENTS", "SHOWN_PROPERTIES", "shown_properties"]

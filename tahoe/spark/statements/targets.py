@@ -11,7 +11,7 @@ from tahoe.spark.jvm.bridge import JavaObject, Jvm
 from tahoe.spark.jvm.records import items
 from tahoe.spark.names.entries import SESSION_CATALOG, NamedTable, entry_of, parts_of, table_identifier, table_named
 
-__all__ = ["NotKnownYet", "Target", "analyzed", "evaluated", "is_nothing", "name_parts", "target_of"]
+__all__ = ["UnresolvedName", "Target", "analyzed", "evaluated", "is_missing", "name_parts", "target_of"]
 
 _NAMED = ("UnresolvedRelation", "UnresolvedTable", "UnresolvedTableOrView", "UnresolvedIdentifier")
 
@@ -31,7 +31,7 @@ class Target:
     options: dict[str, str]
 
 
-class NotKnownYet(Exception):
+class UnresolvedName(Exception):
     """The meaning of a name can only be determined at execution.
 
     Args:
@@ -51,7 +51,7 @@ def target_of(spark: SparkSession, plan: JavaObject) -> Target | None:
         plan: ``UnresolvedRelation`` or a similar node, possibly below an alias.
 
     Raises:
-        NotKnownYet: there is no such table, or the name depends on a value that is not known yet.
+        UnresolvedName: there is no such table, or the name depends on a value that is not known yet.
     """
     kind, alias = str(plan.nodeName()), None
     if kind == "SubqueryAlias":
@@ -62,8 +62,8 @@ def target_of(spark: SparkSession, plan: JavaObject) -> Target | None:
         return None
     named = table_named(spark, parts)
     if named is None:
-        if is_nothing(spark, parts):
-            raise NotKnownYet(is_absent=True)
+        if is_missing(spark, parts):
+            raise UnresolvedName(is_absent=True)
         return None
     options = Jvm.of(spark).options(plan.options()) if kind == "UnresolvedRelation" else {}
     return Target(named, (alias,) if alias is not None else _qualifiers(spark, named, parts), options)
@@ -81,23 +81,23 @@ def name_parts(spark: SparkSession, plan: JavaObject) -> tuple[str, ...] | None:
 
 
 def evaluated(spark: SparkSession, expression: JavaObject) -> str:
-    """Return the text of an expression of constants and variables, as in ``IDENTIFIER(…)``. Raises `NotKnownYet`."""
+    """Return the text of an expression of constants and variables, as in ``IDENTIFIER(…)``. Raises `UnresolvedName`."""
     value = expression if expression.foldable() else analyzed(spark, expression)
     return str(value.eval(None))
 
 
 def analyzed(spark: SparkSession, expression: JavaObject) -> JavaObject:
-    """Return the expression, resolved by Spark's analyzer without columns. Raises `NotKnownYet`."""
+    """Return the expression, resolved by Spark's analyzer without columns. Raises `UnresolvedName`."""
     jvm = Jvm.of(spark)
     one_row = jvm.frame(spark._jsparkSession, jvm.catalyst("plans.logical.OneRowRelation")(), spark)
     try:
         plan = one_row.select(jvm.column(expression).alias("value"))._jdf.queryExecution().analyzed()
     except AnalysisException as error:
-        raise NotKnownYet(is_absent=False, reason=error) from error
+        raise UnresolvedName(is_absent=False, reason=error) from error
     return plan.projectList().apply(0).child()
 
 
-def is_nothing(spark: SparkSession, parts: tuple[str, ...]) -> bool:
+def is_missing(spark: SparkSession, parts: tuple[str, ...]) -> bool:
     """Return whether the name belongs to the session's own catalog, which has no such table or view."""
     state = spark._jsparkSession.sessionState()
     if len(parts) == 3 and parts[0].lower() != SESSION_CATALOG:

@@ -65,7 +65,7 @@ def arrangement(spark: SparkSession, named: str, options: WriteOptions, *, by_na
     )
 
 
-def arranged(rows: DataFrame, config: TableConfig, how: Arrangement) -> DataFrame:
+def arranged(rows: DataFrame, config: TableConfig, rules: Arrangement) -> DataFrame:
     """Return the rows with column and field names under which they can be written.
 
     Raises:
@@ -73,33 +73,33 @@ def arranged(rows: DataFrame, config: TableConfig, how: Arrangement) -> DataFram
             ``DELTA_COLUMN_STRUCT_TYPE_MISMATCH``, ``INSERT_COLUMN_ARITY_MISMATCH.TOO_MANY_DATA_COLUMNS``.
     """
     data, widening = from_spark_schema(rows.schema), NO_WIDENING
-    if how.evolves:
-        widening = config.automatic_widening(how.automatic_widening)
-    if not how.by_name:
-        return _renamed(rows, data, _by_place(data, config.schema, how, widening))
-    if how.is_statement:
-        return _renamed(rows, data, _by_name(data, config.schema, how, widening))
+    if rules.evolves:
+        widening = config.automatic_widening(rules.automatic_widening)
+    if not rules.by_name:
+        return _renamed(rows, data, _by_position(data, config.schema, rules, widening))
+    if rules.is_statement:
+        return _renamed(rows, data, _by_name(data, config.schema, rules, widening))
     return rows
 
 
-def _by_place(data: StructType, table: StructType, how: Arrangement, widening: Widening) -> StructType:
+def _by_position(data: StructType, table: StructType, rules: Arrangement, widening: Widening) -> StructType:
     existing = StructType(data.fields[: len(table)])
     if existing.names == table.names and fits_by_name(existing, table, widening):
         return data
-    return renamed_by_position(data, table, how.named)
+    return renamed_by_position(data, table, rules.named)
 
 
-def _by_name(data: StructType, table: StructType, how: Arrangement, widening: Widening) -> StructType:
-    present, evolves = {column.name.lower() for column in data}, how.evolves and how.evolves_by_name
+def _by_name(data: StructType, table: StructType, rules: Arrangement, widening: Widening) -> StructType:
+    present, evolves = {column.name.lower() for column in data}, rules.evolves and rules.evolves_by_name
     if evolves or len(data) < len(table):
         for column in table:
-            if column.name.lower() not in present and not _has_value_without_query(column, how):
-                raise _left_out(column, how)
+            if column.name.lower() not in present and not _has_value_without_query(column, rules):
+                raise _left_out(column, rules)
     if fits_by_name(data, StructType(tuple(column for column in table if column.name.lower() in present)), widening):
         return data
     if not evolves:
-        _refuse_more(data, table, how)
-    return with_fields_by_position(data, table, how.named)
+        _refuse_more(data, table, rules)
+    return with_fields_by_position(data, table, rules.named)
 
 
 def _renamed(rows: DataFrame, data: StructType, target: StructType) -> DataFrame:
@@ -107,44 +107,44 @@ def _renamed(rows: DataFrame, data: StructType, target: StructType) -> DataFrame
         return rows
     jvm = Jvm.of(rows.sparkSession)
     # Columns with the same name are distinguished by position.
-    places = [f"_{place}" for place in range(len(rows.columns))]
+    positions = [f"_{position}" for position in range(len(rows.columns))]
     columns = []
-    for place, column, to in zip(places, data, target, strict=True):
-        values = sf.col(place)
-        if column.data_type != to.data_type:
-            values = cast_or_fail(jvm, values, to.data_type)
-        columns.append(values.alias(to.name))
-    return rows.toDF(*places).select(*columns)
+    for position, column, renamed in zip(positions, data, target, strict=True):
+        values = sf.col(position)
+        if column.data_type != renamed.data_type:
+            values = cast_or_fail(jvm, values, renamed.data_type)
+        columns.append(values.alias(renamed.name))
+    return rows.toDF(*positions).select(*columns)
 
 
-def _has_value_without_query(column: StructField, how: Arrangement) -> bool:
-    return is_filled_in(column) or (column.nullable and how.nulls_by_default)
+def _has_value_without_query(column: StructField, rules: Arrangement) -> bool:
+    return is_filled_in(column) or (column.nullable and rules.nulls_by_default)
 
 
-def _refuse_more(data: StructType, table: StructType, how: Arrangement) -> None:
+def _refuse_more(data: StructType, table: StructType, rules: Arrangement) -> None:
     if len(data) > len(table):
         raise SchemaMismatch(
-            f"Cannot write to {how.named}: it has the columns {', '.join(table.names)}, and the query gives {', '.join(data.names)}. Leave "
+            f"Cannot write to {rules.named}: it has the columns {', '.join(table.names)}, and the query gives {', '.join(data.names)}. Leave "
             "out those that the table does not have, or write WITH SCHEMA EVOLUTION.",
             code="INSERT_COLUMN_ARITY_MISMATCH.TOO_MANY_DATA_COLUMNS",
-            table=how.named,
+            table=rules.named,
         )
     unknown = next((column.name for column in data if table.find(column.name) is None), None)
     if unknown is not None:
         raise SchemaMismatch(
-            f"Table {how.named} has no column '{unknown}'; its columns are {', '.join(table.names)}. Name one of them, or write WITH SCHEMA "
-            "EVOLUTION.",
+            f"Table {rules.named} has no column '{unknown}'; its columns are {', '.join(table.names)}. Name one of them, or write WITH "
+            "SCHEMA EVOLUTION.",
             code="DELTA_MISSING_COLUMN",
-            table=how.named,
+            table=rules.named,
             column=unknown,
         )
 
 
-def _left_out(column: StructField, how: Arrangement) -> SchemaMismatch:
+def _left_out(column: StructField, rules: Arrangement) -> SchemaMismatch:
     reason = "it must not be null" if not column.nullable else "columns that are left out do not become NULL in this session"
     return SchemaMismatch(
-        f"The INSERT into {how.named} leaves out column '{column.name}', which has no default value, and {reason}. Give it a value.",
+        f"The INSERT into {rules.named} leaves out column '{column.name}', which has no default value, and {reason}. Give it a value.",
         code="DELTA_INSERT_COLUMN_MISMATCH",
-        table=how.named,
+        table=rules.named,
         column=column.name,
     )

@@ -36,7 +36,7 @@ from tahoe.spark.write.stored_expressions import StoredExpressions, session_of_s
 
 __all__ = ["enforced", "recomputed", "session_time_zone"]
 
-_ASKED = "__tahoe_compute_"
+_FLAG = "__tahoe_compute_"
 _VOID, _STRING = PrimitiveType("void"), PrimitiveType("string")
 
 
@@ -66,20 +66,20 @@ def enforced(
     """
     spark, jvm = data.sparkSession, Jvm.of(data.sparkSession)
     constraints, stored = constraints_of(config, session_time_zone(spark)), StoredExpressions(spark, config)
-    given = {name.lower() for name in data.columns}
+    present = {name.lower() for name in data.columns}
     if completion is None:
-        refuse_incomplete(config, given, "This write", "Give the rows that column.")
+        refuse_incomplete(config, present, "This write", "Give the rows that column.")
     rows = fitted(jvm, data, config.table, config.schema, also, casts)
     if completion is not None and (filled := _filled_in(spark, completion, config)):
         rows = _selected(rows, config, filled, rows.columns)
     if limited := limited_columns(spark, config):
         rows = _selected(rows, config, limited, rows.columns)
     rows = _without_empty_partitions(rows, config, constraints)
-    absent = [one for one in constraints.generated if one.column.name.lower() not in given]
+    absent = [generated for generated in constraints.generated if generated.column.name.lower() not in present]
     if absent:
-        rows = _computed(rows, constraints, stored, config, {one.column.name: sf.lit(True) for one in absent})
-    kept = replace(constraints, generated=tuple(one for one in constraints.generated if one not in absent))
-    rules = [*_required(rows, config, also), *_conditions(jvm, kept, stored, config)]
+        rows = _computed(rows, constraints, stored, config, {generated.column.name: sf.lit(True) for generated in absent})
+    remaining = replace(constraints, generated=tuple(generated for generated in constraints.generated if generated not in absent))
+    rules = [*_required(rows, config, also), *_conditions(jvm, remaining, stored, config)]
     return _checked(rows, rules, config) if rules else rows
 
 
@@ -96,11 +96,11 @@ def recomputed(data: DataFrame, config: TableConfig, where: Mapping[str, Column]
         where: the rows to recompute, by the generated column's name in the table's spelling; other rows keep their values.
     """
     constraints = constraints_of(config, session_time_zone(data.sparkSession))
-    asked = [(name, f"{_ASKED}{number}") for number, name in enumerate(where)]
-    rows = data.select("*", *(where[name].alias(flag) for name, flag in asked))
-    flags = {name: sf.col(flag) for name, flag in asked}
+    flagged = [(name, f"{_FLAG}{number}") for number, name in enumerate(where)]
+    rows = data.select("*", *(where[name].alias(flag) for name, flag in flagged))
+    flags = {name: sf.col(flag) for name, flag in flagged}
     return _computed(rows, constraints, StoredExpressions(data.sparkSession, config), config, flags).drop(
-        *(flag for _, flag in asked)
+        *(flag for _, flag in flagged)
     )
 
 
@@ -119,27 +119,27 @@ class _Rule:
 
     Args:
         broken: never NULL.
-        shown: columns of the row for the error, by their names in it.
+        values: columns of the row for the error, by their names in it.
     """
 
     broken: Column
-    shown: Mapping[str, Column]
+    values: Mapping[str, Column]
     error: Callable[[Mapping[str, str | None]], InvariantViolation]
 
 
 def _checked(rows: DataFrame, rules: Sequence[_Rule], config: TableConfig) -> DataFrame:
     """Return the rows; evaluating the first column fails for a row that violates a rule."""
 
-    def made(texts: list[str | None]) -> InvariantViolation:
+    def error(texts: list[str | None]) -> InvariantViolation:
         rule = rules[int(texts[0] or 0)]
-        return rule.error(dict(zip(rule.shown, texts[1:], strict=True)))
+        return rule.error(dict(zip(rule.values, texts[1:], strict=True)))
 
-    failing = raising_with_values(made)
-    first, *others = rows.columns
+    failing = raising_with_values(error)
+    first, *rest = rows.columns
     checked = sf.col(quote_identifier(first))
     for number, rule in reversed(list(enumerate(rules))):
-        checked = sf.when(rule.broken, failing([sf.lit(number), *rule.shown.values()])).otherwise(checked)
-    return _selected(rows, config, {first: checked}, [first, *others])
+        checked = sf.when(rule.broken, failing([sf.lit(number), *rule.values.values()])).otherwise(checked)
+    return _selected(rows, config, {first: checked}, [first, *rest])
 
 
 def _computed(
@@ -147,25 +147,25 @@ def _computed(
 ) -> DataFrame:
     jvm = Jvm.of(rows.sparkSession)
     computed = {}
-    for one in constraints.generated:
-        if one.column.name in where:
-            values = cast_or_fail(jvm, _value(one, stored, config), one.column.data_type)
-            computed[one.column.name] = sf.when(where[one.column.name], values).otherwise(
-                sf.col(quote_identifier(one.column.name))
+    for generated in constraints.generated:
+        if generated.column.name in where:
+            values = cast_or_fail(jvm, _value(generated, stored, config), generated.column.data_type)
+            computed[generated.column.name] = sf.when(where[generated.column.name], values).otherwise(
+                sf.col(quote_identifier(generated.column.name))
             )
     return _selected(rows, config, computed, rows.columns)
 
 
-def _value(one: Generated, stored: StoredExpressions, config: TableConfig) -> Column:
-    _refuse_void_in_struct(one.value, f"the generated column '{one.column.name}'", config)
-    return stored.value(one)
+def _value(generated: Generated, stored: StoredExpressions, config: TableConfig) -> Column:
+    _refuse_void_in_struct(generated.value, f"the generated column '{generated.column.name}'", config)
+    return stored.value(generated)
 
 
-def _refuse_void_in_struct(expression: Expression, what: str, config: TableConfig) -> None:
+def _refuse_void_in_struct(expression: Expression, subject: str, config: TableConfig) -> None:
     for reference in references_of(expression):
         if len(reference.path) > 1 and any(part == _VOID for part in _types_on(reference, config.schema)):
             raise Unsupported(
-                f"Table {config.table}: {what} reads {reference}, a void field inside a struct, which Spark's data files do not have. "
+                f"Table {config.table}: {subject} reads {reference}, a void field inside a struct, which Spark's data files do not have. "
                 "Write with tahoe.Table, or give the field a type.",
                 code="TAHOE_VOID_IN_STRUCT",
                 table=config.table,
@@ -174,11 +174,11 @@ def _refuse_void_in_struct(expression: Expression, what: str, config: TableConfi
 
 
 def _types_on(reference: Reference, schema: StructType) -> Iterator[DataType]:
-    at: DataType = schema
+    data_type: DataType = schema
     for name in reference.path:
-        assert isinstance(at, StructType)
-        at = at.field(name).data_type
-        yield at
+        assert isinstance(data_type, StructType)
+        data_type = data_type.field(name).data_type
+        yield data_type
 
 
 def _selected(rows: DataFrame, config: TableConfig, changed: Mapping[str, Column], names: Sequence[str]) -> DataFrame:
@@ -197,15 +197,15 @@ def _selected(rows: DataFrame, config: TableConfig, changed: Mapping[str, Column
 
 def _without_empty_partitions(rows: DataFrame, config: TableConfig, constraints: Constraints) -> DataFrame:
     """Replace empty strings of partition columns by NULL, as in the log, if a rule reads the column."""
-    looked_at = [
+    names = [
         column.name
         for column in config.partition_schema
         if column.data_type == _STRING and (column.name in constraints.columns or not column.nullable)
     ]
-    if not looked_at:
+    if not names:
         return rows
-    columns = {name: sf.nullif(sf.col(quote_identifier(name)), sf.lit("")) for name in looked_at}
-    return rows.select(*(columns.get(name, sf.col(quote_identifier(name))).alias(name) for name in rows.columns))
+    columns = {column: sf.nullif(sf.col(quote_identifier(column)), sf.lit("")) for column in names}
+    return rows.select(*(columns.get(column, sf.col(quote_identifier(column))).alias(column) for column in rows.columns))
 
 
 # ---- values that must not be null
@@ -255,10 +255,10 @@ def _nulls(values: Column, part: _Part, *, in_collection: bool) -> Iterator[tupl
     match part.target, part.source:
         case StructType() as target, StructType() as source:
             for field in target:
-                known = source.field(field.name)
-                inner = part.inside(field.name, field.data_type, known.data_type, part.nullable or known.nullable)
+                source_field = source.field(field.name)
+                inner = part.inside(field.name, field.data_type, source_field.data_type, part.nullable or source_field.nullable)
                 child = values.getField(field.name)
-                if not field.nullable and (known.nullable if in_collection else inner.nullable):
+                if not field.nullable and (source_field.nullable if in_collection else inner.nullable):
                     yield inner.path, (values.isNotNull() & child.isNull()) if in_collection else child.isNull()
                 yield from _nulls(child, inner, in_collection=in_collection)
         case ArrayType() as target, ArrayType() as source:
@@ -300,21 +300,21 @@ def _conditions(jvm: Jvm, constraints: Constraints, stored: StoredExpressions, c
     for check in constraints.checks:
         _refuse_void_in_struct(check.condition, f"CHECK constraint '{check.name}'", config)
         yield _condition(stored.condition(check), references_of(check.condition), config.table, check.name, check.text)
-    for one in constraints.generated:
-        given = Reference((one.column.name,), one.column.data_type)
-        holds = sf.col(quote_identifier(one.column.name)).eqNullSafe(
-            cast_or_fail(jvm, _value(one, stored, config), one.column.data_type)
+    for generated in constraints.generated:
+        stored_value = Reference((generated.column.name,), generated.column.data_type)
+        holds = sf.col(quote_identifier(generated.column.name)).eqNullSafe(
+            cast_or_fail(jvm, _value(generated, stored, config), generated.column.data_type)
         )
-        text = f"{given} <=> {one.text}"
-        yield _condition(holds, (given, *references_of(one.value)), config.table, "Generated Column", text)
+        text = f"{stored_value} <=> {generated.text}"
+        yield _condition(holds, (stored_value, *references_of(generated.value)), config.table, "Generated Column", text)
 
 
 def _condition(holds: Column, reads: Sequence[Reference], table: str, name: str, text: str) -> _Rule:
-    shown = {".".join(reference.path): _shown(reference) for reference in reads}
-    return _Rule(~sf.coalesce(holds, sf.lit(False)), shown, lambda values: violated(table, name, text, values))
+    values = {".".join(reference.path): _for_error(reference) for reference in reads}
+    return _Rule(~sf.coalesce(holds, sf.lit(False)), values, lambda row: violated(table, name, text, row))
 
 
-def _shown(reference: Reference) -> Column:
+def _for_error(reference: Reference) -> Column:
     """Return the value of a column for an error. Spark cannot convert a geometry to text."""
     column = sf.col(str(reference))
     if paths_of_type(StructType((StructField("", reference.data_type),)), is_geospatial):

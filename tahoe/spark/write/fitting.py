@@ -114,16 +114,16 @@ def fitted(
         SchemaMismatch: a column's type cannot be cast to the table's (``DATATYPE_MISMATCH``), or the policy forbids it.
     """
     source = from_spark_schema(SparkStruct([column for column in data.schema if column.name not in also]))
-    if data.columns == [*schema.names, *also] and all(_fits(one, other) for one, other in zip(source, schema, strict=True)):
+    if data.columns == [*schema.names, *also] and all(_fits(left, right) for left, right in zip(source, schema, strict=True)):
         return data
     columns = []
     for target in without_void(schema):
-        found = source.find(target.name)
-        if found is None:
+        column = source.find(target.name)
+        if column is None:
             values = _null(jvm, target.data_type)
         else:
             place = Place(table, (target.name,), casts)
-            values = _value(jvm, sf.col(quote_identifier(found.name)), found.data_type, target.data_type, place)
+            values = _value(jvm, sf.col(quote_identifier(column.name)), column.data_type, target.data_type, place)
         columns.append(values.alias(target.name))
     return data.select(*columns, *(sf.col(quote_identifier(name)) for name in also))
 
@@ -149,10 +149,10 @@ def nullable_schema(schema: StructType) -> StructType:
 
 
 def _metadata_to_come(column: StructField) -> dict[str, Any]:
-    kept = {key: value for key, value in column.metadata.items() if key not in (CURRENT_DEFAULT, EXISTS_DEFAULT)}
-    if DECLARED_TYPE in kept:
-        kept[DECLARED_TYPE] = with_varchar(str(kept[DECLARED_TYPE]))
-    return kept
+    metadata = {key: value for key, value in column.metadata.items() if key not in (CURRENT_DEFAULT, EXISTS_DEFAULT)}
+    if DECLARED_TYPE in metadata:
+        metadata[DECLARED_TYPE] = with_varchar(str(metadata[DECLARED_TYPE]))
+    return metadata
 
 
 def stored(jvm: Jvm, values: Column, column: StructField, *, with_ids: bool) -> Column:
@@ -173,29 +173,30 @@ def _fits(source: StructField, target: StructField) -> bool:
     if target.data_type == _VOID or not _same(source.data_type, target.data_type):
         return False
     return not isinstance(target.data_type, StructType) or all(
-        _fits(one, other) for one, other in zip(cast(StructType, source.data_type), target.data_type, strict=True)
+        _fits(field, target_field)
+        for field, target_field in zip(cast(StructType, source.data_type), target.data_type, strict=True)
     )
 
 
 def _cast(jvm: Jvm, values: Column, data_type: DataType, mode: str) -> Column:
     target = jvm.data_type(to_spark_type(data_type).json())
-    how = getattr(jvm.catalyst("expressions.EvalMode"), mode)()
-    return jvm.column(jvm.catalyst("expressions.Cast")(jvm.expression(values), target, jvm.option(None), how))
+    eval_mode = getattr(jvm.catalyst("expressions.EvalMode"), mode)()
+    return jvm.column(jvm.catalyst("expressions.Cast")(jvm.expression(values), target, jvm.option(None), eval_mode))
 
 
 def _cast_for(jvm: Jvm, values: Column, source: DataType, target: DataType, place: Place) -> Column:
     """Return a cast that fails with an error that contains the column and the value."""
-    one, other = (jvm.data_type(to_spark_type(kind).json()) for kind in (source, target))
+    spark_source, spark_target = (jvm.data_type(to_spark_type(kind).json()) for kind in (source, target))
     cast = jvm.catalyst("expressions.Cast")
-    if cast.canUpCast(one, other):
+    if cast.canUpCast(spark_source, spark_target):
         return cast_or_fail(jvm, values, target)
     if place.casts.policy == "STRICT":
         raise _no_cast(source, target, place, "CANNOT_UP_CAST_DATATYPE")
-    if place.casts.policy == "LEGACY" and cast.canCast(one, other):
+    if place.casts.policy == "LEGACY" and cast.canCast(spark_source, spark_target):
         return _cast(jvm, values, target, "LEGACY")
-    if not cast.canAnsiCast(one, other):
-        value = jvm.catalyst("expressions.BoundReference")(0, one, True)
-        failure = cast(value, other, jvm.option(None), jvm.catalyst("expressions.EvalMode").ANSI()).checkInputDataTypes()
+    if not cast.canAnsiCast(spark_source, spark_target):
+        value = jvm.catalyst("expressions.BoundReference")(0, spark_source, True)
+        failure = cast(value, spark_target, jvm.option(None), jvm.catalyst("expressions.EvalMode").ANSI()).checkInputDataTypes()
         raise _no_cast(source, target, place, f"DATATYPE_MISMATCH.{failure.errorSubClass()}")
     failing = raising_with_values(lambda texts: _misfit(texts[0], source, target, place))([values])
     return sf.when(values.isNotNull(), sf.coalesce(_cast(jvm, values, target, "TRY"), failing))
@@ -241,16 +242,18 @@ def _value(jvm: Jvm, values: Column, source: DataType, target: DataType, place: 
         case StructType(), StructType():
             fields = []
             for field in target:
-                found = source.find(field.name)
+                source_field = source.find(field.name)
                 part = (
                     _null(jvm, field.data_type)
-                    if found is None
-                    else _value(jvm, values.getField(found.name), found.data_type, field.data_type, place.inside(field.name))
+                    if source_field is None
+                    else _value(
+                        jvm, values.getField(source_field.name), source_field.data_type, field.data_type, place.inside(field.name)
+                    )
                 )
                 fields.append(part.alias(field.name))
             return sf.when(values.isNotNull(), sf.struct(*fields))
-        case ArrayType(one), ArrayType(other):
-            return sf.transform(values, lambda element: _value(jvm, element, one, other, place.inside("element")))
+        case ArrayType(element_type), ArrayType(target_type):
+            return sf.transform(values, lambda element: _value(jvm, element, element_type, target_type, place.inside("element")))
         case MapType(), MapType():
             old, new = source, target
             if not _same(old.key_type, new.key_type):
@@ -269,8 +272,8 @@ def _by_position(jvm: Jvm, values: Column, source: StructType, target: StructTyp
     if len(source.fields) != len(target.fields):
         raise _no_cast(source, target, place, "DATATYPE_MISMATCH.CAST_WITHOUT_SUGGESTION")
     fields = [
-        _value(jvm, values.getField(one.name), one.data_type, other.data_type, place.inside(other.name)).alias(other.name)
-        for one, other in zip(source, target, strict=True)
+        _value(jvm, values.getField(old.name), old.data_type, new.data_type, place.inside(new.name)).alias(new.name)
+        for old, new in zip(source, target, strict=True)
     ]
     return sf.when(values.isNotNull(), sf.struct(*fields))
 

@@ -53,13 +53,13 @@ def once(spark: SparkSession, transaction: Transaction, run: Callable[[], RowsCh
         transaction: of the operation; its commit records the version.
         run: stages and commits.
     """
-    asked = application(spark.conf.get(_APP, None), spark.conf.get(_VERSION, None))
-    if asked is None:
+    application_version = application(spark.conf.get(_APP, None), spark.conf.get(_VERSION, None))
+    if application_version is None:
         return run()
     with resetting_version(spark):
-        if already_written(transaction, asked):
+        if already_written(transaction, application_version):
             return RowsChanged(None, 0, 0, 0, {})
-        transaction.stage_app(*asked)
+        transaction.stage_app(*application_version)
         return run()
 
 

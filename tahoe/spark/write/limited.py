@@ -29,8 +29,8 @@ def limited_columns(spark: SparkSession, config: TableConfig, *, refuses: bool =
     Args:
         refuses: False for rows that come from the table: strings that are too long in them stay.
     """
-    found = dict(_columns(config, refuses))
-    return {} if found and is_on(spark, _AS_STRING) else found
+    columns = dict(_columns(config, refuses))
+    return {} if columns and is_on(spark, _AS_STRING) else columns
 
 
 def _columns(config: TableConfig, refuses: bool) -> Iterator[tuple[str, Column]]:
@@ -54,17 +54,17 @@ def _limited(values: Column, data_type: DataType, limits: TextLimit | Limits | N
     match data_type:
         case StructType(fields):
             parts = [
-                _limited(values.getField(one.name), one.data_type, limit, inside(one.name)).alias(one.name)
-                for one, limit in zip(fields, limits.parts, strict=True)
+                _limited(values.getField(field.name), field.data_type, limit, inside(field.name)).alias(field.name)
+                for field, limit in zip(fields, limits.parts, strict=True)
             ]
             return sf.when(values.isNotNull(), sf.struct(*parts))
         case ArrayType(element):
-            return sf.transform(values, lambda one: _limited(one, element, limits.parts[0], inside("element")))
+            return sf.transform(values, lambda item: _limited(item, element, limits.parts[0], inside("element")))
         case MapType(key, value):
             if limits.parts[0] is not None:
-                values = sf.transform_keys(values, lambda one, _: _limited(one, key, limits.parts[0], inside("key")))
+                values = sf.transform_keys(values, lambda item, _: _limited(item, key, limits.parts[0], inside("key")))
             if limits.parts[1] is not None:
-                values = sf.transform_values(values, lambda _, one: _limited(one, value, limits.parts[1], inside("value")))
+                values = sf.transform_values(values, lambda _, item: _limited(item, value, limits.parts[1], inside("value")))
     return values
 
 

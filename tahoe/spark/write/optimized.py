@@ -23,16 +23,16 @@ _KEY = "_tahoe_part"
 _ADAPTIVE = "spark.sql.adaptive."
 
 
-def optimizes(spark: SparkSession, config: TableConfig, asked: bool | None) -> bool:
+def optimizes(spark: SparkSession, config: TableConfig, option: bool | None) -> bool:
     """Return whether a write is optimized: by the writer's option, otherwise by the session, otherwise by the table.
 
     Args:
-        asked: the option ``optimizeWrite``; None if it is not set.
+        option: the option ``optimizeWrite``; None if it is not set.
 
     Raises `InvalidRequest` for a setting that is neither true nor false.
     """
-    if asked is not None:
-        return asked
+    if option is not None:
+        return option
     text = spark.conf.get(_PREFIX + "enabled", None)
     if text is None:
         return config.properties.optimizes_writes

@@ -38,39 +38,39 @@ _BYTES_OF_A_TINY_FILE = 64 * 1024
 """For files up to this size the number dominates the cost, not the bytes: reading them in several tasks saves more than the shuffle costs."""
 
 
-def is_worth_spreading(spark: SparkSession, one: Bin, plan: OptimizePlan) -> bool:
+def is_worth_spreading(spark: SparkSession, group: Bin, plan: OptimizePlan) -> bool:
     """Return whether many tasks should cluster a bin."""
-    several = len(one.adds) > 1 and plan.files_of(one) > 1 and spark.sparkContext.defaultParallelism > 1
-    return plan.clusters and several and one.size >= _LEAST_BYTES
+    several = len(group.adds) > 1 and plan.files_of(group) > 1 and spark.sparkContext.defaultParallelism > 1
+    return plan.clusters and several and group.size >= _LEAST_BYTES
 
 
-def is_worth_joining(spark: SparkSession, one: Bin, bins: int) -> bool:
+def is_worth_joining(spark: SparkSession, group: Bin, bins: int) -> bool:
     """Return whether many tasks should read a bin that is only compacted: it has many tiny files, and cores would be idle.
 
     Args:
         bins: the number of bins that are rewritten in parallel.
     """
-    many = len(one.adds) >= _LEAST_FILES and one.size <= len(one.adds) * _BYTES_OF_A_TINY_FILE
+    many = len(group.adds) >= _LEAST_FILES and group.size <= len(group.adds) * _BYTES_OF_A_TINY_FILE
     return many and bins < spark.sparkContext.defaultParallelism
 
 
-def joined_by_tasks(spark: SparkSession, version: BareVersion, one: Bin) -> list[AddFile | TahoeError]:
+def joined_by_tasks(spark: SparkSession, version: BareVersion, group: Bin) -> list[AddFile | TahoeError]:
     """Write the live rows of a bin to one file, in the order of its files; return the action that adds it, if it has rows, or errors.
     Nothing is committed.
     """
     context = spark.sparkContext
-    parts = _runs(one.adds, min(context.defaultParallelism, len(one.adds) // _LEAST_FILES_OF_A_PART))
+    parts = _runs(group.adds, min(context.defaultParallelism, len(group.adds) // _LEAST_FILES_OF_A_PART))
     reading = sent(context, worker.stream, rows_of_parts, version)
-    return _written(context, list(enumerate(parts)), reading, version, one, cells=1, in_parts=True)
+    return _written(context, list(enumerate(parts)), reading, version, group, cells=1, in_parts=True)
 
 
-def clustered_by_tasks(spark: SparkSession, version: BareVersion, one: Bin, plan: OptimizePlan) -> list[AddFile | TahoeError]:
+def clustered_by_tasks(spark: SparkSession, version: BareVersion, group: Bin, plan: OptimizePlan) -> list[AddFile | TahoeError]:
     """Rewrite a bin, clustered by the plan's columns; return the actions that add the new files, or errors. Nothing is committed."""
-    cells, context = plan.files_of(one), spark.sparkContext
-    where = placement_of(version, one.adds, plan.paths, cells, plan.request.curve)
-    parts = _parts(one.adds, context.defaultParallelism * _TASKS_A_CORE)
+    cells, context = plan.files_of(group), spark.sparkContext
+    where = placement_of(version, group.adds, plan.paths, cells, plan.request.curve)
+    parts = _parts(group.adds, context.defaultParallelism * _TASKS_A_CORE)
     parting = sent(context, worker.stream, rows_of_cells, version, plan.paths, where)
-    return _written(context, parts, parting, version, one, cells=cells)
+    return _written(context, parts, parting, version, group, cells=cells)
 
 
 def _written(
@@ -78,7 +78,7 @@ def _written(
     parts: Sequence[Any],
     reading: Callable[[Any], Any],
     version: BareVersion,
-    one: Bin,
+    group: Bin,
     *,
     cells: int,
     in_parts: bool = False,
@@ -89,7 +89,7 @@ def _written(
         parts: the input of each reading task.
         reading: created by `sent`; yields the number of a cell or a part, and rows of it.
     """
-    writing = sent(context, worker.stream, files_of_rows, version, dict(one.adds[0].partition_values), in_parts)
+    writing = sent(context, worker.stream, files_of_rows, version, dict(group.adds[0].partition_values), in_parts)
     read = context.parallelize([pickle.dumps(part) for part in parts], len(parts)).mapPartitions(reading)
     return [pickle.loads(answer) for answer in read.partitionBy(cells, int).mapPartitions(writing).collect()]
 
@@ -98,7 +98,7 @@ def _parts(adds: Sequence[AddFile], count: int) -> list[list[AddFile]]:
     """Split the files into this many parts of similar size, the largest files first."""
     parts: list[list[AddFile]] = [[] for _ in range(min(count, len(adds)))]
     sizes = [0] * len(parts)
-    for add in sorted(adds, key=lambda one: -one.size):
+    for add in sorted(adds, key=lambda file: -file.size):
         least = sizes.index(min(sizes))
         parts[least].append(add)
         sizes[least] += add.size

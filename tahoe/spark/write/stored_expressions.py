@@ -94,7 +94,7 @@ class StoredExpressions:
 
     def _bound(self, engine: EngineText, use: Use, subject: str, reads: StructType) -> Bound:
         stored = Stored(engine, use, self._config.table, subject, reads, self._by_statement)
-        if any(is_collated(stored.reads.field(one.path[0])) for one in stored.engine.reads):
+        if any(is_collated(stored.reads.field(reference.path[0])) for reference in stored.engine.reads):
             raise cannot_enforce(stored.table, stored.subject, stored.engine)
         return self._trees.bound(stored)
 
@@ -134,26 +134,30 @@ def check_new_on_spark(spark: SparkSession, config: TableConfig, *, by_statement
 def _check_statement(spark: SparkSession, config: TableConfig, constraints: Constraints) -> None:
     """Reject generated columns that Spark itself rejects in CREATE TABLE."""
     stored = StoredExpressions(spark, config, by_statement=True)
-    names = {one.column.name for one in constraints.generated}
-    for one in constraints.generated:
-        engine = engine_text_in(one.value)
+    names = {generated.column.name for generated in constraints.generated}
+    for generated in constraints.generated:
+        engine = engine_text_in(generated.value)
         if engine is None:
-            data_type = parse_expression(one.text, config.schema).data_type
+            data_type = parse_expression(generated.text, config.schema).data_type
         else:
-            read = {reference.path[0] for reference in engine_text(one.text, config.schema, engine.code, engine.reason).reads}
-            if engine.code == "DELTA_COLUMN_NOT_FOUND" and (others := sorted(read & names)):
-                raise _refused_by_spark(config, one, f"it reads the generated column {others[0]}")
-            data_type = stored.bound_generated(one, engine).data_type
-        if not Jvm.of(spark).can_cast("canUpCast", data_type, one.column.data_type):
-            raise _refused_by_spark(config, one, f"its values are {data_type}, which may not fit into {one.column.data_type}")
+            read = {
+                reference.path[0] for reference in engine_text(generated.text, config.schema, engine.code, engine.reason).reads
+            }
+            if engine.code == "DELTA_COLUMN_NOT_FOUND" and (generated_inputs := sorted(read & names)):
+                raise _refused_by_spark(config, generated, f"it reads the generated column {generated_inputs[0]}")
+            data_type = stored.bound_generated(generated, engine).data_type
+        if not Jvm.of(spark).can_cast("canUpCast", data_type, generated.column.data_type):
+            raise _refused_by_spark(
+                config, generated, f"its values are {data_type}, which may not fit into {generated.column.data_type}"
+            )
 
 
-def _refused_by_spark(config: TableConfig, one: Generated, why: str) -> InvalidRequest:
+def _refused_by_spark(config: TableConfig, generated: Generated, why: str) -> InvalidRequest:
     return InvalidRequest(
-        f"Table {config.table}: the generated column '{one.column.name}' ({one.text[:200]}) cannot be created: {why}.",
+        f"Table {config.table}: the generated column '{generated.column.name}' ({generated.text[:200]}) cannot be created: {why}.",
         code="UNSUPPORTED_EXPRESSION_GENERATED_COLUMN",
         table=config.table,
-        column=one.column.name,
+        column=generated.column.name,
     )
 
 

@@ -126,14 +126,14 @@ def write_files(
         )
     layout = _Layout.of(config)
     folder = f"{CHANGE_DATA_FOLDER}/{clock.uuid()}" if change_data else clock.uuid()
-    new_folders = _not_there(local_path(store.url))
+    new_folders = _missing_folders(local_path(store.url))
     try:
         _run(data, layout, hadoop_url(f"{store.url}/{folder}"), config, options)
-        written = sorted(_written(store, folder, layout.partition), key=lambda one: one.entry.name)
+        written = sorted(_written(store, folder, layout.partition), key=lambda file: file.entry.name)
         described = _described(written, Describe.of(store, config, () if completion is None else completion.identities), data)
-        adds = [one.add for one in described]
+        adds = [file.add for file in described]
         if completion is not None:
-            completion.note(one.furthest for one in described)
+            completion.note(file.furthest for file in described)
         placed = _placed(store, adds, config, clock, change_data)
     except BaseException:
         _discard(store, folder)
@@ -241,7 +241,7 @@ def _may_refuse_rows(config: TableConfig) -> bool:
     fields = list(_all_fields(config.schema))
     named = any(key.lower().startswith("delta.constraints.") for key in config.metadata.configuration)
     return named or any(
-        not one.nullable or any(key in _DEMANDING or key.startswith(IDENTITY) for key in one.metadata) for one in fields
+        not field.nullable or any(key in _DEMANDING or key.startswith(IDENTITY) for key in field.metadata) for field in fields
     )
 
 
@@ -295,13 +295,13 @@ def _logged(text: str, data_type: DataType) -> str | None:
 def _described(written: Sequence[WrittenFile], describe: Describe, data: DataFrame) -> list[DescribedFile]:
     """Return an action for each non-empty file, with statistics from its footer."""
     if len(written) > _FOOTERS_ON_DRIVER:
-        found = list(raised(run_each(data.sparkSession.sparkContext, described_file, written, describe, tasks=_TASKS)))
+        described = list(raised(run_each(data.sparkSession.sparkContext, described_file, written, describe, tasks=_TASKS)))
     elif local_path(describe.store.url) is not None:
-        found = [described_file(describe, file) for file in written]
+        described = [described_file(describe, file) for file in written]
     else:
         with ThreadPoolExecutor(_THREADS) as pool:
-            found = list(pool.map(partial(described_file, describe), written))
-    return [file for file in found if file is not None]
+            described = list(pool.map(partial(described_file, describe), written))
+    return [file for file in described if file is not None]
 
 
 def _placed(store: LogStore, adds: Sequence[AddFile], config: TableConfig, clock: Clock, change_data: bool) -> list[AddFile]:
@@ -309,19 +309,19 @@ def _placed(store: LogStore, adds: Sequence[AddFile], config: TableConfig, clock
     root = local_path(store.url)
     if root is None:
         return [_with_path(add, add.path) for add in adds]
-    placed, known, taken = [], set(), set()
+    placed, folders, names = [], set(), set()
     for add in adds:
         target = "/".join(filter(None, (CHANGE_DATA_FOLDER if change_data else "", _final_folder(add, config, clock))))
-        if target not in known:
+        if target not in folders:
             _make_folder(root, target)
-            known.add(target)
+            folders.add(target)
         file = os.path.basename(add.path)
         name = "/".join(filter(None, (target, f"cdc{file.removeprefix('part')}" if change_data else file)))
-        if name in taken:
+        if name in names:
             # A task uses one name for its files in all partitions, and two of these may have the same random folder.
             stem, dot, ending = name.rpartition("/")[2].partition(".")
             name = f"{target}/{stem}-{clock.uuid()}{dot}{ending}"
-        taken.add(name)
+        names.add(name)
         os.rename(os.path.join(root, add.path), os.path.join(root, name))
         placed.append(_with_path(add, name))
     return placed
@@ -350,16 +350,16 @@ def _with_path(add: AddFile, name: str) -> AddFile:
     return replace(add, path=encode_path(name))
 
 
-def _not_there(root: str | None) -> list[Path]:
+def _missing_folders(root: str | None) -> list[Path]:
     """Return a table's folder and its parents, as far as they do not exist; none in an object store, which has no folders."""
     folders = [] if root is None else [Path(root), *Path(root).parents]
-    return list(takewhile(lambda one: not one.exists(), folders))
+    return list(takewhile(lambda folder: not folder.exists(), folders))
 
 
 def _remove_empty(folders: Sequence[Path]) -> None:
-    for one in folders:
+    for folder in folders:
         try:
-            one.rmdir()
+            folder.rmdir()
         except OSError:  # another writer has added a file
             return
 

@@ -29,9 +29,9 @@ _OTHER_MEANINGS = {
     "domainMetadata": (
         "the name of an action in commits, checkpoints and checksums",
         "protocol/actions protocol/demanded log/checksum log/checkpoints/checkpoint_reader log/checkpoints/checkpoint_rows "
-        "log/files/commits log/files/json_columns ops/strict/ ops/upkeep/check_compactions testing/log_builder",
+        "log/files/commits log/files/json_columns ops/check/ testing/log_builder",
     ),
-    "inCommitTimestamp": ("a member of commitInfo", "protocol/actions txn/prepare ops/strict/"),
+    "inCommitTimestamp": ("a member of commitInfo", "protocol/actions txn/prepare ops/check/"),
     "v2Checkpoint": ("a member of _last_checkpoint", "log/files/last_checkpoint"),
     "appendOnly": ("the property delta.appendOnly without its prefix", "settings/property_settings"),
 }

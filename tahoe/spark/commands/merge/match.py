@@ -23,7 +23,7 @@ from tahoe.schema.types import StructType
 from tahoe.spark.commands.assigned_values import Value, assigned
 from tahoe.spark.commands.merge.statement import Plan, Step
 from tahoe.spark.commands.row_changes import FILE, ROW
-from tahoe.spark.commands.source_rows import Held, sent_to_all
+from tahoe.spark.commands.source_rows import StoredRows, sent_to_all
 from tahoe.spark.jvm.bridge import Jvm
 from tahoe.spark.write.fitting import Place
 
@@ -71,8 +71,8 @@ def is_upsert(plan: Plan, before: TableConfig, after: TableConfig) -> bool:
         update, insert = (_whole_value(step, column.name) for step in plan.steps)
         if update is None or insert is None or update.data_type != insert.data_type:
             return False
-        one, other = jvm.expression(update.column), jvm.expression(insert.column)
-        if not (one.references().subsetOf(source) and one.semanticEquals(other)):
+        updated_value, inserted_value = jvm.expression(update.column), jvm.expression(insert.column)
+        if not (updated_value.references().subsetOf(source) and updated_value.semanticEquals(inserted_value)):
             return False
     return True
 
@@ -105,7 +105,7 @@ def pairs_of(plan: Plan, before: TableConfig, after: TableConfig, *, only_places
     if only_places:
         return chosen.select(*columns)
     if steps and after.properties.enable_change_data_feed:
-        fields = [target[quote_identifier(one.name)].alias(one.name) for one in before.schema]
+        fields = [target[quote_identifier(column.name)].alias(column.name) for column in before.schema]
         columns.append(sf.struct(*fields).alias(BEFORE))
     updates = [step for step in steps if step.action == Action.UPDATE]
     tracked = materialized_columns(before)
@@ -115,7 +115,7 @@ def pairs_of(plan: Plan, before: TableConfig, after: TableConfig, *, only_places
     return chosen.select(*columns, *_outcomes(plan, updates, before.schema, after))
 
 
-def inserted(plan: Plan, pairs: Held, config: TableConfig) -> DataFrame:
+def inserted(plan: Plan, pairs: StoredRows, config: TableConfig) -> DataFrame:
     """Return the rows to insert for source rows without a match: `CLAUSE`, and the table's columns.
 
     Args:
@@ -123,13 +123,13 @@ def inserted(plan: Plan, pairs: Held, config: TableConfig) -> DataFrame:
         config: the table after the MERGE.
     """
     steps = plan.of(Kind.NOT_MATCHED)
-    met = sent_to_all(pairs).where(sf.col(SOURCE_ROW).isNotNull()).select(SOURCE_ROW)
-    alone = plan.sides.source.join(met, SOURCE_ROW, "left_anti")
-    chosen = alone.select("*", _first_true([(step, None) for step in steps]).alias(CLAUSE)).where(sf.col(CLAUSE).isNotNull())
+    matched = sent_to_all(pairs).where(sf.col(SOURCE_ROW).isNotNull()).select(SOURCE_ROW)
+    unmatched = plan.sides.source.join(matched, SOURCE_ROW, "left_anti")
+    chosen = unmatched.select("*", _first_true([(step, None) for step in steps]).alias(CLAUSE)).where(sf.col(CLAUSE).isNotNull())
     return chosen.select(CLAUSE, *_outcomes(plan, steps, StructType(()), config))
 
 
-def of_source(plan: Plan, config: TableConfig, pairs: Held | None = None) -> DataFrame:
+def of_source(plan: Plan, config: TableConfig, pairs: StoredRows | None = None) -> DataFrame:
     """Return the rows that an upsert (`is_upsert`) writes: the table's columns.
 
     Args:
@@ -151,7 +151,9 @@ def of_source(plan: Plan, config: TableConfig, pairs: Held | None = None) -> Dat
 
 def _whole_value(step: Step, name: str) -> Value | None:
     """Return the value that the clause assigns to the column; None if a part of the old value stays."""
-    return next((one.value for one in step.inside(name) if not one.path and not one.keeps_fields), None)
+    return next(
+        (assignment.value for assignment in step.inside(name) if not assignment.path and not assignment.keeps_fields), None
+    )
 
 
 def _outcomes(plan: Plan, steps: Sequence[Step], before: StructType, after: TableConfig) -> list[Column]:
@@ -162,13 +164,13 @@ def _outcomes(plan: Plan, steps: Sequence[Step], before: StructType, after: Tabl
     jvm = Jvm.of(target.sparkSession)
     outcomes = []
     for column in without_void(after.schema):
-        place, known = Place(after.table, (column.name,), plan.casts), before.find(column.name)
-        old = None if known is None else Value(target[quote_identifier(known.name)], known.data_type)
+        place, existing = Place(after.table, (column.name,), plan.casts), before.find(column.name)
+        old = None if existing is None else Value(target[quote_identifier(existing.name)], existing.data_type)
         value: Column | None = None
         for step in steps:
             new = assigned(jvm, place, column.data_type, old, step.inside(column.name))
-            is_mine = sf.col(CLAUSE) == step.number
-            value = sf.when(is_mine, new) if value is None else value.when(is_mine, new)
+            applies = sf.col(CLAUSE) == step.number
+            value = sf.when(applies, new) if value is None else value.when(applies, new)
         assert value is not None
         outcomes.append(value.alias(column.name))
     return outcomes

@@ -24,13 +24,13 @@ from tahoe.ops.rows.row_changes import RowsChanged, Staged, snapshot_to_change, 
 from tahoe.protocol.column_values.default_values import Moment
 from tahoe.spark.commands.conditions import text_of
 from tahoe.spark.commands.merge.match import is_upsert, numbered, pairs_of
-from tahoe.spark.commands.merge.pairs import found_in
+from tahoe.spark.commands.merge.pairs import evaluated
 from tahoe.spark.commands.merge.statement import MergeRequest, Sides, evolved, of_clauses, placed, resolved
 from tahoe.spark.commands.merge.write import Matched
 from tahoe.spark.commands.moment import StatementMoment
 from tahoe.spark.commands.row_changes import committed, refuse_connect, with_positions
 from tahoe.spark.commands.source_keys import candidates
-from tahoe.spark.commands.source_rows import held, sent_to_all
+from tahoe.spark.commands.source_rows import sent_to_all, stored
 from tahoe.spark.jvm.errors import told_once
 from tahoe.spark.jvm.job_progress import shown_jobs
 from tahoe.spark.jvm.stored_defaults import written_default
@@ -73,7 +73,7 @@ def explain_merge(spark: SparkSession, table: Table, request: MergeRequest) -> M
     """Return the effects of `merge` without writing. Raises the errors that `merge` raises before it writes."""
     refuse_connect(spark, "MERGE")
     with _matched(table.begin(), spark, request) as matched:
-        known = set(matched.snapshot.schema.names)
+        names = set(matched.snapshot.schema.names)
         return MergeExplained(
             matched.snapshot.store.url,
             matched.snapshot.version,
@@ -84,7 +84,7 @@ def explain_merge(spark: SparkSession, table: Table, request: MergeRequest) -> M
             files_scanned=matched.files_scanned,
             files_touched=len(matched.changes),
             uses_deletion_vectors=uses_vectors(matched.config),
-            new_columns=tuple(name for name in matched.config.schema.names if name not in known),
+            new_columns=tuple(name for name in matched.config.schema.names if name not in names),
         )
 
 
@@ -97,36 +97,36 @@ def _matched(transaction: Transaction, spark: SparkSession, request: MergeReques
         snapshot.config.refuse_if_append_only()
     started = transaction.clock.now_ms()
     moment, zone = StatementMoment(spark), session_time_zone(spark)
-    written = written_default(spark, snapshot.config.table)
-    clauses = with_default_values(placed(snapshot, request), snapshot.config, Moment(started, zone), written)
+    default = written_default(spark, snapshot.config.table)
+    clauses = with_default_values(placed(snapshot, request), snapshot.config, Moment(started, zone), default)
     request = replace(request, source=moment.frame(request.source), clauses=clauses)
     columns = nullable_schema(from_spark_schema(request.source.schema))
     config = evolved(transaction, snapshot, request, columns)
     shape = Sides(named(shape_of(spark, snapshot), request.alias), request.source)
     plan = resolved(request, shape, columns, config.schema, moment)
     for step in plan.steps:
-        check_identity(config, step.action, {one.path[0] for one in step.assignments})
-    with held(numbered(request.source)) as kept:
-        known = candidates(snapshot, plan.sides.target, kept.frame, plan.parts, of_clauses(plan))
+        check_identity(config, step.action, {assignment.path[0] for assignment in step.assignments})
+    with stored(numbered(request.source)) as stored_source:
+        restriction = candidates(snapshot, plan.sides.target, stored_source.frame, plan.parts, of_clauses(plan))
         materialized = transaction.clock.now_ms()
         predicate: Predicate = TRUE
         if of_kind(request.clauses, Kind.NOT_MATCHED_BY_SOURCE):
             transaction.read_whole_table()
         else:
-            predicate = known.predicate
+            predicate = restriction.predicate
             transaction.read(predicate)
         files = snapshot.files_matching(predicate)
         rows = with_row_ids(with_positions(spark, snapshot, files, request.options, metadata=False), snapshot.config)
-        plan = resolved(request, Sides(named(rows, request.alias), sent_to_all(kept)), columns, config.schema, moment)
+        plan = resolved(request, Sides(named(rows, request.alias), sent_to_all(stored_source)), columns, config.schema, moment)
         upsert = is_upsert(plan, snapshot.config, config)
-        with held(pairs_of(plan, snapshot.config, config, only_places=upsert)) as pairs:
-            found = found_in(plan, snapshot, files, pairs, ask_once=upsert)
-            if found.ambiguous and not may_match_often(request.clauses):
+        with stored(pairs_of(plan, snapshot.config, config, only_places=upsert)) as pairs:
+            matches = evaluated(plan, snapshot, files, pairs, needs_once=upsert)
+            if matches.ambiguous and not may_match_often(request.clauses):
                 raise ambiguous(snapshot.store.url)
-            for change in found.met:
+            for change in matches.matched:
                 # The new rows depend on the matched rows, changed or not.
                 transaction.read_rows(change.add.key, change.dead)
             times = (started, materialized, transaction.clock.now_ms())
             yield Matched(
-                transaction, snapshot, config, request, plan, known.source_rows, len(files), pairs, found, upsert, times
+                transaction, snapshot, config, request, plan, restriction.source_rows, len(files), pairs, matches, upsert, times
             )

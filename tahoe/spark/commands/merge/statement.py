@@ -71,10 +71,11 @@ class MergeRequest:
     options: Mapping[str, str] = field(default_factory=dict)
 
     @property
-    def shown(self) -> tuple[Clause[str], ...]:
+    def clauses_as_text(self) -> tuple[Clause[str], ...]:
         """The clauses with their conditions as text, for the history."""
         return tuple(
-            Clause(one.kind, one.action, None if one.condition is None else text_of(one.condition)) for one in self.clauses
+            Clause(clause.kind, clause.action, None if clause.condition is None else text_of(clause.condition))
+            for clause in self.clauses
         )
 
     def check(self) -> None:
@@ -117,7 +118,7 @@ class Step:
 
     def inside(self, name: str) -> list[Assignment]:
         """The assignments to a column, their paths without its name."""
-        return [one.inside() for one in self.assignments if one.path[0] == name]
+        return [assignment.inside() for assignment in self.assignments if assignment.path[0] == name]
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,7 +171,7 @@ def evolved(transaction: Transaction, snapshot: Snapshot, request: MergeRequest,
     """
     check_duplicates(source)
     config = snapshot.config
-    _refuse_our_names([*source.names, *config.schema.names], config.table)
+    _refuse_reserved_names([*source.names, *config.schema.names], config.table)
     schema = config.schema
     if request.schema_evolution:
         widening = config.automatic_widening(request.automatic_widening)
@@ -209,8 +210,8 @@ def resolved(request: MergeRequest, sides: Sides, source: StructType, schema: St
         if draft.values is not None:
             columns = [resolver.jvm.column(one) for one in bound[id(draft.values)]]
             assignments = tuple(
-                Assignment(path, Value(column, given))
-                for path, column, given in zip(draft.paths, columns, draft.values.types, strict=True)
+                Assignment(path, Value(column, data_type))
+                for path, column, data_type in zip(draft.paths, columns, draft.values.types, strict=True)
             )
         steps.append(Step(number, clause.kind, clause.action, condition, assignments))
     (searched,) = bound[id(on)]
@@ -274,8 +275,8 @@ class _Resolver:
         places = assigned_places((key for key, _ in clause.values), [Columns.of(self.schema)])
         values = self._selected([value for _, value in clause.values], clause.kind, where)
         if self.casts.by_name:
-            for place, given in zip(places, values.types, strict=True):
-                check_assignable(given, place.data_type, place.path, may_lack_fields=self.request.schema_evolution)
+            for place, data_type in zip(places, values.types, strict=True):
+                check_assignable(data_type, place.data_type, place.path, may_lack_fields=self.request.schema_evolution)
         return _Draft(condition, values, [place.path for place in places])
 
     def condition(
@@ -300,11 +301,11 @@ class _Resolver:
         if plan.getClass().getSimpleName() != "Project" or plan.projectList().size() != len(terms):
             raise self._computed_elsewhere(terms[0], where)
         selected = [plan.projectList().apply(i) for i in range(len(terms))]
-        for term, one in zip(terms, selected, strict=True):
-            if one.getClass().getSimpleName() != "Alias":  # a column of a `Window` below
+        for term, alias in zip(terms, selected, strict=True):
+            if alias.getClass().getSimpleName() != "Alias":  # a column of a `Window` below
                 raise self._computed_elsewhere(term, where)
         seen = selection.seen._jdf.queryExecution().analyzed().outputSet()
-        bound = [one.child() for one in selected]
+        bound = [alias.child() for alias in selected]
         for term, expression in zip(terms, bound, strict=True):
             if not expression.references().subsetOf(seen):
                 raise self._computed_elsewhere(term, where)
@@ -354,27 +355,27 @@ class _Resolver:
         )
 
 
-def _refuse_our_names(names: Iterable[str], table: str) -> None:
-    taken = next((name for name in names if name.lower().startswith(OUR_PREFIX)), None)
-    if taken is not None:
+def _refuse_reserved_names(names: Iterable[str], table: str) -> None:
+    reserved = next((name for name in names if name.lower().startswith(OUR_PREFIX)), None)
+    if reserved is not None:
         raise InvalidRequest(
-            f"Column '{taken}' of table {table}, or of the source of a MERGE into it, has a name of those that Tahoe needs to merge on Spark "
-            f"({OUR_PREFIX}…). Rename the column.",
+            f"Column '{reserved}' of table {table}, or of the source of a MERGE into it, has a name of those that Tahoe needs to merge on "
+            f"Spark ({OUR_PREFIX}…). Rename the column.",
             code="TAHOE_RESERVED_COLUMN_NAME",
             table=table,
-            column=taken,
+            column=reserved,
         )
 
 
 def of_clauses(plan: Plan) -> list[Column]:
     """If all clauses are WHEN MATCHED, return the condition that the target row fulfills one of their conditions."""
     jvm = Jvm.of(plan.sides.target.sparkSession)
-    mine = plan.sides.target._jdf.queryExecution().analyzed().outputSet()
+    target_columns = plan.sides.target._jdf.queryExecution().analyzed().outputSet()
     conditions = []
     for step in plan.steps:
         if step.kind != Kind.MATCHED or step.condition is None:
             return []
-        parts = [part for part in conjuncts(jvm.expression(step.condition)) if part.references().subsetOf(mine)]
+        parts = [part for part in conjuncts(jvm.expression(step.condition)) if part.references().subsetOf(target_columns)]
         if not parts:
             return []
         conditions.append(reduce(and_, map(jvm.column, parts)))

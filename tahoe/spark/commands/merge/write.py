@@ -23,11 +23,11 @@ from tahoe.snapshot.changes import CHANGE_TYPE
 from tahoe.snapshot.snapshot import Snapshot
 from tahoe.spark.commands.conditions import shown_in_history
 from tahoe.spark.commands.merge.match import BEFORE, CLAUSE, SOURCE_ROW, inserted, of_source
-from tahoe.spark.commands.merge.pairs import PairsFound
+from tahoe.spark.commands.merge.pairs import PairMatches
 from tahoe.spark.commands.merge.statement import MergeRequest, Plan, Step
 from tahoe.spark.commands.row_changes import FILE, ROW, rows_of_new, rows_that_stay, write_change_data, write_rows
 from tahoe.spark.commands.row_changes import of_kind as of_change
-from tahoe.spark.commands.source_rows import Held, held
+from tahoe.spark.commands.source_rows import StoredRows, stored
 from tahoe.spark.jvm.bridge import Jvm
 from tahoe.spark.write.enforce import recomputed
 from tahoe.spark.write.writer import FileOptions
@@ -48,7 +48,7 @@ class Matched:
         config: of the table after the MERGE.
         plan: bound to the stored source and to the files that were read.
         pairs: the stored result of `tahoe.spark.commands.merge.match.pairs_of`.
-        found: the evaluated pairs.
+        matches: the evaluated pairs.
         is_upsert: whether new rows depend only on the source (`tahoe.spark.commands.merge.match.is_upsert`); `pairs` then lacks values.
         times: when the MERGE began, when the source was stored, and when the rows were found.
     """
@@ -60,19 +60,19 @@ class Matched:
     plan: Plan
     source_rows: int
     files_scanned: int
-    pairs: Held
-    found: PairsFound
+    pairs: StoredRows
+    matches: PairMatches
     is_upsert: bool
     times: tuple[int, int, int]
 
     @property
     def changes(self) -> list[FileChange]:
         """The rows to remove from each changed file."""
-        return self.found.taken.changes
+        return self.matches.changed.changes
 
     def counts(self) -> list[ClauseCount]:
         """Return the counts in the order of the statement's clauses. Takes one more job if rows may be inserted."""
-        by_clause = dict(self.found.by_clause)
+        by_clause = dict(self.matches.by_clause)
         if self.plan.of(Kind.NOT_MATCHED):
             by_clause |= {row[0]: row[1] for row in self._new().groupBy(CLAUSE).count().collect()}
         return self._counts(by_clause)
@@ -81,33 +81,33 @@ class Matched:
         """Write and stage files."""
         with ExitStack() as stack:
             new = self._new() if self.plan.of(Kind.NOT_MATCHED) and not self._as_the_source else None
-            if new is not None and self._tells:
+            if new is not None and self._writes_feed:
                 # The feed must contain exactly the rows that were written, even if their values are not deterministic.
-                new = stack.enter_context(held(new)).frame
+                new = stack.enter_context(stored(new)).frame
             return self._staged(new)
 
     @property
     def _as_the_source(self) -> bool:
         """Whether the new rows are exactly the source rows, one for each."""
-        return self.is_upsert and self.found.once
+        return self.is_upsert and self.matches.once
 
     @property
-    def _tells(self) -> bool:
+    def _writes_feed(self) -> bool:
         """Whether change data files are required: a commit that only adds rows needs none."""
         return bool(self.changes) and self.config.properties.enable_change_data_feed
 
     def _staged(self, new: DataFrame | None) -> Staged:
         transaction, config, marked = self.transaction, self.config, uses_vectors(self.config)
-        gone = [change.add for change in self.changes if change.is_whole or not marked]
-        remove_files(transaction, gone)
+        removed = [change.add for change in self.changes if change.is_whole or not marked]
+        remove_files(transaction, removed)
         numbered = self._write_numbered(new)
         added = [*numbered, *self._write(new, marked)]
-        feed = self._write_feed(new, numbered) if self._tells else []
+        feed = self._write_feed(new, numbered) if self._writes_feed else []
         if marked:
             mark_dead(transaction, config, without_dead_files(self.changes))
-        written = Written(self.changes, marked, gone, added, feed)
-        counts = self._counts(self.found.by_clause | self._inserted(written))
-        if not any(one.rows for one in counts) and transaction.metadata is None:
+        written = Written(self.changes, marked, removed, added, feed)
+        counts = self._counts(self.matches.by_clause | self._inserted(written))
+        if not any(count.rows for count in counts) and transaction.metadata is None:
             return Staged(None)
         metrics = merge_metrics(self.source_rows, counts, written, Times(*self.times, transaction.clock.now_ms()))
         operation = Operation("MERGE", self._parameters(), metrics)
@@ -132,7 +132,7 @@ class Matched:
     def _updated(self) -> DataFrame | None:
         """Return the new versions of updated rows; None if no row is updated."""
         steps = [step for step in self.plan.steps if step.action == Action.UPDATE]
-        if not any(self.found.by_clause.get(step.number) for step in steps):
+        if not any(self.matches.by_clause.get(step.number) for step in steps):
             return None
         if self.is_upsert:
             return of_source(self.plan, self.config, self.pairs)
@@ -152,12 +152,12 @@ class Matched:
     @cached_property
     def _left_to_table(self) -> dict[tuple[str, ...], list[Step]]:
         """The inserting clauses that omit an identity column or a column with a default, by all columns that the table fills in."""
-        found: dict[tuple[str, ...], list[Step]] = {}
+        steps_by_columns: dict[tuple[str, ...], list[Step]] = {}
         for step in self.plan.of(Kind.NOT_MATCHED):
             silent = [column for column in self.config.schema if is_filled_in(column) and not step.inside(column.name)]
             if any("delta.generationExpression" not in column.metadata for column in silent):
-                found.setdefault(tuple(column.name for column in silent), []).append(step)
-        return found
+                steps_by_columns.setdefault(tuple(column.name for column in silent), []).append(step)
+        return steps_by_columns
 
     def _write_numbered(self, new: DataFrame | None) -> list[AddFile]:
         """Write the rows with identity values to separate files, because the writing tasks number them."""
@@ -168,32 +168,32 @@ class Matched:
             added += write_rows(self.transaction, self.config, self._laid_out(rows, self.source_rows), self._files)
         return added
 
-    def _others(self, new: DataFrame) -> DataFrame | None:
+    def _without_filled_in(self, new: DataFrame) -> DataFrame | None:
         """Return the new rows that have all their values; None if no clause inserts such rows."""
-        left = [step for steps in self._left_to_table.values() for step in steps]
-        if len(left) == len(self.plan.of(Kind.NOT_MATCHED)):
+        filled_in = [step for steps in self._left_to_table.values() for step in steps]
+        if len(filled_in) == len(self.plan.of(Kind.NOT_MATCHED)):
             return None
-        return (new.where(~_is_of(left)) if left else new).drop(CLAUSE)
+        return (new.where(~_is_of(filled_in)) if filled_in else new).drop(CLAUSE)
 
     def _write(self, new: DataFrame | None, marked: bool) -> list[AddFile]:
         stay = [] if marked else without_dead_files(self.changes)
         rows: list[DataFrame] = []
-        count = sum(self.found.by_clause.values()) + sum(change.living - len(change.dead) for change in stay)
+        count = sum(self.matches.by_clause.values()) + sum(change.living - len(change.dead) for change in stay)
         updated = self._updated() if not self._as_the_source else None
         if updated is not None:
             rows.append(updated)
         if stay:
-            kept = rows_that_stay(self.pairs.frame.sparkSession, self.snapshot, stay, self.request.options)
-            rows.append(kept.drop(FILE, ROW))
-        if new is not None and (others := self._others(new)) is not None:
-            rows.append(others)
+            copied = rows_that_stay(self.pairs.frame.sparkSession, self.snapshot, stay, self.request.options)
+            rows.append(copied.drop(FILE, ROW))
+        if new is not None and (complete := self._without_filled_in(new)) is not None:
+            rows.append(complete)
             count += self.source_rows
         if self._as_the_source and self.source_rows:
             rows.append(of_source(self.plan, self.config))
-            count += self.source_rows - sum(self.found.by_clause.values())
+            count += self.source_rows - sum(self.matches.by_clause.values())
         if not rows:
             return []
-        together = reduce(lambda one, other: one.unionByName(other, allowMissingColumns=True), rows)
+        together = reduce(lambda above, below: above.unionByName(below, allowMissingColumns=True), rows)
         return write_rows(self.transaction, self.config, self._laid_out(together, count), self._files)
 
     def _write_feed(self, new: DataFrame | None, numbered: Sequence[AddFile]) -> list[AddCDCFile]:
@@ -209,13 +209,13 @@ class Matched:
         updated = self._updated()
         if updated is not None:
             rows.append(of_change(updated, "update_postimage"))
-        if new is not None and (others := self._others(new)) is not None:
-            rows.append(of_change(others, "insert"))
+        if new is not None and (complete := self._without_filled_in(new)) is not None:
+            rows.append(of_change(complete, "insert"))
         if numbered:
             spark, options = self.pairs.frame.sparkSession, self.request.options
             rows.append(of_change(rows_of_new(spark, self.snapshot, self.config, numbered, options), "insert"))
-        together = reduce(lambda one, other: one.unionByName(other, allowMissingColumns=True), rows)
-        count = 2 * sum(self.found.by_clause.values()) + self.source_rows
+        together = reduce(lambda above, below: above.unionByName(below, allowMissingColumns=True), rows)
+        count = 2 * sum(self.matches.by_clause.values()) + self.source_rows
         return write_change_data(self.transaction, self.config, self._laid_out(together, count), self._files)
 
     def _laid_out(self, rows: DataFrame, count: int) -> DataFrame:
@@ -223,8 +223,8 @@ class Matched:
         fills in the others later.
         """
         if self.config.partition_columns:
-            known = [name for name in self.config.partition_columns if name in rows.columns]
-            return rows.hint("rebalance", *(sf.col(quote_identifier(name)) for name in known))
+            present = [name for name in self.config.partition_columns if name in rows.columns]
+            return rows.hint("rebalance", *(sf.col(quote_identifier(name)) for name in present))
         at_once = rows.sparkSession.sparkContext.defaultParallelism
         return rows.coalesce(max(1, min(at_once, ceil(count / _ROWS_OF_A_TASK)), ceil(count / _ROWS_OF_A_FILE)))
 
@@ -235,13 +235,13 @@ class Matched:
     # -- counts ------------------------------------------------------------------------------------------------------------
 
     def _counts(self, rows: dict[int, int]) -> list[ClauseCount]:
-        return [ClauseCount(clause, rows.get(number, 0)) for number, clause in enumerate(self.request.shown)]
+        return [ClauseCount(clause, rows.get(number, 0)) for number, clause in enumerate(self.request.clauses_as_text)]
 
     def _inserted(self, written: Written) -> dict[int, int]:
         """Return the number of written rows that are neither updated nor copied, counted for the first inserting clause."""
         if not self.plan.of(Kind.NOT_MATCHED):
             return {}
-        updated = sum(self.found.by_clause.get(step.number, 0) for step in self.plan.steps if step.action == Action.UPDATE)
+        updated = sum(self.matches.by_clause.get(step.number, 0) for step in self.plan.steps if step.action == Action.UPDATE)
         rows = sum(living_rows(self.snapshot, add) for add in written.added)
         return {self.plan.of(Kind.NOT_MATCHED)[0].number: rows - updated - written.copied}
 

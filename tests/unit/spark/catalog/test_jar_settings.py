@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tahoe.spark.catalog.jar_settings import CATALOG, EXTENSION, leave_out_jar_settings
+from tahoe.spark.catalog.jar_settings import CATALOG, EXTENSION, remove_jar_settings
 
 
 @pytest.mark.parametrize(
@@ -13,12 +13,12 @@ from tahoe.spark.catalog.jar_settings import CATALOG, EXTENSION, leave_out_jar_s
 )
 def test_delta_sparks_classes_are_left_out_and_others_stay(extensions: str, left: str | None) -> None:
     options = {"spark.sql.extensions": extensions, "spark.sql.catalog.spark_catalog": CATALOG, "spark.app.name": "x"}
-    leave_out_jar_settings(options)
+    remove_jar_settings(options)
     expected = {"spark.app.name": "x"} | ({} if left is None else {"spark.sql.extensions": left})
     assert options == expected
 
 
 def test_a_catalog_of_somebody_elses_stays() -> None:
     options = {"spark.sql.catalog.spark_catalog": "org.apache.iceberg.spark.SparkSessionCatalog"}
-    leave_out_jar_settings(options)
+    remove_jar_settings(options)
     assert options == {"spark.sql.catalog.spark_catalog": "org.apache.iceberg.spark.SparkSessionCatalog"}

@@ -1,0 +1,315 @@
+"""The checks of a version's live files that need only the log, a listing and the deletion vectors.
+
+Only the footers of data files are read: `tahoe.ops.check.data_check` reads their rows.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import islice
+from typing import Any, TypeVar
+
+import pyarrow as pa
+
+from tahoe.base.exceptions import CorruptTable, NotFound, TahoeError
+from tahoe.base.lazy import pc
+from tahoe.base.progress import Progress
+from tahoe.log.files.live_files import add_files
+from tahoe.ops.check.subjects.violation import Reported, Violation, violation_of
+from tahoe.protocol.actions import DeletionVectorDescriptor
+from tahoe.protocol.dv import decode, file_name
+from tahoe.protocol.partition import deserialize
+from tahoe.protocol.row_tracking import has_row_tracking, high_water_mark
+from tahoe.protocol.statistics.file_statistics import FileStatistics
+from tahoe.protocol.statistics.stats_json import parse_statistics
+from tahoe.schema.arrow_values import array, scalar
+from tahoe.snapshot.arrow_reader import ReadTask, check_footer
+from tahoe.snapshot.snapshot import Snapshot
+from tahoe.store.location import decode_path, is_outside
+from tahoe.store.log_store import LogStore
+
+__all__ = ["MOST_FOOTERS", "LiveFiles", "check_live_files", "side_by_side"]
+
+T = TypeVar("T")
+R = TypeVar("R")
+
+_NUM_RECORDS = pa.struct([("numRecords", pa.int64())])
+_MOST_REQUESTS = 1_000
+_REPORTED_BY_STORAGE = ("DELTA_FILE_NOT_FOUND", "TAHOE_DATA_FILE_SIZE")
+MOST_FOOTERS = 2_000
+"""Each footer costs a request: for larger tables only the footers of the newest files are read, all of them only by a deep check."""
+
+
+@dataclass(frozen=True)
+class LiveFiles:
+    """The live files of a snapshot, column by column, in one order."""
+
+    snapshot: Snapshot
+    table: pa.Table
+
+    @property
+    def store(self) -> LogStore:
+        """The table's store."""
+        return self.snapshot.store
+
+    @cached_property
+    def paths(self) -> list[str]:
+        """The paths as in the log."""
+        return self.column("path")
+
+    @cached_property
+    def names(self) -> list[str | CorruptTable]:
+        """The store's names, or the error of an invalid path."""
+        return [_name(path, self.store.url) for path in self.paths]
+
+    @cached_property
+    def vectors(self) -> list[DeletionVectorDescriptor | None]:
+        """The descriptor of each file's deletion vector; None for a file without one."""
+        return [None if vector is None else _descriptor(vector) for vector in self.column("deletionVector")]
+
+    @cached_property
+    def num_records(self) -> list[int | None]:
+        """The row counts in the statistics; None where they are missing or unreadable."""
+        counts = parse_statistics(self.table["stats"], _NUM_RECORDS)
+        records = pc.struct_field(counts, "numRecords")
+        if "stats_parsed" in self.table.column_names:
+            parsed = self.table["stats_parsed"]
+            if parsed.type.get_field_index("numRecords") >= 0:
+                # Statistics that only the checkpoint's struct column contains.
+                counted = pc.struct_field(parsed, "numRecords")
+                records = pc.coalesce(
+                    records, pc.if_else(self.table["stats"].is_null(), counted, pa.nulls(len(counted), counted.type))
+                )
+        values: list[int | None] = records.to_pylist()
+        return values
+
+    def column(self, name: str) -> list[Any]:
+        """The values of one column of `tahoe.log.replay.FILES_SCHEMA`, in the order of the files."""
+        values: list[Any] = self.table[name].to_pylist()
+        return values
+
+    def shown(self, index: int) -> str:
+        """The name of a file for messages."""
+        name = self.names[index]
+        return name if isinstance(name, str) else self.paths[index]
+
+
+def check_live_files(files: LiveFiles, progress: Progress, *, footers: bool = True) -> Iterator[Violation]:
+    """Check storage, statistics, partition values, vectors and row ids of all live files, and the footers of the newest `MOST_FOOTERS`.
+
+    Args:
+        footers: False if all data files are read anyway.
+    """
+    parts: list[tuple[str, Callable[[], Iterable[Violation]]]] = [
+        ("file", lambda: _storage(files, progress)),
+        ("statistics", lambda: _statistics(files)),
+        ("partition", lambda: _partition_values(files)),
+        ("vector", lambda: _vectors(files, progress)),
+        ("row-ids", lambda: _row_ids(files)),
+        ("data", lambda: _footers(files, progress) if footers else ()),
+    ]
+    for code, part in parts:
+        violations: list[Violation] = []
+        with Reported(violations.append, code, f"The live files of version {files.snapshot.version}", files.snapshot.version):
+            for violation in part():
+                violations.append(violation)
+        yield from violations
+
+
+def side_by_side(work: Callable[[T], R], items: Iterable[T], workers: int | None = None) -> Iterator[R]:
+    """Apply `work` to each item on a few threads, in completion order; at most as many items are in progress as there are threads."""
+    count = workers or min(8, (os.cpu_count() or 1) + 2)
+    with ThreadPoolExecutor(count, thread_name_prefix="tahoe-check") as pool:
+        rest = iter(items)
+        running: set[Future[R]] = {pool.submit(work, item) for item in islice(rest, count)}
+        while running:
+            done, running = wait(running, return_when=FIRST_COMPLETED)
+            for future in done:
+                yield future.result()
+            running |= {pool.submit(work, item) for item in islice(rest, len(done))}
+
+
+def _storage(files: LiveFiles, progress: Progress) -> Iterator[Violation]:
+    """Check that each file exists and has the size that the log records."""
+    present: dict[str, int] = {}
+    for entry in files.store.walk():
+        present[entry.name] = entry.size
+        if len(present) % 1_000 == 0:
+            progress("files listed", len(present))
+    requests = 0
+    for name, size in zip(files.names, files.column("size"), strict=True):
+        if not isinstance(name, str):
+            yield violation_of(name, "file", "A path", file=name.facts.get("path"))
+            continue
+        actual = present.get(name)
+        if actual is None and (requests < _MOST_REQUESTS or is_outside(name)):
+            # A listing may be stale, and does not follow links: a request for the name decides.
+            requests += 1
+            stored = files.store.head(name)
+            actual = None if stored is None else stored.size
+        if actual is None:
+            yield Violation("file", f"data file {name} is missing.", file=name)
+        elif actual != size:
+            yield Violation("file", f"data file {name} has {actual} bytes, the log says {size}.", file=name)
+
+
+def _statistics(files: LiveFiles) -> Iterator[Violation]:
+    """Check that statistics are JSON with a row count."""
+    texts = files.table["stats"]
+    counts = array(files.num_records, pa.int64())
+    doubtful = pc.and_(pc.is_valid(texts), pc.fill_null(pc.less(counts, scalar(0)), scalar(True)))
+    for index in pc.indices_nonzero(doubtful).to_pylist():
+        name = files.shown(index)
+        try:
+            count = FileStatistics.from_json(texts[index].as_py()).num_records
+        except Exception as error:  # noqa: BLE001 - any error of a corrupt text is the finding
+            yield violation_of(error, "statistics", f"The statistics of {name}", file=name)
+            continue
+        if count < 0:
+            yield Violation("statistics", f"the statistics of {name} say {count} rows.", file=name)
+
+
+def _footers(files: LiveFiles, progress: Progress) -> Iterator[Violation]:
+    """Report footers that reads refuse before the first row: corrupt ones, and those that contradict the log's statistics."""
+    config = files.snapshot.config
+    newest = [index for index, name in enumerate(files.names) if isinstance(name, str)][-MOST_FOOTERS:]
+    schema, mode, store = config.data_schema, config.column_mapping_mode, files.store
+    texts, sizes = files.column("stats"), files.column("size")
+
+    def check(index: int) -> list[Violation]:
+        violations: list[Violation] = []
+        with Reported(violations.append, "data", f"Data file {files.shown(index)}", file=files.shown(index)):
+            # A checkpoint may contain statistics only as a struct column.
+            stats = texts[index] or add_files(files.table.slice(index, 1))[0].stats
+            task = ReadTask(files.shown(index), sizes[index], {}, files.vectors[index], stats=stats)
+            try:
+                check_footer(task, schema, mode, store.open_input)
+            except (NotFound, CorruptTable) as error:
+                if error.code not in _REPORTED_BY_STORAGE:
+                    raise
+        return violations
+
+    # For local files, threads cost more than reading the footer.
+    results = map(check, newest) if store.url.startswith(("file:", "memory:")) else side_by_side(check, newest)
+    for done, violations in enumerate(results, start=1):
+        progress("footers checked", done, len(newest))
+        yield from violations
+
+
+def _partition_values(files: LiveFiles) -> Iterator[Violation]:
+    """Check that each file has a value for each partition column, and that it can be read as the column's type."""
+    values = files.table["partitionValues"]
+    columns = files.snapshot.config.partition_schema
+    if columns:
+        expected = {column.physical_name.lower() for column in columns}
+        for index, pairs in enumerate(values.to_pylist()):
+            missing = expected - {name.lower() for name, _ in pairs or ()}
+            if missing:
+                name = files.shown(index)
+                yield Violation("partition", f"file {name} has no value of partition column {min(missing)}.", file=name)
+    for column in columns:
+        texts = pc.map_lookup(values, scalar(column.physical_name, values.type.key_type), "first")
+        for text in pc.unique(texts).to_pylist():
+            try:
+                deserialize(text, column.data_type)
+            except TahoeError as error:
+                index = pc.index(texts, scalar(text, texts.type)).as_py()
+                yield violation_of(error, "partition", f"Column {column.name}", file=files.shown(index))
+
+
+# -- vectors ---------------------------------------------------------------------------------------------------------------
+
+
+def _vectors(files: LiveFiles, progress: Progress) -> Iterator[Violation]:
+    """Check that each vector decodes to its cardinality and marks existing rows. A file of many vectors is read once."""
+    by_file: dict[str | None, list[int]] = {}
+    for index, vector in enumerate(files.vectors):
+        if vector is None:
+            continue
+        try:
+            by_file.setdefault(file_name(vector, files.store.url), []).append(index)
+        except TahoeError as error:
+            yield violation_of(error, "vector", "A deletion vector", file=files.shown(index))
+    done, total = 0, sum(map(len, by_file.values()))
+    work = [(name, indices[at : at + 4096]) for name, indices in by_file.items() for at in range(0, len(indices), 4096)]
+    for count, violations in side_by_side(lambda item: (len(item[1]), _vectors_of_file(files, *item)), work):
+        done += count
+        progress("deletion vectors checked", done, total)
+        yield from violations
+
+
+def _vectors_of_file(files: LiveFiles, name: str | None, indices: Sequence[int]) -> list[Violation]:
+    violations: list[Violation] = []
+    content = b""
+    if name is not None:
+        try:
+            content = files.store.get(name)
+        except TahoeError as error:
+            return [violation_of(error, "vector", f"Deletion vector file {name}", file=files.shown(index)) for index in indices]
+    for index in indices:
+        with Reported(violations.append, "vector", f"The deletion vector of {files.shown(index)}", file=files.shown(index)):
+            violations += _vector(files, index, content)
+    return violations
+
+
+def _vector(files: LiveFiles, index: int, content: bytes) -> Iterator[Violation]:
+    name, rows, vector = files.shown(index), files.num_records[index], files.vectors[index]
+    if vector is None:
+        return
+    if rows is not None and vector.cardinality > rows:
+        yield Violation("vector", f"the deletion vector of {name} marks {vector.cardinality} of {rows} rows.", file=name)
+    try:
+        bitmap = decode(vector, lambda _: content, files.store.url)
+    except TahoeError as error:
+        yield violation_of(error, "vector", f"The deletion vector of {name}", file=name)
+        return
+    if rows is not None and len(bitmap) and bitmap.max() >= rows:
+        yield Violation("vector", f"the deletion vector of {name} removes row {bitmap.max()} of {rows}.", file=name)
+
+
+# -- row ids ---------------------------------------------------------------------------------------------------------------
+
+
+def _row_ids(files: LiveFiles) -> Iterator[Violation]:
+    """Check, where rows are tracked, that each file has ids, that none is assigned twice, and that none exceeds the high-water mark."""
+    if not has_row_tracking(files.snapshot.config):
+        return
+    bases, versions = files.column("baseRowId"), files.column("defaultRowCommitVersion")
+    for index, (base, version) in enumerate(zip(bases, versions, strict=True)):
+        if base is None or version is None:
+            name = files.shown(index)
+            yield Violation("row-ids", f"the table tracks rows, and file {name} has no row ids or no row version.", file=name)
+    order = sorted((base, index) for index, base in enumerate(bases) if base is not None)
+    highest, last = -1, None
+    for base, index in order:
+        if last is not None and base <= highest:
+            name = files.shown(index)
+            yield Violation("row-ids", f"files {files.shown(last)} and {name} have row ids in common.", file=name)
+        end = base + (files.num_records[index] or 0) - 1
+        if last is None or end > highest:
+            highest, last = end, index
+    mark = high_water_mark(files.snapshot.state.domains)
+    if order and (mark is None or highest > mark):
+        yield Violation("row-ids", f"the highest row id given is {highest}, but the table's high-water mark says {mark}.")
+
+
+def _name(path: str, root: str) -> str | CorruptTable:
+    try:
+        return decode_path(path, root, outside=True)
+    except CorruptTable as error:
+        return error
+
+
+def _descriptor(vector: Mapping[str, Any]) -> DeletionVectorDescriptor:
+    return DeletionVectorDescriptor(
+        storage_type=vector["storageType"],
+        path_or_inline_dv=vector["pathOrInlineDv"],
+        size_in_bytes=vector["sizeInBytes"],
+        cardinality=vector["cardinality"],
+        offset=vector["offset"],
+        max_row_index=vector["maxRowIndex"],
+    )

@@ -1,0 +1,67 @@
+"""`spark.catalog`: `createTable` creates an empty table, or a name for an existing one; `refreshTable` runs REFRESH TABLE, `tableExists`
+supports paths.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.catalog import Catalog
+from pyspark.sql.types import StructType as SparkStruct
+
+from tahoe.schema.types import StructType
+from tahoe.spark.commands.create import TableDefinition
+from tahoe.spark.commands.named import Creation, make_table
+from tahoe.spark.entry_points.wrapping import is_delta, takes_names, wrap
+from tahoe.spark.jvm.storage import table_at
+from tahoe.spark.jvm.translate import from_spark_schema
+from tahoe.spark.names.entries import parts_of, path_of, table_named
+from tahoe.spark.names.new_entries import in_session_catalog
+from tahoe.spark.names.options import path_option
+
+__all__ = ["wrap_catalog"]
+
+
+def wrap_catalog() -> None:
+    """Add Delta support to ``spark.catalog``, in sessions where it is enabled."""
+    wrap(Catalog, "createTable", _create_table)
+    wrap(Catalog, "refreshTable", _refresh_table)
+    wrap(Catalog, "tableExists", _table_exists)
+
+
+def _create_table(
+    original: Callable[..., DataFrame],
+    catalog: Any,
+    tableName: str,  # noqa: N803 - PySpark's name
+    path: str | None = None,
+    source: str | None = None,
+    schema: Any = None,
+    description: str | None = None,
+    **options: str,
+) -> DataFrame:
+    spark: SparkSession = catalog._sparkSession
+    parts = parts_of(spark, tableName) if takes_names(spark) and is_delta(spark, source) else None
+    refused = schema is not None and not isinstance(schema, SparkStruct)  # PySpark raises its own error
+    if refused or parts is None or not in_session_catalog(spark, parts):
+        return original(catalog, tableName, path, source, schema, description, **options)
+    columns = StructType() if schema is None else from_spark_schema(schema)
+    location = path if path is not None else path_option(options)
+    make_table(spark, Creation(parts, "create", TableDefinition(columns, comment=description or None), location, options))
+    return spark.table(tableName)
+
+
+def _table_exists(original: Callable[..., bool], catalog: Any, tableName: str, dbName: str | None = None) -> bool:  # noqa: N803 - PySpark's
+    spark: SparkSession = catalog._sparkSession
+    path = path_of(parts_of(spark, tableName)) if takes_names(spark) and dbName is None else None
+    return original(catalog, tableName, dbName) if path is None else table_at(spark, path, {}).exists()
+
+
+def _refresh_table(original: Callable[..., None], catalog: Any, tableName: str) -> None:  # noqa: N803 - PySpark's name
+    spark: SparkSession = catalog._sparkSession
+    named = table_named(spark, parts_of(spark, tableName)) if takes_names(spark) else None
+    if named is None:
+        original(catalog, tableName)
+    else:
+        spark.sql(f"REFRESH TABLE {named.name}")

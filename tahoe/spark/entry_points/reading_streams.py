@@ -1,0 +1,94 @@
+"""`spark.readStream`: a table as a stream, by its path (`load`) or by its name (`table`)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from pyspark.sql import DataFrame
+from pyspark.sql.streaming.readwriter import DataStreamReader
+
+from tahoe.api.table import Table
+from tahoe.spark.entry_points.reading import single_path
+from tahoe.spark.entry_points.wrapping import is_delta, takes_names, wrap
+from tahoe.spark.jvm.bridge import JavaObject, Jvm, is_classic
+from tahoe.spark.jvm.private_fields import private_field, private_value
+from tahoe.spark.jvm.storage import table_at
+from tahoe.spark.names.entries import parts_of, table_named
+from tahoe.spark.names.options import ReadRequest, travelling
+from tahoe.spark.stream.stream_options import no_travel
+from tahoe.spark.stream.streamed import read_stream
+
+__all__ = ["wrap_stream_reader"]
+
+
+def wrap_stream_reader() -> None:
+    """Add Delta support to ``spark.readStream``, in sessions where it is enabled."""
+    wrap(DataStreamReader, "load", _load)
+    wrap(DataStreamReader, "table", _table)
+
+
+def _load(
+    original: Callable[..., DataFrame],
+    reader: Any,
+    path: Any = None,
+    format: str | None = None,
+    schema: Any = None,
+    **options: Any,
+) -> DataFrame:
+    spark = reader._spark
+    if not is_classic(spark) or not is_delta(spark, format or _ReaderSettings.of(reader).source):
+        return original(reader, path, format, schema, **options)
+    if schema is not None:
+        reader.schema(schema)
+    reader.options(**options)
+    settings = _ReaderSettings.of(reader)
+    return _read(reader, _table_to_load(spark, single_path(path, settings.options), settings), settings)
+
+
+def _table_to_load(spark: Any, path: str, settings: _ReaderSettings) -> Table:
+    table = table_at(spark, path, settings.options)
+    if "@" in path and not table.exists() and travelling(ReadRequest(path)) is not None:
+        raise no_travel(f"the path '{path}'")
+    return table
+
+
+def _table(original: Callable[..., DataFrame], reader: Any, tableName: str) -> DataFrame:  # noqa: N803 - PySpark's name
+    spark = reader._spark
+    named = table_named(spark, parts_of(spark, tableName)) if takes_names(spark) else None
+    return original(reader, tableName) if named is None else _read(reader, named.table, _ReaderSettings.of(reader))
+
+
+def _read(reader: Any, table: Table, settings: _ReaderSettings) -> DataFrame:
+    return read_stream(reader._spark, table, settings.options, settings.schema, settings.name)
+
+
+@dataclass(frozen=True, slots=True)
+class _ReaderSettings:
+    """The settings of a JVM ``DataStreamReader``, which Spark stores in private fields.
+
+    Args:
+        name: supported from Spark 4.3 on.
+    """
+
+    source: str | None
+    options: dict[str, str]
+    schema: JavaObject | None
+    name: str | None
+
+    @classmethod
+    def of(cls, reader: Any) -> _ReaderSettings:
+        """Read the fields of a reader."""
+        jvm, java = Jvm.of(reader._spark), reader._jreader
+        source, options, schema = (
+            private_value(java, name, "read streams") for name in ("source", "extraOptions", "userSpecifiedSchema")
+        )
+        name_field = private_field(java, "userProvidedSourceName")
+        name = None if name_field is None else name_field.get(java)
+        return cls(
+            source,
+            jvm.dictionary(options.originalMap()),
+            schema.get() if schema.isDefined() else None,
+            str(name.get()) if name is not None and name.isDefined() else None,
+        )

@@ -1,0 +1,50 @@
+"""Replaces methods of PySpark's classes in sessions where Delta is enabled, and detects these sessions.
+
+A classic session stores all its state in the JVM, including the mark that Delta is enabled: a setting of the session, which copies of the
+session (streaming creates some) inherit.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+from pyspark.sql import SparkSession
+
+from tahoe.spark.jvm.bridge import is_classic
+
+__all__ = ["ENABLED", "is_delta", "is_enabled", "takes_names", "wrap"]
+
+ENABLED = "spark.tahoe.enabled"
+"""The session setting that enables Delta."""
+
+
+def is_enabled(spark: SparkSession) -> bool:
+    """Return whether `tahoe.enable` was called for this session, or for the original of this copy."""
+    return str(spark.conf.get(ENABLED, "false")).lower() == "true"
+
+
+def is_delta(spark: SparkSession, source: str | None) -> bool:
+    """Return whether a format, or the session's default for None, means Tahoe in this session."""
+    name = source if source is not None else str(spark.conf.get("spark.sql.sources.default", "parquet"))
+    return name.lower() == "delta" and is_enabled(spark)
+
+
+def takes_names(spark: SparkSession) -> bool:
+    """Return whether the session supports Delta tables by name: it has a JVM, and Delta is enabled."""
+    return is_classic(spark) and is_enabled(spark)
+
+
+def wrap(owner: type, name: str, replacement: Callable[..., Any]) -> None:
+    """Replace a method by `replacement(original, self, …)`, once."""
+    original = getattr(owner, name)
+    if getattr(original, "_tahoe", False):
+        return
+
+    @functools.wraps(original)
+    def method(self: Any, *arguments: Any, **named: Any) -> Any:
+        return replacement(original, self, *arguments, **named)
+
+    method._tahoe = True  # type: ignore[attr-defined]
+    setattr(owner, name, method)

@@ -1,0 +1,147 @@
+"""`df.write`: writes rows to a table by its path (`save`) or by its name (`saveAsTable`, `insertInto`)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from pyspark.sql import SparkSession
+from pyspark.sql.readwriter import DataFrameWriter
+
+from tahoe.base.exceptions import Unsupported
+from tahoe.spark.commands.insert import insert
+from tahoe.spark.commands.saved import Save, insert_into, save_as_table
+from tahoe.spark.commands.write_options import insert_request
+from tahoe.spark.entry_points.reading import single_path
+from tahoe.spark.entry_points.wrapping import is_delta, takes_names, wrap
+from tahoe.spark.jvm.bridge import Jvm, is_classic
+from tahoe.spark.jvm.records import items
+from tahoe.spark.jvm.storage import table_at
+from tahoe.spark.names.entries import parts_of
+from tahoe.spark.names.new_entries import delta_entry, in_session_catalog
+from tahoe.spark.names.settings import settings_of
+
+__all__ = ["wrap_writer"]
+
+
+def wrap_writer() -> None:
+    """Add Delta support to ``df.write``, in sessions where it is enabled."""
+    wrap(DataFrameWriter, "save", _save)
+    wrap(DataFrameWriter, "saveAsTable", _save_as_table)
+    wrap(DataFrameWriter, "insertInto", _insert_into)
+
+
+def _save(
+    original: Callable[..., None],
+    writer: Any,
+    path: str | None = None,
+    format: str | None = None,
+    mode: str | None = None,
+    partitionBy: Any = None,  # noqa: N803 - PySpark's name
+    **options: Any,
+) -> None:
+    spark = writer._spark
+    if not is_classic(spark) or not is_delta(spark, format or writer._jwrite.source()):
+        original(writer, path, format, mode, partitionBy, **options)
+        return
+    writer.mode(mode).options(**options)
+    if partitionBy is not None:
+        writer.partitionBy(partitionBy)
+    writer_options = _options_of(spark, writer)
+    _refuse_layouts(writer)
+    request = insert_request(
+        str(writer._jwrite.curmode().name()),
+        _partition_by(writer),
+        writer_options,
+        settings_of(spark),
+        cluster_by=_cluster_by(writer),
+        merge_schema=_evolves(writer),
+    )
+    insert(table_at(spark, single_path(path, writer_options), writer_options), writer._df, request)
+
+
+def _save_as_table(
+    original: Callable[..., None],
+    writer: Any,
+    name: str,
+    format: str | None = None,
+    mode: str | None = None,
+    partitionBy: Any = None,  # noqa: N803 - PySpark's name
+    **options: Any,
+) -> None:
+    spark = writer._spark
+    if not takes_names(spark):
+        original(writer, name, format, mode, partitionBy, **options)
+        return
+    writer.mode(mode).options(**options)
+    if partitionBy is not None:
+        writer.partitionBy(partitionBy)
+    if format is not None:
+        writer.format(format)
+    parts, how = parts_of(spark, name), str(writer._jwrite.curmode().name())
+    # Appending to an existing Delta table ignores the writer's format, which only applies to new tables.
+    if not in_session_catalog(spark, parts) or not (
+        is_delta(spark, str(writer._jwrite.source())) or (how == "Append" and delta_entry(spark, parts) is not None)
+    ):
+        original(writer, name)
+        return
+    _refuse_layouts(writer)
+    partition_by, cluster_by = _partition_by(writer), _cluster_by(writer)
+    save_as_table(spark, Save(parts, writer._df, how, partition_by, _options_of(spark, writer), _evolves(writer), cluster_by))
+
+
+def _insert_into(
+    original: Callable[..., None],
+    writer: Any,
+    tableName: str,  # noqa: N803 - PySpark's name
+    overwrite: bool | None = None,
+) -> None:
+    spark, source = writer._spark, str(writer._jwrite.source())
+    if not takes_names(spark):
+        original(writer, tableName, overwrite)
+        return
+    parts = parts_of(spark, tableName)
+    # Spark rejects settings that conflict with insertInto.
+    is_plain = (
+        _partition_by(writer) is None and _cluster_by(writer) is None and not writer._jwrite.bucketColumnNames().isDefined()
+    )
+    if is_plain and in_session_catalog(spark, parts):
+        replaces = str(writer._jwrite.curmode().name()) == "Overwrite" if overwrite is None else overwrite
+        mode = "Overwrite" if replaces else "Append"
+        if insert_into(spark, Save(parts, writer._df, mode, None, _options_of(spark, writer), _evolves(writer))):
+            return
+    if source.lower() != "delta":
+        original(writer, tableName, overwrite)
+        return
+    # The format is irrelevant for an existing table; but Spark would look for the data source `delta`, and start Python for it.
+    writer.format("parquet")
+    try:
+        original(writer, tableName, overwrite)
+    finally:
+        writer.format(source)
+
+
+def _options_of(spark: SparkSession, writer: Any) -> dict[str, str]:
+    return Jvm.of(spark).dictionary(writer._jwrite.extraOptions().originalMap())
+
+
+def _partition_by(writer: Any) -> list[str] | None:
+    columns = writer._jwrite.partitioningColumns()
+    return [str(name) for name in items(columns.get())] if columns.isDefined() else None
+
+
+def _cluster_by(writer: Any) -> list[str] | None:
+    columns = writer._jwrite.clusteringColumns()
+    return [str(name) for name in items(columns.get())] if columns.isDefined() else None
+
+
+def _evolves(writer: Any) -> bool:
+    return hasattr(writer, "withSchemaEvolution") and bool(writer._jwrite._withSchemaEvolution())
+
+
+def _refuse_layouts(writer: Any) -> None:
+    if writer._jwrite.bucketColumnNames().isDefined():
+        raise Unsupported(
+            "bucketBy of a Delta table is not supported; leave it out, or use partitionBy or clusterBy.",
+            code="DELTA_OPERATION_NOT_ALLOWED_DETAIL",
+        )

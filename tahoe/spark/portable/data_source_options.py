@@ -1,0 +1,99 @@
+"""The options of a portable data source, with case-insensitive names, and the table that they name."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from tahoe.api.table import Table
+from tahoe.base.exceptions import InvalidRequest, Unsupported
+from tahoe.spark.jvm.storage import storage_options
+from tahoe.store.log_store import LogStore
+
+if TYPE_CHECKING:
+    from tahoe.coordinator.coordinator import Coordinator
+
+__all__ = [
+    "coordinator_of",
+    "option_of",
+    "partition_columns",
+    "storage_settings",
+    "stream_table_of",
+    "table_of",
+    "table_over",
+]
+
+_COORDINATOR = "coordinator"
+_VARIABLE = "TAHOE_COORDINATOR"
+
+
+def table_of(path: str, options: Mapping[str, str]) -> Table:
+    """Return the table at a path, with the coordinator from the options or the process's environment (`coordinator_of`).
+
+    Raises `InvalidRequest` (``DELTA_PATH_DOES_NOT_EXIST``) without a path.
+    """
+    return Table(_named(path), storage_options=storage_settings(path, options), coordinator=coordinator_of(options))
+
+
+def stream_table_of(path: str, options: Mapping[str, str]) -> Table:
+    """Return the table that a stream reads or writes. Raises the errors of `table_of`, and `Unsupported` if the options name a
+    coordinator.
+    """
+    if option_of(options, _COORDINATOR, ""):
+        raise Unsupported(
+            "A stream of the portable data source reads and writes in processes that know no coordinator. Leave the option 'coordinator' "
+            "out; stream a catalog-managed table in a classic session after tahoe.enable(spark, coordinator=…), or by tahoe.Table.tail.",
+            code="DELTA_UNSUPPORTED_CATALOG_MANAGED_TABLE_OPERATION",
+        )
+    return Table(_named(path), storage_options=storage_settings(path, options))
+
+
+def table_over(store: LogStore, options: Mapping[str, str]) -> Table:
+    """Return the table of a storage from another process, which kept its coordinator."""
+    return Table(store.url, store=store, coordinator=coordinator_of(options) if store.coordination == "none" else None)
+
+
+def coordinator_of(options: Mapping[str, str]) -> Coordinator | None:
+    """Return the coordinator that ratifies commits of catalog-managed tables, or None.
+
+    The option ``coordinator`` names it, otherwise the environment variable ``TAHOE_COORDINATOR`` of the process, which is one of Spark's
+    server.
+
+    Raises:
+        InvalidRequest: the option contains a password, which plans and logs would show, or names no database.
+    """
+    option = option_of(options, _COORDINATOR, "")
+    if not (url := option or os.environ.get(_VARIABLE, "")):
+        return None
+    from tahoe.coordinator.sql_coordinator import SqlCoordinator
+
+    coordinator = SqlCoordinator(url)
+    if option and coordinator.holds_secret:
+        raise InvalidRequest(
+            f"The option 'coordinator' holds a password, which plans and logs would show. Leave it out of the URL ({coordinator.shown_url}), "
+            f"and give it to the processes of Spark's server: PGPASSWORD, ~/.pgpass, or all of the URL as {_VARIABLE} and no option.",
+            code="TAHOE_COORDINATOR_URL",
+        )
+    return coordinator
+
+
+def _named(path: str) -> str:
+    if not path:
+        raise InvalidRequest("Name the table's path: load(path) or save(path).", code="DELTA_PATH_DOES_NOT_EXIST")
+    return path
+
+
+def storage_settings(path: str, options: Mapping[str, str]) -> dict[str, str]:
+    """Return the storage settings in the options of a path."""
+    return storage_options(path, {key: value for key, value in options.items() if key.startswith("fs.")})
+
+
+def option_of(options: Mapping[str, str], name: str, default: str) -> str:
+    """Return an option by its name."""
+    return next((value for key, value in options.items() if key.lower() == name.lower()), default)
+
+
+def partition_columns(options: Mapping[str, str]) -> list[str] | None:
+    """Return the columns in the option ``partitionBy``; None for none."""
+    return [name.strip() for name in option_of(options, "partitionBy", "").split(",") if name.strip()] or None

@@ -1,0 +1,262 @@
+"""Statements whose table or values are known only at execution: parameters, variables, and tables that a script creates first.
+
+    DELETE FROM t WHERE id = :id          the table is known, Spark binds the value later
+    ALTER TABLE IDENTIFIER(:t) …          the table depends on the value
+    BEGIN CREATE TABLE t …; UPDATE t …    the previous statement creates the table
+
+Such a statement is resolved at execution: on a Delta table it is the command of `tahoe.spark.statements`, otherwise Spark's own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from py4j import java_gateway
+from py4j.java_gateway import is_instance_of
+from pyspark.sql import SparkSession
+from pyspark.sql.types import StructType
+
+from tahoe.base.exceptions import Unsupported
+from tahoe.spark.commands.merge.builder import RESULT
+from tahoe.spark.jvm.bridge import JavaObject, Jvm
+from tahoe.spark.jvm.records import copied, field_names, has_field, items
+from tahoe.spark.names.entries import parts_of
+from tahoe.spark.names.error_names import COMMANDS, with_classes
+from tahoe.spark.statements.command import Command, as_plan
+from tahoe.spark.statements.describe import ANSWERS
+from tahoe.spark.statements.row_statements import AFFECTED
+from tahoe.spark.statements.table_properties import SHOWN_PROPERTIES
+from tahoe.spark.statements.targets import UnresolvedName, analyzed, evaluated
+
+__all__ = ["in_script", "planned", "taken_out", "with_name"]
+
+_NAMED_LATER = "PlanWithUnresolvedIdentifier"
+Statement = Callable[[SparkSession, JavaObject], Command | None]
+_COLUMNS: Mapping[str, StructType] = {
+    "DeleteFromTable": AFFECTED,
+    "UpdateTable": AFFECTED,
+    "MergeIntoTable": RESULT,
+    "ShowTableProperties": SHOWN_PROPERTIES,
+    **ANSWERS,
+}
+_QUERIES = {"ShowTableProperties", *ANSWERS}
+
+
+def with_name(spark: SparkSession, plan: JavaObject, *parts: str) -> JavaObject:
+    """Return the statement around a name from ``IDENTIFIER(…)`` (``PlanWithUnresolvedIdentifier``), with that name or another one.
+
+    Args:
+        parts: a name to use instead.
+
+    Raises `UnresolvedName`.
+    """
+    name = parts or parts_of(spark, evaluated(spark, plan.identifierExpr()))
+    return plan.planBuilder().apply(Jvm.of(spark).seq(*name), plan.children())
+
+
+def planned(spark: SparkSession, plan: JavaObject, kind: str, statement: Statement, *, scripted: bool = False) -> JavaObject:
+    """Return the plan that runs a statement; the original plan if the statement is not on a Delta table.
+
+    Args:
+        plan: from Spark's parser.
+        kind: the name of its node, or of the node around its name.
+        statement: creates the command for a plan of this kind; returns None if it is not on a Delta table.
+        scripted: whether earlier statements of a script may create its table.
+    """
+    parameters = _parameters(spark, plan)
+    if scripted and _NAMED_LATER in str(plan.toString()):
+        # Earlier statements may change the variables in its IDENTIFIER(…).
+        return as_plan(spark, _later(spark, plan, kind, statement, parameters))
+    try:
+        with with_classes(COMMANDS[""]):
+            command = statement(spark, plan)
+    except UnresolvedName as name:
+        if name.is_absent and not scripted:
+            return plan
+        return as_plan(spark, _later(spark, plan, kind, statement, parameters))
+    if command is None:
+        return plan
+    return as_plan(spark, _later(spark, plan, kind, statement, parameters, command) if parameters else command)
+
+
+def in_script(jvm: Jvm, body: JavaObject, taken: Callable[[JavaObject], JavaObject]) -> JavaObject:
+    """Return a SQL script with every statement in it replaced, at any depth of its blocks.
+
+    Args:
+        body: a ``CompoundBody``, or a part of one.
+        taken: returns the plan for a statement; the same object if nothing changes.
+    """
+    if str(body.getClass().getSimpleName()) == "SingleStatement":
+        plan = body.parsedPlan()
+        new = taken(plan)
+        return body if new is plan else _at_origin(jvm, body, parsedPlan=new)
+    changed = {}
+    for name, value in zip(field_names(body), items(body.productIterator().toSeq()), strict=True):
+        new = _part(jvm, value, taken)
+        if new is not value:
+            changed[name] = new
+    return _at_origin(jvm, body, **changed) if changed else body
+
+
+# -- at execution ------------------------------------------------------------------------------------------------------------
+
+
+def _later(
+    spark: SparkSession,
+    plan: JavaObject,
+    kind: str,
+    statement: Statement,
+    parameters: Sequence[JavaObject],
+    known: Command | None = None,
+) -> Command:
+    def run_with(values: Sequence[JavaObject]) -> Any:
+        bound = _bound(spark, plan, parameters, values) if parameters else plan
+        try:
+            command = statement(spark, bound)
+        except UnresolvedName as name:
+            if not name.is_absent:
+                raise name.reason from None
+            command = None
+        if command is not None:
+            return command.run()
+        return Jvm.of(spark).frame(spark._jsparkSession, bound, spark).collect()
+
+    if known is not None:
+        return replace(known, parameters=tuple(parameters), run_with=run_with)
+    columns, is_query = _COLUMNS.get(kind, StructType()), kind in _QUERIES
+    return Command(kind, lambda: None, columns, tuple(parameters), run_with, is_query)
+
+
+def _bound(spark: SparkSession, plan: JavaObject, parameters: Sequence[JavaObject], values: Sequence[JavaObject]) -> JavaObject:
+    """Return the plan with its parameters replaced by values, by Spark's own rule."""
+    jvm = Jvm.of(spark)
+    names = [str(one.name()) for one in parameters] if _is_named(parameters[0]) else []
+    query = _parameterized(jvm, plan, names, values)
+    bound = jvm.catalyst("analysis.BindParameters").apply(query)
+    if "ParameterizedQuery" in str(bound.nodeName()):
+        raise Unsupported(
+            "This version of Spark binds no parameters in WITH … MERGE. Write the values into the text, or name the source "
+            "of WITH as a temporary view.",
+            code="DELTA_OPERATION_NOT_ALLOWED",
+        )
+    return bound
+
+
+def _parameterized(jvm: Jvm, plan: JavaObject, names: Sequence[str], values: Sequence[JavaObject]) -> JavaObject:
+    """Return Spark's node for a plan with parameter values: by name, or by position if there are no names."""
+    if names:
+        return jvm.catalyst("analysis.NameParameterizedQuery")(plan, jvm.seq(*names), jvm.seq(*values))
+    return jvm.catalyst("analysis.PosParameterizedQuery")(plan, jvm.seq(*values))
+
+
+def _parameters(spark: SparkSession, plan: JavaObject) -> list[JavaObject]:
+    """Return the parameters in a plan, each once: by name, or in their order. Newer Spark versions leave none."""
+    pattern = Jvm.of(spark).catalyst("trees.TreePattern").PARAMETER()
+    known: dict[Any, JavaObject] = {}
+    parts = [plan]
+    if str(plan.nodeName()) == "UnresolvedWith":  # the named queries of WITH are not in the tree
+        parts = [plan.child(), *(one._2() for one in items(plan.cteRelations()))]
+    for one in (one for part in parts for one in _in_plan(part, pattern)):
+        known.setdefault(str(one.name()) if _is_named(one) else int(one.pos()), one)
+    return [known[key] for key in sorted(known)]
+
+
+def _in_plan(plan: JavaObject, pattern: JavaObject) -> Iterator[JavaObject]:
+    if not plan.containsPattern(pattern):
+        return
+    for expression in items(plan.expressions()):
+        yield from _in_expression(expression, pattern)
+    for inner in (*items(plan.children()), *items(plan.innerChildren())):
+        if _is_plan(inner):
+            yield from _in_plan(inner, pattern)
+
+
+def _in_expression(expression: JavaObject, pattern: JavaObject) -> Iterator[JavaObject]:
+    if not expression.containsPattern(pattern):
+        return
+    if str(expression.getClass().getSimpleName()) in ("NamedParameter", "PosParameter"):
+        yield expression
+    for child in items(expression.children()):
+        yield from _in_expression(child, pattern)
+    if has_field(expression, "plan"):
+        yield from _in_plan(expression.plan(), pattern)
+
+
+def _is_plan(node: JavaObject) -> bool:
+    return not str(node.getClass().getName()).startswith("org.apache.spark.sql.catalyst.expressions")
+
+
+def _is_named(parameter: JavaObject) -> bool:
+    return str(parameter.getClass().getSimpleName()) == "NamedParameter"
+
+
+# -- scripts -----------------------------------------------------------------------------------------------------------------
+
+_BLOCKS = ("SingleStatement", "CompoundBody", "ExceptionHandler")
+
+
+def _part(jvm: Jvm, value: Any, taken: Callable[[JavaObject], JavaObject]) -> Any:
+    """Return a field of a block with its statements replaced; the same object if it contains none."""
+    if not isinstance(value, java_gateway.JavaObject):
+        return value
+    name = str(value.getClass().getSimpleName())
+    if name in _BLOCKS or name.endswith("Statement"):
+        return in_script(jvm, value, taken)
+    if is_instance_of(jvm.gateway, value, "scala.Option"):
+        if value.isEmpty():
+            return value
+        old = value.get()
+        new = _part(jvm, old, taken)
+        return value if new is old else jvm.option(new)
+    if is_instance_of(jvm.gateway, value, "scala.collection.immutable.Seq"):
+        before = list(items(value))
+        after = [_part(jvm, one, taken) for one in before]
+        return value if all(one is other for one, other in zip(before, after, strict=True)) else jvm.seq(*after)
+    return value
+
+
+def _at_origin(jvm: Jvm, node: JavaObject, **changed: Any) -> JavaObject:
+    """Return a copy with the original's position in the text, which a new node gets from the creating thread."""
+    current = jvm.catalyst("trees.CurrentOrigin")
+    before = current.get()
+    current.set(node.origin())
+    try:
+        return copied(node, **changed)
+    finally:
+        current.set(before)
+
+
+# -- EXECUTE IMMEDIATE of Spark 4.0, which parses its text without the session's parser; later versions use that parser ------------------
+
+
+def taken_out(
+    spark: SparkSession, plan: JavaObject, understood: Callable[[str], JavaObject | None], *, scripted: bool
+) -> JavaObject:
+    """Return the plan of the text's statement with bound parameters; `plan` itself for a text that is no statement on a Delta table.
+
+    Args:
+        plan: an ``ExecuteImmediateQuery``.
+        understood: returns the plan for a statement on a Delta table; None for other texts.
+        scripted: whether earlier statements may change its variables. Spark then evaluates them, and a command that would change a Delta
+            table without its log is rejected (`tahoe.spark.catalog.raw_commands`).
+    """
+    query = plan.query()
+    if str(query.getClass().getSimpleName()) not in ("Left", "Right") or plan.targetVariables().nonEmpty():
+        return plan
+    if scripted and not query.isLeft():
+        return plan
+    try:
+        text = str(query.value()) if query.isLeft() else evaluated(spark, query.value())
+    except UnresolvedName:
+        return plan
+    statement = understood(text)
+    if statement is None:
+        return plan
+    jvm, names, values = Jvm.of(spark), [], []
+    for one in items(plan.args()):
+        is_named = str(one.getClass().getSimpleName()) == "Alias"
+        names += [str(one.name())] if is_named else []
+        values.append(analyzed(spark, one.child() if is_named else one))
+    return _parameterized(jvm, statement, names, values) if values else statement

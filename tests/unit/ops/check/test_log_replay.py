@@ -1,0 +1,129 @@
+"""`check()` demands of each commit and checksum what reading demands of them: what neither seals nor checksums tell, places do."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from tahoe import Table
+from tahoe.base.exceptions import CorruptTable
+from tahoe.ops.check.table_check import check_table
+from tahoe.store.local_store import LocalLogStore
+
+pytestmark = pytest.mark.damages_tables
+
+SCHEMA = pa.schema([("id", pa.int64())])
+TIMED = {"delta.enableInCommitTimestamps": "true", "delta.enableChangeDataFeed": "true"}
+
+
+def commit(root: Path, version: int) -> Path:
+    return root / "_delta_log" / f"{version:020d}.json"
+
+
+def checksum(root: Path, version: int) -> Path:
+    return commit(root, version).with_suffix(".crc")
+
+
+@pytest.fixture
+def foreign(tmp_path: Path) -> Callable[..., Path]:
+    """Makes a table of six versions as another writer leaves it: no seals, and no checksums unless asked for."""
+
+    def made(properties: dict[str, str] | None = None, *, checksums: bool = False) -> Path:
+        root = tmp_path / "t"
+        table = Table.create(root, SCHEMA, properties=properties)
+        for number in range(5):
+            table.append(pa.table({"id": [number]}, schema=SCHEMA))
+        for path in sorted((root / "_delta_log").glob("*.json")):
+            path.write_text(re.sub(r',"tahoe.seal":"[^"]*"', "", path.read_text()))
+        if not checksums:
+            for path in (root / "_delta_log").glob("*.crc"):
+                path.unlink()
+        assert check_table(LocalLogStore(root)) == []
+        return root
+
+    return made
+
+
+def swap(one: Path, other: Path) -> None:
+    first, second = one.read_bytes(), other.read_bytes()
+    one.write_bytes(second)
+    other.write_bytes(first)
+
+
+def change_info(path: Path, **values: Any) -> None:
+    lines = [json.loads(line) for line in path.read_text().splitlines()]
+    for line in lines:
+        if "commitInfo" in line:
+            line["commitInfo"] = {name: value for name, value in {**line["commitInfo"], **values}.items() if value is not None}
+    path.write_text("".join(json.dumps(line) + "\n" for line in lines))
+
+
+def findings(root: Path) -> list[tuple[str, int | None]]:
+    return [(one.code, one.version) for one in check_table(LocalLogStore(root))]
+
+
+def test_swapped_commits_of_another_writer_are_told_by_what_they_say_that_they_had_read(foreign: Callable[..., Path]) -> None:
+    root = foreign()
+    swap(commit(root, 2), commit(root, 3))
+    assert ("commit", 2) in findings(root)
+    with pytest.raises(CorruptTable, match="not in its place"):
+        Table(root).to_arrow()
+
+
+def test_a_copied_commit_is_told_once(foreign: Callable[..., Path]) -> None:
+    root = foreign()
+    change_info(commit(root, 2), readVersion=None)
+    commit(root, 3).write_bytes(commit(root, 2).read_bytes())
+    assert [one for one in findings(root) if one[0] == "commit"] == [("commit", 3)]
+
+
+def test_a_copied_commit_without_a_transaction_id_is_told_by_its_bytes(foreign: Callable[..., Path]) -> None:
+    root = foreign()
+    change_info(commit(root, 2), readVersion=None, txnId=None)
+    commit(root, 4).write_bytes(commit(root, 2).read_bytes())
+    assert ("commit", 4) in findings(root)
+
+
+def test_a_checksum_of_another_transaction_is_told(foreign: Callable[..., Path]) -> None:
+    root = foreign(checksums=True)
+    change_info(commit(root, 4), txnId="another")
+    assert ("checksum", 4) in findings(root)
+
+
+def test_a_checksum_that_lists_other_files_is_told(foreign: Callable[..., Path]) -> None:
+    root = foreign(checksums=True)
+    said = json.loads(checksum(root, 3).read_text())
+    adds = [json.loads(line)["add"] for v in (1, 2, 3) for line in commit(root, v).read_text().splitlines() if '"add"' in line]
+    own = {"tahoe.crc32", "tahoe.version"}
+    said = {name: value for name, value in said.items() if name not in own}
+    checksum(root, 3).write_text(json.dumps({**said, "allFiles": adds}))
+    assert findings(root) == []
+    adds[0]["path"] = "another.parquet"
+    checksum(root, 3).write_text(json.dumps({**said, "allFiles": adds}))
+    assert findings(root) == [("checksum", 3)]
+
+
+def test_a_commit_that_lost_its_time_is_told_and_its_changes_are_not_shown(foreign: Callable[..., Path]) -> None:
+    root = foreign(TIMED)
+    text = commit(root, 3).read_text()
+    commit(root, 3).write_text(text.partition("\n")[2])
+    assert ("commit", 3) in findings(root)
+    with pytest.raises(CorruptTable) as told:
+        Table(root).changes(2, 4)
+    assert told.value.code == "DELTA_MISSING_COMMIT_TIMESTAMP"
+
+
+def test_a_commit_whose_time_does_not_come_first_is_told_and_its_changes_are_not_shown(foreign: Callable[..., Path]) -> None:
+    root = foreign(TIMED)
+    first, _, rest = commit(root, 3).read_text().partition("\n")
+    commit(root, 3).write_text(f"{rest}{first}\n")
+    assert findings(root) == [("commit", 3)]
+    with pytest.raises(CorruptTable) as told:
+        Table(root).changes(2, 4)
+    assert told.value.code == "DELTA_MISSING_COMMIT_TIMESTAMP"

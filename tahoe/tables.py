@@ -27,7 +27,7 @@ from tahoe.spark.commands.delete import delete
 from tahoe.spark.commands.frames import detail_frame, history_frame
 from tahoe.spark.commands.merge.builder import DeltaMergeBuilder, merge_builder
 from tahoe.spark.commands.named import Creation, make_table
-from tahoe.spark.commands.row_changes import refuse_connect
+from tahoe.spark.commands.row_command import CommandTarget, refuse_connect
 from tahoe.spark.commands.update import update
 from tahoe.spark.commands.upkeep import RESTORE_ROW, DeltaOptimizeBuilder, drop_feature_of, restore_table, vacuum_table
 from tahoe.spark.copies.convert import convert_named
@@ -199,7 +199,7 @@ class DeltaTable(Copies):
         Raises: see `tahoe.spark.commands.delete.delete`.
         """
         checked_expression(condition)
-        delete(self._spark, self._table, condition, alias=self._alias, options=self._options)
+        delete(self._target(), condition)
 
     def update(self, condition: str | Column | None = None, set: Mapping[str, str | Column] | None = None) -> None:
         """Update columns in the rows for which the condition is true; in all rows without a condition.
@@ -212,7 +212,7 @@ class DeltaTable(Copies):
         """
         values = checked_expressions(set, "set")
         checked_expression(condition)
-        update(self._spark, self._table, values, condition, alias=self._alias, options=self._options)
+        update(self._target(), values, condition)
 
     def merge(self, source: DataFrame, condition: str | Column) -> DeltaMergeBuilder:
         """Merge the rows of `source` into the table with the clauses that are added to the result; `execute` runs the merge.
@@ -223,7 +223,10 @@ class DeltaTable(Copies):
             source: read once.
             condition: SQL text, or a column expression; a row of the source matches a row of the table if it is true.
         """
-        return merge_builder(self._spark, self._table, source, condition, self._alias, self._options)
+        return merge_builder(self._target(), source, condition)
+
+    def _target(self) -> CommandTarget:
+        return CommandTarget(self._spark, self._table, self._alias, self._options)
 
     # -- maintenance -------------------------------------------------------------------------------------------------------
 

@@ -20,7 +20,7 @@ from tahoe.spark.commands.checked_arguments import check_kind, checked_expressio
 from tahoe.spark.commands.delete import delete
 from tahoe.spark.commands.insert import insert
 from tahoe.spark.commands.merge.builder import DeltaMergeBuilder, merge_builder
-from tahoe.spark.commands.row_changes import refuse_connect
+from tahoe.spark.commands.row_command import CommandTarget, refuse_connect
 from tahoe.spark.commands.update import update
 from tahoe.spark.commands.write_options import insert_request
 from tahoe.spark.names.settings import settings_of
@@ -87,17 +87,20 @@ class DeltaTableInTransaction:
     def delete(self, condition: str | Column | None = None) -> None:
         """See `tahoe.DeltaTable.delete`, and `append`."""
         checked_expression(condition)
-        delete(self._spark, self._held, condition, alias=self._alias, options=self._options)
+        delete(self._target(), condition)
 
     def update(self, condition: str | Column | None = None, set: Mapping[str, str | Column] | None = None) -> None:
         """See `tahoe.DeltaTable.update`, and `append`."""
         values = checked_expressions(set, "set")
         checked_expression(condition)
-        update(self._spark, self._held, values, condition, alias=self._alias, options=self._options)
+        update(self._target(), values, condition)
 
     def merge(self, source: DataFrame, condition: str | Column) -> DeltaMergeBuilder:
         """See `tahoe.DeltaTable.merge`, and `append`; it must be executed before the block ends."""
-        return merge_builder(self._spark, self._held, source, condition, self._alias, self._options)
+        return merge_builder(self._target(), source, condition)
+
+    def _target(self) -> CommandTarget:
+        return CommandTarget(self._spark, self._held, self._alias, self._options)
 
     def _insert(self, mode: str, data: DataFrame, options: Mapping[str, object]) -> None:
         check_kind(data, "data", DataFrame)

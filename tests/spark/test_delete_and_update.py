@@ -26,7 +26,8 @@ from tahoe.base.exceptions import (
 from tahoe.log.files.commits import read_commit
 from tahoe.protocol.actions import AddFile, RemoveFile
 from tahoe.spark.commands.delete import stage_delete
-from tahoe.spark.commands.row_changes import FILE, ROW, changes_of, with_positions
+from tahoe.spark.commands.row_changes import FILE, ROW, TableVersion, changes_of
+from tahoe.spark.commands.row_command import CommandTarget
 from tahoe.tables import DeltaTable
 from tests.interop.engines import canonical, read_deltalake, read_duckdb
 
@@ -293,7 +294,7 @@ class TestFiles:
 
     def test_rows_found_twice_are_told(self, spark, path):
         snapshot = make(path, VECTORS).snapshot()
-        found = with_positions(spark, snapshot, snapshot.files()).where("id in (1, 50, 51)").select(FILE, ROW)
+        found = TableVersion(spark, snapshot).with_positions(snapshot.files()).where("id in (1, 50, 51)").select(FILE, ROW)
         once = changes_of(snapshot, snapshot.files(), found)
         assert sorted(sorted(change.dead) for change in once.changes) == [[1], [10, 11]]
         assert not once.ambiguous
@@ -334,12 +335,12 @@ class TestWriters:
         table = make(path, VECTORS)
         other = Table(path)
         transaction = table.begin()
-        staged = stage_delete(transaction, spark, "id in (5, 6)")
+        staged = stage_delete(transaction, CommandTarget(spark, table), "id in (5, 6)")
         other.delete("id = 7")
         assert table.commit_rows(transaction, staged).num_deleted_rows == 2
         assert not {5, 6, 7} & set(Table(path).to_arrow()["id"].to_pylist())
         transaction = table.begin()
-        staged = stage_delete(transaction, spark, "id in (8, 9)")
+        staged = stage_delete(transaction, CommandTarget(spark, table), "id in (8, 9)")
         other.update({"p": "5"}, "id = 9")
         with pytest.raises(DeltaConcurrentModificationException):
             table.commit_rows(transaction, staged)

@@ -426,10 +426,8 @@ def test_merges_of_different_rows_of_one_file_both_succeed(
     stale = [(table.begin(), number) for number in (4, 5, 4)]
     staged = []
     for transaction, number in stale:
-        request = (
-            target(spark, table).merge(news.where(f"id = {number}"), ON).whenMatchedUpdate(set={"amount": "s.id * 11"})._request
-        )
-        staged.append((transaction, stage_merge(transaction, spark, request)))
+        merge = target(spark, table).merge(news.where(f"id = {number}"), ON).whenMatchedUpdate(set={"amount": "s.id * 11"})
+        staged.append((transaction, stage_merge(transaction, merge._target, merge._request)))
     for transaction, done in staged[:2]:
         assert done.operation is not None
         table.commit(transaction, done.operation)

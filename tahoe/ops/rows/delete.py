@@ -1,23 +1,21 @@
 """DELETE: by whole files if the condition allows it, by deletion vectors, or by rewriting files.
 
-`stage_delete` finds and copies rows without Spark. Callers with their own search use `stage_deleted_files` or `stage_deleted_rows`.
+`stage_delete` runs without Spark; Spark's DELETE uses `stage_deleted_files`, or `stage_deleted_rows` with its own engine.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
-from tahoe.base.progress import Progress, silent, tracked
+from tahoe.base.progress import Progress, silent
 from tahoe.expr.condition_forms import Condition
 from tahoe.expr.row_condition import row_condition
 from tahoe.expr.tree.predicate import Predicate
-from tahoe.ops.rows.conditions import find_changes, whole_files
+from tahoe.ops.rows.conditions import whole_files
+from tahoe.ops.rows.engine import ArrowEngine, Engine, RowOperation
 from tahoe.ops.rows.row_changes import (
-    FileChange,
     Staged,
-    change_rows,
-    kept_rows,
     living_rows,
     mark_dead,
     remove_files,
@@ -25,10 +23,8 @@ from tahoe.ops.rows.row_changes import (
     uses_vectors,
     vector_metrics,
     without_dead_files,
-    write_change_data,
-    write_rows,
 )
-from tahoe.protocol.actions import AddCDCFile, AddFile
+from tahoe.protocol.actions import AddFile
 from tahoe.snapshot.snapshot import Snapshot
 from tahoe.txn.transaction import Operation, Transaction
 
@@ -56,18 +52,8 @@ def stage_delete(
     if whole is not None:
         predicate = None if condition.is_for_all_rows else condition.predicate
         return stage_deleted_files(transaction, snapshot, whole, predicate, condition.text)
-    config, started = snapshot.config, transaction.clock.now_ms()
-    return stage_deleted_rows(
-        transaction,
-        snapshot,
-        find_changes(transaction, snapshot, condition, progress),
-        condition.text,
-        started,
-        lambda changes: write_rows(
-            transaction, config, kept_rows(snapshot, tracked(changes, progress, "files rewritten")), copied=True
-        ),
-        lambda changes: write_change_data(transaction, config, change_rows(snapshot, changes, "delete")),
-    )
+    operation = RowOperation(transaction, snapshot, condition.text, transaction.clock.now_ms())
+    return stage_deleted_rows(operation, ArrowEngine(transaction, snapshot, snapshot.config, condition, progress))
 
 
 def stage_deleted_files(
@@ -98,28 +84,13 @@ def stage_deleted_files(
     return Staged(Operation("DELETE", _parameters(text), metrics), num_deleted_rows=deleted)
 
 
-def stage_deleted_rows(
-    transaction: Transaction,
-    snapshot: Snapshot,
-    changes: Sequence[FileChange],
-    text: str | None,
-    started: int,
-    copy: Callable[[Sequence[FileChange]], list[AddFile]],
-    write_feed: Callable[[Sequence[FileChange]], list[AddCDCFile]],
-) -> Staged:
-    """Stage the deletion of rows by deletion vectors, or by copying the other rows.
-
-    Args:
-        changes: the rows to delete; the search is already registered with the transaction.
-        text: the text of the condition, for the history.
-        started: the start of the operation in milliseconds since the epoch; the time since then counts as scan time.
-        copy: writes the remaining rows of these files to new files, and stages these.
-        write_feed: writes the deleted rows for the change data feed, and stages the files.
-    """
+def stage_deleted_rows(operation: RowOperation, engine: Engine) -> Staged:
+    """Stage the deletion of the engine's rows by deletion vectors, or by copying the other rows."""
+    changes = engine.find_rows()
     if not changes:
         return Staged(None)
+    transaction, config = operation.transaction, operation.snapshot.config
     scanned = transaction.clock.now_ms()
-    config = snapshot.config
     deleted = sum(len(change.dead) for change in changes)
     stay = without_dead_files(changes)
     whole = [change.add for change in changes if change.is_whole]
@@ -132,12 +103,12 @@ def stage_deleted_rows(
         mark_dead(transaction, config, stay)
     else:
         remove_files(transaction, (change.add for change in stay))
-        added = copy(stay)
+        added = engine.copy_rows(stay)
         if config.properties.enable_change_data_feed:
-            feed_files = len(write_feed(changes))
+            feed_files = len(engine.write_change_data(changes))
     gone = whole if marked else [change.add for change in changes]
     metrics = (
-        _metrics(started, scanned, transaction)
+        _metrics(operation.started, scanned, transaction)
         | vector_metrics(changes, marked)
         | {
             "numAddedFiles": len(added),
@@ -149,7 +120,7 @@ def stage_deleted_rows(
             "numCopiedRows": 0 if marked else sum(change.living - len(change.dead) for change in stay),
         }
     )
-    return Staged(Operation("DELETE", _parameters(text), metrics), num_deleted_rows=deleted)
+    return Staged(Operation("DELETE", _parameters(operation.condition), metrics), num_deleted_rows=deleted)
 
 
 def _parameters(text: str | None) -> dict[str, str]:

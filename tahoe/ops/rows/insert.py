@@ -14,22 +14,21 @@ import pyarrow as pa
 from tahoe.base.argument_checks import checked_arguments
 from tahoe.base.exceptions import InvalidRequest, SchemaMismatch
 from tahoe.base.lazy import pc
-from tahoe.base.progress import Progress, silent, tracked
+from tahoe.base.progress import Progress, silent
 from tahoe.expr.row_condition import RowCondition, row_condition
 from tahoe.expr.tree.predicate import And, Column, Comparison, IsNull, Literal, Or, Predicate
 from tahoe.log.replay import add_files
 from tahoe.ops.rows.assignments import assigned
-from tahoe.ops.rows.conditions import find_changes, whole_files
+from tahoe.ops.rows.conditions import whole_files
+from tahoe.ops.rows.engine import ArrowEngine, Engine
 from tahoe.ops.rows.row_changes import (
     FileChange,
     change_rows,
-    kept_rows,
     mark_dead,
     remove_files,
     uses_vectors,
     without_dead_files,
     write_change_data,
-    write_rows,
 )
 from tahoe.ops.tables.cluster_by import check_same_clustering, check_still_clusterable, is_clustered, stage_clustering
 from tahoe.ops.tables.create import new_metadata, with_schema
@@ -191,16 +190,7 @@ def stage_adds(
     transaction.stage(*staged)
     if options.app is not None:
         transaction.stage_app(*options.app)
-    return write_operation(
-        config,
-        staged,
-        replaced.removed,
-        replaced.copied,
-        options,
-        created=transaction.snapshot is None,
-        change_files=replaced.change_files,
-        deleted_rows=replaced.deleted_rows,
-    )
+    return write_operation(staged, replaced, options, created=transaction.snapshot is None)
 
 
 def already_written(transaction: Transaction, app: tuple[str, int] | None) -> bool:
@@ -344,20 +334,12 @@ def rows_in(adds: Sequence[AddFile]) -> int | None:
 
 
 def write_operation(
-    config: TableConfig,
-    adds: Sequence[AddFile],
-    removed: Sequence[RemoveFile],
-    copied: Sequence[AddFile],
-    options: WriteOptions,
-    *,
-    created: bool,
-    change_files: int = 0,
-    deleted_rows: int | None = None,
-    counts_rows: bool = False,
+    adds: Sequence[AddFile], replaced: Replaced, options: WriteOptions, *, created: bool, counts_rows: bool = False
 ) -> Operation:
     """Return the operation WRITE with delta-spark's parameters and metrics.
 
     Args:
+        created: whether the commit creates the table.
         counts_rows: whether the metrics include the counts of replaced rows; with ``replaceWhere`` they always do.
     """
     parameters: dict[str, Any] = {
@@ -374,18 +356,18 @@ def write_operation(
     if options.merge_schema:
         parameters["canMergeSchema"] = True
     metrics: dict[str, int | str] = {
-        "numFiles": len(adds) + len(copied),
-        "numOutputBytes": sum(add.size for add in (*adds, *copied)),
-        "numOutputRows": sum(add.num_records or 0 for add in (*adds, *copied)),
+        "numFiles": len(adds) + len(replaced.copied),
+        "numOutputBytes": sum(add.size for add in (*adds, *replaced.copied)),
+        "numOutputRows": sum(add.num_records or 0 for add in (*adds, *replaced.copied)),
     }
     if options.mode == "overwrite" and not created:
-        metrics["numRemovedFiles"] = len(removed)
-        metrics["numRemovedBytes"] = sum(remove.size or 0 for remove in removed)
+        metrics["numRemovedFiles"] = len(replaced.removed)
+        metrics["numRemovedBytes"] = sum(remove.size or 0 for remove in replaced.removed)
         if counts_rows or (options.replace_where is not None and options.replaces_data):
-            metrics["numCopiedRows"] = sum(add.num_records or 0 for add in copied)
-            metrics["numAddedChangeFiles"] = change_files
-            if deleted_rows is not None:
-                metrics["numDeletedRows"] = deleted_rows
+            metrics["numCopiedRows"] = sum(add.num_records or 0 for add in replaced.copied)
+            metrics["numAddedChangeFiles"] = replaced.change_files
+            if replaced.deleted_rows is not None:
+                metrics["numDeletedRows"] = replaced.deleted_rows
     return Operation("WRITE", parameters, metrics)
 
 
@@ -470,38 +452,36 @@ def _in_partition(config: TableConfig, values: Mapping[str, str | None]) -> Pred
 
 
 def _replaced_rows(write: _Overwrite, condition: RowCondition) -> Replaced:
-    transaction, snapshot, config, progress = write.transaction, write.snapshot, write.config, write.progress
-    config.refuse_if_append_only()
-
-    def write_feed(changes: Sequence[FileChange]) -> list[AddCDCFile]:
-        gone = (_in_schema(rows, config) for rows in change_rows(snapshot, changes, "delete"))
-        new = (with_change_type(rows, "insert") for rows in _rows_of(write.adds, config, transaction.store))
-        return write_change_data(transaction, config, chain(gone, new))
-
-    def copy(changes: Sequence[FileChange]) -> list[AddFile]:
-        return write_rows(transaction, config, kept_rows(snapshot, tracked(changes, progress, "files rewritten")), copied=True)
-
-    changes = find_changes(transaction, snapshot, condition, progress)
-    return stage_replaced(transaction, config, changes, copy, write_feed, data_change=write.options.data_change)
+    write.config.refuse_if_append_only()
+    engine = _ArrowReplacement(write.transaction, write.snapshot, write.config, condition, write.progress, write.adds)
+    return stage_replaced(write.transaction, write.config, engine, data_change=write.options.data_change)
 
 
-def stage_replaced(
-    transaction: Transaction,
-    config: TableConfig,
-    changes: Sequence[FileChange],
-    copy: Callable[[Sequence[FileChange]], list[AddFile]],
-    write_feed: Callable[[Sequence[FileChange]], list[AddCDCFile]],
-    *,
-    data_change: bool = True,
-) -> Replaced:
-    """Stage the deletion of the replaced rows like a DELETE: by deletion vectors, or by copying the other rows.
+@dataclass(frozen=True, slots=True)
+class _ArrowReplacement(ArrowEngine):
+    """The engine of an overwrite in this process, without Spark.
 
     Args:
-        changes: the replaced rows; the search is already registered with the transaction.
-        copy: writes the remaining rows of these files to new files, and stages these.
-        write_feed: writes the replaced rows and the new rows for the change data feed, and stages the files.
+        adds: the new files.
+    """
+
+    adds: Sequence[AddFile]
+
+    def write_change_data(self, changes: Sequence[FileChange]) -> list[AddCDCFile]:
+        deleted = (_in_schema(rows, self.config) for rows in change_rows(self.snapshot, changes, "delete"))
+        inserted = (with_change_type(rows, "insert") for rows in _rows_of(self.adds, self.config, self.transaction.store))
+        return write_change_data(self.transaction, self.config, chain(deleted, inserted))
+
+
+def stage_replaced(transaction: Transaction, config: TableConfig, engine: Engine, *, data_change: bool = True) -> Replaced:
+    """Stage the deletion of the engine's rows like a DELETE: by deletion vectors, or by copying the other rows.
+
+    Args:
+        config: of the table after the commit.
+        engine: its change data feed includes the new rows.
         data_change: False if the rows of whole partitions are only rearranged, so that the change data feed has no rows.
     """
+    changes = engine.find_rows()
     marked = uses_vectors(config)
     stay = without_dead_files(changes)
     gone = (change.add for change in changes if change.is_whole or not marked)
@@ -514,10 +494,10 @@ def stage_replaced(
         # All written rows are new.
         transaction.row_ids_kept = True
     else:
-        copied = copy(stay)
+        copied = engine.copy_rows(stay)
         if changes and data_change and config.properties.enable_change_data_feed:
             # If a commit has change data files, readers of the feed ignore all other files: the new rows must be in them too.
-            change_files = len(write_feed(changes))
+            change_files = len(engine.write_change_data(changes))
     return Replaced(tuple(removed), tuple(copied), change_files, sum(len(change.dead) for change in changes))
 
 

@@ -126,6 +126,11 @@ class RowsChanged:
         """The number of updated, deleted and inserted rows together, as in the result of the SQL statement."""
         return self.num_updated_rows + self.num_deleted_rows + self.num_inserted_rows
 
+    @property
+    def counts(self) -> tuple[int, int, int, int]:
+        """The numbers of affected, updated, deleted and inserted rows, as in the result of MERGE."""
+        return self.num_affected_rows, self.num_updated_rows, self.num_deleted_rows, self.num_inserted_rows
+
 
 def snapshot_to_change(transaction: Transaction) -> Snapshot:
     """Return the snapshot from which the transaction started, after all checks that need no rows.

@@ -1,12 +1,13 @@
 """UPDATE: write changed rows to new files, and delete their old versions by deletion vectors or by rewriting files.
 
-`stage_update` finds and writes rows without Spark. Callers with their own search use `stage_updated_rows`.
+`stage_update` runs without Spark; Spark's UPDATE uses `stage_updated_rows` with its own engine.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 
 import pyarrow as pa
 
@@ -17,8 +18,8 @@ from tahoe.expr.condition_forms import Condition
 from tahoe.expr.row_condition import row_condition
 from tahoe.expr.tree.python_values import SqlValues, sql_texts
 from tahoe.ops.rows.assignments import Assignment, assigned, parse_assignments
-from tahoe.ops.rows.conditions import find_changes
 from tahoe.ops.rows.defaults import with_defaults
+from tahoe.ops.rows.engine import ArrowEngine, RowOperation, UpdateEngine
 from tahoe.ops.rows.row_changes import (
     FileChange,
     Staged,
@@ -73,48 +74,39 @@ def stage_update(
     condition = row_condition(where, config.schema, time_zone)
     texts = with_defaults(tuple(sql_texts(values).items()), config, Moment(started, time_zone))
     assignments = parse_assignments(texts, config.schema, config.schema, time_zone=time_zone)
-    refuse_update(config.schema, {one.path[0] for one in assignments}, config.table)
-
-    def write(changes: Sequence[FileChange]) -> list[AddFile]:
-        made = _new_rows if uses_vectors(config) else _whole_new_files
-        return write_rows(transaction, config, made(snapshot, tracked(changes, progress, "files rewritten"), assignments))
-
-    def write_feed(changes: Sequence[FileChange]) -> list[AddCDCFile]:
-        return write_change_data(transaction, config, _feed(snapshot, changes, assignments))
-
-    changes = find_changes(transaction, snapshot, condition, progress)
-    return stage_updated_rows(transaction, snapshot, changes, condition.text, started, write, write_feed)
+    refuse_update(config.schema, {assignment.path[0] for assignment in assignments}, config.table)
+    engine = _ArrowUpdate(transaction, snapshot, config, condition, progress, assignments)
+    return stage_updated_rows(RowOperation(transaction, snapshot, condition.text, started), engine)
 
 
-def stage_updated_rows(
-    transaction: Transaction,
-    snapshot: Snapshot,
-    changes: Sequence[FileChange],
-    text: str | None,
-    started: int,
-    write: Callable[[Sequence[FileChange]], list[AddFile]],
-    write_feed: Callable[[Sequence[FileChange]], list[AddCDCFile]],
-) -> Staged:
-    """Stage the update of rows, whose new values are in new files.
+@dataclass(frozen=True, slots=True)
+class _ArrowUpdate(ArrowEngine):
+    """The `UpdateEngine` in this process, without Spark."""
 
-    Args:
-        changes: the changed rows; the search is already registered with the transaction.
-        text: the text of the condition, for the history; None without a condition.
-        started: the start of the operation in milliseconds since the epoch; the time since then counts as scan time.
-        write: writes the changed rows, and without deletion vectors (`uses_vectors`) also the other rows of their files, and stages the
-            new files.
-        write_feed: writes the rows for the change data feed, after `write`, and stages the files.
-    """
+    assignments: Sequence[Assignment]
+
+    def write_updated(self, changes: Sequence[FileChange]) -> list[AddFile]:
+        rows = _new_rows if uses_vectors(self.config) else _whole_new_files
+        rewritten = tracked(changes, self.progress, "files rewritten")
+        return write_rows(self.transaction, self.config, rows(self.snapshot, rewritten, self.assignments))
+
+    def write_change_data(self, changes: Sequence[FileChange]) -> list[AddCDCFile]:
+        return write_change_data(self.transaction, self.config, _feed(self.snapshot, changes, self.assignments))
+
+
+def stage_updated_rows(operation: RowOperation, engine: UpdateEngine) -> Staged:
+    """Stage the update of the engine's rows, whose new values are in new files."""
+    changes = engine.find_rows()
     if not changes:
         return Staged(None)
+    transaction, config = operation.transaction, operation.snapshot.config
     scanned = transaction.clock.now_ms()
-    config = snapshot.config
     marked = uses_vectors(config)
     stay = without_dead_files(changes)
     gone = [change.add for change in changes if change.is_whole or not marked]
     remove_files(transaction, gone)
-    added = write(changes)
-    feed = write_feed(changes) if config.properties.enable_change_data_feed else []
+    added = engine.write_updated(changes)
+    feed = engine.write_change_data(changes) if config.properties.enable_change_data_feed else []
     if marked:
         mark_dead(transaction, config, stay)
     updated = sum(len(change.dead) for change in changes)
@@ -129,11 +121,11 @@ def stage_updated_rows(
         "numAddedChangeFiles": len(feed),
         "numUpdatedRows": updated,
         "numCopiedRows": 0 if marked else sum(change.living - len(change.dead) for change in changes),
-        "executionTimeMs": ended - started,
-        "scanTimeMs": scanned - started,
+        "executionTimeMs": ended - operation.started,
+        "scanTimeMs": scanned - operation.started,
         "rewriteTimeMs": ended - scanned,
     }
-    texts = [] if text is None else [text]
+    texts = [] if operation.condition is None else [operation.condition]
     parameters = {"predicate": json.dumps(texts, separators=(",", ":"), ensure_ascii=False)}
     return Staged(Operation("UPDATE", parameters, metrics), num_updated_rows=updated)
 

@@ -16,14 +16,14 @@ from tahoe.ops.rows.assigned_places import Columns, assigned_places, check_assig
 from tahoe.schema.evolve import without_void
 from tahoe.schema.types import StructType
 from tahoe.spark.commands.assigned_values import Assignment, Value, assigned
-from tahoe.spark.commands.conditions import check_expression
+from tahoe.spark.commands.conditions import ExpressionRules, check_expression
 from tahoe.spark.jvm.bridge import Jvm
 from tahoe.spark.jvm.translate import from_spark_schema
 from tahoe.spark.write.fitting import Place, casts_of_assignments, fitted_value
 
 __all__ = ["parse_assignments", "with_assigned"]
 
-_IN_VALUES = ("ScalarSubquery",)
+_RULES = ExpressionRules(chance=None, subqueries=("ScalarSubquery",))
 
 
 def parse_assignments(
@@ -43,14 +43,13 @@ def parse_assignments(
         Unsupported: a value with a subquery other than a scalar one.
         AnalysisException: PySpark's own, for an invalid expression.
     """
-    jvm = Jvm.of(rows.sparkSession)
     assignments = []
     places = assigned_places((key for key, _ in texts), [columns])
     by_name = casts_of_assignments(rows.sparkSession).by_name
     for place, (_, term) in zip(places, texts, strict=True):
         column = sf.expr(term) if isinstance(term, str) else term
         selected = rows.select(column.alias("value"))
-        check_expression(jvm, selected, term, f"an assignment of {operation}", may_be_chance=True, subqueries=_IN_VALUES)
+        check_expression(selected, term, f"an assignment of {operation}", _RULES)
         source = from_spark_schema(selected.schema).fields[0].data_type
         if by_name:
             check_assignable(source, place.data_type, place.path)

@@ -13,7 +13,7 @@ from pyspark.sql import DataFrame, SparkSession
 from tahoe.api.table import Table
 from tahoe.base.exceptions import DeltaConcurrentModificationException, InvalidRequest, NotFound
 from tahoe.log.replay import add_files
-from tahoe.ops.rows.insert import WriteOptions, already_written, write_operation
+from tahoe.ops.rows.insert import Replaced, WriteOptions, already_written, write_operation
 from tahoe.ops.tables.cluster_by import stage_clustering
 from tahoe.ops.tables.create import create_operation, new_metadata
 from tahoe.ops.write.writer import tagged
@@ -157,12 +157,11 @@ def _stage(transaction: Transaction, rows: Rows | None) -> Mapping[str, int | st
     transaction.stage(*removed, *adds)
     if rows is not None and rows.app is not None:
         transaction.stage_app(*rows.app)
-    options = WriteOptions("overwrite")
-    return write_operation(future_config(transaction), adds, removed, (), options, created=snapshot is None).metrics
+    return write_operation(adds, Replaced(tuple(removed)), WriteOptions("overwrite"), created=snapshot is None).metrics
 
 
 def _written(transaction: Transaction, rows: Rows) -> list[AddFile]:
     config = future_config(transaction)
     with shown_jobs(rows.data.sparkSession, transaction.clock):
-        adds = write_files(enforced(rows.data, config), config, transaction.store, transaction.clock, rows.files)
+        adds = write_files(enforced(rows.data, config), config, transaction, rows.files)
     return [tagged(config, replace(add, data_change=True)) for add in adds]

@@ -15,7 +15,7 @@ from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, replace
 
 from pyspark.errors import ParseException
-from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as sf
 
 from tahoe.api.table import Table
@@ -38,12 +38,12 @@ from tahoe.ops.write.writer import tagged
 from tahoe.protocol.actions import AddCDCFile, AddFile
 from tahoe.protocol.config import TableConfig
 from tahoe.protocol.features import ENFORCED
-from tahoe.snapshot.snapshot import Snapshot
-from tahoe.spark.commands.conditions import ResolvedCondition, check_condition, find_changes, resolved_condition, whole_files
+from tahoe.spark.commands.conditions import ResolvedCondition, resolve_condition
 from tahoe.spark.commands.matched_rows import MatchedRows
 from tahoe.spark.commands.moment import StatementMoment
-from tahoe.spark.commands.row_changes import copy_rows, of_kind, rows_of_new, rows_that_go, write_change_data
+from tahoe.spark.commands.row_changes import TableRows, TableVersion, of_kind
 from tahoe.spark.commands.source_rows import stored
+from tahoe.spark.commands.spark_engine import SparkEngine, whole_files
 from tahoe.spark.commands.write_options import Insert
 from tahoe.spark.jvm.errors import raising, told_once
 from tahoe.spark.jvm.job_progress import shown_jobs
@@ -131,8 +131,8 @@ def _staged(transaction: Transaction, data: DataFrame, request: Insert, arrange:
         )
     # The written rows must be the matched rows.
     with stored(StatementMoment(spark).frame(data)) as source:
-        by_place, hadoop = arrange is not None, request.files.hadoop
-        match = MatchedRows(spark, snapshot, source, request.matching, request.alias, by_place, hadoop)
+        version = TableVersion(spark, snapshot, request.alias, request.files.hadoop)
+        match = MatchedRows(version, source, request.matching, by_position=arrange is not None)
         return _staged_rows(transaction, arranged(source.frame), request, match)
 
 
@@ -147,20 +147,19 @@ def _staged_rows(transaction: Transaction, data: DataFrame, request: Insert, mat
     rows = enforced(data, config, completion=completion, casts=casts_of_inserts(spark))
     condition = None
     if snapshot is not None and options.replace_where is not None:
-        condition, columns = _resolved(spark, snapshot, options.replace_where, request)
-        if check_replaced(columns, config, options):
+        version = TableVersion(spark, snapshot, request.alias, request.files.hadoop)
+        condition = _resolved(version, options.replace_where)
+        if check_replaced(condition.columns, config, options):
             rows = _fulfilling(rows, options.replace_where, request.alias, config)
     changes = None if match is None or matched is None else match.find(transaction, matched)
     with _replacing(request):
-        adds = write_files(rows, config, transaction.store, transaction.clock, request.files, completion=completion)
+        adds = write_files(rows, config, transaction, request.files, completion=completion)
     if snapshot is None or (condition is None and changes is None):
         operation = stage_adds(transaction, config, adds, None, options)
     else:
         new = [tagged(config, replace(add, data_change=options.data_change)) for add in adds]
-        replacement = _Replacement(spark, transaction, snapshot, config, new, request)
-        operation = replacement.operation(
-            replacement.of_rows(changes or ()) if condition is None else replacement.of_condition(condition)
-        )
+        table = TableRows(TableVersion(spark, snapshot, request.alias, request.files.hadoop), transaction, config, request.files)
+        operation = _Replacement(table, new, condition, changes or ()).stage(request)
     return replace(operation, parameters={**operation.parameters, **_replaced_in_history(request), "mode": _MODES[request.mode]})
 
 
@@ -172,80 +171,59 @@ def _replaced_in_history(request: Insert) -> dict[str, object]:
     return {} if request.predicate is None else {"predicate": request.predicate}
 
 
-def _resolved(spark: SparkSession, snapshot: Snapshot, text: str, request: Insert) -> tuple[ResolvedCondition, list[str]]:
-    """Return the rows that ``replaceWhere`` selects, and the columns in it."""
+def _resolved(version: TableVersion, text: str) -> ResolvedCondition:
+    """Return the rows that ``replaceWhere`` selects."""
     try:
-        check_condition(spark, snapshot, text, request.alias, "replaceWhere")
+        return resolve_condition(version, text, "replaceWhere")
     except ParseException as error:
         raise InvalidRequest(
             f"replaceWhere '{text}' is no condition: {str(error).strip().partition(' SQLSTATE')[0]}",
             code="DELTA_FAILED_RECOGNIZE_PREDICATE",
         ) from error
-    return resolved_condition(spark, snapshot, text, request.alias, request.files.hadoop)
 
 
 @dataclass(frozen=True, slots=True)
 class _Replacement:
-    """An overwrite of some rows.
+    """The `tahoe.ops.rows.engine.Engine` of an overwrite of some rows: replaced rows are deleted as in DELETE.
 
     Args:
-        config: of the table after the commit.
         adds: the new files, about to be staged.
+        condition: selects the replaced rows; None if `matches` are these rows.
     """
 
-    spark: SparkSession
-    transaction: Transaction
-    snapshot: Snapshot
-    config: TableConfig
+    rows: TableRows
     adds: Sequence[AddFile]
-    request: Insert
+    condition: ResolvedCondition | None
+    matches: Sequence[FileChange]
 
-    def operation(self, replaced: Replaced) -> Operation:
-        """Stage the new files; return the operation with the replaced rows."""
-        options = self.request.options
-        self.transaction.stage(*self.adds)
+    def stage(self, request: Insert) -> Operation:
+        """Stage the removal of the replaced rows and the new files; return the operation."""
+        transaction, options = self.rows.transaction, request.options
+        whole = None if self.condition is None else whole_files(self.condition)
+        if self.condition is None or whole is None:
+            replaced = stage_replaced(transaction, self.rows.config, self, data_change=options.data_change)
+        else:
+            transaction.read(all_of(self.condition.meaning.predicates))
+            removed = remove_files(transaction, whole, data_change=options.data_change)
+            replaced = Replaced(tuple(removed), deleted_rows=rows_in(whole))
+        transaction.stage(*self.adds)
         if options.app is not None:
-            self.transaction.stage_app(*options.app)
-        return write_operation(
-            self.config,
-            self.adds,
-            replaced.removed,
-            replaced.copied,
-            options,
-            created=False,
-            change_files=replaced.change_files,
-            deleted_rows=replaced.deleted_rows,
-            counts_rows=self.request.matching is not None,
-        )
+            transaction.stage_app(*options.app)
+        return write_operation(self.adds, replaced, options, created=False, counts_rows=request.matching is not None)
 
-    def of_condition(self, condition: ResolvedCondition) -> Replaced:
-        """Stage the removal of the rows for which ``replaceWhere`` is true."""
-        data_change = self.request.options.data_change
-        whole = whole_files(condition.snapshot, condition.meaning)
-        if whole is None:
-            return self.of_rows(find_changes(self.transaction, condition))
-        self.transaction.read(all_of(condition.meaning.predicates))
-        removed = remove_files(self.transaction, whole, data_change=data_change)
-        return Replaced(tuple(removed), deleted_rows=rows_in(whole))
+    def find_rows(self) -> Sequence[FileChange]:
+        """Return the replaced rows."""
+        return self.matches if self.condition is None else SparkEngine(self.rows, self.condition).find_rows()
 
-    def of_rows(self, changes: Sequence[FileChange]) -> Replaced:
-        """Remove rows as DELETE does; the change data feed includes the new rows too."""
-        transaction, snapshot, config, files = self.transaction, self.snapshot, self.config, self.request.files
-        spark = self.spark
+    def copy_rows(self, changes: Sequence[FileChange]) -> list[AddFile]:
+        """Write the remaining rows of these files."""
+        return self.rows.copy(changes)
 
-        def write_feed(changes: Sequence[FileChange]) -> list[AddCDCFile]:
-            gone = of_kind(rows_that_go(spark, snapshot, changes, files.hadoop), "delete")
-            come = of_kind(rows_of_new(spark, snapshot, config, self.adds, files.hadoop), "insert")
-            return write_change_data(transaction, config, gone.unionByName(come, allowMissingColumns=True), files)
-
-        return stage_replaced(
-            transaction,
-            config,
-            changes,
-            lambda stay: copy_rows(transaction, spark, config, stay, files),
-            write_feed,
-            data_change=self.request.options.data_change,
-        )
+    def write_change_data(self, changes: Sequence[FileChange]) -> list[AddCDCFile]:
+        """Write the replaced rows and the new rows."""
+        deleted = of_kind(self.rows.version.deleted_rows(changes), "delete")
+        inserted = of_kind(self.rows.written(self.adds), "insert")
+        return self.rows.write_change_data(deleted.unionByName(inserted, allowMissingColumns=True))
 
 
 @contextmanager

@@ -5,25 +5,23 @@ source, stored ─► its keys ─► files that may have such rows ─► targe
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import reduce
 from operator import and_
 
 from pyspark.errors import AnalysisException, ParseException
-from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as sf
 
 from tahoe.base.exceptions import InvalidRequest
 from tahoe.expr.tree.predicate import quote_identifier
 from tahoe.ops.rows.row_changes import FileChange
-from tahoe.snapshot.snapshot import Snapshot
-from tahoe.spark.commands.row_changes import changes_of, with_positions
+from tahoe.spark.commands.row_changes import TableVersion, changes_of
 from tahoe.spark.commands.source_keys import candidates, conjuncts
 from tahoe.spark.commands.source_rows import StoredRows, sent_to_all
 from tahoe.spark.commands.write_options import Matching
 from tahoe.spark.jvm.bridge import JavaObject
-from tahoe.spark.scan.relation import named, shape_of
+from tahoe.spark.scan.relation import named
 from tahoe.txn.transaction import Transaction
 
 __all__ = ["MatchedRows", "MatchCondition"]
@@ -52,18 +50,13 @@ class MatchedRows:
 
     Args:
         source: the user's query, before its columns were mapped to the table's.
-        alias: a name for the table in the condition.
-        by_place: whether the source's columns correspond to the table's by position.
-        hadoop: options for the table's storage.
+        by_position: whether the source's columns correspond to the table's by position.
     """
 
-    spark: SparkSession
-    snapshot: Snapshot
+    version: TableVersion
     source: StoredRows
     matching: Matching
-    alias: str | None
-    by_place: bool
-    hadoop: Mapping[str, str]
+    by_position: bool
 
     def resolved(self) -> MatchCondition:
         """Resolve the condition without running a query.
@@ -75,19 +68,20 @@ class MatchedRows:
             AnalysisException: PySpark's own, for an invalid condition.
         """
         self._check_columns()
-        target = named(shape_of(self.spark, self.snapshot), self.alias)
+        target = self.version.shape()
         return MatchCondition(target, tuple(conjuncts(self._resolved(target))))
 
     def find(self, transaction: Transaction, condition: MatchCondition) -> list[FileChange]:
         """Return the matching rows of each file; registers the read predicate."""
-        predicate = candidates(self.snapshot, condition.target, self.source.frame, condition.parts).predicate
+        snapshot = self.version.snapshot
+        predicate = candidates(snapshot, condition.target, self.source.frame, condition.parts).predicate
         transaction.read(predicate)
-        files = self.snapshot.files_matching(predicate)
+        files = snapshot.files_matching(predicate)
         if not len(files):
             return []
-        target = named(with_positions(self.spark, self.snapshot, files, self.hadoop, metadata=False), self.alias)
+        target = named(self.version.with_positions(files, metadata=False), self.version.alias)
         source = sent_to_all(self.source)
-        return changes_of(self.snapshot, files, target.join(source, self._condition(target, source), "left_semi")).changes
+        return changes_of(snapshot, files, target.join(source, self._condition(target, source), "left_semi")).changes
 
     def _condition(self, target: DataFrame, source: DataFrame) -> Column:
         if self.matching.on is not None:
@@ -120,21 +114,22 @@ class MatchedRows:
         return condition
 
     def _check_columns(self) -> None:
+        url = self.version.snapshot.store.url
         table_columns, source_columns = (
-            [name.lower() for name in names] for names in (self.snapshot.schema.names, self.source.frame.columns)
+            [name.lower() for name in names] for names in (self.version.snapshot.schema.names, self.source.frame.columns)
         )
         for name in self.matching.columns:
             for side, names in (("table", table_columns), ("source", source_columns)):
                 if name.lower() not in names:
                     raise InvalidRequest(
                         f"replaceUsing '{self.matching.using}' names '{name}', which is no column of the {side} of the write to "
-                        f"{self.snapshot.store.url}; its columns are {', '.join(sorted(names))}.",
+                        f"{url}; its columns are {', '.join(sorted(names))}.",
                         code="UNRESOLVED_INSERT_REPLACE_USING_COLUMN",
                         column=name,
                     )
-            if self.by_place and table_columns.index(name.lower()) != source_columns.index(name.lower()):
+            if self.by_position and table_columns.index(name.lower()) != source_columns.index(name.lower()):
                 raise InvalidRequest(
-                    f"Column '{name}' of replaceUsing is at different places in the table {self.snapshot.store.url} and in the source, whose "
+                    f"Column '{name}' of replaceUsing is at different places in the table {url} and in the source, whose "
                     "columns are taken by their places. Select them in the table's order, or use saveAsTable.",
                     code="INSERT_REPLACE_USING_DISALLOW_MISALIGNED_COLUMNS",
                     column=name,

@@ -37,7 +37,7 @@ from tahoe.protocol.properties import parse_size
 from tahoe.snapshot.scan import BareVersion
 from tahoe.snapshot.snapshot import Snapshot
 from tahoe.spark.commands.checked_arguments import check_kind, wrong_argument
-from tahoe.spark.commands.row_changes import refuse_connect, user_metadata_of
+from tahoe.spark.commands.row_command import refuse_connect, user_metadata_of
 from tahoe.spark.executors.bin_tasks import rewritten_bin
 from tahoe.spark.executors.shipped import raised, run_each
 from tahoe.spark.jvm.bridge import is_classic

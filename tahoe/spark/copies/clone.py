@@ -22,7 +22,7 @@ from tahoe.ops.copies.copy_files import copied_here, copy_file
 from tahoe.ops.copies.iceberg_table import IcebergRequest, iceberg_table
 from tahoe.ops.copies.parquet_folder import parquet_table
 from tahoe.schema.types import StructType
-from tahoe.spark.commands.row_changes import refuse_connect, user_metadata_of
+from tahoe.spark.commands.row_command import refuse_connect, user_metadata_of
 from tahoe.spark.copies.convert import folder_of_entry, folder_request, source_folder
 from tahoe.spark.executors.shipped import raised, run_each
 from tahoe.spark.jvm.bridge import JavaObject

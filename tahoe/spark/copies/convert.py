@@ -25,7 +25,7 @@ from tahoe.ops.copies.convert import Converted, ConvertRequest, convert
 from tahoe.ops.copies.iceberg_table import IcebergRequest, iceberg_table, refuse_partition_columns
 from tahoe.ops.copies.parquet_folder import FolderRequest, FoundTable, parquet_table
 from tahoe.schema.types import DataType, StructField, StructType, schema_from_json
-from tahoe.spark.commands.row_changes import user_metadata_of
+from tahoe.spark.commands.row_command import user_metadata_of
 from tahoe.spark.commands.write_options import insert_request
 from tahoe.spark.jvm.bridge import JavaObject, Jvm, is_classic
 from tahoe.spark.jvm.records import copied, items

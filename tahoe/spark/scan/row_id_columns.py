@@ -8,7 +8,7 @@ Catalyst itself uses a hidden output for the columns that a natural join leaves 
 the optimizer prunes the struct, and all that only the struct reads, for a query that does not. Requesting the position from Spark's own
 `_metadata` would compute it in every scan, so the position is a column of the files here, under the name that Spark's Parquet reader fills.
 
-`with_row_ids` adds the ids to rewritten rows; `tahoe.spark.write.row_ids.write_files_with_row_ids` writes such rows.
+`with_row_ids` adds the ids to rewritten rows; `tahoe.spark.commands.row_changes.TableRows` writes such rows.
 """
 
 from __future__ import annotations
@@ -119,7 +119,7 @@ def with_row_ids(rows: DataFrame, config: TableConfig, changed: Column | None = 
     """Return the rows of a DML command with the columns in which data files store their ids.
 
     Copied rows keep id and version; changed rows keep the id and get the version of the coming commit, represented by null. New rows have
-    null in both; `write_files_with_row_ids` adds the columns if they are missing.
+    null in both; `TableRows.write` adds the columns if they are missing.
 
     Args:
         rows: the result of `read_snapshot`, `read_rows` or `with_positions`, filtered or with added columns, with the table's original

@@ -45,7 +45,7 @@ def write_batch(
         completion = Completion(transaction, data.columns, session_time_zone(data.sparkSession))
         rows = enforced(data, config, completion=completion, casts=casts_of_inserts(data.sparkSession))
         with shown_jobs(data.sparkSession, transaction.clock):
-            return write_files(rows, config, transaction.store, transaction.clock, request.files, completion=completion)
+            return write_files(rows, config, transaction, request.files, completion=completion)
 
     commit = partial(table.commit, user_metadata=request.user_metadata)
     batch = Batch(query, number, columns_of(data), reads_target)

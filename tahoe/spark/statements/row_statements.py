@@ -10,8 +10,10 @@ from pyspark.sql.types import LongType, StructField, StructType
 from tahoe.expr.tree.predicate import quote_identifier
 from tahoe.ops.merge.clauses import Action, Clause, Kind
 from tahoe.spark.commands.delete import delete
-from tahoe.spark.commands.merge.builder import RESULT, DeltaMergeBuilder
+from tahoe.spark.commands.merge.builder import RESULT
+from tahoe.spark.commands.merge.merge import merge
 from tahoe.spark.commands.merge.statement import MergeRequest
+from tahoe.spark.commands.row_command import CommandTarget
 from tahoe.spark.commands.update import update
 from tahoe.spark.jvm.bridge import JavaObject, Jvm
 from tahoe.spark.jvm.records import items
@@ -33,7 +35,7 @@ def _delete(spark: SparkSession, plan: JavaObject) -> Command | None:
         target.check_columns(spark, [condition])
 
     def run() -> list[tuple[int | None]]:
-        done = delete(spark, target.named.table, condition, alias=target.qualifiers, options=target.options)
+        done = delete(CommandTarget(spark, target.named.table, target.qualifiers, target.options), condition)
         return [(done.num_affected_rows,)]
 
     return Command("DELETE", run, AFFECTED)
@@ -49,7 +51,7 @@ def _update(spark: SparkSession, plan: JavaObject) -> Command | None:
     target.check_columns(spark, seen, [key for key, _ in values])
 
     def run() -> list[tuple[int | None]]:
-        done = update(spark, target.named.table, values, condition, alias=target.qualifiers, options=target.options)
+        done = update(CommandTarget(spark, target.named.table, target.qualifiers, target.options), values, condition)
         return [(done.num_affected_rows,)]
 
     return Command("UPDATE", run, AFFECTED)
@@ -74,13 +76,12 @@ def _merge(spark: SparkSession, plan: JavaObject) -> Command | None:
         request = MergeRequest(
             frame,
             on,
-            alias=target.qualifiers,
             clauses=tuple(clauses),
             schema_evolution=evolving,
             keeps_schema=bool(target.view),  # as in delta-spark
-            options=target.options,
         )
-        return [DeltaMergeBuilder(spark, target.named.table, request).counted()]
+        done = merge(CommandTarget(spark, target.named.table, target.qualifiers, target.options), request)
+        return [done.counts]
 
     return Command("MERGE", run, RESULT)
 

@@ -5,19 +5,18 @@ and MERGE.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 
 from pyspark.sql import SparkSession
 
 from tahoe.base.exceptions import InvalidRequest
 from tahoe.ops.rows.insert import already_written
-from tahoe.ops.rows.row_changes import RowsChanged
 from tahoe.spark.names.settings import is_on
 from tahoe.txn.after_commit import logged_after_commit
 from tahoe.txn.transaction import Transaction
 
-__all__ = ["application", "application_of_session", "once", "resetting_version"]
+__all__ = ["application", "application_of_session", "applied_once", "resetting_version"]
 
 _APP, _VERSION = "spark.databricks.delta.write.txnAppId", "spark.databricks.delta.write.txnVersion"
 _RESETS = f"{_VERSION}.autoReset.enabled"
@@ -46,21 +45,22 @@ def application_of_session(settings: Mapping[str, str]) -> tuple[str, int] | Non
     return application(settings.get(_APP), settings.get(_VERSION))
 
 
-def once(spark: SparkSession, transaction: Transaction, run: Callable[[], RowsChanged]) -> RowsChanged:
-    """Run a row operation, unless the table has already recorded the session's version: then do nothing.
+@contextmanager
+def applied_once(spark: SparkSession, transaction: Transaction) -> Iterator[bool]:
+    """Provide whether a row operation is to be applied: not if the table has already recorded the session's version.
 
     Args:
         transaction: of the operation; its commit records the version.
-        run: stages and commits.
     """
     application_version = application(spark.conf.get(_APP, None), spark.conf.get(_VERSION, None))
     if application_version is None:
-        return run()
+        yield True
+        return
     with resetting_version(spark):
-        if already_written(transaction, application_version):
-            return RowsChanged(None, 0, 0, 0, {})
-        transaction.stage_app(*application_version)
-        return run()
+        is_new = not already_written(transaction, application_version)
+        if is_new:
+            transaction.stage_app(*application_version)
+        yield is_new
 
 
 @contextmanager

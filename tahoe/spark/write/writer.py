@@ -51,6 +51,7 @@ from tahoe.spark.write.fitting import stored
 from tahoe.spark.write.optimized import optimizes, rebalanced, settings_of_bins
 from tahoe.store.location import encode_path, local_path
 from tahoe.store.log_store import LogStore
+from tahoe.txn.transaction import Transaction
 
 __all__ = ["FileOptions", "write_files"]
 
@@ -88,22 +89,22 @@ class FileOptions:
         max_records_per_file: the maximum rows per file; None for the session's setting.
         hadoop: additional options for the file system and the Parquet writer.
         optimized: whether rows are shuffled first, so that partitions get few files; None for the setting of session or table.
+        change_data: whether the files are change data files, with their names and folder.
     """
 
     compression: str | None = None
     max_records_per_file: int | None = None
     hadoop: Mapping[str, str] = field(default_factory=dict)
     optimized: bool | None = None
+    change_data: bool = False
 
 
 def write_files(
     data: DataFrame,
     config: TableConfig,
-    store: LogStore,
-    clock: Clock,
+    transaction: Transaction,
     options: FileOptions = FileOptions(),
     *,
-    change_data: bool = False,
     completion: Completion | None = None,
 ) -> list[AddFile]:
     """Write rows as data files of a table.
@@ -111,13 +112,14 @@ def write_files(
     Args:
         data: rows of `tahoe.spark.write.enforce.enforced` for this table.
         config: protocol, schema and properties for the files: those of the coming commit.
-        change_data: whether the files are change data files, with their names and folder.
+        transaction: its store and clock are used; nothing is staged.
         completion: the identity columns whose values the job generates; it receives the greatest values.
 
     Returns:
         The actions that add the files, without empty files. Nothing is committed. If the job fails, its files are deleted, and so are
             folders that were created for it.
     """
+    store, clock = transaction.store, transaction.clock
     check_holds_data(config.schema)
     if store.url.startswith("memory:"):
         raise Unsupported(
@@ -125,7 +127,7 @@ def write_files(
             code="TAHOE_STORE_WITHOUT_SPARK",
         )
     layout = _Layout.of(config)
-    folder = f"{CHANGE_DATA_FOLDER}/{clock.uuid()}" if change_data else clock.uuid()
+    folder = f"{CHANGE_DATA_FOLDER}/{clock.uuid()}" if options.change_data else clock.uuid()
     new_folders = _missing_folders(local_path(store.url))
     try:
         _run(data, layout, hadoop_url(f"{store.url}/{folder}"), config, options)
@@ -134,7 +136,7 @@ def write_files(
         adds = [file.add for file in described]
         if completion is not None:
             completion.note(file.furthest for file in described)
-        placed = _placed(store, adds, config, clock, change_data)
+        placed = _placed(transaction, adds, config, change_data=options.change_data)
     except BaseException:
         _discard(store, folder)
         _remove_empty(new_folders)
@@ -304,9 +306,9 @@ def _described(written: Sequence[WrittenFile], describe: Describe, data: DataFra
     return [file for file in described if file is not None]
 
 
-def _placed(store: LogStore, adds: Sequence[AddFile], config: TableConfig, clock: Clock, change_data: bool) -> list[AddFile]:
+def _placed(transaction: Transaction, adds: Sequence[AddFile], config: TableConfig, *, change_data: bool) -> list[AddFile]:
     """Return the actions with the files' final paths; on local disk the files are moved there."""
-    root = local_path(store.url)
+    root, clock = local_path(transaction.store.url), transaction.clock
     if root is None:
         return [_with_path(add, add.path) for add in adds]
     placed, folders, names = [], set(), set()

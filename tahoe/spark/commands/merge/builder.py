@@ -6,20 +6,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any
 
-from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import Column, DataFrame
 from pyspark.sql.types import LongType, StructField, StructType
 
-from tahoe.api.table import Table
 from tahoe.ops.merge.clauses import Action, Clause, Kind
 from tahoe.ops.merge.explained import MergeExplained
 from tahoe.spark.commands.checked_arguments import checked_expression, checked_expressions, wrong_argument
 from tahoe.spark.commands.merge.merge import explain_merge, merge
 from tahoe.spark.commands.merge.statement import MergeRequest
+from tahoe.spark.commands.row_command import CommandTarget
 from tahoe.spark.jvm.local_rows import Result
-from tahoe.spark.names.options import AUTO_MERGE, AUTOMATIC_WIDENING, widening_mode
-from tahoe.spark.names.settings import is_on
 
 __all__ = ["RESULT", "DeltaMergeBuilder", "merge_builder"]
 
@@ -34,9 +31,7 @@ RESULT = StructType(
 """The columns of the result of `DeltaMergeBuilder.execute`."""
 
 
-def merge_builder(
-    spark: SparkSession, table: Table, source: Any, condition: Any, alias: str | None, options: Mapping[str, str]
-) -> DeltaMergeBuilder:
+def merge_builder(target: CommandTarget, source: object, condition: object) -> DeltaMergeBuilder:
     """Return the builder for `DeltaTable.merge`.
 
     Raises:
@@ -49,7 +44,7 @@ def merge_builder(
     on = checked_expression(condition)
     if on is None:
         raise wrong_argument("'condition' in merge cannot be None", "condition")
-    return DeltaMergeBuilder(spark, table, MergeRequest(source, on, alias=alias, options=options))
+    return DeltaMergeBuilder(target, MergeRequest(source, on))
 
 
 class DeltaMergeBuilder:
@@ -60,13 +55,12 @@ class DeltaMergeBuilder:
     both sides, in ``whenNotMatched…`` only the source, in ``whenNotMatchedBySource…`` only the target.
     """
 
-    def __init__(self, spark: SparkSession, table: Table, request: MergeRequest) -> None:
-        self._spark = spark
-        self._table = table
+    def __init__(self, target: CommandTarget, request: MergeRequest) -> None:
+        self._target = target
         self._request = request
 
     def __repr__(self) -> str:
-        return f"DeltaMergeBuilder({self._table!r}, {len(self._request.clauses)} clauses)"
+        return f"DeltaMergeBuilder({self._target.table!r}, {len(self._request.clauses)} clauses)"
 
     def whenMatchedUpdate(
         self, condition: str | Column | None = None, set: Mapping[str, str | Column] | None = None
@@ -119,36 +113,21 @@ class DeltaMergeBuilder:
 
     def withSchemaEvolution(self) -> DeltaMergeBuilder:
         """Let the clauses add columns that only the source has."""
-        return DeltaMergeBuilder(self._spark, self._table, replace(self._request, schema_evolution=True))
+        return DeltaMergeBuilder(self._target, replace(self._request, schema_evolution=True))
 
     def execute(self) -> DataFrame:
         """Run the MERGE; return one row with the row counts. See `tahoe.spark.commands.merge.merge.merge` for the errors."""
-        result = Result(self._spark, RESULT)
-        return result.of([self.counted()])
-
-    def counted(self) -> tuple[int | None, ...]:
-        """Run the MERGE; return the values of `RESULT`."""
-        done = merge(self._spark, self._table, self._evolving())
-        return done.num_affected_rows, done.num_updated_rows, done.num_deleted_rows, done.num_inserted_rows
+        result = Result(self._target.spark, RESULT)
+        return result.of([merge(self._target, self._request).counts])
 
     def explain(self) -> MergeExplained:
         """Return the effects of `execute` on the current table, clause by clause, without writing. Raises the errors that `execute` raises
         before it writes.
         """
-        return explain_merge(self._spark, self._table, self._evolving())
-
-    def _evolving(self) -> MergeRequest:
-        """Return the request with schema evolution and its widening mode as the session settings require."""
-        if self._request.keeps_schema:
-            return replace(self._request, schema_evolution=False)
-        automatic = is_on(self._spark, AUTO_MERGE)
-        if not automatic and not self._request.schema_evolution:
-            return self._request
-        mode = widening_mode(self._spark.conf.get(AUTOMATIC_WIDENING, None))
-        return replace(self._request, schema_evolution=True, automatic_widening=mode)
+        return explain_merge(self._target, self._request)
 
     def _with(
-        self, kind: Kind, action: Action, condition: Any, values: tuple[tuple[str, str | Column], ...] | None
+        self, kind: Kind, action: Action, condition: object, values: tuple[tuple[str, str | Column], ...] | None
     ) -> DeltaMergeBuilder:
         clause = Clause(kind, action, checked_expression(condition), values)
-        return DeltaMergeBuilder(self._spark, self._table, replace(self._request, clauses=(*self._request.clauses, clause)))
+        return DeltaMergeBuilder(self._target, replace(self._request, clauses=(*self._request.clauses, clause)))

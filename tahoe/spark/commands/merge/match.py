@@ -77,14 +77,13 @@ def is_upsert(plan: Plan, before: TableConfig, after: TableConfig) -> bool:
     return True
 
 
-def pairs_of(plan: Plan, before: TableConfig, after: TableConfig, *, only_places: bool) -> DataFrame:
+def pairs_of(plan: Plan, before: TableConfig, after: TableConfig) -> DataFrame:
     """Return the matched target rows, each with its source row, and the unmatched target rows that a clause changes.
 
     Args:
         plan: bound to the files to be read, with row positions, and to the stored source.
         before: the current table.
         after: the table after the MERGE.
-        only_places: the new rows depend only on the source (`is_upsert`).
 
     Returns:
         `FILE`, `ROW`, `SOURCE_ROW`, `CLAUSE`; if there are updates, the columns of the table after the MERGE and the row ids, NULL for rows
@@ -102,7 +101,7 @@ def pairs_of(plan: Plan, before: TableConfig, after: TableConfig, *, only_places
     if by_source:
         chosen = chosen.where(matched | sf.col(CLAUSE).isNotNull())
     columns = [target[FILE], target[ROW], source[SOURCE_ROW], sf.col(CLAUSE)]
-    if only_places:
+    if plan.is_upsert:
         return chosen.select(*columns)
     if steps and after.properties.enable_change_data_feed:
         fields = [target[quote_identifier(column.name)].alias(column.name) for column in before.schema]

@@ -35,6 +35,7 @@ class PairMatches:
         ambiguous: whether two source rows match one target row, whichever clause applies.
         by_clause: clause number → number of its rows.
         once: whether it is known that no source row matches two target rows.
+        pairs: the stored result of `tahoe.spark.commands.merge.match.pairs_of`.
     """
 
     changed: RowMatches
@@ -42,19 +43,24 @@ class PairMatches:
     ambiguous: bool
     by_clause: dict[int, int]
     once: bool
+    pairs: StoredRows
+
+    @property
+    def rows(self) -> int:
+        """The number of changed rows."""
+        return sum(self.by_clause.values())
 
 
-def evaluated(plan: Plan, snapshot: Snapshot, files: pa.Table, pairs: StoredRows, *, needs_once: bool) -> PairMatches:
+def evaluated(plan: Plan, snapshot: Snapshot, files: pa.Table, pairs: StoredRows) -> PairMatches:
     """Evaluate the pairs.
 
     Args:
         files: the files that were read.
         pairs: of `tahoe.spark.commands.merge.match.pairs_of`; the first query here computes them.
-        needs_once: whether to compute `PairMatches.once`, which takes an extra job if there are many pairs.
     """
     if pairs.count() <= _MOST_PAIRS_HERE:
         return _on_driver(plan, snapshot, files, pairs)
-    return _on_executors(plan, snapshot, files, pairs, needs_once)
+    return _on_executors(plan, snapshot, files, pairs)
 
 
 def _on_driver(plan: Plan, snapshot: Snapshot, files: pa.Table, pairs: StoredRows) -> PairMatches:
@@ -68,10 +74,10 @@ def _on_driver(plan: Plan, snapshot: Snapshot, files: pa.Table, pairs: StoredRow
     with_source = places.filter(pc.is_valid(places[SOURCE_ROW]))
     matches = changed if all_changed else changes_in(snapshot, files, with_source)
     once = pc.count_distinct(with_source[SOURCE_ROW]).as_py() == len(with_source)
-    return PairMatches(changed, _matched(plan, matches), matches.ambiguous, counts, once)
+    return PairMatches(changed, _matched(plan, matches), matches.ambiguous, counts, once, pairs)
 
 
-def _on_executors(plan: Plan, snapshot: Snapshot, files: pa.Table, pairs: StoredRows, needs_once: bool) -> PairMatches:
+def _on_executors(plan: Plan, snapshot: Snapshot, files: pa.Table, pairs: StoredRows) -> PairMatches:
     changing = plan.of(Kind.MATCHED, Kind.NOT_MATCHED_BY_SOURCE)
     with_clause = pairs.frame.where(sf.col(CLAUSE).isNotNull())
     changed = changes_of(snapshot, files, with_clause) if changing else _NOTHING
@@ -83,7 +89,9 @@ def _on_executors(plan: Plan, snapshot: Snapshot, files: pa.Table, pairs: Stored
     clauses = plan.of(Kind.MATCHED)
     changes_all = bool(clauses) and clauses[-1].condition is None
     matches = changed if changes_all else changes_of(snapshot, files, pairs.frame.where(sf.col(SOURCE_ROW).isNotNull()))
-    return PairMatches(changed, _matched(plan, matches), matches.ambiguous, counts, needs_once and _is_once(pairs))
+    # One more job, which only an upsert needs.
+    once = plan.is_upsert and _is_once(pairs)
+    return PairMatches(changed, _matched(plan, matches), matches.ambiguous, counts, once, pairs)
 
 
 def _matched(plan: Plan, matched: RowMatches) -> list[FileChange]:

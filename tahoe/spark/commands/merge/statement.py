@@ -6,35 +6,35 @@ or sides that their clause may see. The resulting columns are bound to those fra
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
 from functools import partial, reduce
 from operator import and_, or_
 
 from pyspark.errors import AnalysisException
-from pyspark.sql import Column, DataFrame
+from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as sf
 from pyspark.sql.types import BooleanType, NullType
 
 from tahoe.base.exceptions import InvalidRequest
 from tahoe.expr.tree.predicate import quote_identifier
-from tahoe.ops.merge.clauses import Action, Clause, Kind, check_clauses
+from tahoe.ops.merge.clauses import Action, Clause, Kind
 from tahoe.ops.merge.schema import check_target, evolved_schema, star_pairs, with_places
 from tahoe.ops.rows.assigned_places import Columns, assigned_places, check_assignable
 from tahoe.ops.tables.create import with_schema
 from tahoe.protocol.config import TableConfig
 from tahoe.schema.evolve import can_coerce, check_duplicates, store_anything
 from tahoe.schema.types import DataType, StructType
-from tahoe.snapshot.snapshot import Snapshot
 from tahoe.spark.commands.assigned_values import Assignment, Value
 from tahoe.spark.commands.conditions import BEYOND_A_ROW, OF_MERGE, check_expression, text_of
 from tahoe.spark.commands.moment import StatementMoment
+from tahoe.spark.commands.row_changes import TableVersion
 from tahoe.spark.commands.source_keys import conjuncts
 from tahoe.spark.jvm.bridge import JavaObject, Jvm
 from tahoe.spark.jvm.records import items
 from tahoe.spark.jvm.translate import from_spark_schema
-from tahoe.spark.names.settings import is_case_sensitive
-from tahoe.spark.scan.relation import Alias
+from tahoe.spark.names.options import AUTO_MERGE, AUTOMATIC_WIDENING, widening_mode
+from tahoe.spark.names.settings import is_case_sensitive, is_on
 from tahoe.spark.write.fitting import Casts, casts_of_assignments, nullable_schema
 from tahoe.txn.prepare import future_config
 from tahoe.txn.transaction import Transaction
@@ -54,11 +54,9 @@ class MergeRequest:
     Args:
         source: read once.
         on: the condition under which a source row matches a target row.
-        alias: a name for the target in all expressions.
         keeps_schema: whether the target keeps its columns regardless of session settings.
         automatic_widening: the types that schema evolution widens in a table with type widening; one of
             `tahoe.schema.widening.WIDENING_MODES`.
-        options: Hadoop options for the target's storage.
     """
 
     source: DataFrame
@@ -67,8 +65,6 @@ class MergeRequest:
     schema_evolution: bool = False
     keeps_schema: bool = False
     automatic_widening: str = "ALWAYS"
-    alias: Alias | None = None
-    options: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def clauses_as_text(self) -> tuple[Clause[str], ...]:
@@ -78,9 +74,14 @@ class MergeRequest:
             for clause in self.clauses
         )
 
-    def check(self) -> None:
-        """Raise `InvalidRequest` if the clauses break a rule."""
-        check_clauses(self.clauses)
+    def under(self, spark: SparkSession) -> MergeRequest:
+        """Return the request with schema evolution and its widening mode as the session's settings require."""
+        if self.keeps_schema:
+            return replace(self, schema_evolution=False)
+        if not self.schema_evolution and not is_on(spark, AUTO_MERGE):
+            return self
+        mode = widening_mode(spark.conf.get(AUTOMATIC_WIDENING, None))
+        return replace(self, schema_evolution=True, automatic_widening=mode)
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,6 +131,7 @@ class Plan:
         on: a boolean column.
         parts: the Catalyst expressions whose conjunction is `on`.
         casts: how values are cast to the table's columns.
+        is_upsert: whether new rows depend only on the source (`tahoe.spark.commands.merge.match.is_upsert`).
     """
 
     sides: Sides
@@ -137,21 +139,22 @@ class Plan:
     parts: tuple[JavaObject, ...]
     steps: tuple[Step, ...]
     casts: Casts
+    is_upsert: bool = False
 
     def of(self, *kinds: Kind) -> list[Step]:
         """The clauses of these kinds, in the order in which they are tried."""
         return [step for step in self.steps if step.kind in kinds]
 
 
-def placed(snapshot: Snapshot, request: MergeRequest) -> tuple[Clause[Term], ...]:
+def placed(version: TableVersion, request: MergeRequest) -> tuple[Clause[Term], ...]:
     """Return the clauses with the columns and fields that they assign to (`with_places`).
 
     Raises:
-        InvalidRequest: raised by `with_places` and `check_target`.
+        InvalidRequest: raised by `check_target` and `with_places`.
     """
-    case_sensitive = is_case_sensitive(request.source.sparkSession)
+    case_sensitive, snapshot = is_case_sensitive(version.spark), version.snapshot
     check_target(snapshot.schema, snapshot.config.table, evolving=request.schema_evolution)
-    target = Columns.of(snapshot.schema, request.alias, case_sensitive=case_sensitive)
+    target = Columns.of(snapshot.schema, version.alias, case_sensitive=case_sensitive)
     source = partial(_columns_of, request.source, case_sensitive)
     return with_places(request.clauses, target, source, evolving=request.schema_evolution)
 
@@ -163,14 +166,13 @@ def _columns_of(frame: DataFrame, case_sensitive: bool) -> Columns:
     return Columns(tuple(zip(qualifiers, from_spark_schema(frame.schema), strict=True)), case_sensitive)
 
 
-def evolved(transaction: Transaction, snapshot: Snapshot, request: MergeRequest, source: StructType) -> TableConfig:
+def evolved(transaction: Transaction, config: TableConfig, request: MergeRequest, source: StructType) -> TableConfig:
     """Return the configuration after the MERGE; stage the new metadata if it differs.
 
     Raises:
         SchemaMismatch: the source's and the table's schemas are incompatible.
     """
     check_duplicates(source)
-    config = snapshot.config
     _refuse_reserved_names([*source.names, *config.schema.names], config.table)
     schema = config.schema
     if request.schema_evolution:
@@ -289,7 +291,7 @@ class _Resolver:
                 f"{where[0].upper()}{where[1:]} must be true or false, but {text_of(term)} is {data_type.simpleString()}.",
                 code=not_boolean,
             )
-        check_expression(self.jvm, selection.frame, term, where, refusals=OF_MERGE)
+        check_expression(selection.frame, term, where, OF_MERGE)
         return selection
 
     def bound(self, selections: Sequence[_Selection]) -> list[list[JavaObject]]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
-from functools import cached_property, reduce
+from functools import cached_property, partial, reduce
 from math import ceil
 from typing import Any
 
@@ -17,23 +17,20 @@ from tahoe.ops.merge.clauses import Action, Clause, Kind, may_match_often
 from tahoe.ops.merge.report import ClauseCount, Times, Written, counted, merge_metrics, merge_parameters
 from tahoe.ops.rows.row_changes import FileChange, Staged, living_rows, mark_dead, remove_files, uses_vectors, without_dead_files
 from tahoe.protocol.actions import AddCDCFile, AddFile
-from tahoe.protocol.config import TableConfig
 from tahoe.protocol.constraints import is_filled_in
 from tahoe.snapshot.changes import CHANGE_TYPE
-from tahoe.snapshot.snapshot import Snapshot
 from tahoe.spark.commands.conditions import shown_in_history
 from tahoe.spark.commands.merge.match import BEFORE, CLAUSE, SOURCE_ROW, inserted, of_source
 from tahoe.spark.commands.merge.pairs import PairMatches
 from tahoe.spark.commands.merge.statement import MergeRequest, Plan, Step
-from tahoe.spark.commands.row_changes import FILE, ROW, rows_of_new, rows_that_stay, write_change_data, write_rows
+from tahoe.spark.commands.row_changes import FILE, ROW, TableRows
 from tahoe.spark.commands.row_changes import of_kind as of_change
-from tahoe.spark.commands.source_rows import StoredRows, stored
+from tahoe.spark.commands.source_rows import stored
 from tahoe.spark.jvm.bridge import Jvm
 from tahoe.spark.write.enforce import recomputed
-from tahoe.spark.write.writer import FileOptions
-from tahoe.txn.transaction import Operation, Transaction
+from tahoe.txn.transaction import Operation
 
-__all__ = ["Matched"]
+__all__ = ["MatchedMerge"]
 
 # The target size of new files; they are smaller if more tasks can write in parallel.
 _ROWS_OF_A_FILE = 1_000_000
@@ -41,28 +38,23 @@ _ROWS_OF_A_TASK = 200_000
 
 
 @dataclass(frozen=True)
-class Matched:
-    """The pairs, with the clause of each row.
+class MatchedMerge:
+    """A MERGE whose rows are matched, and not yet written.
 
     Args:
-        config: of the table after the MERGE.
         plan: bound to the stored source and to the files that were read.
-        pairs: the stored result of `tahoe.spark.commands.merge.match.pairs_of`.
-        matches: the evaluated pairs.
-        is_upsert: whether new rows depend only on the source (`tahoe.spark.commands.merge.match.is_upsert`); `pairs` then lacks values.
+        matches: the pairs, with the clause of each row.
+        source_rows: the number of source rows.
+        files_scanned: the number of files that were read.
         times: when the MERGE began, when the source was stored, and when the rows were found.
     """
 
-    transaction: Transaction
-    snapshot: Snapshot
-    config: TableConfig
+    rows: TableRows
     request: MergeRequest
     plan: Plan
+    matches: PairMatches
     source_rows: int
     files_scanned: int
-    pairs: StoredRows
-    matches: PairMatches
-    is_upsert: bool
     times: tuple[int, int, int]
 
     @property
@@ -77,27 +69,17 @@ class Matched:
             by_clause |= {row[0]: row[1] for row in self._new().groupBy(CLAUSE).count().collect()}
         return self._counts(by_clause)
 
-    def staged(self) -> Staged:
-        """Write and stage files."""
-        with ExitStack() as stack:
-            new = self._new() if self.plan.of(Kind.NOT_MATCHED) and not self._as_the_source else None
-            if new is not None and self._writes_feed:
-                # The feed must contain exactly the rows that were written, even if their values are not deterministic.
-                new = stack.enter_context(stored(new)).frame
-            return self._staged(new)
+    def stage(self, stack: ExitStack) -> Staged:
+        """Write and stage files.
 
-    @property
-    def _as_the_source(self) -> bool:
-        """Whether the new rows are exactly the source rows, one for each."""
-        return self.is_upsert and self.matches.once
-
-    @property
-    def _writes_feed(self) -> bool:
-        """Whether change data files are required: a commit that only adds rows needs none."""
-        return bool(self.changes) and self.config.properties.enable_change_data_feed
-
-    def _staged(self, new: DataFrame | None) -> Staged:
-        transaction, config, marked = self.transaction, self.config, uses_vectors(self.config)
+        Args:
+            stack: releases the stored rows.
+        """
+        transaction, config, marked = self.rows.transaction, self.rows.config, uses_vectors(self.rows.config)
+        new = self._new() if self.plan.of(Kind.NOT_MATCHED) and not self._as_the_source else None
+        if new is not None and self._writes_feed:
+            # The feed must contain exactly the rows that were written, even if their values are not deterministic.
+            new = stack.enter_context(stored(new)).frame
         removed = [change.add for change in self.changes if change.is_whole or not marked]
         remove_files(transaction, removed)
         numbered = self._write_numbered(new)
@@ -113,6 +95,16 @@ class Matched:
         operation = Operation("MERGE", self._parameters(), metrics)
         return Staged(operation, *(counted(counts, action) for action in (Action.UPDATE, Action.DELETE, Action.INSERT)))
 
+    @property
+    def _as_the_source(self) -> bool:
+        """Whether the new rows are exactly the source rows, one for each."""
+        return self.plan.is_upsert and self.matches.once
+
+    @property
+    def _writes_feed(self) -> bool:
+        """Whether change data files are required: a commit that only adds rows needs none."""
+        return bool(self.changes) and self.rows.config.properties.enable_change_data_feed
+
     def _parameters(self) -> dict[str, Any]:
         jvm = Jvm.of(self.request.source.sparkSession)
 
@@ -127,34 +119,34 @@ class Matched:
 
     def _new(self) -> DataFrame:
         """Return the rows to insert, and `CLAUSE`."""
-        return self._with_generated(inserted(self.plan, self.pairs, self.config), self.plan.of(Kind.NOT_MATCHED))
+        return self._with_generated(inserted(self.plan, self.matches.pairs, self.rows.config), self.plan.of(Kind.NOT_MATCHED))
 
     def _updated(self) -> DataFrame | None:
         """Return the new versions of updated rows; None if no row is updated."""
         steps = [step for step in self.plan.steps if step.action == Action.UPDATE]
         if not any(self.matches.by_clause.get(step.number) for step in steps):
             return None
-        if self.is_upsert:
-            return of_source(self.plan, self.config, self.pairs)
-        rows = self.pairs.frame.where(_is_of(steps)).drop(FILE, ROW, SOURCE_ROW, BEFORE)
+        if self.plan.is_upsert:
+            return of_source(self.plan, self.rows.config, self.matches.pairs)
+        rows = self.matches.pairs.frame.where(_is_of(steps)).drop(FILE, ROW, SOURCE_ROW, BEFORE)
         return self._with_generated(rows, steps).drop(CLAUSE)
 
     def _with_generated(self, rows: DataFrame, steps: Sequence[Step]) -> DataFrame:
         """Recompute generated columns from their inputs, except in clauses that assign values to them; those are checked."""
         where = {}
-        for column in self.config.schema:
+        for column in self.rows.config.schema:
             if "delta.generationExpression" in column.metadata:
                 silent = [step for step in steps if not step.inside(column.name)]
                 if silent:
                     where[column.name] = _is_of(silent)
-        return recomputed(rows, self.config, where) if where else rows
+        return recomputed(rows, self.rows.config, where) if where else rows
 
     @cached_property
     def _left_to_table(self) -> dict[tuple[str, ...], list[Step]]:
         """The inserting clauses that omit an identity column or a column with a default, by all columns that the table fills in."""
         steps_by_columns: dict[tuple[str, ...], list[Step]] = {}
         for step in self.plan.of(Kind.NOT_MATCHED):
-            silent = [column for column in self.config.schema if is_filled_in(column) and not step.inside(column.name)]
+            silent = [column for column in self.rows.config.schema if is_filled_in(column) and not step.inside(column.name)]
             if any("delta.generationExpression" not in column.metadata for column in silent):
                 steps_by_columns.setdefault(tuple(column.name for column in silent), []).append(step)
         return steps_by_columns
@@ -165,7 +157,7 @@ class Matched:
         for names, steps in ({} if new is None else self._left_to_table).items():
             assert new is not None
             rows = new.where(_is_of(steps)).drop(CLAUSE, *names)
-            added += write_rows(self.transaction, self.config, self._laid_out(rows, self.source_rows), self._files)
+            added += self.rows.write(self._laid_out(rows, self.source_rows))
         return added
 
     def _without_filled_in(self, new: DataFrame) -> DataFrame | None:
@@ -178,59 +170,50 @@ class Matched:
     def _write(self, new: DataFrame | None, marked: bool) -> list[AddFile]:
         stay = [] if marked else without_dead_files(self.changes)
         rows: list[DataFrame] = []
-        count = sum(self.matches.by_clause.values()) + sum(change.living - len(change.dead) for change in stay)
+        count = self.matches.rows + sum(change.living - len(change.dead) for change in stay)
         updated = self._updated() if not self._as_the_source else None
         if updated is not None:
             rows.append(updated)
         if stay:
-            copied = rows_that_stay(self.pairs.frame.sparkSession, self.snapshot, stay, self.request.options)
-            rows.append(copied.drop(FILE, ROW))
+            rows.append(self.rows.version.remaining_rows(stay).drop(FILE, ROW))
         if new is not None and (complete := self._without_filled_in(new)) is not None:
             rows.append(complete)
             count += self.source_rows
         if self._as_the_source and self.source_rows:
-            rows.append(of_source(self.plan, self.config))
-            count += self.source_rows - sum(self.matches.by_clause.values())
+            rows.append(of_source(self.plan, self.rows.config))
+            count += self.source_rows - self.matches.rows
         if not rows:
             return []
-        together = reduce(lambda above, below: above.unionByName(below, allowMissingColumns=True), rows)
-        return write_rows(self.transaction, self.config, self._laid_out(together, count), self._files)
+        return self.rows.write(self._laid_out(_together(rows), count))
 
     def _write_feed(self, new: DataFrame | None, numbered: Sequence[AddFile]) -> list[AddCDCFile]:
-        names = self.snapshot.schema.names
-        before = [sf.col(f"{BEFORE}.{quote_identifier(name)}").alias(name) for name in names]
+        columns = self.rows.version.snapshot.schema
+        before = [sf.col(f"{BEFORE}.{quote_identifier(name)}").alias(name) for name in columns.names]
         kind = sf.when(_is_of([step for step in self.plan.steps if step.action == Action.DELETE]), "delete").otherwise(
             "update_preimage"
         )
-        gone = self.pairs.frame.where(sf.col(CLAUSE).isNotNull())
+        changed = self.matches.pairs.frame.where(sf.col(CLAUSE).isNotNull())
         if may_match_often(self.request.clauses):
-            gone = gone.dropDuplicates([FILE, ROW])
-        rows = [of_change(gone, kind).select(*before, CHANGE_TYPE.name)]
+            changed = changed.dropDuplicates([FILE, ROW])
+        rows = [of_change(changed, kind).select(*before, CHANGE_TYPE.name)]
         updated = self._updated()
         if updated is not None:
             rows.append(of_change(updated, "update_postimage"))
         if new is not None and (complete := self._without_filled_in(new)) is not None:
             rows.append(of_change(complete, "insert"))
         if numbered:
-            spark, options = self.pairs.frame.sparkSession, self.request.options
-            rows.append(of_change(rows_of_new(spark, self.snapshot, self.config, numbered, options), "insert"))
-        together = reduce(lambda above, below: above.unionByName(below, allowMissingColumns=True), rows)
-        count = 2 * sum(self.matches.by_clause.values()) + self.source_rows
-        return write_change_data(self.transaction, self.config, self._laid_out(together, count), self._files)
+            rows.append(of_change(self.rows.written(numbered), "insert"))
+        return self.rows.write_change_data(self._laid_out(_together(rows), 2 * self.matches.rows + self.source_rows))
 
     def _laid_out(self, rows: DataFrame, count: int) -> DataFrame:
         """Distribute the rows over as many tasks as files are wanted, grouped by the partition columns that they already have; the table
         fills in the others later.
         """
-        if self.config.partition_columns:
-            present = [name for name in self.config.partition_columns if name in rows.columns]
+        if self.rows.config.partition_columns:
+            present = [name for name in self.rows.config.partition_columns if name in rows.columns]
             return rows.hint("rebalance", *(sf.col(quote_identifier(name)) for name in present))
         at_once = rows.sparkSession.sparkContext.defaultParallelism
         return rows.coalesce(max(1, min(at_once, ceil(count / _ROWS_OF_A_TASK)), ceil(count / _ROWS_OF_A_FILE)))
-
-    @property
-    def _files(self) -> FileOptions:
-        return FileOptions(hadoop=self.request.options)
 
     # -- counts ------------------------------------------------------------------------------------------------------------
 
@@ -242,8 +225,12 @@ class Matched:
         if not self.plan.of(Kind.NOT_MATCHED):
             return {}
         updated = sum(self.matches.by_clause.get(step.number, 0) for step in self.plan.steps if step.action == Action.UPDATE)
-        rows = sum(living_rows(self.snapshot, add) for add in written.added)
+        rows = sum(living_rows(self.rows.version.snapshot, add) for add in written.added)
         return {self.plan.of(Kind.NOT_MATCHED)[0].number: rows - updated - written.copied}
+
+
+def _together(rows: Sequence[DataFrame]) -> DataFrame:
+    return reduce(partial(DataFrame.unionByName, allowMissingColumns=True), rows)
 
 
 def _is_of(steps: Sequence[Step]) -> Column:

@@ -1,0 +1,82 @@
+"""The frame of DELETE, UPDATE and MERGE on Spark: each runs in one commit, once, and again if a concurrent commit rearranged its rows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+from pyspark.sql import SparkSession
+
+from tahoe.api.table import Table
+from tahoe.base.exceptions import Unsupported
+from tahoe.ops.rows.row_changes import RowsChanged, Staged
+from tahoe.snapshot.snapshot import Snapshot
+from tahoe.spark.commands.row_changes import TableVersion
+from tahoe.spark.jvm.bridge import is_classic
+from tahoe.spark.jvm.errors import told_once
+from tahoe.spark.jvm.job_progress import shown_jobs
+from tahoe.spark.names.error_names import reading
+from tahoe.spark.names.settings import look_at_settings
+from tahoe.spark.scan.relation import Alias
+from tahoe.spark.write.idempotent import applied_once
+from tahoe.txn.rearranged import retry_if_rearranged
+from tahoe.txn.transaction import Transaction
+
+__all__ = ["CommandTarget", "refuse_connect", "run_row_command", "user_metadata_of"]
+
+
+@dataclass(frozen=True, slots=True)
+class CommandTarget:
+    """The table that a command changes.
+
+    Args:
+        spark: a classic session.
+        alias: a name for the table in expressions.
+        options: Hadoop options for the table's storage.
+    """
+
+    spark: SparkSession
+    table: Table
+    alias: Alias | None = None
+    options: Mapping[str, str] = field(default_factory=dict)
+
+    def at(self, snapshot: Snapshot) -> TableVersion:
+        """Return the version that the command changes."""
+        return TableVersion(self.spark, snapshot, self.alias, self.options)
+
+
+def refuse_connect(spark: SparkSession, operation: str) -> None:
+    """Raise `Unsupported` for a Spark Connect session, which gives no access to its JVM."""
+    if not is_classic(spark):
+        raise Unsupported(
+            f"{operation} on a Spark Connect session is not supported by this version of Tahoe. "
+            "Use tahoe.Table(path), or a classic session.",
+            code="TAHOE_SPARK_CONNECT",
+            operation=operation,
+        )
+
+
+def user_metadata_of(spark: SparkSession) -> str | None:
+    """Return the user metadata that the session sets for its commits, or None."""
+    return spark.conf.get("spark.databricks.delta.commitInfo.userMetadata", None)
+
+
+def run_row_command(target: CommandTarget, operation: str, stage: Callable[[Transaction], Staged]) -> RowsChanged:
+    """Stage a change of rows and commit it with the session's user metadata.
+
+    Runs once for each transaction number that the session sets (`applied_once`), and repeats if a concurrent commit only rearranged the
+    rows.
+    """
+    spark, table = target.spark, target.table
+    refuse_connect(spark, operation)
+
+    def run() -> RowsChanged:
+        transaction = table.begin()
+        with applied_once(spark, transaction) as is_new:
+            staged = stage(transaction) if is_new else Staged(None)
+            return table.commit_rows(transaction, staged, user_metadata=user_metadata_of(spark))
+
+    with shown_jobs(spark, table.clock), told_once(spark):
+        look_at_settings(spark)
+        with reading(table):
+            return retry_if_rearranged(run)

@@ -47,7 +47,6 @@ MIRRORS: Mapping[str, str] = {
     "match": _TWO_SIDES,
     "merge": _TWO_SIDES,
     "row_changes": _TWO_SIDES,
-    "row_ids": _TWO_SIDES,
     "update": _TWO_SIDES,
     "upkeep": "maintenance commands: on Spark, and from a shell",
     "writer": _TWO_SIDES,

@@ -18,8 +18,7 @@ from tahoe.ops.rows.update import stage_updated_rows
 from tahoe.protocol.actions import AddCDCFile, AddFile
 from tahoe.protocol.column_values.default_values import Moment
 from tahoe.protocol.column_values.identity import refuse_update
-from tahoe.spark.commands.assigned_values import Assignment
-from tahoe.spark.commands.assignments import parse_assignments, with_assigned
+from tahoe.spark.commands.assignments import Assignment, parse_assignments, with_assigned
 from tahoe.spark.commands.conditions import has_subquery, resolve_condition
 from tahoe.spark.commands.row_changes import CHOSEN, TableRows, of_kind
 from tahoe.spark.commands.row_command import CommandTarget, run_row_command

@@ -20,7 +20,7 @@ from tahoe.protocol.config import TableConfig
 from tahoe.protocol.row_tracking import materialized_columns
 from tahoe.schema.evolve import without_void
 from tahoe.schema.types import StructType
-from tahoe.spark.commands.assigned_values import Value, assigned
+from tahoe.spark.commands.assignments import Value, assigned
 from tahoe.spark.commands.merge.statement import Plan, Step
 from tahoe.spark.commands.row_changes import FILE, ROW
 from tahoe.spark.commands.source_rows import StoredRows, sent_to_all

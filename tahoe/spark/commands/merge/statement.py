@@ -25,7 +25,7 @@ from tahoe.ops.tables.create import with_schema
 from tahoe.protocol.config import TableConfig
 from tahoe.schema.evolve import can_coerce, check_duplicates, store_anything
 from tahoe.schema.types import DataType, StructType
-from tahoe.spark.commands.assigned_values import Assignment, Value
+from tahoe.spark.commands.assignments import Assignment, Value
 from tahoe.spark.commands.conditions import BEYOND_A_ROW, OF_MERGE, check_expression, text_of
 from tahoe.spark.commands.moment import StatementMoment
 from tahoe.spark.commands.row_changes import TableVersion

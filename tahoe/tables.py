@@ -245,7 +245,7 @@ class DeltaTable(Copies):
             retentionHours: files removed within this time are kept; None for the table's ``delta.deletedFileRetentionDuration``.
         """
         result = Result(self._spark, StructType([]))
-        vacuum_table(self._spark, self._table, None if retentionHours is None else float(retentionHours))
+        vacuum_table(self._target(), None if retentionHours is None else float(retentionHours))
         return result.of([])
 
     def restoreToVersion(self, version: int) -> DataFrame:
@@ -432,7 +432,7 @@ class DeltaTableBuilder:
                 code="TAHOE_SPARK_CONNECT",
             )
         table = table_at(self._spark, path, {})
-        create_table(self._spark, table, definition, self._how)
+        create_table(CommandTarget(self._spark, table), definition, self._how)
         return DeltaTable(self._spark, table)
 
 

@@ -22,7 +22,7 @@ from tahoe.spark.commands.insert import insert
 from tahoe.spark.commands.merge.builder import DeltaMergeBuilder, merge_builder
 from tahoe.spark.commands.row_command import CommandTarget, refuse_connect
 from tahoe.spark.commands.update import update
-from tahoe.spark.commands.write_options import insert_request
+from tahoe.spark.commands.write_options import WriterCall, insert_request
 from tahoe.spark.names.settings import settings_of
 from tahoe.spark.scan.relation import read_snapshot
 
@@ -105,4 +105,4 @@ class DeltaTableInTransaction:
     def _insert(self, mode: str, data: DataFrame, options: Mapping[str, object]) -> None:
         check_kind(data, "data", DataFrame)
         given = {key: text for key, value in options.items() if (text := to_str(value)) is not None}
-        insert(self._held, data, insert_request(mode, None, {**self._options, **given}, settings_of(self._spark)))
+        insert(self._held, data, insert_request(WriterCall(mode, {**self._options, **given}), settings_of(self._spark)))

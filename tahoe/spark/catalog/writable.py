@@ -17,7 +17,7 @@ from tahoe.schema.evolve import store_anything
 from tahoe.spark.catalog.condition_text import condition_text
 from tahoe.spark.catalog.planned_writes import PLANNED
 from tahoe.spark.commands.insert import insert
-from tahoe.spark.commands.write_options import insert_request
+from tahoe.spark.commands.write_options import WriterCall, insert_request
 from tahoe.spark.jvm.bridge import JavaObject, Jvm
 from tahoe.spark.jvm.records import has_field
 from tahoe.spark.jvm.stand_ins import stand_in
@@ -150,9 +150,8 @@ class _WritableTable:
         if self._by_partition:
             options["partitionOverwriteMode"] = "dynamic"
         mode = "Overwrite" if self._mode == "overwrite" else "Append"
-        request = insert_request(
-            mode, None, options, settings, merge_schema=self._evolves, same_types=False, stores=store_anything
-        )
+        call = WriterCall(mode, options, evolves=self._evolves)
+        request = insert_request(call, settings, same_types=False, stores=store_anything)
         if request.matching is not None:
             raise Unsupported(
                 f"INSERT OVERWRITE replaces all rows, and not those that match '{request.matching.text}'. Use "

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import DataFrame
 
 from tahoe.api.table import Table
 from tahoe.base.exceptions import DeltaConcurrentModificationException, InvalidRequest, NotFound
@@ -20,6 +20,7 @@ from tahoe.ops.write.writer import tagged
 from tahoe.protocol.actions import AddFile, RemoveFile
 from tahoe.protocol.features import ENFORCED
 from tahoe.schema.types import StructType
+from tahoe.spark.commands.row_command import CommandTarget
 from tahoe.spark.jvm.job_progress import shown_jobs
 from tahoe.spark.write.enforce import enforced
 from tahoe.spark.write.stored_expressions import check_new_on_spark
@@ -73,8 +74,7 @@ class Rows:
 
 
 def create_table(
-    spark: SparkSession,
-    table: Table,
+    target: CommandTarget,
     definition: TableDefinition,
     mode: str,
     rows: Rows | None = None,
@@ -93,6 +93,7 @@ def create_table(
             constraint that could not be enforced (`tahoe.spark.write.stored_expressions.check_new_on_spark`).
         NotFound: ``DELTA_CANNOT_REPLACE_MISSING_TABLE``.
     """
+    table = target.table
     transaction = table.begin()
     snapshot = transaction.snapshot
     if snapshot is not None and mode == "createIfNotExists":
@@ -113,7 +114,7 @@ def create_table(
     transaction.set_metadata(metadata)
     transaction.enforces = ENFORCED
     clustered_by = stage_clustering(transaction, definition.cluster_by)
-    check_new_on_spark(spark, future_config(transaction), by_statement=definition.by_statement)
+    check_new_on_spark(target.spark, future_config(transaction), by_statement=definition.by_statement)
     metrics = _stage(transaction, rows)
     # Properties that request features change the protocol and are not stored in the table.
     operation = create_operation(

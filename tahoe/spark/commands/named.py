@@ -19,7 +19,8 @@ from tahoe.api.table import Table
 from tahoe.base.exceptions import CorruptTable, InvalidRequest
 from tahoe.spark.commands.adoption import check_agrees
 from tahoe.spark.commands.create import Rows, TableDefinition, create_table
-from tahoe.spark.commands.write_options import Insert, insert_request
+from tahoe.spark.commands.row_command import CommandTarget
+from tahoe.spark.commands.write_options import Insert, WriterCall, insert_request
 from tahoe.spark.jvm.bridge import JavaObject
 from tahoe.spark.jvm.storage import table_at
 from tahoe.spark.jvm.translate import from_spark_schema
@@ -181,14 +182,15 @@ def _existing(spark: SparkSession, creation: Creation, identifier: JavaObject, e
 
 
 def _make(spark: SparkSession, creation: Creation, table: Table, managed: bool) -> None:
-    request = insert_request("Append", None, creation.options, settings_of(spark))
+    request = insert_request(WriterCall("Append", creation.options), settings_of(spark))
     properties = {**request.options.properties, **creation.definition.properties}
     definition = replace(creation.definition, properties=properties, is_managed=managed)
     rows = None
     if creation.query is not None:
         rows, definition = _rows(creation, request, definition)
     with resetting_version(spark):
-        create_table(spark, table, definition, creation.mode, rows, user_metadata=request.user_metadata)
+        target = CommandTarget(spark, table)
+        create_table(target, definition, creation.mode, rows, user_metadata=request.user_metadata)
 
 
 def _rows(creation: Creation, request: Insert, definition: TableDefinition) -> tuple[Rows, TableDefinition]:

@@ -30,7 +30,6 @@ from tahoe.protocol.config import TableConfig
 from tahoe.schema.types import StructType
 from tahoe.snapshot.changes import CHANGE_TYPE
 from tahoe.snapshot.snapshot import Snapshot
-from tahoe.spark.jvm.bridge import Jvm
 from tahoe.spark.scan.deleted_rows import packed
 from tahoe.spark.scan.relation import CHOSEN, FILE, ROW, Alias, named, read_rows, read_snapshot, shape_of
 from tahoe.spark.scan.row_id_columns import with_row_ids
@@ -152,7 +151,7 @@ class TableRows:
         columns = _of_table(rows, stored.schema)
         completion = None if copied else Completion(transaction, columns.columns, session_time_zone(spark))
         if copied:
-            data = fitted(Jvm.of(spark), columns, config.table, stored.schema)
+            data = fitted(columns, config.table, stored.schema)
         else:
             data = enforced(columns, stored, completion=completion)
         written = write_files(data, stored, transaction, self.files, completion=completion)
@@ -175,7 +174,7 @@ class TableRows:
         config = self.config
         schema = StructType((*config.schema.fields, CHANGE_TYPE))
         widened = replace(config, metadata=replace(config.metadata, schema_string=schema.to_json()))
-        data = fitted(Jvm.of(rows.sparkSession), _of_table(rows, schema), config.table, schema)
+        data = fitted(_of_table(rows, schema), config.table, schema)
         if limited := limited_columns(data.sparkSession, config, refuses=False):
             data = data.withColumns({name: values for name, values in limited.items() if name in data.columns})
         adds = write_files(data, widened, self.transaction, replace(self.files, change_data=True))

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from pyspark.sql import DataFrame, SparkSession
 
@@ -21,7 +21,7 @@ from tahoe.schema.types import StructType
 from tahoe.spark.commands.create import TableDefinition
 from tahoe.spark.commands.insert import DescribeOperation, insert
 from tahoe.spark.commands.named import Creation, make_table, refuse_other_location
-from tahoe.spark.commands.write_options import Insert, insert_request, refuse_dynamic
+from tahoe.spark.commands.write_options import Insert, WriterCall, insert_request, refuse_dynamic
 from tahoe.spark.jvm.bridge import JavaObject
 from tahoe.spark.jvm.storage import table_at
 from tahoe.spark.names.entries import location_of, path_of
@@ -45,27 +45,20 @@ class Save:
 
     Args:
         name: the identifiers of the table's name, or of ``delta.`/path` ``.
-        mode: the name of Spark's ``SaveMode``.
-        evolves: whether ``withSchemaEvolution()`` was called.
-        cluster_by: columns; None if not specified.
     """
 
     name: tuple[str, ...]
     data: DataFrame
-    mode: str
-    partition_by: Sequence[str] | None
-    options: Mapping[str, str]
-    evolves: bool = False
-    cluster_by: Sequence[str] | None = None
+    call: WriterCall
 
 
 def save_as_table(spark: SparkSession, save: Save) -> None:
     """Write the rows. Raises the errors of `tahoe.spark.commands.insert.insert` and `tahoe.spark.commands.named.make_table`."""
-    if save.mode in ("Append", "Overwrite") and save_into(spark, save, replacing=save.mode == "Overwrite"):
+    if save.call.mode in ("Append", "Overwrite") and save_into(spark, save, replacing=save.call.mode == "Overwrite"):
         return
-    location = path_option(save.options)
-    cluster_by = None if save.cluster_by is None else tuple(save.cluster_by)
-    definition = TableDefinition(StructType(), tuple(save.partition_by or ()), cluster_by=cluster_by)
+    location = path_option(save.call.options)
+    cluster_by = None if save.call.cluster_by is None else tuple(save.call.cluster_by)
+    definition = TableDefinition(StructType(), tuple(save.call.partition_by or ()), cluster_by=cluster_by)
     request = _request(save, settings_of(spark), replacing=True)
     if request.matching is not None:
         raise NotFound(
@@ -74,8 +67,8 @@ def save_as_table(spark: SparkSession, save: Save) -> None:
             table=".".join(save.name),
         )
     parameters = _parameters_of_new(request)
-    mode = _HOW[save.mode]
-    make_table(spark, Creation(save.name, mode, definition, location, save.options, lambda: save.data, parameters))
+    mode = _HOW[save.call.mode]
+    make_table(spark, Creation(save.name, mode, definition, location, save.call.options, lambda: save.data, parameters))
 
 
 def save_into(spark: SparkSession, save: Save, *, replacing: bool = False) -> bool:
@@ -89,11 +82,11 @@ def save_into(spark: SparkSession, save: Save, *, replacing: bool = False) -> bo
     if table is None:
         return False
     if replacing:
-        refuse_other_location(spark, ".".join(save.name), table.url, path_option(save.options))
+        refuse_other_location(spark, ".".join(save.name), table.url, path_option(save.call.options))
     request = _request(save, settings_of(spark), replacing=replacing)
     describes = replacing and request.options.replace_where is None and request.matching is None
     with nullcontext() if replacing else appending_by_name():
-        insert(table, save.data, request, _replacement(entry, save.cluster_by or ()) if describes else None)
+        insert(table, save.data, request, _replacement(entry, save.call.cluster_by or ()) if describes else None)
     return True
 
 
@@ -101,7 +94,7 @@ def insert_into(spark: SparkSession, save: Save) -> bool:
     """Write the rows into the existing table, with columns by position; return whether there is one.
 
     Args:
-        save: its mode is ``Append`` or ``Overwrite``.
+        save: the mode of its call is ``Append`` or ``Overwrite``.
 
     Raises: the errors of `save_as_table`; `InvalidRequest` for ``replaceOn`` or ``replaceUsing`` if the session's overwrites are dynamic.
     """
@@ -110,9 +103,8 @@ def insert_into(spark: SparkSession, save: Save) -> bool:
     if table is None:
         return False
     settings, config = settings_of(spark), table.snapshot().config
-    request = insert_request(
-        save.mode, None, save.options, settings, merge_schema=save.evolves, same_types=False, stores=store_anything
-    )
+    call = replace(save.call, partition_by=None, cluster_by=None)
+    request = insert_request(call, settings, same_types=False, stores=store_anything)
     if request.matching is not None and config.partition_columns:
         refuse_dynamic(settings)
     rules = arrangement(spark, _shown_name(save, entry), request.options, by_name=False, is_statement=False)
@@ -129,7 +121,7 @@ def _table(spark: SparkSession, save: Save, entry: JavaObject | None) -> Table |
     path = path_of(save.name) if entry is None else location_of(entry)
     if path is None:
         return None
-    table = table_at(spark, path, save.options)
+    table = table_at(spark, path, save.call.options)
     return table if entry is not None or table.exists() else None
 
 
@@ -156,14 +148,8 @@ def _parameters_of_new(request: Insert) -> Mapping[str, object]:
 
 
 def _request(save: Save, settings: Mapping[str, str], *, replacing: bool) -> Insert:
-    return insert_request(
-        save.mode,
-        save.partition_by,
-        save.options,
-        settings,
-        cluster_by=() if replacing and save.cluster_by is None else save.cluster_by,
-        merge_schema=save.evolves,
-        same_types=replacing or settings.get(_FRAMES_ARE_CAST) == "false",
-        stores=store_anything,
-        replaces_table=replacing,
-    )
+    call = save.call
+    if replacing and call.cluster_by is None:
+        call = replace(call, cluster_by=())
+    same_types = replacing or settings.get(_FRAMES_ARE_CAST) == "false"
+    return insert_request(call, settings, same_types=same_types, stores=store_anything, replaces_table=replacing)

@@ -37,7 +37,7 @@ from tahoe.protocol.properties import parse_size
 from tahoe.snapshot.scan import BareVersion
 from tahoe.snapshot.snapshot import Snapshot
 from tahoe.spark.commands.checked_arguments import check_kind, wrong_argument
-from tahoe.spark.commands.row_command import refuse_connect, user_metadata_of
+from tahoe.spark.commands.row_command import CommandTarget, refuse_connect, user_metadata_of
 from tahoe.spark.executors.bin_tasks import rewritten_bin
 from tahoe.spark.executors.shipped import raised, run_each
 from tahoe.spark.jvm.bridge import is_classic
@@ -238,8 +238,7 @@ def _purged(transaction: Transaction, snapshot: Snapshot, started: int, ended: i
 
 
 def vacuum_table(
-    spark: SparkSession,
-    table: Table,
+    target: CommandTarget,
     retain_hours: float | None = None,
     *,
     is_lite: bool | None = None,
@@ -249,13 +248,14 @@ def vacuum_table(
     """Delete unreferenced files; return rows of `VACUUM_ROW`.
 
     Args:
-        spark: its settings ``spark.databricks.delta.vacuum.…`` and ``…retentionDurationCheck.enabled`` apply.
+        target: the session's settings ``spark.databricks.delta.vacuum.…`` and ``…retentionDurationCheck.enabled`` apply.
         retain_hours: None for the table's own retention.
         is_lite: None for the session's setting.
         inventory: a query with the columns ``path``, ``length``, ``isDir`` and ``modificationTime``.
 
     Raises: the errors of `tahoe.ops.upkeep.vacuum.vacuum`.
     """
+    spark, table = target.spark, target.table
     if is_classic(spark):
         look_at_settings(spark)
     if retain_hours and _is_on(spark, "vacuum.retentionWindowIgnore.enabled", False):

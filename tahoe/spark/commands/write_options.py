@@ -18,7 +18,7 @@ from tahoe.spark.names.options import AUTOMATIC_WIDENING, boolean_option, hadoop
 from tahoe.spark.write.idempotent import application, application_of_session
 from tahoe.spark.write.writer import FileOptions
 
-__all__ = ["Insert", "Matching", "insert_request", "refuse_dynamic", "refuse_matching"]
+__all__ = ["Insert", "Matching", "WriterCall", "insert_request", "refuse_dynamic", "refuse_matching"]
 
 _SPARK_MODES = {"Append": "append", "Overwrite": "overwrite", "ErrorIfExists": "error", "Ignore": "ignore"}
 _DEFAULTS = "spark.databricks.delta.properties.defaults."
@@ -75,14 +75,28 @@ class Insert:
     alias: str | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class WriterCall:
+    """A call of a DataFrame writer, as the user spelled it.
+
+    Args:
+        mode: the name of Spark's ``SaveMode``.
+        partition_by: columns; None if not specified.
+        cluster_by: the columns of ``clusterBy``; None if it was not called.
+        evolves: whether ``withSchemaEvolution()`` was called.
+    """
+
+    mode: str
+    options: Mapping[str, str] = field(default_factory=dict)
+    partition_by: Sequence[str] | None = None
+    cluster_by: Sequence[str] | None = None
+    evolves: bool = False
+
+
 def insert_request(
-    mode: str,
-    partition_by: Sequence[str] | None,
-    options: Mapping[str, str],
+    call: WriterCall,
     settings: Mapping[str, str],
     *,
-    cluster_by: Sequence[str] | None = None,
-    merge_schema: bool = False,
     same_types: bool = True,
     stores: Storing = can_store,
     replaces_table: bool = False,
@@ -90,10 +104,7 @@ def insert_request(
     """Return the request of ``df.write.format("delta")``.
 
     Args:
-        mode: the name of Spark's ``SaveMode``.
-        cluster_by: the columns of ``clusterBy``; None if it was not called.
         settings: of the session; writer options take precedence.
-        merge_schema: whether ``withSchemaEvolution()`` was called.
         same_types: True for a write by path; delta-spark casts rows written by a table's name (``saveAsTable``, ``writeTo``,
             ``insertInto``).
         stores: decides which types are cast to which, unless they must be the same.
@@ -104,13 +115,14 @@ def insert_request(
         InvalidRequest: options that exclude each other, or invalid values.
         Unsupported: options that this version of Tahoe does not support.
     """
+    options, partition_by, cluster_by = call.options, call.partition_by, call.cluster_by
     lowered = {key.lower(): value for key, value in options.items()}
-    check_writer_options(options, overwrites=mode == "Overwrite")
+    check_writer_options(options, overwrites=call.mode == "Overwrite")
     check_session_settings(settings)
-    matching = _matching(lowered, settings, overwrites=mode == "Overwrite")
-    chosen, replace_where = _SPARK_MODES[mode], lowered.get("replacewhere")
+    matching = _matching(lowered, settings, overwrites=call.mode == "Overwrite")
+    chosen, replace_where = _SPARK_MODES[call.mode], lowered.get("replacewhere")
     overwrite_schema = boolean_option(lowered, "overwriteSchema", False) and chosen == "overwrite" and replace_where is None
-    may_merge = merge_schema or boolean_option(lowered, "mergeSchema", _setting(settings, "schema.autoMerge.enabled") == "true")
+    may_merge = call.evolves or boolean_option(lowered, "mergeSchema", _setting(settings, "schema.autoMerge.enabled") == "true")
     if partition_by is None and overwrite_schema:
         partition_by = ()
     write = WriteOptions(

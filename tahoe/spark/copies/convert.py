@@ -26,7 +26,7 @@ from tahoe.ops.copies.iceberg_table import IcebergRequest, iceberg_table, refuse
 from tahoe.ops.copies.parquet_folder import FolderRequest, FoundTable, parquet_table
 from tahoe.schema.types import DataType, StructField, StructType, schema_from_json
 from tahoe.spark.commands.row_command import user_metadata_of
-from tahoe.spark.commands.write_options import insert_request
+from tahoe.spark.commands.write_options import WriterCall, insert_request
 from tahoe.spark.jvm.bridge import JavaObject, Jvm, is_classic
 from tahoe.spark.jvm.records import copied, items
 from tahoe.spark.jvm.storage import table_at
@@ -125,7 +125,7 @@ def folder_request(
         time_zone=str(spark.conf.get("spark.sql.session.timeZone")),
         bad_values_are_null=_is_on(spark, "partitionValues.ignoreCastFailure", False),
         use_stream_log=_is_on(spark, "useMetadataLog", True),
-        configuration={**insert_request("Append", None, {}, settings).options.properties, **(properties or {})},
+        configuration={**insert_request(WriterCall("Append"), settings).options.properties, **(properties or {})},
     )
 
 

@@ -11,7 +11,7 @@ from pyspark.sql.readwriter import DataFrameWriter
 from tahoe.base.exceptions import Unsupported
 from tahoe.spark.commands.insert import insert
 from tahoe.spark.commands.saved import Save, insert_into, save_as_table
-from tahoe.spark.commands.write_options import insert_request
+from tahoe.spark.commands.write_options import WriterCall, insert_request
 from tahoe.spark.entry_points.reading import single_path
 from tahoe.spark.entry_points.wrapping import is_delta, takes_names, wrap
 from tahoe.spark.jvm.bridge import Jvm, is_classic
@@ -49,14 +49,9 @@ def _save(
         writer.partitionBy(partitionBy)
     writer_options = _options_of(spark, writer)
     _refuse_layouts(writer)
-    request = insert_request(
-        str(writer._jwrite.curmode().name()),
-        _partition_by(writer),
-        writer_options,
-        settings_of(spark),
-        cluster_by=_cluster_by(writer),
-        merge_schema=_evolves(writer),
-    )
+    mode = str(writer._jwrite.curmode().name())
+    call = WriterCall(mode, writer_options, _partition_by(writer), _cluster_by(writer), _evolves(writer))
+    request = insert_request(call, settings_of(spark))
     insert(table_at(spark, single_path(path, writer_options), writer_options), writer._df, request)
 
 
@@ -87,7 +82,8 @@ def _save_as_table(
         return
     _refuse_layouts(writer)
     partition_by, cluster_by = _partition_by(writer), _cluster_by(writer)
-    save_as_table(spark, Save(parts, writer._df, how, partition_by, _options_of(spark, writer), _evolves(writer), cluster_by))
+    call = WriterCall(how, _options_of(spark, writer), partition_by, cluster_by, _evolves(writer))
+    save_as_table(spark, Save(parts, writer._df, call))
 
 
 def _insert_into(
@@ -108,7 +104,8 @@ def _insert_into(
     if is_plain and in_session_catalog(spark, parts):
         replaces = str(writer._jwrite.curmode().name()) == "Overwrite" if overwrite is None else overwrite
         mode = "Overwrite" if replaces else "Append"
-        if insert_into(spark, Save(parts, writer._df, mode, None, _options_of(spark, writer), _evolves(writer))):
+        call = WriterCall(mode, _options_of(spark, writer), evolves=_evolves(writer))
+        if insert_into(spark, Save(parts, writer._df, call)):
             return
     if source.lower() != "delta":
         original(writer, tableName, overwrite)

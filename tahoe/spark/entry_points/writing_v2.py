@@ -17,7 +17,7 @@ from tahoe.spark.catalog.writable import BY_DATAFRAME
 from tahoe.spark.commands.create import TableDefinition
 from tahoe.spark.commands.named import Creation, make_table
 from tahoe.spark.commands.saved import Save, save_into
-from tahoe.spark.commands.write_options import refuse_matching
+from tahoe.spark.commands.write_options import WriterCall, refuse_matching
 from tahoe.spark.entry_points.wrapping import is_delta, takes_names, wrap
 from tahoe.spark.names.entries import parts_of
 from tahoe.spark.names.new_entries import delta_entry, in_session_catalog
@@ -120,7 +120,7 @@ def _saving(mode: str, options: Mapping[str, str]) -> Callable[..., None]:
         if parts is None or not in_session_catalog(spark, parts) or delta_entry(spark, parts) is None:
             original(writer)
             return
-        save_into(spark, Save(parts, writer._df, mode, None, {**settings.options, **options}))
+        save_into(spark, Save(parts, writer._df, WriterCall(mode, {**settings.options, **options})))
 
     return call
 

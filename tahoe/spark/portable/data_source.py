@@ -33,7 +33,7 @@ from tahoe.snapshot.arrow_reader import ReadTask
 from tahoe.snapshot.changes import Bounds, ChangedFile, Feed, feed, feed_schema
 from tahoe.snapshot.data_reader import DataFiles
 from tahoe.snapshot.snapshot import Snapshot
-from tahoe.spark.commands.write_options import Insert, insert_request
+from tahoe.spark.commands.write_options import Insert, WriterCall, insert_request
 from tahoe.spark.executors import worker
 from tahoe.spark.executors.data_source_tasks import Target, WrittenFiles, rows_of_changes, rows_of_files, written_files
 from tahoe.spark.executors.shipped import sent_whole
@@ -109,7 +109,7 @@ class DeltaDataSource(Sent, DataSource):
         """Return the writer for rows with these columns; every request that can be rejected is rejected here, before a task runs."""
         columns = partition_columns(self._options)
         options = {key: value for key, value in self._options.items() if key.lower() not in ("partitionby", "coordinator")}
-        request = insert_request("Overwrite" if overwrite else "Append", columns, options, {})
+        request = insert_request(WriterCall("Overwrite" if overwrite else "Append", options, columns), {})
         replaces = request.matching.option if request.matching is not None else "replaceWhere"
         if request.matching is not None or request.options.replace_where is not None:
             raise Unsupported(

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from tahoe.base.exceptions import Unsupported
 from tahoe.schema.evolve import can_coerce
 from tahoe.settings.stream_writer_options import check_stream_writer_options
-from tahoe.spark.commands.write_options import Insert, insert_request
+from tahoe.spark.commands.write_options import Insert, WriterCall, insert_request
 
 __all__ = ["sink_request"]
 
@@ -55,6 +55,5 @@ def sink_request(
     }
     # A batch in complete mode replaces all rows, independent of the session's overwrite mode.
     counted = {key: text for key, text in settings.items() if key not in (*_NUMBERS, _PARTITIONS)}
-    return insert_request(
-        mode, partition_by or None, followed, counted, cluster_by=cluster_by, same_types=False, stores=can_coerce
-    )
+    call = WriterCall(mode, followed, partition_by or None, cluster_by)
+    return insert_request(call, counted, same_types=False, stores=can_coerce)

@@ -14,6 +14,7 @@ from tahoe.base.exceptions import InvalidRequest, NotFound, Unsupported
 from tahoe.expr.tree.predicate import quote_identifier
 from tahoe.ops.copies.clone import CloneRequest
 from tahoe.spark.commands.frames import DETAIL, HISTORY, detail_rows, detail_rows_of_entry, history_rows
+from tahoe.spark.commands.row_command import CommandTarget
 from tahoe.spark.commands.upkeep import (
     FSCK_ROW,
     OPTIMIZE_ROW,
@@ -196,7 +197,8 @@ def _command(spark: SparkSession, statement: Statement, named: NamedTable) -> Co
             run = lambda: optimize_table(spark, table, conditions, columns, is_full=is_full)  # noqa: E731
             return Command(words, run, _columns(OPTIMIZE_ROW))
         case Vacuum(_, is_lite, inventory, hours, dry_run):
-            clean = lambda: vacuum_table(spark, table, hours, is_lite=is_lite, inventory=inventory, dry_run=dry_run)  # noqa: E731
+            target = CommandTarget(spark, table)
+            clean = lambda: vacuum_table(target, hours, is_lite=is_lite, inventory=inventory, dry_run=dry_run)  # noqa: E731
             return Command(words, clean, _columns(VACUUM_ROW))
         case Restore(_, target, timestamp):
             return Command(words, lambda: restore_table(spark, table, target, timestamp), _columns(RESTORE_ROW))

@@ -69,7 +69,7 @@ def enforced(
     present = {name.lower() for name in data.columns}
     if completion is None:
         refuse_incomplete(config, present, "This write", "Give the rows that column.")
-    rows = fitted(jvm, data, config.table, config.schema, also, casts)
+    rows = fitted(data, config.table, config.schema, also, casts)
     if completion is not None and (filled := _filled_in(spark, completion, config)):
         rows = _selected(rows, config, filled, rows.columns)
     if limited := limited_columns(spark, config):

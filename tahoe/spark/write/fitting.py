@@ -97,9 +97,7 @@ def casts_of_assignments(spark: SparkSession) -> Casts:
     return Casts(str(spark.conf.get(_STORE_ASSIGNMENT)).upper(), by_name=is_on(spark, _STRUCTS_BY_NAME, usual=True))
 
 
-def fitted(
-    jvm: Jvm, data: DataFrame, table: str, schema: StructType, also: Sequence[str] = (), casts: Casts = ANSI_CASTS
-) -> DataFrame:
+def fitted(data: DataFrame, table: str, schema: StructType, also: Sequence[str] = (), casts: Casts = ANSI_CASTS) -> DataFrame:
     """Return the rows with the table's columns, by logical name and with their types; columns that the data lacks are null.
 
     A value that does not fit its column makes the query fail with `SchemaMismatch` (``CAST_INVALID_INPUT`` for text, the error class of
@@ -113,6 +111,7 @@ def fitted(
     Raises:
         SchemaMismatch: a column's type cannot be cast to the table's (``DATATYPE_MISMATCH``), or the policy forbids it.
     """
+    jvm = Jvm.of(data.sparkSession)
     source = from_spark_schema(SparkStruct([column for column in data.schema if column.name not in also]))
     if data.columns == [*schema.names, *also] and all(_fits(left, right) for left, right in zip(source, schema, strict=True)):
         return data

@@ -61,7 +61,8 @@ def joined_by_tasks(spark: SparkSession, version: BareVersion, group: Bin) -> li
     context = spark.sparkContext
     parts = _runs(group.adds, min(context.defaultParallelism, len(group.adds) // _LEAST_FILES_OF_A_PART))
     reading = sent(context, worker.stream, rows_of_parts, version)
-    return _written(context, list(enumerate(parts)), reading, version, group, cells=1, in_parts=True)
+    writing = sent(context, worker.stream, files_of_rows, version, dict(group.adds[0].partition_values), True)
+    return _written(context, list(enumerate(parts)), reading, writing, 1)
 
 
 def clustered_by_tasks(spark: SparkSession, version: BareVersion, group: Bin, plan: OptimizePlan) -> list[AddFile | TahoeError]:
@@ -70,26 +71,24 @@ def clustered_by_tasks(spark: SparkSession, version: BareVersion, group: Bin, pl
     where = placement_of(version, group.adds, plan.paths, cells, plan.request.curve)
     parts = _parts(group.adds, context.defaultParallelism * _TASKS_A_CORE)
     parting = sent(context, worker.stream, rows_of_cells, version, plan.paths, where)
-    return _written(context, parts, parting, version, group, cells=cells)
+    writing = sent(context, worker.stream, files_of_rows, version, dict(group.adds[0].partition_values), False)
+    return _written(context, parts, parting, writing, cells)
 
 
 def _written(
     context: SparkContext,
     parts: Sequence[Any],
     reading: Callable[[Any], Any],
-    version: BareVersion,
-    group: Bin,
-    *,
+    writing: Callable[[Any], Any],
     cells: int,
-    in_parts: bool = False,
 ) -> list[AddFile | TahoeError]:
     """Write one file for each cell, from rows that tasks read and Spark's shuffle groups.
 
     Args:
         parts: the input of each reading task.
         reading: created by `sent`; yields the number of a cell or a part, and rows of it.
+        writing: created by `sent`; yields the action that adds a cell's file, or an error.
     """
-    writing = sent(context, worker.stream, files_of_rows, version, dict(group.adds[0].partition_values), in_parts)
     read = context.parallelize([pickle.dumps(part) for part in parts], len(parts)).mapPartitions(reading)
     return [pickle.loads(answer) for answer in read.partitionBy(cells, int).mapPartitions(writing).collect()]
 

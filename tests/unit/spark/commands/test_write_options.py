@@ -5,13 +5,13 @@ from __future__ import annotations
 import pytest
 
 from tahoe.base.exceptions import InvalidRequest, TahoeError, TahoeWarning, Unsupported
-from tahoe.spark.commands.write_options import Insert, Matching, insert_request, refuse_dynamic, refuse_matching
+from tahoe.spark.commands.write_options import Insert, Matching, WriterCall, insert_request, refuse_dynamic, refuse_matching
 
 PREFIX = "spark.databricks.delta."
 
 
 def request(mode: str = "Overwrite", settings: dict[str, str] | None = None, **options: str) -> Insert:
-    return insert_request(mode, None, options, settings or {})
+    return insert_request(WriterCall(mode, options), settings or {})
 
 
 def test_rows_that_match_are_named_by_a_condition_or_by_columns():
@@ -83,8 +83,8 @@ def test_settings_of_replace_where():
 
 def test_a_table_that_is_replaced_is_replaced_whole():
     options, settings = {"overwriteSchema": "true"}, {"spark.sql.sources.partitionOverwriteMode": "dynamic"}
-    assert insert_request("Overwrite", None, options, settings).options.dynamic_partitions
-    assert not insert_request("Overwrite", None, options, settings, replaces_table=True).options.dynamic_partitions
+    assert insert_request(WriterCall("Overwrite", options), settings).options.dynamic_partitions
+    assert not insert_request(WriterCall("Overwrite", options), settings, replaces_table=True).options.dynamic_partitions
 
 
 def test_writers_of_whole_tables_refuse_rows_that_match():

@@ -10,7 +10,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from tahoe.api.table import Table
 from tahoe.spark.commands.write_options import Insert
-from tahoe.spark.sink.sink import AskedOfStream, start_query
+from tahoe.spark.sink.sink import StreamWriterOptions, start_query
 from tahoe.spark.sink.sink_request import sink_request
 
 pytestmark = [pytest.mark.jvm, pytest.mark.filterwarnings("ignore::tahoe.exceptions.TahoeWarning")]
@@ -27,7 +27,7 @@ def by_tahoe(rows: DataFrame, path: str, checkpoint: Path) -> None:
     spark = rows.sparkSession
     writer = rows.writeStream.format("delta").option("checkpointLocation", str(checkpoint)).trigger(availableNow=True)
     request: Insert = sink_request("append", None, {}, {})
-    start_query(spark, Table(path), AskedOfStream.of(spark, writer._jwrite), request, path=path).awaitTermination()
+    start_query(spark, Table(path), StreamWriterOptions.of(spark, writer._jwrite), request, path=path).awaitTermination()
 
 
 @pytest.mark.parametrize("first", [by_delta_spark, by_tahoe], ids=["delta-spark first", "Tahoe first"])

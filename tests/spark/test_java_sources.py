@@ -14,7 +14,7 @@ from tahoe.spark.jvm.bridge import Jvm
 from tahoe.spark.jvm.compiled import PACKAGE, java_source
 from tahoe.spark.scan.file_index import FileIndex
 from tahoe.spark.scan.from_log import _FromLog
-from tahoe.spark.stream.java_classes import _home_of_offsets
+from tahoe.spark.stream.java_classes import package_of_streams
 from tahoe.spark.stream.micro_batches import MicroBatches
 
 SOURCES = sorted(
@@ -24,7 +24,7 @@ PLACEHOLDERS: dict[str, Callable[[Jvm], dict[str, str]]] = {
     "DroppedNames": lambda jvm: {"coordinator": "c"},
     "FromLog": lambda jvm: {"deleted_rows": "d"},
     "StreamedTable": lambda jvm: {"session": "null", "name_argument": ""},
-    "TableStream": lambda jvm: {"offsets": _home_of_offsets(jvm)},
+    "TableStream": lambda jvm: {"offsets": package_of_streams(jvm)},
 }
 # These classes call Python with the name of a question. MicroBatches has a method of that name; the others match the name in `apply`.
 QUESTIONS = {"FromLog": _FromLog, "LogFiles": FileIndex, "TableStream": MicroBatches}

@@ -1,8 +1,8 @@
 """Rejects Spark's own commands that would change a Delta table without its log, whichever way they arrive.
 
-The parser turns statements on Delta tables into Tahoe's commands (`tahoe.spark.statements`). Spark 4.0 parses the text of EXECUTE IMMEDIATE
-with a parser outside of the session; such commands would truncate files, or alter only the catalog entry. Optimizer rules see commands too;
-they are classes, so one is compiled (`tahoe.spark.jvm.compiled`).
+The parser turns statements on Delta tables into Tahoe's commands (`tahoe.spark.statements`). The text of EXECUTE IMMEDIATE may
+have passed another parser (`tahoe.spark.versions.execute_immediate`); such commands would truncate files, or alter only the catalog entry.
+Optimizer rules see commands too; they are classes, so one is compiled (`tahoe.spark.jvm.compiled`).
 """
 
 from __future__ import annotations
@@ -12,9 +12,10 @@ from pyspark.sql import SparkSession
 from tahoe.base.exceptions import Unsupported
 from tahoe.spark.jvm.bridge import JavaObject
 from tahoe.spark.jvm.compiled import add_optimizer_rule
-from tahoe.spark.jvm.records import has_field
 from tahoe.spark.jvm.stand_ins import Proxied, answered
 from tahoe.spark.names.entries import entry_at, is_delta
+from tahoe.spark.versions.execute_immediate import HINT
+from tahoe.spark.versions.members import has_field
 
 __all__ = ["refuse_raw_commands"]
 
@@ -47,8 +48,7 @@ class _RawCommandCheck(Proxied):
         if entry is not None and is_delta(entry):
             name = str(entry.identifier().unquotedString())
             raise Unsupported(
-                f"{kind} would change table {name} past its log; nothing was changed. On Spark 4.0 a script must give EXECUTE IMMEDIATE the "
-                "text itself, not a variable, for a statement on a Delta table.",
+                f"{kind} would change table {name} past its log; nothing was changed. {HINT}",
                 code="DELTA_OPERATION_NOT_ALLOWED",
                 table=name,
             )

@@ -23,12 +23,11 @@ from tahoe.spark.names.entries import SESSION_CATALOG, entry_at, filled, is_delt
 from tahoe.spark.names.error_names import reading
 from tahoe.spark.names.options import ReadRequest, travelling, version_of
 from tahoe.spark.names.snapshots import requested_snapshot
+from tahoe.spark.versions.table_context import Travel, requested
 
 __all__ = ["session_catalog"]
 
 _CONNECTOR = "org.apache.spark.sql.connector"
-Travel = str | int | None
-"""A version as text, microseconds since 1970, or the newest version."""
 
 
 def session_catalog(original: JavaObject, spark: SparkSession, entries: JavaObject, tables: LoadedTables) -> JavaObject:
@@ -87,7 +86,7 @@ class _SessionCatalog:
         """Return the table with this name; a Delta table in the requested version, or a writable one.
 
         Args:
-            how: a version or a timestamp, privileges to write, or both in one value with the reader's options (Spark 4.3).
+            how: see `tahoe.spark.versions.table_context.requested`.
         """
         parts = [str(part) for part in (*ident.namespace(), ident.name())]
         path = path_of(parts)
@@ -128,7 +127,7 @@ class _SessionCatalog:
         return made(jvm, "catalog.CatalogTable", identifier, kind, storage, schema, jvm.option("delta"))
 
     def _loaded(self, parts: list[str], entry: JavaObject, table: Table, *how: JavaObject) -> JavaObject:
-        travel, writes = _requested(*how)
+        travel, writes = requested(*how)
         snapshot = _snapshot(table, travel)
         if writes:
             return writable(self._spark, self._v1(filled(self._jvm, entry, snapshot, self._spark)), table, snapshot.config)
@@ -169,22 +168,6 @@ class _SessionCatalog:
 
 def _key(identifier: JavaObject) -> str:
     return "\0".join(str(part) for part in (identifier.catalog().get(), identifier.database().get(), identifier.table()))
-
-
-def _requested(*how: JavaObject) -> tuple[Travel, bool]:
-    """Return the version or timestamp, and whether to write. Spark 4.3 passes both in one value, before the reader's options."""
-    if not how:
-        return None, False
-    first = how[0]
-    if isinstance(first, (int, str)):
-        return first, False
-    if not hasattr(first, "getClass") or not str(first.getClass().getSimpleName()).endswith("TableContext"):
-        return None, True
-    travel = first.timeTravel().orElse(None)
-    writes = first.writePrivileges().size() > 0
-    if travel is None:
-        return None, writes
-    return (str(travel.version()) if "Version" in str(travel.getClass().getSimpleName()) else int(travel.micros())), writes
 
 
 def _snapshot(table: Table, travel: Travel) -> Snapshot:

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from tahoe.spark.jvm.bridge import JavaObject
-from tahoe.spark.jvm.private_fields import other_spark, private_field
+from tahoe.spark.versions.members import private_field, unsupported_spark
 
 __all__ = ["Field", "fields_of_catalogs", "fields_of_state"]
 
@@ -66,7 +66,7 @@ def _field(owner: JavaObject, name: str) -> Field:
     if key not in _FIELDS:
         field = private_field(owner, name)
         if field is None:
-            raise other_spark(_USE, f"{key[0]} has no {name}")
+            raise unsupported_spark(_USE, f"{key[0]} has no {name}")
         _FIELDS[key] = _checked(owner, field)
     return Field(owner, *_FIELDS[key])
 
@@ -80,5 +80,5 @@ def _checked(owner: JavaObject, field: JavaObject) -> tuple[JavaObject, str]:
     name, kind = str(field.getName()), field.getType()
     if not kind.isInterface() or not str(kind.getName()).endswith(_TYPES[name]):
         path, expected = f"{owner.getClass().getName()}.{name}", _TYPES[name].removeprefix(".")
-        raise other_spark(_USE, f"{path} holds a {kind.getName()}, expected the interface {expected}")
+        raise unsupported_spark(_USE, f"{path} holds a {kind.getName()}, expected the interface {expected}")
     return field, str(kind.getName())

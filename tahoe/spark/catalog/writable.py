@@ -19,9 +19,9 @@ from tahoe.spark.catalog.planned_writes import PLANNED
 from tahoe.spark.commands.insert import insert
 from tahoe.spark.commands.write_options import WriterCall, insert_request
 from tahoe.spark.jvm.bridge import JavaObject, Jvm
-from tahoe.spark.jvm.records import has_field
 from tahoe.spark.jvm.stand_ins import stand_in
 from tahoe.spark.names.settings import settings_of
+from tahoe.spark.versions.schema_evolution import plan_evolves
 from tahoe.spark.write.arranged import arranged, arrangement
 
 __all__ = ["BY_DATAFRAME", "writable"]
@@ -120,8 +120,7 @@ class _WritableTable:
     def accept(self, plan: JavaObject) -> None:
         """Read the settings of the statement's plan before it is executed."""
         self._by_name = bool(plan.isByName())
-        # Spark versions before 4.2 have no INSERT WITH SCHEMA EVOLUTION.
-        self._evolves = has_field(plan, "withSchemaEvolution") and bool(plan.withSchemaEvolution())
+        self._evolves = plan_evolves(plan)
 
     # -- V1Write and InsertableRelation ------------------------------------------------------------------------------------
 

@@ -150,7 +150,7 @@ def _subqueries(jvm: Jvm, expression: JavaObject) -> Iterator[str]:
 def shown_in_history(jvm: Jvm, expression: JavaObject) -> str:
     """Return a condition as delta-spark logs it: Catalyst's text, with attribute numbers and with constants folded.
 
-    The current time is no constant before the query runs, and Spark 4.0 fails to fold it: such a condition is returned unfolded.
+    The current time is no constant before the query runs, so such a condition is returned unfolded.
     """
     if expression.containsPattern(jvm.catalyst("trees.TreePattern").CURRENT_LIKE()):
         return str(expression.simpleString(_MOST_FIELDS))

@@ -8,12 +8,11 @@ from pyspark.sql import DataFrame, SparkSession
 
 from tahoe.spark.jvm.bridge import JavaObject, Jvm
 from tahoe.spark.jvm.stand_ins import PartialFunction
+from tahoe.spark.versions.current_time import current_time_functions
 
 __all__ = ["StatementMoment"]
 
 _FUNCTIONS = ("current_timestamp()", "now()", "current_date()", "localtimestamp()", "current_timezone()")
-_PRECISIONS = range(7)
-"""The precisions of `current_time(n)`, which Spark has since 4.1."""
 
 
 class StatementMoment:
@@ -58,9 +57,7 @@ class StatementMoment:
     @cached_property
     def _values(self) -> dict[tuple[str, str], JavaObject]:
         """The literal of each function, by name and type. One run of Spark's own rule computes them, so that all have the same timestamp."""
-        functions = list(_FUNCTIONS)
-        if self._spark.catalog.functionExists("current_time"):
-            functions += [f"current_time({precision})" for precision in _PRECISIONS]
+        functions = [*_FUNCTIONS, *current_time_functions(self._spark)]
         selected = self._spark.range(1).selectExpr(*functions)._jdf.queryExecution().analyzed()
         literals = self._jvm.catalyst("optimizer.ComputeCurrentTime").apply(selected)
         values = {}

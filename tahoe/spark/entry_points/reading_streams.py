@@ -13,12 +13,13 @@ from tahoe.api.table import Table
 from tahoe.spark.entry_points.reading import single_path
 from tahoe.spark.entry_points.wrapping import is_delta, takes_names, wrap
 from tahoe.spark.jvm.bridge import JavaObject, Jvm, is_classic
-from tahoe.spark.jvm.private_fields import private_field, private_value
 from tahoe.spark.jvm.storage import table_at
 from tahoe.spark.names.entries import parts_of, table_named
 from tahoe.spark.names.options import ReadRequest, travelling
 from tahoe.spark.stream.stream_options import no_travel
 from tahoe.spark.stream.streamed import read_stream
+from tahoe.spark.versions.members import private_value
+from tahoe.spark.versions.source_names import source_name
 
 __all__ = ["wrap_stream_reader"]
 
@@ -66,11 +67,7 @@ def _read(reader: Any, table: Table, settings: _ReaderSettings) -> DataFrame:
 
 @dataclass(frozen=True, slots=True)
 class _ReaderSettings:
-    """The settings of a JVM ``DataStreamReader``, which Spark stores in private fields.
-
-    Args:
-        name: supported from Spark 4.3 on.
-    """
+    """The settings of a JVM ``DataStreamReader``, which Spark stores in private fields."""
 
     source: str | None
     options: dict[str, str]
@@ -84,11 +81,9 @@ class _ReaderSettings:
         source, options, schema = (
             private_value(java, name, "read streams") for name in ("source", "extraOptions", "userSpecifiedSchema")
         )
-        name_field = private_field(java, "userProvidedSourceName")
-        name = None if name_field is None else name_field.get(java)
         return cls(
             source,
             jvm.dictionary(options.originalMap()),
             schema.get() if schema.isDefined() else None,
-            str(name.get()) if name is not None and name.isDefined() else None,
+            source_name(java),
         )

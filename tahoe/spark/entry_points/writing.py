@@ -20,6 +20,7 @@ from tahoe.spark.jvm.storage import table_at
 from tahoe.spark.names.entries import parts_of
 from tahoe.spark.names.new_entries import delta_entry, in_session_catalog
 from tahoe.spark.names.settings import settings_of
+from tahoe.spark.versions.schema_evolution import writer_evolves
 
 __all__ = ["wrap_writer"]
 
@@ -50,7 +51,7 @@ def _save(
     writer_options = _options_of(spark, writer)
     _refuse_layouts(writer)
     mode = str(writer._jwrite.curmode().name())
-    call = WriterCall(mode, writer_options, _partition_by(writer), _cluster_by(writer), _evolves(writer))
+    call = WriterCall(mode, writer_options, _partition_by(writer), _cluster_by(writer), writer_evolves(writer))
     request = insert_request(call, settings_of(spark))
     insert(table_at(spark, single_path(path, writer_options), writer_options), writer._df, request)
 
@@ -82,7 +83,7 @@ def _save_as_table(
         return
     _refuse_layouts(writer)
     partition_by, cluster_by = _partition_by(writer), _cluster_by(writer)
-    call = WriterCall(how, _options_of(spark, writer), partition_by, cluster_by, _evolves(writer))
+    call = WriterCall(how, _options_of(spark, writer), partition_by, cluster_by, writer_evolves(writer))
     save_as_table(spark, Save(parts, writer._df, call))
 
 
@@ -104,7 +105,7 @@ def _insert_into(
     if is_plain and in_session_catalog(spark, parts):
         replaces = str(writer._jwrite.curmode().name()) == "Overwrite" if overwrite is None else overwrite
         mode = "Overwrite" if replaces else "Append"
-        call = WriterCall(mode, _options_of(spark, writer), evolves=_evolves(writer))
+        call = WriterCall(mode, _options_of(spark, writer), evolves=writer_evolves(writer))
         if insert_into(spark, Save(parts, writer._df, call)):
             return
     if source.lower() != "delta":
@@ -130,10 +131,6 @@ def _partition_by(writer: Any) -> list[str] | None:
 def _cluster_by(writer: Any) -> list[str] | None:
     columns = writer._jwrite.clusteringColumns()
     return [str(name) for name in items(columns.get())] if columns.isDefined() else None
-
-
-def _evolves(writer: Any) -> bool:
-    return hasattr(writer, "withSchemaEvolution") and bool(writer._jwrite._withSchemaEvolution())
 
 
 def _refuse_layouts(writer: Any) -> None:

@@ -21,7 +21,7 @@ from tahoe.spark.names.new_entries import delta_entry, in_session_catalog
 from tahoe.spark.names.options import path_option
 from tahoe.spark.names.settings import settings_of
 from tahoe.spark.sink.batches import columns_of
-from tahoe.spark.sink.sink import AskedOfStream, start_query
+from tahoe.spark.sink.sink import StreamWriterOptions, start_query
 from tahoe.spark.sink.sink_request import sink_request
 
 __all__ = ["wrap_stream_writer"]
@@ -47,7 +47,7 @@ def _start(
     if not is_classic(spark):
         return original(writer, path, format, outputMode, partitionBy, queryName, **options)
     _configure(writer, format, outputMode, partitionBy, queryName, options)
-    settings = AskedOfStream.of(spark, writer._jwrite)
+    settings = StreamWriterOptions.of(spark, writer._jwrite)
     if not is_delta(spark, settings.source):
         return original(writer, path)
     request = _request(spark, settings)
@@ -69,7 +69,7 @@ def _to_table(
     if not takes_names(spark):
         return original(writer, tableName, format, outputMode, partitionBy, queryName, **options)
     _configure(writer, format, outputMode, partitionBy, queryName, options)
-    settings, parts = AskedOfStream.of(spark, writer._jwrite), parts_of(spark, tableName)
+    settings, parts = StreamWriterOptions.of(spark, writer._jwrite), parts_of(spark, tableName)
     if not is_delta(spark, settings.source) or not in_session_catalog(spark, parts) or _is_not_delta(spark, parts):
         # Spark raises its own error: for a view, a table of another format, or one of another catalog.
         return original(writer, tableName)
@@ -91,13 +91,13 @@ def _configure(writer: Any, format: str | None, mode: str | None, partition_by: 
             setter(value)
 
 
-def _request(spark: SparkSession, settings: AskedOfStream) -> Insert:
+def _request(spark: SparkSession, settings: StreamWriterOptions) -> Insert:
     return sink_request(
         settings.output_mode, settings.partition_by, settings.options, settings_of(spark), cluster_by=settings.cluster_by
     )
 
 
-def _single_path(path: str | None, settings: AskedOfStream) -> str:
+def _single_path(path: str | None, settings: StreamWriterOptions) -> str:
     in_options = path_option(settings.options)
     if path is not None and in_options is not None:
         raise InvalidRequest(
@@ -125,7 +125,7 @@ def _is_not_delta(spark: SparkSession, parts: tuple[str, ...]) -> bool:
     )
 
 
-def _location(spark: SparkSession, writer: Any, settings: AskedOfStream, parts: tuple[str, ...]) -> str:
+def _location(spark: SparkSession, writer: Any, settings: StreamWriterOptions, parts: tuple[str, ...]) -> str:
     """Return the table's location; a missing table is created."""
     path = path_of(parts)
     entry = None if path is not None else delta_entry(spark, parts)

@@ -43,7 +43,10 @@ _STAY = {
         f"tahoe.spark.{name}"
         for name in ("catalog", "commands", "copies", "entry_points", "in_transaction", "jvm", "names", "portable")
     ),
-    *(f"tahoe.spark.{name}" for name in ("scan", "session", "sink", "slice_encoder", "statements", "stream", "write")),
+    *(
+        f"tahoe.spark.{name}"
+        for name in ("scan", "session", "sink", "slice_encoder", "statements", "stream", "versions", "write")
+    ),
 }
 """Modules that no task imports: they need a driver, or additional packages."""
 

@@ -1,6 +1,4 @@
-"""Access to the JVM: classes by name, and Scala collections. Only this layer names the JVM classes that Tahoe uses, and only this module
-those that moved between Spark versions.
-"""
+"""Access to the JVM: classes by name, and Scala collections. Classes that moved between Spark versions are in `tahoe.spark.versions`."""
 
 from __future__ import annotations
 
@@ -9,7 +7,7 @@ from functools import cached_property
 from typing import Any
 from weakref import WeakKeyDictionary
 
-from py4j.java_gateway import JavaClass, JavaMember
+from py4j.java_gateway import JavaClass, JavaMember, JavaObject
 from pyspark.java_gateway import ensure_callback_server_started
 from pyspark.sql import Column, DataFrame, SparkSession
 
@@ -17,9 +15,6 @@ from tahoe.base.exceptions import Unsupported
 from tahoe.schema.types import DataType, StructField, StructType
 
 __all__ = ["JavaObject", "Jvm", "active_session", "is_classic"]
-
-JavaObject = Any
-"""A py4j object; it has no static type."""
 
 _CATALYST = "org.apache.spark.sql.catalyst"
 _DATASOURCES = "org.apache.spark.sql.execution.datasources"

@@ -248,7 +248,7 @@ def install() -> None:
             return original(java_error)
         # Utils.exceptionString returns the whole chain of causes in one call.
         kept = _ERRORS.found(str(_exception_text(java_error)))
-        return original(_undeclared(java_error)) if kept is None else kept.with_traceback(None)
+        return original(_unwrapped(java_error)) if kept is None else kept.with_traceback(None)
 
     convert_exception._tahoe = True  # type: ignore[attr-defined]
     captured.convert_exception = convert_exception  # type: ignore[assignment]
@@ -258,10 +258,12 @@ def install() -> None:
         PySparkLogger.getLogger(name).addFilter(_is_of_no_command)
 
 
-def _undeclared(java_error: Any) -> Any:
-    """Return the original exception, if Java wrapped it because Python raised it in a method that does not declare it."""
-    name = str(java_error.getClass().getName())
-    return java_error.getCause() if name == "java.lang.reflect.UndeclaredThrowableException" else java_error
+def _unwrapped(java_error: Any) -> Any:
+    """Return the original exception, if Java wrapped it: Python raised it in a method that does not declare it, or the method was called by
+    reflection.
+    """
+    name = str(java_error.getClass().getName()).removeprefix("java.lang.reflect.")
+    return java_error.getCause() if name in ("InvocationTargetException", "UndeclaredThrowableException") else java_error
 
 
 def _exception_text(java_error: Any) -> str:

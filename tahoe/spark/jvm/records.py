@@ -6,10 +6,9 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from tahoe.spark.jvm.bridge import JavaObject, Jvm
+from tahoe.spark.versions.members import field_names
 
-__all__ = ["copied", "field_names", "has_field", "items", "made", "with_queries"]
-
-_NAMES: dict[str, tuple[str, ...]] = {}
+__all__ = ["copied", "items", "made", "with_queries"]
 
 
 def copied(record: JavaObject, *second: Any, **changed: Any) -> JavaObject:
@@ -49,16 +48,3 @@ def with_queries(jvm: Jvm, node: JavaObject, change: Callable[[JavaObject], Java
         parts[1] = change(parts[1])
         found.append(jvm.java_class(str(one.getClass().getName()))(*parts))
     return copied(node, cteRelations=jvm.seq(*found))
-
-
-def has_field(record: JavaObject, name: str) -> bool:
-    """Return whether a case class has a parameter with this name in this Spark version."""
-    return name in field_names(record)
-
-
-def field_names(record: JavaObject) -> tuple[str, ...]:
-    """Return the names of a case class's parameters, in order."""
-    kind = str(record.getClass().getName())
-    if kind not in _NAMES:
-        _NAMES[kind] = tuple(str(record.productElementNames().mkString(",")).split(","))
-    return _NAMES[kind]

@@ -44,7 +44,7 @@ from tahoe.schema.mapping import transform_fields
 from tahoe.schema.text_limits import DECLARED_TYPE
 from tahoe.schema.types import DataType, DecimalType, PrimitiveType, StructField, StructType, schema_from_json
 from tahoe.spark.jvm.bridge import JavaObject
-from tahoe.spark.jvm.spatial_types import check_geospatial_types
+from tahoe.spark.versions.geospatial_types import check_geospatial_types
 
 __all__ = [
     "Filter",

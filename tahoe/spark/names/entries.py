@@ -19,10 +19,10 @@ from tahoe.schema.types import StructType
 from tahoe.snapshot.snapshot import Snapshot
 from tahoe.spark.jvm.bridge import JavaObject, Jvm
 from tahoe.spark.jvm.records import copied, items
-from tahoe.spark.jvm.spatial_types import check_geospatial_types
 from tahoe.spark.jvm.storage import table_at
 from tahoe.spark.jvm.stored_defaults import written_default
 from tahoe.spark.jvm.translate import with_shown_metadata
+from tahoe.spark.versions.geospatial_types import check_geospatial_types
 from tahoe.sql.table_name import TableName
 
 __all__ = [

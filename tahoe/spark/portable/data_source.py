@@ -2,7 +2,7 @@
 
     format("delta") ─► Table on the driver's side ─► tasks, a few files each ─► Arrow batches in Python workers
 
-It needs no JVM access and no user code, but every row passes a socket, Spark prunes no columns, and Spark 4.0 pushes no filters. The
+It needs no JVM access and no user code, but every row passes a socket, Spark prunes no columns; Spark 4.1 and later push filters. The
 snapshot is chosen once, when Spark requests the schema; the same version is planned and read later, in other processes.
 """
 

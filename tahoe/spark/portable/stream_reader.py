@@ -3,8 +3,8 @@ workers.
 
     latestOffset ─► partitions(start, end) ─► tasks, a few files each ─► Arrow batches
 
-Offsets are positions of `tahoe.stream`, in delta-spark's JSON; ``{}`` is the position before the first batch. Spark versions before 4.2
-request only the newest offset, so batches have no limits there.
+Offsets are positions of `tahoe.stream`, in delta-spark's JSON; ``{}`` is the position before the first batch. Batches have limits if
+Spark requests any (`tahoe.spark.versions.read_limits`).
 """
 
 from __future__ import annotations
@@ -32,6 +32,13 @@ from tahoe.spark.portable.data_source_options import option_of
 from tahoe.spark.portable.sent import Sent
 from tahoe.spark.portable.tasks import binned
 from tahoe.spark.stream.stream_options import no_travel, stream_options
+from tahoe.spark.versions.read_limits import (
+    HAS_READ_LIMITS,
+    ReadAllAvailable,
+    ReadLimit,
+    ReadMaxFiles,
+    SupportsTriggerAvailableNow,
+)
 from tahoe.stream.admission import UNLIMITED
 from tahoe.stream.position import Position
 from tahoe.stream.source import Source
@@ -71,7 +78,7 @@ def stream_reader(table: Table, version: int | None, schema: SparkStruct, option
             code="DELTA_UNSUPPORTED_SCHEMA_DURING_READ",
             table=table.url,
         )
-    if _KIND is _StreamReader:
+    if not HAS_READ_LIMITS:
         for name in ("maxFilesPerTrigger", "maxBytesPerTrigger"):
             if name.lower() in lowered:
                 raise _unsupported(name, "This version of Spark sets no limits to the batches of a Python data source")
@@ -132,7 +139,7 @@ class _StreamReader(Sent, DataSourceStreamReader):
         """Return the position before the first batch."""
         return _BEGIN
 
-    def latestOffset(self) -> dict[str, Any]:  # type: ignore[override]  # noqa: N802 - PySpark's name, of before 4.2
+    def latestOffset(self) -> dict[str, Any]:  # type: ignore[override]  # noqa: N802 - PySpark's name
         """Return the position after the current end of the table."""
         assert self._source is not None
         return _offset(self._source.end_now())
@@ -166,29 +173,24 @@ def _offset(position: Position) -> dict[str, Any]:
     return offset
 
 
-try:
-    from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, ReadMaxFiles, SupportsTriggerAvailableNow
-except ImportError:  # before Spark 4.2
-    _KIND: type[_StreamReader] = _StreamReader
-else:
+class _AdmittingReader(_StreamReader, SupportsTriggerAvailableNow):
+    """Also limits each batch."""
 
-    class _AdmittingReader(_StreamReader, SupportsTriggerAvailableNow):
-        """Also limits each batch."""
+    def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802 - PySpark's name
+        assert self._source is not None
+        self._end = self._source.end_now()
 
-        def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802 - PySpark's name
-            assert self._source is not None
-            self._end = self._source.end_now()
+    def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802 - PySpark's name
+        """Return any limit except all available: the options define the limits."""
+        return ReadMaxFiles(1)
 
-        def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802 - PySpark's name
-            """Return any limit except all available: the options define the limits."""
-            return ReadMaxFiles(1)
+    def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:  # type: ignore[override]  # noqa: N802
+        assert self._source is not None
+        everything = UNLIMITED if isinstance(limit, ReadAllAvailable) else None
+        position = _position(start)
+        end = self._source.plan(position, everything, self._end)
+        # Spark compares offsets as text, and another writer may format the same position differently.
+        return start if end == position else _offset(end)
 
-        def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:  # type: ignore[override]  # noqa: N802
-            assert self._source is not None
-            everything = UNLIMITED if isinstance(limit, ReadAllAvailable) else None
-            position = _position(start)
-            end = self._source.plan(position, everything, self._end)
-            # Spark compares offsets as text, and another writer may format the same position differently.
-            return start if end == position else _offset(end)
 
-    _KIND = _AdmittingReader
+_KIND: type[_StreamReader] = _AdmittingReader if HAS_READ_LIMITS else _StreamReader

@@ -13,7 +13,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any
 
-from pyspark.sql import datasource
 from pyspark.sql.datasource import DataSourceStreamWriter, WriterCommitMessage
 from pyspark.sql.types import StructType as SparkStruct
 
@@ -34,6 +33,7 @@ from tahoe.spark.portable.data_source_options import option_of, partition_column
 from tahoe.spark.portable.sent import Sent, opened
 from tahoe.spark.portable.tasks import discard, filled_in, note_numbers
 from tahoe.spark.sink.sink_request import sink_request
+from tahoe.spark.versions.stream_writer_base import TAKES_BATCHES, StreamWriterBase
 from tahoe.spark.write.fitting import nullable_schema
 from tahoe.store.object_store import open_store
 from tahoe.txn.after_commit import logged_after_commit
@@ -62,14 +62,13 @@ def stream_writer(table: Table, schema: SparkStruct, options: Mapping[str, str],
         )
     writer_options = {key: text for key, text in options.items() if key.lower() != "partitionby"}
     request = sink_request("complete" if overwrite else "append", partition_columns(options), writer_options, {})
-    return _KIND(table, schema, request, checkpoint, storage_settings(checkpoint, options))
+    return _StreamWriter(table, schema, request, checkpoint, storage_settings(checkpoint, options))
 
 
-class _StreamWriter(Sent, DataSourceStreamWriter):
+class _StreamWriter(Sent, StreamWriterBase):
     """Sent to the workers; another instance, in a separate process, commits."""
 
-    kind = "DataSourceStreamWriter"
-    _takes_batches = False
+    kind = StreamWriterBase.__name__
 
     def __init__(self, table: Table, schema: SparkStruct, request: Insert, checkpoint: str, storage: Mapping[str, str]) -> None:
         self._store = table.store
@@ -90,7 +89,7 @@ class _StreamWriter(Sent, DataSourceStreamWriter):
         return written_files(self._target(config, filled), iterator)
 
     def _target(self, config: TableConfig, filled: FilledIn) -> Target:
-        files, rows = self._request.files, None if self._takes_batches else self._spark_schema
+        files, rows = self._request.files, None if TAKES_BATCHES else self._spark_schema
         return Target(config, self._store, filled, files.max_records_per_file, files.compression, demands(config), rows)
 
     def _task(self) -> Any:
@@ -143,14 +142,3 @@ class _StreamWriter(Sent, DataSourceStreamWriter):
                 code="TAHOE_NO_CHECKPOINT_LOCATION",
                 table=self._store.url,
             ) from error
-
-
-if hasattr(datasource, "DataSourceStreamArrowWriter"):
-
-    class _OfArrow(_StreamWriter, datasource.DataSourceStreamArrowWriter):
-        kind = "DataSourceStreamArrowWriter"
-        _takes_batches = True
-
-    _KIND: type[_StreamWriter] = _OfArrow
-else:
-    _KIND = _StreamWriter

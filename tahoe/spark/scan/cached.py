@@ -13,9 +13,9 @@ from pyspark.sql import SparkSession
 
 from tahoe.base.exceptions import TahoeError
 from tahoe.spark.jvm.bridge import JavaObject, active_session
-from tahoe.spark.jvm.private_fields import private_value
 from tahoe.spark.jvm.records import items
 from tahoe.spark.scan.renewal import index_of
+from tahoe.spark.versions.members import private_value
 from tahoe.txn.commit import Committed
 
 __all__ = ["recache"]

@@ -30,7 +30,6 @@ from tahoe.snapshot.snapshot import Snapshot
 from tahoe.spark.jvm.bridge import JavaObject, Jvm
 from tahoe.spark.jvm.compiled import compiled_object
 from tahoe.spark.jvm.errors import install, raising
-from tahoe.spark.jvm.spatial_types import check_geospatial_types
 from tahoe.spark.jvm.translate import (
     Names,
     shown_metadata,
@@ -43,6 +42,7 @@ from tahoe.spark.scan import row_id_columns as row_ids
 from tahoe.spark.scan.deleted_rows import DELETED_ROWS, is_alive
 from tahoe.spark.scan.file_index import FileIndex, has_vectors, opaque_columns
 from tahoe.spark.scan.renewal import follow_tables
+from tahoe.spark.versions.geospatial_types import check_geospatial_types
 
 if TYPE_CHECKING:
     from tahoe.api.table import Table

@@ -23,26 +23,29 @@ from tahoe.spark.commands.write_options import Insert
 from tahoe.spark.jvm.bridge import JavaObject, Jvm
 from tahoe.spark.jvm.compiled import compiled_object
 from tahoe.spark.jvm.errors import thrown
-from tahoe.spark.jvm.private_fields import other_spark
 from tahoe.spark.jvm.records import items
 from tahoe.spark.jvm.stand_ins import Proxied, answered
 from tahoe.spark.jvm.storage import hadoop_path
 from tahoe.spark.sink.batches import write_batch
+from tahoe.spark.versions.members import private_method, private_value
 
-__all__ = ["AskedOfStream", "start_query"]
+__all__ = ["StreamWriterOptions", "start_query"]
+
+
+_USE = "write streams but by foreachBatch"
 
 
 @dataclass(frozen=True, slots=True)
-class AskedOfStream:
-    """The settings of a stream's writer, which Spark stores in private fields.
+class StreamWriterOptions:
+    """The options of a stream's writer, which Spark stores in private fields.
 
     Args:
-        java: the JVM writer, wrapped for access to its private members.
+        writer: the JVM ``DataStreamWriter``.
         partition_by: in the spelling of the data; None if not specified.
         cluster_by: likewise.
     """
 
-    java: JavaObject
+    writer: JavaObject
     source: str
     output_mode: str
     options: Mapping[str, str]
@@ -50,65 +53,50 @@ class AskedOfStream:
     cluster_by: tuple[str, ...] | None
 
     @classmethod
-    def of(cls, spark: SparkSession, writer: JavaObject) -> AskedOfStream:
+    def of(cls, spark: SparkSession, writer: JavaObject) -> StreamWriterOptions:
         """Read the fields of a JVM ``DataStreamWriter``.
 
         Raises:
             Unsupported: ``TAHOE_SPARK_VERSION``; this Spark version's writer has other members.
             AnalysisException: Spark's own, for a partition or clustering column that the data lacks.
         """
-        jvm = Jvm.of(spark)
-        _check_members(writer)
-        java = compiled_object(jvm, "StreamWriter", writer)
+        _start_method(writer)
         return cls(
-            java,
-            str(java.field("source")),
-            str(java.field("outputMode").toString()),
-            jvm.dictionary(java.field("extraOptions").originalMap()),
-            _columns(java, "partitioningColumns", "normalizedParCols"),
-            _columns(java, "clusteringColumns", "normalizedClusteringCols"),
+            writer,
+            str(private_value(writer, "source", _USE)),
+            str(private_value(writer, "outputMode", _USE).toString()),
+            Jvm.of(spark).dictionary(private_value(writer, "extraOptions", _USE).originalMap()),
+            _columns(spark, writer, "partitioningColumns", "normalizedParCols"),
+            _columns(spark, writer, "clusteringColumns", "normalizedClusteringCols"),
         )
 
 
-_FIELDS = {"source", "outputMode", "extraOptions", "partitioningColumns", "clusteringColumns"}
-_METHODS = {"startQuery": 5, "normalizedParCols": 0, "normalizedClusteringCols": 0}
-_CHECKED: set[str] = set()
+def _start_method(writer: JavaObject) -> JavaObject:
+    return private_method(writer, "startQuery", 5, _USE)
 
 
-def _check_members(writer: JavaObject) -> None:
-    kind = writer.getClass()
-    if str(kind.getName()) in _CHECKED:
-        return
-    fields = {str(field.getName()) for field in kind.getDeclaredFields()}
-    methods = {(str(method.getName()), method.getParameterCount()) for method in kind.getDeclaredMethods()}
-    missing = [*sorted(_FIELDS - fields), *(name for name, count in _METHODS.items() if (name, count) not in methods)]
-    if missing:
-        raise other_spark("write streams but by foreachBatch", f"{kind.getName()} has no {', '.join(missing)}")
-    _CHECKED.add(str(kind.getName()))
-
-
-def _columns(java: JavaObject, field: str, method: str) -> tuple[str, ...] | None:
-    if not java.field(field).isDefined():
+def _columns(spark: SparkSession, writer: JavaObject, field: str, method: str) -> tuple[str, ...] | None:
+    if not private_value(writer, field, _USE).isDefined():
         return None
-    return tuple(str(one) for one in items(java.call(method, []).get()))
+    columns = private_method(writer, method, 0, _USE).invoke(writer, Jvm.of(spark).array("java.lang.Object", ()))
+    return tuple(str(column) for column in items(columns.get()))
 
 
-def start_query(spark: SparkSession, table: Table, asked: AskedOfStream, request: Insert, *, path: str) -> JavaObject:
+def start_query(spark: SparkSession, table: Table, options: StreamWriterOptions, request: Insert, *, path: str) -> JavaObject:
     """Start the query; return Spark's own ``StreamingQuery``.
 
     Args:
         path: of the table, as the query shows it.
     """
-    jvm = Jvm.of(spark)
+    jvm, writer = Jvm.of(spark), options.writer
     sink = compiled_object(jvm, "DeltaSink", f"DeltaSink[{hadoop_path(table.url)}]", _Batches(spark, table, request))
     pair = jvm.java_class("scala.Tuple2")("path", path)
-    options = getattr(asked.java.field("extraOptions"), "$plus")(pair)
-    given = jvm.java_class("java.util.ArrayList")()
+    extra_options = getattr(private_value(writer, "extraOptions", _USE), "$plus")(pair)
     # After each batch, Spark would refresh a table with a known name, in a way that only its own relations support; Tahoe's own
     # commits refresh the cached data of the table.
-    for one in (sink, options, True, jvm.option(None), jvm.option(None)):
-        given.add(one)
-    return asked.java.call("startQuery", given)
+    catalog, name = jvm.option(None), jvm.option(None)
+    arguments = jvm.array("java.lang.Object", (sink, extra_options, True, catalog, name))
+    return _start_method(writer).invoke(writer, arguments)
 
 
 class _Batches(Proxied):

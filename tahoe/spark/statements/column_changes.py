@@ -25,10 +25,11 @@ from tahoe.schema.text_limits import DECLARED_TYPE
 from tahoe.schema.types import StructField, StructType, schema_from_json
 from tahoe.snapshot.snapshot import Snapshot
 from tahoe.spark.jvm.bridge import JavaObject, Jvm
-from tahoe.spark.jvm.records import has_field, items
+from tahoe.spark.jvm.records import items
 from tahoe.spark.jvm.stored_defaults import check_default_on_spark
 from tahoe.spark.statements.command import Command
 from tahoe.spark.statements.targets import target_of
+from tahoe.spark.versions.column_specs import default_text, drops_comment, new_default
 from tahoe.txn.transaction import Operation, Transaction
 
 __all__ = ["COLUMN_STATEMENTS"]
@@ -96,7 +97,7 @@ def _new_column(spark: SparkSession, one: JavaObject) -> NewColumn:
     name, parent = str(one.colName()), _path(one.path().get()) if one.path().isDefined() else ()
     metadata = {"comment": str(one.comment().get())} if one.comment().isDefined() else {}
     if one.default().isDefined():
-        metadata[CURRENT_DEFAULT] = _text(one.default().get())
+        metadata[CURRENT_DEFAULT] = default_text(one.default().get())
     column = _field(spark, name, one.dataType(), bool(one.nullable()), metadata)
     return NewColumn(parent, column, _position(one.position()))
 
@@ -104,9 +105,6 @@ def _new_column(spark: SparkSession, one: JavaObject) -> NewColumn:
 def _change(spark: SparkSession, one: JavaObject) -> ColumnChange:
     """Convert an ``AlterColumnSpec``."""
     path = _path(one.column())
-    drops_default = has_field(one, "dropDefault") and bool(one.dropDefault())
-    default = _text(one.newDefaultExpression().get()) if one.newDefaultExpression().isDefined() else None
-    drops_comment = has_field(one, "dropComment") and bool(one.dropComment())
     wanted = _field(spark, path[-1], one.newDataType().get(), True, {}) if one.newDataType().isDefined() else None
     if wanted is not None:
         check_no_new_collations(StructType((wanted,)))
@@ -115,16 +113,11 @@ def _change(spark: SparkSession, one: JavaObject) -> ColumnChange:
         data_type=None if wanted is None else wanted.data_type,
         declared=None if wanted is None else wanted.metadata.get(DECLARED_TYPE),
         nullable=bool(one.newNullability().get()) if one.newNullability().isDefined() else None,
-        comment=str(one.newComment().get()) if one.newComment().isDefined() else "" if drops_comment else None,
+        comment=str(one.newComment().get()) if one.newComment().isDefined() else "" if drops_comment(one) else None,
         position=_position(one.newPosition()),
-        default="" if drops_default else default,
+        default=new_default(one),
         by_spark=partial(check_default_on_spark, spark),
     )
-
-
-def _text(default: JavaObject | str) -> str:
-    """Return the text of a default; Spark 4.0 passes the text itself, and an empty one for DROP DEFAULT."""
-    return default if isinstance(default, str) else str(default.originalSQL())
 
 
 def _field(spark: SparkSession, name: str, data_type: JavaObject, nullable: bool, metadata: Mapping[str, str]) -> StructField:

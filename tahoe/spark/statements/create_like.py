@@ -22,6 +22,7 @@ from tahoe.spark.names.new_entries import in_session_catalog
 from tahoe.spark.statements.command import Command
 from tahoe.spark.statements.create_table import given
 from tahoe.spark.statements.targets import name_parts
+from tahoe.spark.versions.like_command import identifier_parts
 
 __all__ = ["LIKE_STATEMENTS"]
 
@@ -30,15 +31,15 @@ _OWN = frozenset({"delta.columnMapping.maxColumnId", MATERIALIZED_ROW_ID, MATERI
 
 
 def _like(spark: SparkSession, plan: JavaObject) -> Command | None:
-    """Handle the plan of Spark 4.2 and later, whose parser leaves the names unresolved."""
+    """Handle ``CreateTableLike``."""
     target, source = name_parts(spark, plan.name()), name_parts(spark, plan.source())
     location, has_serde = given(plan.location()), plan.serdeInfo().isDefined()
     return None if target is None or source is None else _command(spark, plan, target, source, location, has_serde)
 
 
 def _like_before(spark: SparkSession, plan: JavaObject) -> Command | None:
-    """Handle the plan of earlier Spark versions."""
-    target, source = (_parts(one) for one in (plan.targetTable(), plan.sourceTable()))
+    """Handle ``CreateTableLikeCommand`` (`tahoe.spark.versions.like_command`)."""
+    target, source = (identifier_parts(name) for name in (plan.targetTable(), plan.sourceTable()))
     uri = given(plan.fileFormat().locationUri())
     location = None if uri is None else str(Jvm.of(spark).catalyst("catalog.CatalogUtils").URIToString(uri))
     return _command(spark, plan, target, source, location, plan.fileFormat().inputFormat().isDefined())
@@ -118,9 +119,3 @@ def _of_delta(snapshot: Snapshot, properties: Mapping[str, str]) -> TableDefinit
 
 def _without_views_own(properties: Mapping[str, str]) -> dict[str, str]:
     return {key: value for key, value in properties.items() if not key.startswith(("view.", "transient_"))}
-
-
-def _parts(identifier: JavaObject) -> tuple[str, ...]:
-    """Return the identifiers of a ``TableIdentifier``."""
-    before = (given(identifier.catalog()), given(identifier.database()))
-    return tuple(str(part) for part in (*before, identifier.table()) if part is not None)

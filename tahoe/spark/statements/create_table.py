@@ -24,12 +24,12 @@ from tahoe.spark.commands.create import TableDefinition
 from tahoe.spark.commands.named import Creation, make_table
 from tahoe.spark.jvm.bridge import JavaObject, Jvm
 from tahoe.spark.jvm.records import items
-from tahoe.spark.jvm.spatial_types import check_geospatial_types
 from tahoe.spark.jvm.translate import from_spark_schema
 from tahoe.spark.names.new_entries import in_session_catalog
 from tahoe.spark.names.settings import is_on
 from tahoe.spark.statements.command import Command
 from tahoe.spark.statements.targets import name_parts
+from tahoe.spark.versions.geospatial_types import check_geospatial_types
 
 __all__ = ["CREATION_STATEMENTS", "column_text", "given"]
 

@@ -21,7 +21,7 @@ from pyspark.sql.types import StructType
 from tahoe.base.exceptions import Unsupported
 from tahoe.spark.commands.merge.builder import RESULT
 from tahoe.spark.jvm.bridge import JavaObject, Jvm
-from tahoe.spark.jvm.records import copied, field_names, has_field, items
+from tahoe.spark.jvm.records import copied, items
 from tahoe.spark.names.entries import parts_of
 from tahoe.spark.names.error_names import COMMANDS, with_classes
 from tahoe.spark.statements.command import Command, as_plan
@@ -29,6 +29,7 @@ from tahoe.spark.statements.describe import ANSWERS
 from tahoe.spark.statements.row_statements import AFFECTED
 from tahoe.spark.statements.table_properties import SHOWN_PROPERTIES
 from tahoe.spark.statements.targets import UnresolvedName, analyzed, evaluated
+from tahoe.spark.versions.members import field_names, has_field
 
 __all__ = ["in_script", "planned", "taken_out", "with_name"]
 
@@ -152,7 +153,7 @@ def _parameterized(jvm: Jvm, plan: JavaObject, names: Sequence[str], values: Seq
 
 
 def _parameters(spark: SparkSession, plan: JavaObject) -> list[JavaObject]:
-    """Return the parameters in a plan, each once: by name, or in their order. Newer Spark versions leave none."""
+    """Return the parameters in a plan, each once: by name, or in their order. None if the parser has replaced them."""
     pattern = Jvm.of(spark).catalyst("trees.TreePattern").PARAMETER()
     known: dict[Any, JavaObject] = {}
     parts = [plan]
@@ -228,7 +229,7 @@ def _at_origin(jvm: Jvm, node: JavaObject, **changed: Any) -> JavaObject:
         current.set(before)
 
 
-# -- EXECUTE IMMEDIATE of Spark 4.0, which parses its text without the session's parser; later versions use that parser ------------------
+# -- EXECUTE IMMEDIATE (`tahoe.spark.versions.execute_immediate`) --------------------------------------------------------------------------
 
 
 def taken_out(
@@ -237,7 +238,7 @@ def taken_out(
     """Return the plan of the text's statement with bound parameters; `plan` itself for a text that is no statement on a Delta table.
 
     Args:
-        plan: an ``ExecuteImmediateQuery``.
+        plan: an `EXECUTE_IMMEDIATE`.
         understood: returns the plan for a statement on a Delta table; None for other texts.
         scripted: whether earlier statements may change its variables. Spark then evaluates them, and a command that would change a Delta
             table without its log is rejected (`tahoe.spark.catalog.raw_commands`).

@@ -24,12 +24,13 @@ from tahoe.schema.types import schema_from_json
 from tahoe.snapshot.snapshot import Snapshot
 from tahoe.spark.commands.frames import text_columns
 from tahoe.spark.jvm.bridge import JavaObject, Jvm
-from tahoe.spark.jvm.records import has_field, items
+from tahoe.spark.jvm.records import items
 from tahoe.spark.jvm.translate import to_spark_schema
 from tahoe.spark.names.entries import NamedTable
 from tahoe.spark.statements.command import Command
 from tahoe.spark.statements.table_properties import shown_properties
 from tahoe.spark.statements.targets import Target, target_of
+from tahoe.spark.versions.members import has_field
 
 __all__ = ["ANSWERS", "SHOWING_STATEMENTS"]
 

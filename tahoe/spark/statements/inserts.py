@@ -30,7 +30,7 @@ def _directory(spark: SparkSession, plan: JavaObject) -> Command | None:
 
 INSERT_STATEMENTS: Mapping[str, Callable[[SparkSession, JavaObject], Command | None]] = {
     "InsertIntoStatement": _planned_by_spark,
-    "UnresolvedInsert": _planned_by_spark,  # INSERT INTO IDENTIFIER(…) with a variable (Spark 4.3)
+    "UnresolvedInsert": _planned_by_spark,  # INSERT INTO IDENTIFIER(…) with a variable
     "OverwriteByExpression": _planned_by_spark,  # INSERT … REPLACE WHERE
     "InsertIntoDir": _directory,
 }

@@ -31,6 +31,7 @@ from tahoe.spark.statements.table_properties import PROPERTY_STATEMENTS
 from tahoe.spark.statements.temporary_views import VIEW_STATEMENTS
 from tahoe.spark.statements.whole_table import LOCATION_STATEMENTS, TABLE_STATEMENTS
 from tahoe.spark.stream.in_sql import reads_streams, refuse_streams, with_streams
+from tahoe.spark.versions.execute_immediate import EXECUTE_IMMEDIATE
 
 __all__ = ["parser"]
 
@@ -103,7 +104,7 @@ class _Parser:
             return copied(plan, logicalPlan=self._taken(plan.logicalPlan(), scripted=scripted))
         if kind == "CompoundBody":
             return in_script(self._jvm, plan, lambda one: self._taken(one, scripted=True))
-        if kind == "ExecuteImmediateQuery":
+        if kind == EXECUTE_IMMEDIATE:
             return taken_out(self._spark, plan, lambda text: self._delta_statement(text, scripted=scripted), scripted=scripted)
         if kind == "UnresolvedWith":
             return self._with(plan, scripted=scripted)

@@ -20,10 +20,11 @@ from pyspark.sql import SparkSession
 
 from tahoe.base.exceptions import Unsupported
 from tahoe.spark.jvm.bridge import JavaObject, Jvm
-from tahoe.spark.jvm.records import field_names, items
+from tahoe.spark.jvm.records import items
 from tahoe.spark.names.entries import table_named
 from tahoe.spark.statements.command import Command
 from tahoe.spark.statements.targets import UnresolvedName, target_of
+from tahoe.spark.versions.members import field_names
 
 __all__ = ["FIELDS", "LEFT_TO_SPARK", "handler_of"]
 

@@ -1,4 +1,4 @@
-"""``SELECT … FROM STREAM t``: Delta tables, by name or path, that SQL text reads as streams (Spark 4.1 and newer).
+"""``SELECT … FROM STREAM t``: Delta tables, by name or path, that SQL text reads as streams.
 
 Spark would look for its own data source behind the name, so the result of `spark.readStream` replaces it when the text is parsed. This
 works only in queries: Spark runs streams that are started, and its SQL has no statement that starts one. A view stores its text, and would
@@ -17,6 +17,7 @@ from tahoe.spark.jvm.records import items, with_queries
 from tahoe.spark.jvm.stand_ins import PartialFunction
 from tahoe.spark.names.entries import table_named
 from tahoe.spark.stream.streamed import read_stream
+from tahoe.spark.versions.source_names import NAMED_RELATION, identified_by
 
 __all__ = ["reads_streams", "refuse_streams", "with_streams"]
 
@@ -62,7 +63,7 @@ def refuse_streams(spark: SparkSession, plan: JavaObject, text: str) -> None:
 
 
 class _Streams:
-    """Replaces ``UnresolvedRelation``, in Spark 4.3 below a ``NamedStreamingRelation``, by a stream.
+    """Replaces ``UnresolvedRelation``, possibly below a ``NamedStreamingRelation``, by a stream.
 
     Attributes:
         error: the first error, for the caller to raise, because calls pass through the JVM.
@@ -82,8 +83,8 @@ class _Streams:
         try:
             if kind == "UnresolvedWith":
                 return with_queries(self._jvm, node, self.within)
-            if kind == "NamedStreamingRelation":
-                return self._stream(node.productElement(0), _given_name(node.productElement(1)))
+            if kind == NAMED_RELATION:
+                return self._stream(node.productElement(0), identified_by(node.productElement(1)))
             return self._stream(node, None) if kind == "UnresolvedRelation" else None
         except TahoeError as error:
             self.error = self.error or error
@@ -118,8 +119,3 @@ def _refused(statement: str, name: str) -> Unsupported:
         code="TAHOE_STREAM_IN_STATEMENT",
         statement=statement[:200],
     )
-
-
-def _given_name(identifying: JavaObject) -> str | None:
-    """Return the name that ``IDENTIFIED BY`` gives a stream, or None."""
-    return str(identifying.name()) if str(identifying.getClass().getSimpleName()) == "UserProvided" else None

@@ -13,11 +13,12 @@ from typing import Any
 
 from tahoe.spark.jvm.bridge import JavaObject, Jvm
 from tahoe.spark.jvm.compiled import compiled_object
+from tahoe.spark.versions.source_names import name_argument, name_of_table
+from tahoe.spark.versions.streaming_package import streaming_package
 
-__all__ = ["streamed_table", "streaming_relation", "table_stream"]
+__all__ = ["package_of_streams", "streamed_table", "streaming_relation", "table_stream"]
 
 
-_STREAMING = "org.apache.spark.sql.execution.streaming"
 _DATA_SOURCE = "org.apache.spark.sql.execution.datasources.DataSource"
 
 
@@ -29,46 +30,39 @@ def table_stream(jvm: Jvm, text: str, schema: JavaObject, limit: JavaObject, ans
         limit: the ``ReadLimit`` of a trigger without a limit.
         answers: a ``scala.Function3`` that is called with a method name, and the JSON of a start and an end or null.
     """
-    return compiled_object(jvm, "TableStream", text, schema, limit, answers, offsets=_home_of_offsets(jvm))
+    return compiled_object(jvm, "TableStream", text, schema, limit, answers, offsets=package_of_streams(jvm))
 
 
 def streamed_table(jvm: Jvm, session: JavaObject, options: Mapping[str, str], name: JavaObject, create: Any) -> JavaObject:
     """Return a streamed table for a plan.
 
     Args:
-        name: an ``Option`` with the user's name for the source, which Spark supports from 4.3 on.
+        name: an ``Option`` with the user's name for the source, if Spark supports names.
         create: a ``scala.Function2`` that creates a `table_stream` for a query, from the query's folder for the source, and its id.
     """
     parameters = jvm.reflected(_DATA_SOURCE).getConstructors()[0].getParameterTypes()
-    named = ", name" if len(parameters) > _PARAMETERS_BEFORE_NAMES else ""
     java_session = f"({parameters[0].getName()}) session"
     return compiled_object(
-        jvm, "StreamedTable", session, jvm.map(options), name, create, name_argument=named, session=java_session
+        jvm,
+        "StreamedTable",
+        session,
+        jvm.map(options),
+        name,
+        create,
+        name_argument=name_argument(parameters),
+        session=java_session,
     )
-
-
-_PARAMETERS_BEFORE_NAMES = 8
 
 
 def streaming_relation(jvm: Jvm, table: JavaObject, schema: JavaObject) -> JavaObject:
     """Return the plan leaf for a `streamed_table`."""
     attributes = jvm.catalyst("types.DataTypeUtils").toAttributes(schema)
-    relation = jvm.java_class(f"{_home_of_offsets(jvm)}.StreamingRelation")
-    parameters = jvm.reflected(f"{_home_of_offsets(jvm)}.StreamingRelation").getConstructors()[0].getParameterTypes()
-    if len(parameters) > _PARAMETERS_OF_UNNAMED:
-        return relation(table, "delta", attributes, table.streamingSourceIdentifyingName())
-    return relation(table, "delta", attributes)
+    relation = f"{package_of_streams(jvm)}.StreamingRelation"
+    parameters = jvm.reflected(relation).getConstructors()[0].getParameterTypes()
+    return jvm.java_class(relation)(table, "delta", attributes, *name_of_table(table, parameters))
 
 
-_PARAMETERS_OF_UNNAMED = 3
-
-
-def _home_of_offsets(jvm: Jvm) -> str:
-    """Return the package of offset classes, which moved: ``…streaming`` in Spark 4.0, ``…streaming.runtime`` in 4.3."""
-    moved = f"{_STREAMING}.runtime"
-    return str(jvm.kept("the package of streaming", lambda: moved if _exists(jvm, f"{moved}.SerializedOffset") else _STREAMING))
-
-
-def _exists(jvm: Jvm, name: str) -> bool:
-    loader = jvm.java_class("org.apache.spark.util.Utils").getContextOrSparkClassLoader()
-    return loader.getResource(f"{name.replace('.', '/')}.class") is not None
+def package_of_streams(jvm: Jvm) -> str:
+    """Return `streaming_package` of this Spark."""
+    loader = jvm.java_class("org.apache.spark.util.Utils").getContextOrSparkClassLoader
+    return str(jvm.kept("the package of streaming", lambda: streaming_package(loader())))

@@ -13,7 +13,6 @@ from tahoe.base.exceptions import InvalidRequest, TahoeError
 from tahoe.snapshot.snapshot import Snapshot
 from tahoe.spark.jvm.bridge import JavaObject, Jvm
 from tahoe.spark.jvm.errors import install, thrown
-from tahoe.spark.jvm.spatial_types import check_geospatial_types
 from tahoe.spark.jvm.stand_ins import Proxied, answered
 from tahoe.spark.names.error_names import STREAMS, with_classes
 from tahoe.spark.names.options import hadoop_options
@@ -25,6 +24,7 @@ from tahoe.spark.stream.micro_batches import MicroBatches
 from tahoe.spark.stream.schema_logs import read_for_columns, tracking_of
 from tahoe.spark.stream.stream_options import stream_options
 from tahoe.spark.stream.watermarks import event_time_column
+from tahoe.spark.versions.geospatial_types import check_geospatial_types
 from tahoe.stream.source_options import SourceOptions
 
 __all__ = ["read_stream"]
@@ -39,7 +39,7 @@ def read_stream(
         spark: a classic session.
         options: of the reader, in the user's spelling.
         schema: the user's schema (a ``StructType`` of the JVM); None if not specified.
-        name: the user's name for the source (Spark 4.3).
+        name: the user's name for the source.
 
     Raises:
         InvalidRequest, Unsupported: see `tahoe.spark.stream.stream_options.stream_options`; ``DELTA_SCHEMA_NOT_SET`` for a table without

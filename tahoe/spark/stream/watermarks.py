@@ -11,9 +11,9 @@ from pyspark.sql import SparkSession
 
 from tahoe.base.exceptions import InvalidRequest, Unsupported
 from tahoe.spark.jvm.bridge import JavaObject, Jvm
-from tahoe.spark.jvm.private_fields import other_spark
 from tahoe.spark.jvm.records import items
 from tahoe.spark.names.settings import is_on
+from tahoe.spark.versions.members import unsupported_spark
 
 __all__ = ["event_time_column"]
 
@@ -63,7 +63,7 @@ def _plan(spark: SparkSession, query: str | None) -> JavaObject:
     running = spark._jsparkSession.sharedState().activeStreamingQueries()
     found = None if query is None else running.get(jvm.java_class("java.util.UUID").fromString(query))
     if found is None:
-        raise other_spark("read a stream withEventTimeOrder", "it does not tell which query a source is made for")
+        raise unsupported_spark("read a stream withEventTimeOrder", "it does not tell which query a source is made for")
     return found.analyzedPlan()
 
 

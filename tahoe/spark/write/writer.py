@@ -47,6 +47,7 @@ from tahoe.spark.executors.shipped import raised, run_each
 from tahoe.spark.jvm.bridge import Jvm
 from tahoe.spark.jvm.errors import raising, without_task_failures
 from tahoe.spark.jvm.storage import hadoop_url
+from tahoe.spark.versions.shredded_variants import UNSHREDDED
 from tahoe.spark.write.fitting import stored
 from tahoe.spark.write.optimized import optimizes, rebalanced, settings_of_bins
 from tahoe.store.location import encode_path, local_path
@@ -75,9 +76,6 @@ _SETTINGS = {
     "spark.sql.parquet.writeLegacyFormat": "false",
     "spark.sql.parquet.fieldId.write.enabled": "true",
 }
-
-_UNSHREDDED = {"spark.sql.variant.writeShredding.enabled": "false"}
-"""PySpark 4.1 and later shred variants by default, which requires a table feature (PROTOCOL.md, "Variant Shredding")."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -214,7 +212,7 @@ def _run(data: DataFrame, layout: _Layout, target: str, config: TableConfig, opt
     jvm, spark = Jvm.of(data.sparkSession), data.sparkSession
     laid_out: Any = layout.applied(data)
     is_optimized = optimizes(spark, config, options.optimized)
-    shredding = {} if config.is_active(Feature.VARIANT_SHREDDING) else _UNSHREDDED
+    shredding = {} if config.is_active(Feature.VARIANT_SHREDDING) else UNSHREDDED
     session = jvm.session_with(spark, {**_SETTINGS, **shredding, **(settings_of_bins(spark) if is_optimized else {})})
     rows = jvm.frame(session, laid_out._jdf.queryExecution().analyzed(), spark)
     job = (rebalanced(rows, layout.folders) if is_optimized else rows).write.format("parquet").mode("error")

@@ -1,4 +1,7 @@
-"""The geometry and geography types that this PySpark version can read and write."""
+"""Geometry and geography: PySpark 4.1 has the types, and reads and writes them in Parquet since 4.2.
+
+Obsolete when PySpark 4.2 is the oldest supported release, except for the check of the SRID.
+"""
 
 from __future__ import annotations
 
@@ -18,8 +21,7 @@ _FIRST_WITH_GEOSPATIAL = (4, 2)
 
 
 def check_geospatial_types(schema: StructType) -> None:
-    """Reject geometries and geographies that this PySpark version cannot read and write: 4.1 has the types, but neither reads nor writes
-    them in Parquet.
+    """Reject geometries and geographies that this PySpark version cannot read and write.
 
     Raises:
         Unsupported: ``DELTA_GEOSPATIAL_NOT_SUPPORTED``; ``DELTA_GEOSPATIAL_SRID_NOT_SUPPORTED`` for an SRID that PySpark does not know.

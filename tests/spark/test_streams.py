@@ -252,14 +252,36 @@ def test_a_huge_commit_is_split_and_a_stopped_query_goes_on_in_its_middle(spark:
     assert [row[0] for row in sorted(row for batch in found for row in batch)] == [10, 11, 12, 13, 14]
     assert len(found) == -(-files // 2)
     # The checkpoint as it was in the middle of the commit.
-    for number in range(1, len(found) + 1):
-        for kind in ("offsets", "commits"):
-            (tmp_path / "at" / kind / str(number)).unlink(missing_ok=True)
-            (tmp_path / "at" / kind / f".{number}.crc").unlink(missing_ok=True)
+    forget_batches(tmp_path / "at", ("offsets", "commits"), *range(1, len(found) + 1))
     position = json.loads((tmp_path / "at" / "offsets" / "0").read_text().splitlines()[-1])
     assert (position["reservoirVersion"], position["index"]) == (1, 1)
     assert available(rows, tmp_path / "at") == found[1:]
     assert available(rows, tmp_path / "all", once=True) == [sorted(row for batch in found for row in batch)]
+
+
+def forget_batches(checkpoint: Path, kinds: tuple[str, ...], *numbers: int) -> None:
+    """Remove batches from the checkpoint, as if the query had been stopped before."""
+    for number in numbers:
+        for kind in kinds:
+            (checkpoint / kind / str(number)).unlink(missing_ok=True)
+            (checkpoint / kind / f".{number}.crc").unlink(missing_ok=True)
+
+
+@pytest.mark.damages_tables
+def test_a_restart_reads_a_planned_batch_again_and_no_completed_one(spark: SparkSession, path: str, tmp_path: Path) -> None:
+    table = Table(path)
+    for value in (0, 1):
+        table.append(ids(value))
+        assert available(stream(spark, path), tmp_path / "at") == [[(value, str(value))]]
+    assert available(stream(spark, path), tmp_path / "at") == []
+    forget_batches(tmp_path / "at", ("commits",), 1)
+    assert available(stream(spark, path), tmp_path / "at") == [[(1, "1")]]
+    # Neither the commits nor the files of the completed batches are needed any more.
+    table.append(ids(2))
+    table.checkpoint()
+    for gone in (*table.snapshot(1).files()["path"].to_pylist(), *(f"_delta_log/{version:020}.json" for version in (0, 1))):
+        (Path(path) / gone).unlink()
+    assert available(stream(spark, path), tmp_path / "at") == [[(2, "0")]]
 
 
 def test_the_feed_as_a_stream(spark: SparkSession, path: str, tmp_path: Path) -> None:

@@ -44,20 +44,8 @@ public class TableStream implements org.apache.spark.sql.execution.streaming.Sou
   public org.apache.spark.sql.connector.read.streaming.Offset reportLatestOffset() { return offset(answer("newest", null, null)); }
 
   public org.apache.spark.sql.Dataset getBatch(scala.Option start, org.apache.spark.sql.execution.streaming.Offset end) {
-    if (isThrownAway()) {
-      answer("resume", null, end.json());
-      return null;
-    }
     String from = start.isEmpty() ? null : ((org.apache.spark.sql.execution.streaming.Offset) start.get()).json();
     return (org.apache.spark.sql.Dataset) answer("batch", from, end.json());
-  }
-
-  // A restarted query requests the last completed batch again, for sources that need it, and ignores the result. The commits of that batch
-  // may be gone by now, and it may be a whole table.
-  private static boolean isThrownAway() {
-    StackTraceElement[] callers = new Throwable().getStackTrace();
-    for (int i = 0; i < callers.length; i++) if (callers[i].getMethodName().contains("populateStartOffsets")) return true;
-    return false;
   }
 
   public Map metrics(Optional consumed) {

@@ -5,7 +5,8 @@ Spark calls it on the query's own thread, one call after another; each query of 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 
 from pyspark.sql import SparkSession
 
@@ -14,51 +15,56 @@ from tahoe.log.files.paths import commit_name
 from tahoe.snapshot.snapshot import Snapshot
 from tahoe.spark.jvm.bridge import JavaObject
 from tahoe.spark.stream.batch_frames import batch_frame
+from tahoe.spark.stream.schema_logs import tracking_of
 from tahoe.store.stream_records import record_stream
 from tahoe.stream.admission import UNLIMITED
 from tahoe.stream.position import Position
-from tahoe.stream.schema_tracking import SchemaTracking
 from tahoe.stream.source import Source
 from tahoe.stream.source_options import SourceOptions
 
-__all__ = ["MicroBatches"]
+__all__ = ["MicroBatches", "StreamedTable"]
 
-_UNTOLD_MS = 60_000
+_RECORD_INTERVAL_MS = 60_000
 _MOST_COMMITS = 256
 """The maximum number of commits to read ahead for the progress; the query reads them later anyway."""
+
+
+@dataclass(frozen=True, slots=True)
+class StreamedTable:
+    """A table that ``spark.readStream`` reads.
+
+    Args:
+        spark: the session that read the table as a stream; the queries run in copies of it.
+        hadoop: reader options for Hadoop (``fs.…``).
+    """
+
+    spark: SparkSession
+    table: Table
+    options: SourceOptions
+    hadoop: Mapping[str, str]
 
 
 class MicroBatches:
     """One table in one query.
 
     Args:
-        spark: the session that read the table as a stream; the query runs in a copy of it.
-        hadoop: reader options for Hadoop (``fs.…``).
         checkpoint: the query's folder for this source, which identifies it to the table.
-        newest: the newest version of the table.
-        tracking: the query's schema log for this source, if it keeps one.
         event_time: the column of the query's watermark, if the initial snapshot is read in its order.
+        is_completed: returns whether the last batch in the query's checkpoint is completed.
+
+    Raises: the errors of `tahoe.spark.stream.schema_logs.tracking_of`.
     """
 
     def __init__(
-        self,
-        spark: SparkSession,
-        table: Table,
-        options: SourceOptions,
-        hadoop: Mapping[str, str],
-        checkpoint: str,
-        newest: Snapshot,
-        tracking: SchemaTracking | None,
-        event_time: str | None,
+        self, streamed: StreamedTable, checkpoint: str, event_time: str | None, is_completed: Callable[[], bool]
     ) -> None:
-        self._spark = spark
-        self._checkpoint = checkpoint
-        self._told: tuple[int, int] | None = None
-        self._table = table
-        self._hadoop = hadoop
-        self._newest = newest
-        self._source = Source(newest, self._look, options, tracking, event_time)
+        self._streamed, self._checkpoint, self._is_completed = streamed, checkpoint, is_completed
+        self._newest = streamed.table.snapshot()
+        tracking = tracking_of(streamed.spark, self._newest, streamed.options, streamed.hadoop, checkpoint)
+        self._source = Source(self._newest, self._look, streamed.options, tracking, event_time)
         self._end: Position | None = None
+        self._has_planned = False
+        self._recorded: tuple[int, int] | None = None
 
     @property
     def read(self) -> Snapshot:
@@ -66,12 +72,8 @@ class MicroBatches:
         return self._source.read
 
     def _look(self) -> Snapshot:
-        self._newest = self._table.snapshot()
+        self._newest = self._streamed.table.snapshot()
         return self._newest
-
-    def resume(self, _start: None, end: str) -> None:
-        """Continue after a restart: all rows up to the position are processed."""
-        self._source.resume(Position.parse(end))
 
     def prepare_for_available_now(self, _start: None, _end: None) -> None:
         """Read up to the current end of the table, and then stop."""
@@ -83,30 +85,37 @@ class MicroBatches:
         Args:
             limit: ``all`` for no limit.
         """
+        self._has_planned = True
         begin = None if start is None else Position.parse(start)
         end = self._source.plan(begin, UNLIMITED if limit == "all" else None, self._end)
-        self._tell(self._source.read.version if begin is None else begin.version, is_idle=end == begin)
+        self._record(self._source.read.version if begin is None else begin.version, is_idle=end == begin)
         # Spark compares offsets as text, and another writer may format the same position differently.
         return start if start is not None and end == begin else str(end)
 
-    def _tell(self, version: int, *, is_idle: bool) -> None:
+    def _record(self, version: int, *, is_idle: bool) -> None:
         """Record in the table which version is still to be read: periodically, and when all is read."""
-        now = self._table.clock.now_ms()
-        if self._told is not None and (version == self._told[0] or not (is_idle or now - self._told[1] > _UNTOLD_MS)):
+        now, recorded = self._streamed.table.clock.now_ms(), self._recorded
+        if recorded is not None and (version == recorded[0] or not (is_idle or now - recorded[1] > _RECORD_INTERVAL_MS)):
             return
-        record_stream(self._table.store, self._checkpoint, version)
-        self._told = version, now
+        record_stream(self._streamed.table.store, self._checkpoint, version)
+        self._recorded = version, now
 
     def newest(self, _start: None, _end: None) -> str:
         """Return the position after the newest version that was read."""
         return str(Position(self._newest.metadata.id, self._newest.version + 1))
 
-    def batch(self, start: str | None, end: str) -> JavaObject:
-        """Return the rows between two positions."""
-        places = None if start is None else Position.parse(start), Position.parse(end)
-        return batch_frame(
-            self._spark, self._source, self._source.files(*places), self._hadoop, self._source.bucket(*places)
-        )._jdf
+    def batch(self, start: str | None, end: str) -> JavaObject | None:
+        """Return the rows between two positions; None for a completed batch, which a restarted query requests once and ignores.
+
+        The commits of that batch may be gone by now, and it may be a whole table. All other requests follow a call of `latest_offset`, or
+        are for a batch that was planned before the restart, but not completed.
+        """
+        first, last = None if start is None else Position.parse(start), Position.parse(end)
+        if not self._has_planned and self._is_completed():
+            self._source.resume(last)
+            return None
+        files, bucket = self._source.files(first, last), self._source.bucket(first, last)
+        return batch_frame(self._streamed.spark, self._source, files, self._streamed.hadoop, bucket)._jdf
 
     def commit(self, _start: None, end: str) -> None:
         """Mark the rows up to the position as processed."""
@@ -123,7 +132,7 @@ class MicroBatches:
         position, newest = Position.parse(consumed), self._newest.version
         is_whole = position.index < 0 and not position.is_initial_snapshot
         behind = max(newest - position.version + 1, 0)
-        told = {
+        lag = {
             "version": position.version - 1 if is_whole else position.version,
             "newestVersion": newest,
             "versionsBehind": behind,
@@ -131,10 +140,11 @@ class MicroBatches:
         }
         waiting = self._source.waiting(position, newest, _MOST_COMMITS)
         if waiting is not None:
-            told |= {"numFilesOutstanding": waiting.files, "numBytesOutstanding": waiting.bytes}
-        return "\n".join(f"{name}\n{value}" for name, value in told.items())
+            lag |= {"numFilesOutstanding": waiting.files, "numBytesOutstanding": waiting.bytes}
+        return "\n".join(f"{name}\n{value}" for name, value in lag.items())
 
     def _milliseconds_behind(self, position: Position) -> int:
         """Return the age of the first commit that is not completely read, by the storage's clock."""
-        first = self._table.store.head(commit_name(position.version))
-        return 0 if first is None else max(self._table.clock.now_ms() - first.modified_ms, 0)
+        table = self._streamed.table
+        first = table.store.head(commit_name(position.version))
+        return 0 if first is None else max(table.clock.now_ms() - first.modified_ms, 0)

@@ -20,8 +20,9 @@ from tahoe.spark.names.settings import look_at_settings
 from tahoe.spark.names.snapshots import moment
 from tahoe.spark.stream.batch_frames import shown_schema
 from tahoe.spark.stream.java_classes import streamed_table, streaming_relation, table_stream
-from tahoe.spark.stream.micro_batches import MicroBatches
-from tahoe.spark.stream.schema_logs import read_for_columns, tracking_of
+from tahoe.spark.stream.micro_batches import MicroBatches, StreamedTable
+from tahoe.spark.stream.running_query import has_completed_last_batch
+from tahoe.spark.stream.schema_logs import read_for_columns
 from tahoe.spark.stream.stream_options import stream_options
 from tahoe.spark.stream.watermarks import event_time_column
 from tahoe.spark.versions.geospatial_types import check_geospatial_types
@@ -48,18 +49,17 @@ def read_stream(
     """
     install()
     look_at_settings(spark)
-    meant = stream_options(options, partial(moment, spark))
+    source_options = stream_options(options, partial(moment, spark))
     hadoop = hadoop_options(options)
     with with_classes(STREAMS):
         newest = table.snapshot()
-    snapshot = read_for_columns(spark, newest, meant, hadoop)
+    snapshot = read_for_columns(spark, newest, source_options, hadoop)
     jvm = Jvm.of(spark)
-    columns = _columns(jvm, snapshot, meant)
+    columns = _columns(jvm, snapshot, source_options)
     if schema is not None:
         _check_schema(jvm, snapshot, columns, schema)
-    create = _Create(spark, table, meant, hadoop, str(columns.json()))
-    given = {"path": table.url, **options}
-    create.table = streamed_table(jvm, spark._jsparkSession, given, _source_name(jvm, name), create)
+    create = _Create(StreamedTable(spark, table, source_options, hadoop), str(columns.json()))
+    create.table = streamed_table(jvm, spark._jsparkSession, {"path": table.url, **options}, _source_name(jvm, name), create)
     return jvm.frame(spark._jsparkSession, streaming_relation(jvm, create.table, columns), spark)
 
 
@@ -99,31 +99,29 @@ class _Create(Proxied):
 
     table: JavaObject
 
-    def __init__(self, spark: SparkSession, table: Table, options: SourceOptions, hadoop: Mapping[str, str], schema: str) -> None:
-        self._spark, self._table, self._options, self._hadoop, self._schema = spark, table, options, hadoop, schema
+    def __init__(self, streamed: StreamedTable, schema: str) -> None:
+        self._streamed, self._schema = streamed, schema
 
     @answered
-    def apply(self, folder: str, query: str | None) -> JavaObject:
+    def apply(self, folder: str, query_id: str | None) -> JavaObject:
         """Return the ``Source`` of a query.
 
         Args:
             folder: the source's folder in the query's checkpoint.
-            query: the query's id.
         """
-        jvm = Jvm.of(self._spark)
+        jvm = Jvm.of(self._streamed.spark)
         try:
-            return self._made(jvm, folder, query)
+            return self._source(jvm, folder, query_id)
         except TahoeError as error:
             return thrown(jvm, error)
 
-    def _made(self, jvm: Jvm, folder: str, query: str | None) -> JavaObject:
-        newest = self._table.snapshot()
-        event_time = event_time_column(self._spark, self.table, query, self._options.with_event_time_order, self._table.url)
-        tracking = tracking_of(self._spark, newest, self._options, self._hadoop, folder)
-        batches = MicroBatches(self._spark, self._table, self._options, self._hadoop, folder, newest, tracking, event_time)
-        columns = _columns(jvm, batches.read, self._options)
+    def _source(self, jvm: Jvm, folder: str, query_id: str | None) -> JavaObject:
+        spark, options, url = self._streamed.spark, self._streamed.options, self._streamed.table.url
+        event_time = event_time_column(spark, self.table, query_id, options.with_event_time_order, url)
+        # The query itself would keep its source, and so this object, from being released.
+        batches = MicroBatches(self._streamed, folder, event_time, partial(has_completed_last_batch, spark, query_id))
+        columns = _columns(jvm, batches.read, options)
         if str(columns.json()) != self._schema:
-            url = self._table.url
             raise InvalidRequest(
                 f"The columns of table {url} have changed since it was read by spark.readStream, from {jvm.data_type(self._schema).toDDL()} "
                 f"to {columns.toDDL()} in version {batches.read.version}. Read it anew, and start the query of that DataFrame.",
@@ -131,10 +129,10 @@ class _Create(Proxied):
                 table=url,
                 version=batches.read.version,
             )
-        limits = self._options.limits
+        limits = options.limits
         reads = jvm.java_class("org.apache.spark.sql.connector.read.streaming.ReadLimit")
         limit = reads.maxFiles(limits.files) if limits.files is not None else reads.maxBytes(limits.bytes)
-        return table_stream(jvm, f"DeltaSource[{self._table.url}]", columns, limit, _Answers(jvm, batches))
+        return table_stream(jvm, f"DeltaSource[{url}]", columns, limit, _Answers(jvm, batches))
 
     class Java:
         implements = ("scala.Function2",)

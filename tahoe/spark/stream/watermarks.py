@@ -10,10 +10,10 @@ from collections.abc import Iterator
 from pyspark.sql import SparkSession
 
 from tahoe.base.exceptions import InvalidRequest, Unsupported
-from tahoe.spark.jvm.bridge import JavaObject, Jvm
+from tahoe.spark.jvm.bridge import JavaObject
 from tahoe.spark.jvm.records import items
 from tahoe.spark.names.settings import is_on
-from tahoe.spark.versions.members import unsupported_spark
+from tahoe.spark.stream.running_query import running_query
 
 __all__ = ["event_time_column"]
 
@@ -36,7 +36,7 @@ def event_time_column(spark: SparkSession, source: JavaObject, query: str | None
     if not (is_on(spark, _SETTING) if asked is None else asked):
         return None
     columns: set[str] = set()
-    for path in _paths(_plan(spark, query), source):
+    for path in _paths(running_query(spark, query, "read a stream withEventTimeOrder").analyzedPlan(), source):
         marked = [(place, node) for place, node in enumerate(path) if str(node.nodeName()) == "EventTimeWatermark"]
         columns |= {_column(path[place + 1 :], node.eventTime(), table) for place, node in marked}
         if not marked:
@@ -56,15 +56,6 @@ def event_time_column(spark: SparkSession, source: JavaObject, query: str | None
             table, "the query reads the table several times or has several watermarks for it, and not all by one column"
         )
     return columns.pop()
-
-
-def _plan(spark: SparkSession, query: str | None) -> JavaObject:
-    jvm = Jvm.of(spark)
-    running = spark._jsparkSession.sharedState().activeStreamingQueries()
-    found = None if query is None else running.get(jvm.java_class("java.util.UUID").fromString(query))
-    if found is None:
-        raise unsupported_spark("read a stream withEventTimeOrder", "it does not tell which query a source is made for")
-    return found.analyzedPlan()
 
 
 def _paths(node: JavaObject, source: JavaObject, above: tuple[JavaObject, ...] = ()) -> Iterator[tuple[JavaObject, ...]]:

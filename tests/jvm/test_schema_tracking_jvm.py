@@ -11,7 +11,7 @@ from pyspark.errors import StreamingQueryException
 from pyspark.sql import DataFrame, SparkSession
 
 from tahoe.api.table import Table
-from tahoe.spark.stream.streamed import read_stream
+from tahoe.spark.stream.read_stream import read_stream
 
 pytestmark = [pytest.mark.jvm, pytest.mark.filterwarnings("ignore::tahoe.exceptions.TahoeWarning")]
 """The session has settings of delta-spark's, of which Tahoe tells that it does not follow them."""

@@ -12,7 +12,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from tahoe import Table
 from tahoe.spark.jvm.bridge import Jvm
-from tahoe.spark.jvm.records import copied, made
+from tahoe.spark.jvm.records import copied, created
 
 __all__ = ["Named", "named"]
 
@@ -37,7 +37,7 @@ class Named:
             jvm.java_class("org.apache.spark.sql.types.StructType")(),
             jvm.catalyst("catalog.CatalogTableType").EXTERNAL(),
         )
-        entry = made(jvm, "catalog.CatalogTable", self._identifier, kind, storage, schema, jvm.option("delta"))
+        entry = created(jvm, "catalog.CatalogTable", self._identifier, kind, storage, schema, jvm.option("delta"))
         self._catalog.createTable(entry, False, False)
 
     @property

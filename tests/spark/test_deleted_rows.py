@@ -12,7 +12,7 @@ from pyroaring import BitMap64
 import tahoe
 from tahoe.base.exceptions import CorruptTable
 from tahoe.spark.jvm.bridge import Jvm
-from tahoe.spark.jvm.many import texts
+from tahoe.spark.jvm.bulk_objects import texts
 from tahoe.spark.scan.deleted_rows import packed
 
 BLOCK, PART = 2**16, 2**22

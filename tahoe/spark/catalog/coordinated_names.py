@@ -17,8 +17,8 @@ from tahoe.base.exceptions import InvalidRequest
 from tahoe.coordinator.coordinated_store import CoordinatedStore
 from tahoe.spark.jvm.bridge import JavaObject, Jvm
 from tahoe.spark.jvm.compiled import add_optimizer_rule
+from tahoe.spark.jvm.proxies import Proxied, answered
 from tahoe.spark.jvm.records import items
-from tahoe.spark.jvm.stand_ins import Proxied, answered
 from tahoe.spark.jvm.storage import COORDINATOR, table_at
 from tahoe.spark.names.entries import SESSION_CATALOG, entry_at, is_delta, location_of, table_identifier
 from tahoe.spark.names.new_entries import is_managed

@@ -20,11 +20,11 @@ from tahoe.spark.catalog.table_changes import register_table_changes
 from tahoe.spark.jvm.bridge import JavaObject, Jvm
 from tahoe.spark.jvm.compiled import compiled_object
 from tahoe.spark.jvm.errors import install
-from tahoe.spark.jvm.stand_ins import Proxied, answered, is_stand_in
+from tahoe.spark.jvm.proxies import Proxied, answered, is_proxy
 from tahoe.spark.jvm.storage import after_commits
-from tahoe.spark.scan.cached import recache
 from tahoe.spark.scan.from_log import answer_from_log
 from tahoe.spark.scan.renewal import follow_tables
+from tahoe.spark.scan.user_cache import recache
 from tahoe.spark.statements.parser import parser
 
 __all__ = ["enable_names"]
@@ -37,7 +37,7 @@ def enable_names(spark: SparkSession) -> None:
     """
     install()
     state = spark._jsparkSession.sessionState()
-    if is_stand_in(state.sqlParser()):
+    if is_proxy(state.sqlParser()):
         return
     restore_missing_catalog(spark)
     # A JVM exception that passes through Python must stay the original one; Spark catches some by class.

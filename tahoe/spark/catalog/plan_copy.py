@@ -17,4 +17,4 @@ def with_new_columns(jvm: Jvm, plan: JavaObject) -> JavaObject:
 
     An alias surrounds it, so that Spark never takes a bare relation for a folder of Parquet files to write into.
     """
-    return jvm.kept("PlanCopy", lambda: compiled_object(jvm, "PlanCopy")).anew(plan)
+    return jvm.cached("PlanCopy", lambda: compiled_object(jvm, "PlanCopy")).copy(plan)

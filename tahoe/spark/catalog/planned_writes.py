@@ -11,8 +11,8 @@ from pyspark.sql import SparkSession
 
 from tahoe.spark.jvm.bridge import JavaObject, Jvm
 from tahoe.spark.jvm.compiled import add_optimizer_rule
+from tahoe.spark.jvm.proxies import Proxied, answered, is_proxy
 from tahoe.spark.jvm.records import items
-from tahoe.spark.jvm.stand_ins import Proxied, answered, is_stand_in
 
 __all__ = ["PLANNED", "plan_writes"]
 
@@ -35,7 +35,7 @@ class _PlannedWrites(Proxied):
     def apply(self, plan: JavaObject) -> JavaObject:
         """Return the append for a Delta table; the plan itself for every other table."""
         write = plan.write()
-        if write.isEmpty() or not is_stand_in(write.get()):
+        if write.isEmpty() or not is_proxy(write.get()):
             return plan
         write.get().accept(plan)
         if str(plan.nodeName()) != "OverwritePartitionsDynamic":

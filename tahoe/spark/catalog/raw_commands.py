@@ -12,7 +12,7 @@ from pyspark.sql import SparkSession
 from tahoe.base.exceptions import Unsupported
 from tahoe.spark.jvm.bridge import JavaObject
 from tahoe.spark.jvm.compiled import add_optimizer_rule
-from tahoe.spark.jvm.stand_ins import Proxied, answered
+from tahoe.spark.jvm.proxies import Proxied, answered
 from tahoe.spark.names.entries import entry_at, is_delta
 from tahoe.spark.versions.execute_immediate import HINT
 from tahoe.spark.versions.members import has_field

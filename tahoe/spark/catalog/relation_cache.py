@@ -9,7 +9,7 @@ from pyspark.sql import SparkSession
 from tahoe.spark.catalog.loaded_tables import LoadedTable, LoadedTables
 from tahoe.spark.catalog.plan_copy import with_new_columns
 from tahoe.spark.jvm.bridge import JavaObject, Jvm
-from tahoe.spark.jvm.stand_ins import stand_in
+from tahoe.spark.jvm.proxies import proxy
 from tahoe.spark.scan.relation import read_snapshot
 
 __all__ = ["relation_cache"]
@@ -24,7 +24,7 @@ def relation_cache(original: JavaObject, spark: SparkSession, tables: LoadedTabl
         tables: the loaded tables by name.
         interface: Guava's ``Cache``, in the package in which this Spark version ships it.
     """
-    return stand_in(spark, original, _RelationCache(original, spark, tables), ["getIfPresent"], [interface])
+    return proxy(spark, original, _RelationCache(original, spark, tables), ["getIfPresent"], [interface])
 
 
 _MOST_PLANS = 64

@@ -16,8 +16,8 @@ from tahoe.snapshot.snapshot import Snapshot
 from tahoe.spark.catalog.loaded_tables import LoadedTable, LoadedTables
 from tahoe.spark.catalog.writable import writable
 from tahoe.spark.jvm.bridge import JavaObject, Jvm
-from tahoe.spark.jvm.records import copied, made
-from tahoe.spark.jvm.stand_ins import stand_in
+from tahoe.spark.jvm.proxies import proxy
+from tahoe.spark.jvm.records import copied, created
 from tahoe.spark.jvm.storage import table_at
 from tahoe.spark.names.entries import SESSION_CATALOG, entry_at, filled, is_delta, location_of, path_of, table_identifier
 from tahoe.spark.names.error_names import reading
@@ -40,7 +40,7 @@ def session_catalog(original: JavaObject, spark: SparkSession, entries: JavaObje
         tables: records the loaded tables.
     """
     interfaces = _interfaces(original)
-    return stand_in(spark, original, _SessionCatalog(original, spark, entries, tables), ["loadTable"], interfaces)
+    return proxy(spark, original, _SessionCatalog(original, spark, entries, tables), ["loadTable"], interfaces)
 
 
 def _interfaces(original: JavaObject) -> list[str]:
@@ -124,7 +124,7 @@ class _SessionCatalog:
         storage = copied(jvm.catalyst("catalog.CatalogStorageFormat").empty(), locationUri=jvm.option(location))
         schema = jvm.java_class("org.apache.spark.sql.types.StructType")()
         kind = jvm.catalyst("catalog.CatalogTableType").EXTERNAL()
-        return made(jvm, "catalog.CatalogTable", identifier, kind, storage, schema, jvm.option("delta"))
+        return created(jvm, "catalog.CatalogTable", identifier, kind, storage, schema, jvm.option("delta"))
 
     def _loaded(self, parts: list[str], entry: JavaObject, table: Table, *how: JavaObject) -> JavaObject:
         travel, writes = requested(*how)

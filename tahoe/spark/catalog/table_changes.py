@@ -11,8 +11,8 @@ from pyspark.sql import SparkSession
 from tahoe.api.table import Table
 from tahoe.base.exceptions import InvalidRequest, NotFound
 from tahoe.spark.jvm.bridge import JavaObject, Jvm
+from tahoe.spark.jvm.proxies import Proxied, answered
 from tahoe.spark.jvm.records import items
-from tahoe.spark.jvm.stand_ins import Proxied, answered
 from tahoe.spark.jvm.storage import table_at
 from tahoe.spark.names.entries import parts_of, table_named
 from tahoe.spark.names.options import ChangeRange

@@ -19,7 +19,7 @@ from tahoe.spark.catalog.planned_writes import PLANNED
 from tahoe.spark.commands.insert import insert
 from tahoe.spark.commands.write_options import WriterCall, insert_request
 from tahoe.spark.jvm.bridge import JavaObject, Jvm
-from tahoe.spark.jvm.stand_ins import stand_in
+from tahoe.spark.jvm.proxies import proxy
 from tahoe.spark.names.settings import settings_of
 from tahoe.spark.versions.schema_evolution import plan_evolves
 from tahoe.spark.write.arranged import arranged, arrangement
@@ -43,7 +43,7 @@ def writable(spark: SparkSession, entry: JavaObject, table: Table, config: Table
         config: of the version that the statement was analyzed with.
     """
     methods = _WritableTable(spark, table, config, str(entry.name()))
-    methods.itself = stand_in(spark, entry, methods, _METHODS, _INTERFACES)
+    methods.itself = proxy(spark, entry, methods, _METHODS, _INTERFACES)
     return methods.itself
 
 

@@ -21,7 +21,7 @@ from tahoe.protocol.actions import AddFile, RemoveFile
 from tahoe.protocol.features import ENFORCED
 from tahoe.schema.types import StructType
 from tahoe.spark.commands.row_command import CommandTarget
-from tahoe.spark.jvm.job_progress import shown_jobs
+from tahoe.spark.jvm.job_progress import job_progress
 from tahoe.spark.write.enforce import enforced
 from tahoe.spark.write.stored_expressions import check_new_on_spark
 from tahoe.spark.write.writer import FileOptions, write_files
@@ -163,6 +163,6 @@ def _stage(transaction: Transaction, rows: Rows | None) -> Mapping[str, int | st
 
 def _written(transaction: Transaction, rows: Rows) -> list[AddFile]:
     config = future_config(transaction)
-    with shown_jobs(rows.data.sparkSession, transaction.clock):
+    with job_progress(rows.data.sparkSession, transaction.clock):
         adds = write_files(enforced(rows.data, config), config, transaction, rows.files)
     return [tagged(config, replace(add, data_change=True)) for add in adds]

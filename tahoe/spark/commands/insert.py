@@ -45,8 +45,8 @@ from tahoe.spark.commands.row_changes import TableRows, TableVersion, of_kind
 from tahoe.spark.commands.source_rows import stored
 from tahoe.spark.commands.spark_engine import SparkEngine, whole_files
 from tahoe.spark.commands.write_options import Insert
-from tahoe.spark.jvm.errors import raising, told_once
-from tahoe.spark.jvm.job_progress import shown_jobs
+from tahoe.spark.jvm.errors import quiet_errors, raising
+from tahoe.spark.jvm.job_progress import job_progress
 from tahoe.spark.jvm.translate import from_spark_schema
 from tahoe.spark.scan.relation import named
 from tahoe.spark.write.enforce import enforced, session_time_zone
@@ -99,8 +99,8 @@ def _inserted(
         return None
     # A write with a condition on the table's rows runs without Spark's own error logging; other writes keep it.
     has_condition = request.options.replace_where is not None or request.matching is not None
-    quiet = told_once(data.sparkSession) if has_condition else nullcontext()
-    with shown_jobs(data.sparkSession, table.clock), quiet:
+    quiet = quiet_errors(data.sparkSession) if has_condition else nullcontext()
+    with job_progress(data.sparkSession, table.clock), quiet:
         operation = _staged(transaction, data, request, arrange)
         if describe is not None:
             operation = describe(operation, future_config(transaction))

@@ -7,7 +7,7 @@ from functools import cached_property
 from pyspark.sql import DataFrame, SparkSession
 
 from tahoe.spark.jvm.bridge import JavaObject, Jvm
-from tahoe.spark.jvm.stand_ins import PartialFunction
+from tahoe.spark.jvm.proxies import PartialFunction
 from tahoe.spark.versions.current_time import current_time_functions
 
 __all__ = ["StatementMoment"]

@@ -13,8 +13,8 @@ from tahoe.ops.rows.row_changes import RowsChanged, Staged
 from tahoe.snapshot.snapshot import Snapshot
 from tahoe.spark.commands.row_changes import TableVersion
 from tahoe.spark.jvm.bridge import is_classic
-from tahoe.spark.jvm.errors import told_once
-from tahoe.spark.jvm.job_progress import shown_jobs
+from tahoe.spark.jvm.errors import quiet_errors
+from tahoe.spark.jvm.job_progress import job_progress
 from tahoe.spark.names.error_names import reading
 from tahoe.spark.names.settings import look_at_settings
 from tahoe.spark.scan.relation import Alias
@@ -76,7 +76,7 @@ def run_row_command(target: CommandTarget, operation: str, stage: Callable[[Tran
             staged = stage(transaction) if is_new else Staged(None)
             return table.commit_rows(transaction, staged, user_metadata=user_metadata_of(spark))
 
-    with shown_jobs(spark, table.clock), told_once(spark):
+    with job_progress(spark, table.clock), quiet_errors(spark):
         look_at_settings(spark)
         with reading(table):
             return retry_if_rearranged(run)

@@ -41,8 +41,8 @@ from tahoe.spark.commands.row_command import CommandTarget, refuse_connect, user
 from tahoe.spark.executors.bin_tasks import rewritten_bin
 from tahoe.spark.executors.shipped import raised, run_each
 from tahoe.spark.jvm.bridge import is_classic
-from tahoe.spark.jvm.errors import told_once
-from tahoe.spark.jvm.job_progress import shown_jobs
+from tahoe.spark.jvm.errors import quiet_errors
+from tahoe.spark.jvm.job_progress import job_progress
 from tahoe.spark.jvm.local_rows import Result
 from tahoe.spark.jvm.storage import hadoop_path
 from tahoe.spark.names.settings import is_on, look_at_settings
@@ -136,7 +136,7 @@ def optimize_table(
 
 def _optimized(spark: SparkSession, table: Table, request: OptimizeRequest) -> Optimized:
     commit = partial(table.commit, user_metadata=user_metadata_of(spark))
-    with shown_jobs(spark, table.clock), told_once(spark):
+    with job_progress(spark, table.clock), quiet_errors(spark):
         return optimize(table.begin, commit, request, partial(on_executors, spark))
 
 
@@ -206,7 +206,7 @@ def purge(spark: SparkSession, table: Table, where: str | None = None) -> list[R
     """
     row, transaction = _RowOf(spark, table), table.begin()
     started = table.clock.now_ms()
-    with shown(table.clock) as progress, told_once(spark):
+    with shown(table.clock) as progress, quiet_errors(spark):
         operation = stage_purge(transaction, where, progress, shown_where=None if where is None else _shown(spark, where))
     metrics = _purged(transaction, transaction.existing(), started, table.clock.now_ms())
     if operation is not None:
@@ -261,7 +261,7 @@ def vacuum_table(
     if retain_hours and _is_on(spark, "vacuum.retentionWindowIgnore.enabled", False):
         retain_hours = None
     logs = spark.conf.get(_DELTA + "vacuum.logging.enabled", None)
-    with told_once(spark) if is_classic(spark) else nullcontext():
+    with quiet_errors(spark) if is_classic(spark) else nullcontext():
         done = table.vacuum(
             retain_hours,
             dry_run=dry_run,
@@ -294,7 +294,7 @@ def compute_statistics_of(spark: SparkSession, table: Table) -> None:
         return raised(run_each(spark.sparkContext, statistics_of_file, adds, version))
 
     commit = partial(table.commit, user_metadata=user_metadata_of(spark))
-    with shown_jobs(spark, table.clock), told_once(spark):
+    with job_progress(spark, table.clock), quiet_errors(spark):
         compute_statistics(table.begin, commit, collect)
 
 
@@ -309,7 +309,7 @@ def drop_feature_of(spark: SparkSession, table: Table, feature: str, *, truncate
     refuse_connect(spark, "DROP FEATURE")
     look_at_settings(spark)
     is_fast = _is_on(spark, "tableFeatures.fastDropFeature.enabled", True)
-    with told_once(spark):
+    with quiet_errors(spark):
         table.drop_feature(feature, truncate_history=truncates_history, is_fast=is_fast, user_metadata=user_metadata_of(spark))
 
 
@@ -339,7 +339,7 @@ def restore_table(
         shown_timestamp=timestamp,
     )
     commit = partial(table.commit, user_metadata=user_metadata_of(spark))
-    with shown(table.clock) as progress, told_once(spark):
+    with shown(table.clock) as progress, quiet_errors(spark):
         return [tuple(restore(table.begin(), commit, request, progress).metrics.values())]
 
 

@@ -26,8 +26,8 @@ from tahoe.spark.commands.row_command import refuse_connect, user_metadata_of
 from tahoe.spark.copies.convert import folder_of_entry, folder_request, source_folder
 from tahoe.spark.executors.shipped import raised, run_each
 from tahoe.spark.jvm.bridge import JavaObject
-from tahoe.spark.jvm.errors import told_once
-from tahoe.spark.jvm.job_progress import shown_jobs
+from tahoe.spark.jvm.errors import quiet_errors
+from tahoe.spark.jvm.job_progress import job_progress
 from tahoe.spark.jvm.storage import hadoop_path, table_at
 from tahoe.spark.names.entries import entry_at, entry_of, is_delta, location_of, path_of, table_named
 from tahoe.spark.names.new_entries import (
@@ -152,7 +152,7 @@ def _place_of(entry: JavaObject, name: str) -> str:
 
 def _cloned(spark: SparkSession, request: NamedCloneRequest, target: Table, source: Table | None) -> Cloned:
     commit = partial(target.commit, user_metadata=user_metadata_of(spark))
-    with shown(target.clock) as progress, told_once(spark):
+    with shown(target.clock) as progress, quiet_errors(spark):
         source_files = _source(spark, request, source, progress)
         return clone(source_files, target.begin(), commit, partial(_copied, spark), request.clone, progress)
 
@@ -214,5 +214,5 @@ def _copied(spark: SparkSession, source: LogStore, target: LogStore, copies: Seq
     little = len(copies) <= _FEW and sum(file.size or 0 for file in copies) <= _LITTLE
     if little or any(store.url.startswith("memory:") for store in (source, target)):
         return copied_here(source, target, copies, progress)
-    with shown_jobs(spark):
+    with job_progress(spark):
         return sum(raised(run_each(spark.sparkContext, copy_file, copies, source, target)))

@@ -16,8 +16,8 @@ from tahoe.spark.jvm.bridge import JavaObject, Jvm, is_classic
 from tahoe.spark.jvm.storage import table_at
 from tahoe.spark.names.entries import parts_of, table_named
 from tahoe.spark.names.options import ReadRequest, travelling
-from tahoe.spark.stream.stream_options import no_travel
-from tahoe.spark.stream.streamed import read_stream
+from tahoe.spark.stream.read_stream import read_stream
+from tahoe.spark.stream.stream_options import time_travel_error
 from tahoe.spark.versions.members import private_value
 from tahoe.spark.versions.source_names import source_name
 
@@ -51,7 +51,7 @@ def _load(
 def _table_to_load(spark: Any, path: str, settings: _ReaderSettings) -> Table:
     table = table_at(spark, path, settings.options)
     if "@" in path and not table.exists() and travelling(ReadRequest(path)) is not None:
-        raise no_travel(f"the path '{path}'")
+        raise time_travel_error(f"the path '{path}'")
     return table
 
 

@@ -31,12 +31,12 @@ __all__ = ["files_of_rows", "rewritten_bin", "rows_of_cells", "rows_of_parts"]
 Rows = tuple[int, tuple[bytes, bytes]]
 """The number of a cell or of a part, and rows of it, or the pickled error of the task that read it; the other one is empty."""
 
-_UNSAID = Bin(())
+_NO_BIN = Bin(())
 
 
-def rewritten_bin(version: BareVersion, plan: OptimizePlan, one: Bin) -> Written:
+def rewritten_bin(version: BareVersion, plan: OptimizePlan, source: Bin) -> Written:
     """Return the result for a bin, without the bin itself, which may have many files and is known to the caller."""
-    return replace(next(rewritten_here(SYSTEM_CLOCK, version, [one], plan)), bin=_UNSAID)
+    return replace(next(rewritten_here(SYSTEM_CLOCK, version, [source], plan)), bin=_NO_BIN)
 
 
 def rows_of_parts(version: BareVersion, parts: Iterable[bytes]) -> Iterator[Rows]:

@@ -82,7 +82,7 @@ class Target:
 
     Args:
         max_rows_per_file, compression: arguments of `tahoe.ops.write.writer.write_arrow`.
-        asked: the table's requirements, for the message.
+        demands: the table's requirements, for the message.
         rows: the columns as a PySpark schema, if the input is rows instead of Arrow batches.
     """
 
@@ -91,7 +91,7 @@ class Target:
     filled_in: FilledIn
     max_rows_per_file: int | None
     compression: str | None
-    asked: object = None
+    demands: object = None
     rows: Any = None
 
 
@@ -111,7 +111,7 @@ def written_files(target: Target, items: Iterator[Any]) -> WrittenFiles:
         compression=target.compression,
         completion=completion,
     )
-    return WrittenFiles(tuple(adds), target.asked, completion.furthest)
+    return WrittenFiles(tuple(adds), target.demands, completion.furthest)
 
 
 def refused(table: str, _: Iterator[Any]) -> WrittenFiles:
@@ -127,8 +127,8 @@ def refused(table: str, _: Iterator[Any]) -> WrittenFiles:
 def _batches(rows: Iterator[Any], columns: Any) -> Iterator[pa.RecordBatch]:
     from pyspark.sql.conversion import LocalDataToArrowConversion
 
-    while some := list(islice(rows, _ROWS)):
-        yield from LocalDataToArrowConversion.convert(some, columns, use_large_var_types=False).to_batches()
+    while block := list(islice(rows, _ROWS)):
+        yield from LocalDataToArrowConversion.convert(block, columns, use_large_var_types=False).to_batches()
 
 
 @dataclass(frozen=True)
@@ -136,12 +136,12 @@ class WrittenFiles(WriterCommitMessage):
     """The files that one task has written.
 
     Args:
-        asked: the table's requirements when they were written.
+        demands: the table's requirements when they were written.
         furthest: the greatest identity values of the task, by physical name.
     """
 
     adds: tuple[AddFile, ...]
-    asked: object = None
+    demands: object = None
     furthest: Mapping[str, int] = field(default_factory=dict)
 
 

@@ -62,7 +62,7 @@ class Describe:
     @classmethod
     def of(cls, store: LogStore, config: TableConfig, numbered: Sequence[IdentityColumn]) -> Describe:
         """Compute the values that all files share."""
-        configuration, names = config.metadata.configuration, {one.name for one in numbered}
+        configuration, names = config.metadata.configuration, {column.name for column in numbered}
         return cls(
             store,
             config,
@@ -103,16 +103,16 @@ def _furthest(statistics: FileStatistics, columns: Iterable[IdentityColumn], fil
     Raises:
         CorruptTable: a footer without bounds, which Spark writes for every integer column.
     """
-    found = {}
-    for one in columns:
-        bounds = statistics.max_values if one.step > 0 else statistics.min_values
-        if one.physical_name not in bounds:
+    furthest = {}
+    for column in columns:
+        bounds = statistics.max_values if column.step > 0 else statistics.min_values
+        if column.physical_name not in bounds:
             raise CorruptTable(
-                f"File {file}, which Spark has just written, does not say between which values its column '{one.name}' lies. Write again "
+                f"File {file}, which Spark has just written, does not say between which values its column '{column.name}' lies. Write again "
                 "without options that turn statistics of Parquet off.",
                 code="TAHOE_NO_BOUNDS",
                 file=file,
-                column=one.name,
+                column=column.name,
             )
-        found[one.physical_name] = int(bounds[one.physical_name])
-    return found
+        furthest[column.physical_name] = int(bounds[column.physical_name])
+    return furthest

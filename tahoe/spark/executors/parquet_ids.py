@@ -44,21 +44,21 @@ def _ids(schema: StructType) -> Iterator[tuple[tuple[str, ...], int]]:
     in between.
     """
 
-    def walk(data_type: DataType, path: tuple[str, ...], key: str, known: Any) -> Iterator[tuple[tuple[str, ...], int]]:
+    def walk(data_type: DataType, path: tuple[str, ...], key: str, nested_ids: Any) -> Iterator[tuple[tuple[str, ...], int]]:
         match data_type:
             case StructType():
                 for column in data_type:
                     yield from walk(column.data_type, (*path, column.physical_name), column.physical_name, nested_ids_of(column))
             case ArrayType(element):
-                yield from part(element, (*path, "list", "element"), f"{key}.element", known)
+                yield from part(element, (*path, "list", "element"), f"{key}.element", nested_ids)
             case MapType(map_key, value):
-                yield from part(map_key, (*path, "key_value", "key"), f"{key}.key", known)
-                yield from part(value, (*path, "key_value", "value"), f"{key}.value", known)
+                yield from part(map_key, (*path, "key_value", "key"), f"{key}.key", nested_ids)
+                yield from part(value, (*path, "key_value", "value"), f"{key}.value", nested_ids)
 
-    def part(data_type: DataType, path: tuple[str, ...], key: str, known: Any) -> Iterator[tuple[tuple[str, ...], int]]:
-        if key in known:
-            yield path, known[key]
-        yield from walk(data_type, path, key, known)
+    def part(data_type: DataType, path: tuple[str, ...], key: str, nested_ids: Any) -> Iterator[tuple[tuple[str, ...], int]]:
+        if key in nested_ids:
+            yield path, nested_ids[key]
+        yield from walk(data_type, path, key, nested_ids)
 
     yield from walk(schema, (), "", {})
 

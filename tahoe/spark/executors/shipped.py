@@ -36,7 +36,7 @@ Task = Callable[[Any], Any]
 _MOST_TASKS = 1_000
 _LEVEL = 1
 """The zlib level: the best one takes ten times as long, and saves a tenth of the bytes."""
-_STAY = {
+_DRIVER_ONLY = {
     *("tahoe.as_delta", "tahoe.cli", "tahoe.api.several_tables", "tahoe.tables", "tahoe.testing"),
     *("tahoe.uniform.serve", "tahoe.uniform.catalogs"),
     *(
@@ -114,8 +114,8 @@ def reviver() -> Callable[..., Any]:
 
 @cache
 def _reviver() -> Callable[..., Any]:
-    made: Callable[..., Any] = _of_worker()["reviver"]()
-    return made
+    function: Callable[..., Any] = _of_worker()["reviver"]()
+    return function
 
 
 _BROADCAST: WeakKeyDictionary[SparkContext, Any] = WeakKeyDictionary()
@@ -124,15 +124,15 @@ _BROADCAST: WeakKeyDictionary[SparkContext, Any] = WeakKeyDictionary()
 def _task(code: Any, how: Callable[..., Any], function: Callable[..., Any], arguments: Sequence[Any]) -> Task:
     name = f"{function.__module__}.{function.__qualname__}"
     assert function.__module__ in _names(), f"{name} is not sent to executors"
-    given = pickle.dumps(tuple(arguments), pickle.HIGHEST_PROTOCOL)
-    made: Task = _of_worker()["runner"](code, _code_of_worker(), _digest(), how.__name__, name, given)
-    return made
+    pickled = pickle.dumps(tuple(arguments), pickle.HIGHEST_PROTOCOL)
+    task: Task = _of_worker()["runner"](code, _code_of_worker(), _digest(), how.__name__, name, pickled)
+    return task
 
 
 @cache
 def packed() -> bytes:
     """Return the compiled modules that tasks may import, by name, each with whether it is a package. They contain no path of the driver."""
-    modules = {name: (is_package, _neutral(_code_of(loader, name), name)) for name, is_package, loader in _found()}
+    modules = {name: (is_package, _neutral(_code_of(loader, name), name)) for name, is_package, loader in _sent_modules()}
     return zlib.compress(marshal.dumps(modules), _LEVEL)
 
 
@@ -143,13 +143,13 @@ def _digest() -> str:
 
 @cache
 def _names() -> frozenset[str]:
-    return frozenset(name for name, _, _ in _found())
+    return frozenset(name for name, _, _ in _sent_modules())
 
 
 @cache
 def _code_of_worker() -> bytes:
     """Return the compiled code of `tahoe.spark.executors.worker`."""
-    loader = next(loader for name, _, loader in _found() if name == worker.__name__)
+    loader = next(loader for name, _, loader in _sent_modules() if name == worker.__name__)
     return marshal.dumps(_neutral(_code_of(loader, worker.__name__), "worker"))
 
 
@@ -161,7 +161,7 @@ def _of_worker() -> dict[str, Any]:
     return names
 
 
-def _found() -> Iterator[tuple[str, bool, Any]]:
+def _sent_modules() -> Iterator[tuple[str, bool, Any]]:
     """Yield Tahoe's modules that are sent: name, whether it is a package, and loader."""
     spec = find_spec("tahoe")
     assert spec is not None
@@ -169,10 +169,10 @@ def _found() -> Iterator[tuple[str, bool, Any]]:
     yield from _below("tahoe", spec.submodule_search_locations or ())
 
 
-def _below(package: str, places: Sequence[str]) -> Iterator[tuple[str, bool, Any]]:
-    for module in pkgutil.iter_modules(places):
+def _below(package: str, folders: Sequence[str]) -> Iterator[tuple[str, bool, Any]]:
+    for module in pkgutil.iter_modules(folders):
         name = f"{package}.{module.name}"
-        if name not in _STAY:
+        if name not in _DRIVER_ONLY:
             finder: Any = module.module_finder
             spec = finder.find_spec(name)
             yield name, module.ispkg, spec.loader
@@ -193,5 +193,5 @@ def _code_of(loader: Any, name: str) -> CodeType:
 
 def _neutral(code: CodeType, name: str) -> CodeType:
     """Return the code with the module instead of a file of the driver as its origin."""
-    inner = (_neutral(one, name) if isinstance(one, CodeType) else one for one in code.co_consts)
+    inner = (_neutral(constant, name) if isinstance(constant, CodeType) else constant for constant in code.co_consts)
     return code.replace(co_filename=f"<{name}>", co_consts=tuple(inner))

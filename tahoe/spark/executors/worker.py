@@ -83,12 +83,12 @@ def each(modules: Modules, function: str, arguments: bytes, items: Iterable[byte
         items: pickled, like the results.
     """
     with modules:
-        call, given, known = _found(function), None, _found("tahoe.base.exceptions.TahoeError")
+        call, first, expected = _member(function), None, _member("tahoe.base.exceptions.TahoeError")
         for item in items:
             try:
-                given = pickle.loads(arguments) if given is None else given
-                answer = call(*given, pickle.loads(item))
-            except known as error:
+                first = pickle.loads(arguments) if first is None else first
+                answer = call(*first, pickle.loads(item))
+            except expected as error:
                 answer = error
             yield pickle.dumps(answer, pickle.HIGHEST_PROTOCOL)
 
@@ -111,22 +111,22 @@ def stream(modules: Modules, function: str, arguments: bytes, items: Iterable[An
         items: values from Spark; Spark also transports the function's results. None of them are Tahoe values.
     """
     with modules:
-        yield from _found(function)(*pickle.loads(arguments), items)
+        yield from _member(function)(*pickle.loads(arguments), items)
 
 
 def part(modules: Modules, function: str, arguments: bytes, item: bytes) -> Iterator[Any]:
     """Call a generator function with the values of a dictionary that is pickled in `item`, after its other arguments."""
     with modules:
-        yield from _found(function)(*pickle.loads(arguments), *pickle.loads(item).values())
+        yield from _member(function)(*pickle.loads(arguments), *pickle.loads(item).values())
 
 
 def message(modules: Modules, function: str, arguments: bytes, items: Iterator[Any]) -> bytes:
     """Like `stream`, for a function that returns one value, which is pickled."""
     with modules:
-        return pickle.dumps(_found(function)(*pickle.loads(arguments), items), pickle.HIGHEST_PROTOCOL)
+        return pickle.dumps(_member(function)(*pickle.loads(arguments), items), pickle.HIGHEST_PROTOCOL)
 
 
-def _found(name: str) -> Any:
+def _member(name: str) -> Any:
     module, _, member = name.rpartition(".")
     return getattr(import_module(module), member)
 
@@ -177,7 +177,7 @@ def reviver() -> Callable[..., Any]:
         from pyspark.sql import datasource
 
         try:
-            known = getattr(import_module(module), name)
+            part_class = getattr(import_module(module), name)
         except ImportError:
             base = getattr(datasource, kind)
 
@@ -187,11 +187,11 @@ def reviver() -> Callable[..., Any]:
                 return written
 
             members = {"name": classmethod(lambda _: "delta"), "read": lambda _, partition: task(partition.value), "write": write}
-            stand_in: Any = type(name, (base,), members)
-            value = stand_in.__new__(stand_in)
+            proxy: Any = type(name, (base,), members)
+            value = proxy.__new__(proxy)
             value.value = state
             return value
-        value = known.__new__(known)
+        value = part_class.__new__(part_class)
         value.__dict__.update(pickle.loads(state))
         return value
 

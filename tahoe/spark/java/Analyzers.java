@@ -1,18 +1,18 @@
 package tahoe;
 
 public class Analyzers implements scala.Function0 {
-  private final scala.Function0 there;
-  private final scala.Function1 names;
+  private final scala.Function0 original;
+  private final scala.Function1 addNames;
 
-  public Analyzers(scala.Function0 there, scala.Function1 names) {
-    this.there = there;
-    this.names = names;
+  public Analyzers(scala.Function0 original, scala.Function1 addNames) {
+    this.original = original;
+    this.addNames = addNames;
   }
 
   public Object apply() {
-    Object analyzer = there.apply();
+    Object analyzer = original.apply();
     try {
-      names.apply(((org.apache.spark.sql.catalyst.analysis.Analyzer) analyzer).catalogManager());
+      addNames.apply(((org.apache.spark.sql.catalyst.analysis.Analyzer) analyzer).catalogManager());
     } catch (java.lang.reflect.UndeclaredThrowableException error) {
       org.apache.spark.unsafe.Platform.throwException(error.getCause());
     }

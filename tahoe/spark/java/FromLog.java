@@ -51,14 +51,14 @@ public class FromLog extends org.apache.spark.sql.catalyst.rules.Rule {
     if (!(chain.scan.relation() instanceof HadoopFsRelation)) return null;
     if (!index(chain).getClass().getName().equals("tahoe.LogFiles")) return null;
     for (scala.collection.Iterator each = chain.scan.output().iterator(); each.hasNext();) {
-      Attribute one = (Attribute) each.next();
-      chain.names.put(one.exprId(), one.name());
+      Attribute column = (Attribute) each.next();
+      chain.names.put(column.exprId(), column.name());
     }
     for (int i = projects.size() - 1; i >= 0; i--)
       for (scala.collection.Iterator each = ((Project) projects.get(i)).projectList().iterator(); each.hasNext();) {
-        Object one = each.next();
-        if (one instanceof Alias && ((Alias) one).child() instanceof Attribute)
-          chain.names.put(((Alias) one).exprId(), chain.names.get(((Attribute) ((Alias) one).child()).exprId()));
+        Object expression = each.next();
+        if (expression instanceof Alias && ((Alias) expression).child() instanceof Attribute)
+          chain.names.put(((Alias) expression).exprId(), chain.names.get(((Attribute) ((Alias) expression).child()).exprId()));
       }
     return chain;
   }
@@ -78,9 +78,9 @@ public class FromLog extends org.apache.spark.sql.catalyst.rules.Rule {
     return ((HadoopFsRelation) chain.scan.relation()).location();
   }
 
-  private Object answer(String question, Chain chain, String asked, Object node) {
+  private Object answer(String question, Chain chain, String request, Object node) {
     try {
-      return answers.apply(question, index(chain).toString(), chain.filters.toString(), seq(chain.conditions), asked, node);
+      return answers.apply(question, index(chain).toString(), chain.filters.toString(), seq(chain.conditions), request, node);
     } catch (java.lang.reflect.UndeclaredThrowableException error) {
       org.apache.spark.unsafe.Platform.throwException(error.getCause());
       return null;
@@ -96,21 +96,21 @@ public class FromLog extends org.apache.spark.sql.catalyst.rules.Rule {
     scala.collection.Iterator groups = aggregate.groupingExpressions().iterator();
     Set grouped = new HashSet();
     List attributes = new ArrayList();
-    StringBuilder asked = new StringBuilder();
+    StringBuilder request = new StringBuilder();
     while (groups.hasNext()) {
-      Object one = groups.next();
-      String name = one instanceof Attribute ? (String) chain.names.get(((Attribute) one).exprId()) : null;
+      Object group = groups.next();
+      String name = group instanceof Attribute ? (String) chain.names.get(((Attribute) group).exprId()) : null;
       if (name == null) return null;
-      if (!grouped.add(((Attribute) one).exprId())) continue;
-      attributes.add(one);
-      asked.append(asked.length() == 0 ? "" : "\n").append(name);
+      if (!grouped.add(((Attribute) group).exprId())) continue;
+      attributes.add(group);
+      request.append(request.length() == 0 ? "" : "\n").append(name);
     }
     for (scala.collection.Iterator each = aggregate.aggregateExpressions().iterator(); each.hasNext();) {
-      Object one = each.next();
-      if (one instanceof Alias) one = ((Alias) one).child();
-      if (!(one instanceof Attribute) || !grouped.contains(((Attribute) one).exprId())) return null;
+      Object expression = each.next();
+      if (expression instanceof Alias) expression = ((Alias) expression).child();
+      if (!(expression instanceof Attribute) || !grouped.contains(((Attribute) expression).exprId())) return null;
     }
-    Object rows = answer("partitions", chain, asked.toString(), seq(attributes));
+    Object rows = answer("partitions", chain, request.toString(), seq(attributes));
     if (rows == null) return null;
     return (LogicalPlan) ((Aggregate) aggregate).withNewChildren(seq(Collections.singletonList(rows)));
   }
@@ -121,19 +121,19 @@ public class FromLog extends org.apache.spark.sql.catalyst.rules.Rule {
       collect((Expression) each.next(), functions);
     Chain chain = functions.isEmpty() ? null : chain(aggregate.child());
     if (chain == null) return null;
-    StringBuilder asked = new StringBuilder();
+    StringBuilder request = new StringBuilder();
     for (int i = 0; i < functions.size(); i++) {
-      String one = question((AggregateExpression) functions.get(i), chain);
-      if (one == null) return null;
-      asked.append(i == 0 ? "" : "\n").append(one);
+      String line = question((AggregateExpression) functions.get(i), chain);
+      if (line == null) return null;
+      request.append(i == 0 ? "" : "\n").append(line);
     }
-    String told = (String) answer("constants", chain, asked.toString(), null);
-    if (told == null) return null;
-    String[] values = told.split("\n", -1);
-    List shown = new ArrayList();
+    String result = (String) answer("constants", chain, request.toString(), null);
+    if (result == null) return null;
+    String[] values = result.split("\n", -1);
+    List projected = new ArrayList();
     for (scala.collection.Iterator each = aggregate.aggregateExpressions().iterator(); each.hasNext();)
-      shown.add(((Expression) each.next()).transformUp(new Constants(functions, values)));
-    return new Project(seq(shown), new OneRowRelation());
+      projected.add(((Expression) each.next()).transformUp(new Constants(functions, values)));
+    return new Project(seq(projected), new OneRowRelation());
   }
 
   private static void collect(Expression expression, List functions) {
@@ -145,15 +145,15 @@ public class FromLog extends org.apache.spark.sql.catalyst.rules.Rule {
       collect((Expression) each.next(), functions);
   }
 
-  private static String question(AggregateExpression one, Chain chain) {
-    if (one.isDistinct() || one.filter().isDefined() || one.aggregateFunction().children().size() != 1) return null;
-    Object of = one.aggregateFunction().children().head();
-    if (one.aggregateFunction() instanceof Count && of instanceof Literal) return ((Literal) of).value() == null ? null : "count";
-    String name = of instanceof Attribute ? (String) chain.names.get(((Attribute) of).exprId()) : null;
+  private static String question(AggregateExpression expression, Chain chain) {
+    if (expression.isDistinct() || expression.filter().isDefined() || expression.aggregateFunction().children().size() != 1) return null;
+    Object argument = expression.aggregateFunction().children().head();
+    if (expression.aggregateFunction() instanceof Count && argument instanceof Literal) return ((Literal) argument).value() == null ? null : "count";
+    String name = argument instanceof Attribute ? (String) chain.names.get(((Attribute) argument).exprId()) : null;
     if (name == null) return null;
-    if (one.aggregateFunction() instanceof Count) return "count of\t" + name;
-    if (one.aggregateFunction() instanceof Min) return "least\t" + name;
-    return one.aggregateFunction() instanceof Max ? "greatest\t" + name : null;
+    if (expression.aggregateFunction() instanceof Count) return "count of\t" + name;
+    if (expression.aggregateFunction() instanceof Min) return "least\t" + name;
+    return expression.aggregateFunction() instanceof Max ? "greatest\t" + name : null;
   }
 
   public static Literal literal(String text, DataType type) {

@@ -10,8 +10,8 @@ import org.apache.spark.sql.execution.datasources.LogicalRelation;
 public class PlanCopy {
   public PlanCopy() {}
 
-  public Object anew(Object kept) {
-    return new Named(new AliasIdentifier("delta"), copied((LogicalPlan) kept, new HashMap()));
+  public Object copy(Object plan) {
+    return new Named(new AliasIdentifier("delta"), copied((LogicalPlan) plan, new HashMap()));
   }
 
   // Spark 4.0 looks for `_metadata` below an alias only if its child is a scan or another alias.
@@ -39,15 +39,15 @@ public class PlanCopy {
 
   private static LogicalPlan relation(LogicalRelation scan, Map names) {
     LogicalRelation copy = (LogicalRelation) scan.newInstance();
-    together(scan.metadataOutput(), copy.metadataOutput(), names);
-    together(scan.output(), copy.output(), names);
+    addPairs(scan.metadataOutput(), copy.metadataOutput(), names);
+    addPairs(scan.output(), copy.output(), names);
     return copy;
   }
 
-  private static void together(scala.collection.Iterable old, scala.collection.Iterable anew, Map names) {
-    scala.collection.Iterator others = anew.iterator();
-    for (scala.collection.Iterator each = old.iterator(); each.hasNext() && others.hasNext();)
-      names.put(((Attribute) each.next()).exprId(), ((Attribute) others.next()).exprId());
+  private static void addPairs(scala.collection.Iterable old, scala.collection.Iterable copies, Map names) {
+    scala.collection.Iterator copy = copies.iterator();
+    for (scala.collection.Iterator each = old.iterator(); each.hasNext() && copy.hasNext();)
+      names.put(((Attribute) each.next()).exprId(), ((Attribute) copy.next()).exprId());
   }
 
   private static scala.collection.immutable.Seq renamed(scala.collection.Iterable attributes, Map names) {
@@ -65,17 +65,17 @@ public class PlanCopy {
   public static class Renamed extends scala.runtime.AbstractPartialFunction {
     private final Map names;
     public Renamed(Map names) { this.names = names; }
-    public boolean isDefinedAt(Object one) {
-      return one instanceof Alias || one instanceof AttributeReference && names.containsKey(((AttributeReference) one).exprId());
+    public boolean isDefinedAt(Object node) {
+      return node instanceof Alias || node instanceof AttributeReference && names.containsKey(((AttributeReference) node).exprId());
     }
-    public Object applyOrElse(Object one, scala.Function1 otherwise) {
-      if (!isDefinedAt(one)) return otherwise.apply(one);
-      if (one instanceof AttributeReference) {
-        AttributeReference column = (AttributeReference) one;
+    public Object applyOrElse(Object node, scala.Function1 otherwise) {
+      if (!isDefinedAt(node)) return otherwise.apply(node);
+      if (node instanceof AttributeReference) {
+        AttributeReference column = (AttributeReference) node;
         return column.withExprId((ExprId) names.get(column.exprId()));
       }
-      NamedExpression copy = ((Alias) one).newInstance();
-      names.put(((Alias) one).exprId(), copy.exprId());
+      NamedExpression copy = ((Alias) node).newInstance();
+      names.put(((Alias) node).exprId(), copy.exprId());
       return copy;
     }
   }

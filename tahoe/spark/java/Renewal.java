@@ -1,9 +1,9 @@
 package tahoe;
 
 public class Renewal extends org.apache.spark.sql.catalyst.rules.Rule {
-  private final scala.Function4 renewed;
+  private final scala.Function4 renew;
 
-  public Renewal(scala.Function4 renewed) { this.renewed = renewed; }
+  public Renewal(scala.Function4 renew) { this.renew = renew; }
 
   public org.apache.spark.sql.catalyst.trees.TreeNode apply(org.apache.spark.sql.catalyst.trees.TreeNode plan) {
     java.util.TreeSet scans = new java.util.TreeSet();
@@ -22,6 +22,6 @@ public class Renewal extends org.apache.spark.sql.catalyst.rules.Rule {
     scala.Option tracker = org.apache.spark.sql.catalyst.QueryPlanningTracker.get();
     Object query = tracker.isEmpty() ? null : tracker.get();
     return (org.apache.spark.sql.catalyst.trees.TreeNode)
-        renewed.apply(plan, String.join("\n", scans), query, Integer.valueOf(System.identityHashCode(query)));
+        renew.apply(plan, String.join("\n", scans), query, Integer.valueOf(System.identityHashCode(query)));
   }
 }

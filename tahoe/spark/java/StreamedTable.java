@@ -16,16 +16,16 @@ public class StreamedTable extends org.apache.spark.sql.execution.datasources.Da
   }
 
   public Source createSource(String metadataPath) {
-    Object found = null;
+    Object source = null;
     try {
       // Only this method, on the query's own thread, knows the query of the source.
       String query = org.apache.spark.SparkContext.getOrCreate().getLocalProperty("sql.streaming.queryId");
-      found = create.apply(metadataPath, query);
+      source = create.apply(metadataPath, query);
     } catch (java.lang.reflect.UndeclaredThrowableException error) {
       org.apache.spark.unsafe.Platform.throwException(error.getCause());
     }
-    if (found instanceof Throwable) org.apache.spark.unsafe.Platform.throwException((Throwable) found);
-    return (Source) found;
+    if (source instanceof Throwable) org.apache.spark.unsafe.Platform.throwException((Throwable) source);
+    return (Source) source;
   }
 
   // Spark checks whether the source is a file source, which has metadata columns: it must not look for a class with that name.

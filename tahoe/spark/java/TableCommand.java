@@ -22,7 +22,7 @@ public class TableCommand extends org.apache.spark.sql.execution.command.Externa
 
   public int productArity() { return 4; }
 
-  public Object productElement(int place) { return place == 3 ? values : super.productElement(place); }
+  public Object productElement(int position) { return position == 3 ? values : super.productElement(position); }
 
   public scala.collection.immutable.Seq run(org.apache.spark.sql.SparkSession session) {
     try {

@@ -21,14 +21,14 @@ public class TableStream implements org.apache.spark.sql.execution.streaming.Sou
   }
 
   private Object answer(String question, String start, String end) {
-    Object found = null;
+    Object result = null;
     try {
-      found = answers.apply(question, start, end);
+      result = answers.apply(question, start, end);
     } catch (java.lang.reflect.UndeclaredThrowableException error) {
       Platform.throwException(error.getCause());
     }
-    if (found instanceof Throwable) Platform.throwException((Throwable) found);
-    return found;
+    if (result instanceof Throwable) Platform.throwException((Throwable) result);
+    return result;
   }
 
   private static org.apache.spark.sql.execution.streaming.Offset offset(Object json) {
@@ -50,10 +50,10 @@ public class TableStream implements org.apache.spark.sql.execution.streaming.Sou
 
   public Map metrics(Optional consumed) {
     String json = consumed.isPresent() ? ((org.apache.spark.sql.connector.read.streaming.Offset) consumed.get()).json() : null;
-    Map found = new LinkedHashMap();
+    Map metrics = new LinkedHashMap();
     String[] lines = ((String) answer("metrics", json, null)).split("\n");
-    for (int i = 0; i + 1 < lines.length; i += 2) found.put(lines[i], lines[i + 1]);
-    return found;
+    for (int i = 0; i + 1 < lines.length; i += 2) metrics.put(lines[i], lines[i + 1]);
+    return metrics;
   }
 
   public void prepareForTriggerAvailableNow() { answer("prepare_for_available_now", null, null); }
@@ -66,8 +66,8 @@ public class TableStream implements org.apache.spark.sql.execution.streaming.Sou
   public String toString() { return text; }
 
   // Spark calls these methods for sources without admission control.
-  public scala.Option getOffset() { throw new UnsupportedOperationException("latestOffset is asked in the place of getOffset"); }
+  public scala.Option getOffset() { throw new UnsupportedOperationException("latestOffset is called instead of getOffset"); }
   public org.apache.spark.sql.connector.read.streaming.Offset initialOffset() {
-    throw new UnsupportedOperationException("a stream that begins is told by a start that is missing");
+    throw new UnsupportedOperationException("a new stream has no start");
   }
 }

@@ -51,16 +51,16 @@ class Jvm:
             )
         self.gateway: JavaObject = spark.sparkContext._gateway
         self._classes: dict[str, JavaObject] = {}
-        self._kept: dict[str, JavaObject] = {}
+        self._cached: dict[str, JavaObject] = {}
         ensure_callback_server_started(self.gateway)  # type: ignore[no-untyped-call]
 
     @classmethod
     def of(cls, spark: SparkSession) -> Jvm:
         """Return the access to this session's JVM; there is one for each Spark application."""
         gateway = spark.sparkContext._gateway
-        if gateway not in _OPEN:
-            _OPEN[gateway] = cls(spark)
-        return _OPEN[gateway]
+        if gateway not in _BRIDGES:
+            _BRIDGES[gateway] = cls(spark)
+        return _BRIDGES[gateway]
 
     def java_class(self, name: str) -> JavaObject:
         """Return the class with this full name: call it to construct an object, use its attributes for static methods."""
@@ -117,9 +117,9 @@ class Jvm:
         converted = self.java_class("scala.jdk.javaapi.CollectionConverters").asJava(scala_map)
         return {str(key): str(value) for key, value in converted.items()}
 
-    def options(self, given: JavaObject) -> dict[str, str]:
+    def options(self, options: JavaObject) -> dict[str, str]:
         """Return the entries of a ``CaseInsensitiveStringMap`` in their original spelling."""
-        return self.dictionary(self._python_utils.toScalaMap(given.asCaseSensitiveMap()))
+        return self.dictionary(self._python_utils.toScalaMap(options.asCaseSensitiveMap()))
 
     def option(self, value: Any) -> JavaObject:
         """Return a Scala `Option`: ``Some`` of the value, or ``None`` for None."""
@@ -170,12 +170,12 @@ class Jvm:
             else:
                 sessions.clearActiveSession()
 
-    def can_cast(self, rule: str, given: DataType, wanted: DataType) -> bool:
+    def can_cast(self, rule: str, source: DataType, target: DataType) -> bool:
         """Return whether Spark casts values between two types by a rule of its class ``Cast``, such as ``canUpCast`` or
         ``canANSIStoreAssign``.
         """
-        types = (StructType((StructField("value", one),)).to_json() for one in (given, wanted))
-        before, after = (self.data_type(one).apply("value").dataType() for one in types)
+        types = (StructType((StructField("value", data_type),)).to_json() for data_type in (source, target))
+        before, after = (self.data_type(text).apply("value").dataType() for text in types)
         return bool(getattr(self.catalyst("expressions.Cast"), rule)(before, after))
 
     def session_with(self, spark: SparkSession, settings: Mapping[str, str]) -> JavaObject:
@@ -185,12 +185,12 @@ class Jvm:
             copy.conf().set(key, value)
         return copy
 
-    def kept(self, name: str, make: Callable[[], JavaObject]) -> JavaObject:
+    def cached(self, name: str, make: Callable[[], JavaObject]) -> JavaObject:
         """Return a JVM object that is created once per JVM."""
-        return self._kept.get(name) or self._kept.setdefault(name, make())
+        return self._cached.get(name) or self._cached.setdefault(name, make())
 
 
-_OPEN: WeakKeyDictionary[Any, Jvm] = WeakKeyDictionary()
+_BRIDGES: WeakKeyDictionary[Any, Jvm] = WeakKeyDictionary()
 
 
 class _JavaClass(JavaClass):  # type: ignore[misc]

@@ -30,12 +30,12 @@ from tahoe.spark.jvm.bridge import JavaObject, Jvm
 
 __all__ = [
     "install",
-    "kept_for_the_caller",
+    "stores_errors",
     "origin_of",
     "raising",
     "raising_with_values",
-    "thrown",
-    "told_once",
+    "java_exception",
+    "quiet_errors",
     "without_task_failures",
 ]
 
@@ -46,12 +46,12 @@ Result = TypeVar("Result")
 
 _MARK = re.compile(r"tahoe-error-(\d+)-kept(?:-([0-9A-F]+)-)?")
 _LONGEST_VALUE = 200
-Made = Callable[[list[str | None]], BaseException]
+ErrorFactory = Callable[[list[str | None]], BaseException]
 """Creates an error from the values of the row that caused it."""
-_MOST_KEPT = 1024
+_MAX_STORED = 1024
 
 
-class _Kept(RuntimeError):
+class _StoredError(RuntimeError):
     """Carries the number of a stored error through the JVM."""
 
 
@@ -59,26 +59,26 @@ class _Errors:
     """The newest errors of callbacks, by number. If Spark drops a query silently, its error stays here, so their number is limited."""
 
     def __init__(self) -> None:
-        self._errors: OrderedDict[int, BaseException | Made] = OrderedDict()
+        self._errors: OrderedDict[int, BaseException | ErrorFactory] = OrderedDict()
         self._numbers = itertools.count(1)
         self._lock = threading.Lock()
 
-    def keep(self, error: BaseException | Made) -> int:
+    def store(self, error: BaseException | ErrorFactory) -> int:
         with self._lock:
             number = next(self._numbers)
             self._errors[number] = error
-            while len(self._errors) > _MOST_KEPT:
+            while len(self._errors) > _MAX_STORED:
                 self._errors.popitem(last=False)
             return number
 
-    def found(self, text: str) -> BaseException | None:
+    def stored(self, text: str) -> BaseException | None:
         """Return the error whose number is in a Java exception's text."""
         mark = _MARK.search(text)
-        kept = None if mark is None else self._errors.get(int(mark[1]))
-        if kept is None or isinstance(kept, BaseException):
-            return kept
+        error = None if mark is None else self._errors.get(int(mark[1]))
+        if error is None or isinstance(error, BaseException):
+            return error
         assert mark is not None
-        return kept(json.loads(bytes.fromhex(mark[2] or "5B5D").decode("utf-8", "replace")))
+        return error(json.loads(bytes.fromhex(mark[2] or "5B5D").decode("utf-8", "replace")))
 
 
 _ERRORS = _Errors()
@@ -87,7 +87,7 @@ _ERRORS = _Errors()
 _RETURNED = threading.local()
 
 
-def kept_for_the_caller(function: Callable[Parameters, Result]) -> Callable[Parameters, Result]:
+def stores_errors(function: Callable[Parameters, Result]) -> Callable[Parameters, Result]:
     """Decorate a method that the JVM calls: store its errors for the Python caller of the query, and its result until the JVM has read it."""
 
     @functools.wraps(function)
@@ -96,12 +96,12 @@ def kept_for_the_caller(function: Callable[Parameters, Result]) -> Callable[Para
             _RETURNED.last = answer = function(*arguments, **named)
             return answer
         except Exception as error:
-            raise _Kept(f"tahoe-error-{_ERRORS.keep(error)}-kept") from error
+            raise _StoredError(f"tahoe-error-{_ERRORS.store(error)}-kept") from error
 
     return call
 
 
-def thrown(jvm: Jvm, error: Exception) -> JavaObject:
+def java_exception(jvm: Jvm, error: Exception) -> JavaObject:
     """Return the exception that ends a query running on its own: the JVM's exception if it raised one, otherwise one with the error's text.
 
     Spark shows that text in its reports on the query. The error's number is hidden in the exception's stack.
@@ -112,7 +112,7 @@ def thrown(jvm: Jvm, error: Exception) -> JavaObject:
     text = str(error) if isinstance(error, TahoeError) else f"{type(error).__name__}: {error}"
     exception = jvm.java_class("org.apache.spark.SparkException")(text)
     frame = "java.lang.StackTraceElement"
-    mark = jvm.java_class(frame)("tahoe", f"tahoe-error-{_ERRORS.keep(error)}-kept", None, -1)
+    mark = jvm.java_class(frame)("tahoe", f"tahoe-error-{_ERRORS.store(error)}-kept", None, -1)
     exception.setStackTrace(jvm.array(frame, [mark]))
     return exception
 
@@ -126,15 +126,15 @@ def origin_of(error: BaseException | None) -> JavaObject | None:
 
 def raising(error: TahoeError) -> Column:
     """Return an expression that fails when it is evaluated, so that the caller of the query gets this error."""
-    return sf.raise_error(sf.lit(f"tahoe-error-{_ERRORS.keep(error)}-kept"))
+    return sf.raise_error(sf.lit(f"tahoe-error-{_ERRORS.store(error)}-kept"))
 
 
-def raising_with_values(made: Made) -> Callable[[Sequence[Column]], Column]:
+def raising_with_values(factory: ErrorFactory) -> Callable[[Sequence[Column]], Column]:
     """Like `raising`, for an error with values of the row: the returned function takes columns, whose values the error gets as text.
 
     The returned function may be called many times; all calls share one stored error.
     """
-    number = _ERRORS.keep(made)
+    number = _ERRORS.store(factory)
 
     def failing(values: Sequence[Column]) -> Column:
         texts = sf.array(*(sf.substring(value.cast("string"), 1, _LONGEST_VALUE) for value in values))
@@ -144,7 +144,7 @@ def raising_with_values(made: Made) -> Callable[[Sequence[Column]], Column]:
 
 
 @contextmanager
-def told_once(spark: SparkSession) -> Iterator[None]:
+def quiet_errors(spark: SparkSession) -> Iterator[None]:
     """Suppress printing and logging of errors, by Java and by PySpark, during a command whose caller gets them as one exception."""
     _COMMAND.depth = getattr(_COMMAND, "depth", 0) + 1
     try:
@@ -163,9 +163,9 @@ def without_task_failures(spark: SparkSession) -> Iterator[None]:
     with _SILENCE:
         _SILENCED[0] += 1
         if _SILENCED[0] == 1:
-            known = loggers.context.getConfiguration().getLoggers()
-            _OWN.update({name: known.get(name) for name in _TELLING_OF_TASKS})
-            _LEVELS.update({name: config.getLevel() for name, config in _OWN.items() if config is not None})
+            configured = loggers.context.getConfiguration().getLoggers()
+            _PREVIOUS.update({name: configured.get(name) for name in _TASK_LOGGERS})
+            _LEVELS.update({name: config.getLevel() for name, config in _PREVIOUS.items() if config is not None})
             loggers.configurator.setLevel(loggers.silent)
     try:
         yield
@@ -198,7 +198,7 @@ def _loggers(spark: SparkSession) -> _Loggers:
         jvm = Jvm.of(spark)
         silent = jvm.java_class("java.util.HashMap")()
         off = jvm.java_class("org.apache.logging.log4j.Level").toLevel("OFF")
-        for name in _TELLING_OF_TASKS:
+        for name in _TASK_LOGGERS:
             silent.put(name, off)
         context = jvm.java_class("org.apache.logging.log4j.LogManager").getContext(False)
         _LOGGERS[gateway] = _Loggers(context, jvm.java_class("org.apache.logging.log4j.core.config.Configurator"), silent)
@@ -207,30 +207,30 @@ def _loggers(spark: SparkSession) -> _Loggers:
 
 def _restore_levels(loggers: _Loggers) -> None:
     configuration = loggers.context.getConfiguration()
-    for name, config in _OWN.items():
+    for name, config in _PREVIOUS.items():
         if config is None:
             configuration.removeLogger(name)
         else:
             config.setLevel(_LEVELS[name])
     loggers.context.updateLoggers()
-    _OWN.clear()
+    _PREVIOUS.clear()
     _LEVELS.clear()
 
 
-_TELLING_OF_TASKS = (
+_TASK_LOGGERS = (
     "org.apache.spark.executor.Executor",
     "org.apache.spark.scheduler.TaskSetManager",
     "org.apache.spark.sql.execution.datasources.FileFormatWriter",
     "org.apache.spark.util.Utils",
 )
 _COMMAND = threading.local()
-"""The nesting depth of `told_once` in this thread."""
-_OF_QUERIES = "org.apache.spark.sql.streaming.StreamingQueryException"
-_TELLING_OF_QUERIES = ("SQLQueryContextLogger", "DataFrameQueryContextLogger")
+"""The nesting depth of `quiet_errors` in this thread."""
+_QUERY_EXCEPTION = "org.apache.spark.sql.streaming.StreamingQueryException"
+_QUERY_LOGGERS = ("SQLQueryContextLogger", "DataFrameQueryContextLogger")
 """PySpark's loggers, which print an error with the Java stack when they create it, even if it is caught."""
 _SILENCE = threading.Lock()
 _SILENCED = [0]
-_OWN: dict[str, Any] = {}
+_PREVIOUS: dict[str, Any] = {}
 """The previous configuration of the silenced loggers; None for a logger that inherited its level."""
 _LEVELS: dict[str, Any] = {}
 _LOGGERS: WeakKeyDictionary[Any, _Loggers] = WeakKeyDictionary()
@@ -244,18 +244,18 @@ def install() -> None:
 
     def convert_exception(java_error: Any) -> Any:
         # A query's own exception identifies the query; its cause is converted separately.
-        if str(java_error.getClass().getName()) == _OF_QUERIES:
+        if str(java_error.getClass().getName()) == _QUERY_EXCEPTION:
             return original(java_error)
         # Utils.exceptionString returns the whole chain of causes in one call.
-        kept = _ERRORS.found(str(_exception_text(java_error)))
-        return original(_unwrapped(java_error)) if kept is None else kept.with_traceback(None)
+        error = _ERRORS.stored(str(_exception_text(java_error)))
+        return original(_unwrapped(java_error)) if error is None else error.with_traceback(None)
 
     convert_exception._tahoe = True  # type: ignore[attr-defined]
     captured.convert_exception = convert_exception  # type: ignore[assignment]
     for name in ("py4j.clientserver", "py4j.java_gateway"):
-        logging.getLogger(name).addFilter(_is_not_kept)
-    for name in _TELLING_OF_QUERIES:
-        PySparkLogger.getLogger(name).addFilter(_is_of_no_command)
+        logging.getLogger(name).addFilter(_is_not_stored)
+    for name in _QUERY_LOGGERS:
+        PySparkLogger.getLogger(name).addFilter(_is_outside_commands)
 
 
 def _unwrapped(java_error: Any) -> Any:
@@ -273,10 +273,10 @@ def _exception_text(java_error: Any) -> str:
     return str(getattr(SparkContext._jvm, "org.apache.spark.util.Utils").exceptionString(java_error))
 
 
-def _is_not_kept(record: logging.LogRecord) -> bool:
+def _is_not_stored(record: logging.LogRecord) -> bool:
     """Filter for py4j, which logs the errors of callbacks; stored errors and errors from the JVM reach the caller instead."""
-    return not (record.exc_info and isinstance(record.exc_info[1], (_Kept, Py4JJavaError)))
+    return not (record.exc_info and isinstance(record.exc_info[1], (_StoredError, Py4JJavaError)))
 
 
-def _is_of_no_command(_record: logging.LogRecord) -> bool:
+def _is_outside_commands(_record: logging.LogRecord) -> bool:
     return not getattr(_COMMAND, "depth", 0)

@@ -17,24 +17,24 @@ from pyspark.sql import SparkSession
 from tahoe.base.clock import SYSTEM_CLOCK, Clock
 from tahoe.base.progress import Progress, shown, silent
 
-__all__ = ["STEP", "reporting_jobs", "shown_jobs"]
+__all__ = ["STEP", "reporting_jobs", "job_progress"]
 
 STEP = "tasks of Spark"
 """The unit of the count."""
 
-_OWN_BAR = "spark.ui.showConsoleProgress"
+_SPARK_BAR = "spark.ui.showConsoleProgress"
 _SECONDS = 0.5  # between two polls; each takes a few calls into the JVM
 
 
 @contextmanager
-def shown_jobs(spark: SparkSession, clock: Clock = SYSTEM_CLOCK) -> Iterator[None]:
+def job_progress(spark: SparkSession, clock: Clock = SYSTEM_CLOCK) -> Iterator[None]:
     """Show the progress of the jobs of the block. Nothing is shown if the setting of Spark's own bar is set: with ``true``, Spark shows its
     bar, and with ``false``, the user wants none.
     """
     with shown(clock) as progress:
         # Poll Spark only if the progress is displayed.
-        told = silent if progress is silent or _says_something_of_bars(spark) else progress
-        with reporting_jobs(spark.sparkContext, told):
+        reported = silent if progress is silent or _has_bar_setting(spark) else progress
+        with reporting_jobs(spark.sparkContext, reported):
             yield
 
 
@@ -45,7 +45,7 @@ def reporting_jobs(context: SparkContext, progress: Progress) -> Iterator[None]:
         yield
         return
     over = threading.Event()
-    thread = threading.Thread(target=_look, args=(context, progress, over), name="tahoe-job-progress", daemon=True)
+    thread = threading.Thread(target=_poll, args=(context, progress, over), name="tahoe-job-progress", daemon=True)
     thread.start()
     try:
         yield
@@ -54,12 +54,12 @@ def reporting_jobs(context: SparkContext, progress: Progress) -> Iterator[None]:
         thread.join()
 
 
-def _says_something_of_bars(spark: SparkSession) -> bool:
+def _has_bar_setting(spark: SparkSession) -> bool:
     # getConf() would copy every setting, with one call into the JVM each.
-    return spark.sparkContext._conf.get(_OWN_BAR) is not None
+    return spark.sparkContext._conf.get(_SPARK_BAR) is not None
 
 
-def _look(context: SparkContext, progress: Progress, over: threading.Event) -> None:
+def _poll(context: SparkContext, progress: Progress, over: threading.Event) -> None:
     tracker = context.statusTracker()
     seen: dict[int, tuple[int, int]] = {}
     while not over.wait(_SECONDS):

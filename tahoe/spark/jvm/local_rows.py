@@ -29,7 +29,7 @@ from pyspark.sql.types import (
 )
 
 from tahoe.spark.jvm.bridge import JavaObject, Jvm, is_classic
-from tahoe.spark.jvm.records import made
+from tahoe.spark.jvm.records import created
 from tahoe.txn.after_commit import logged_after_commit
 
 __all__ = ["Result", "local_frame", "scala_rows"]
@@ -52,7 +52,7 @@ def local_frame(spark: SparkSession, rows: Iterable[Row], columns: StructType) -
     # Without rows, columns of every type work, even of types that JSON lacks.
     catalyst = _catalyst_rows(jvm, values, columns, java_type).toSeq(java_type) if values else jvm.seq()
     attributes = jvm.catalyst("types.DataTypeUtils").toAttributes(java_type)
-    return jvm.frame(spark._jsparkSession, made(jvm, "plans.logical.LocalRelation", attributes, catalyst), spark)
+    return jvm.frame(spark._jsparkSession, created(jvm, "plans.logical.LocalRelation", attributes, catalyst), spark)
 
 
 def scala_rows(jvm: Jvm, rows: Iterable[Row], columns: StructType) -> JavaObject:
@@ -95,7 +95,7 @@ def _catalyst_rows(jvm: Jvm, rows: Sequence[Row], columns: StructType, java_type
     text = jvm.catalyst("expressions.Literal").create(json.dumps(_plain(rows, ArrayType(columns))), jvm.data_type('"string"'))
     # With an explicit format, so that a session with Spark 2's time parser reads the same time.
     options = jvm.map({"mode": "FAILFAST", "timestampFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSSXXX"})
-    return made(jvm, "expressions.JsonToStructs", _array_of(jvm, java_type), options, text, jvm.option("UTC")).eval(None)
+    return created(jvm, "expressions.JsonToStructs", _array_of(jvm, java_type), options, text, jvm.option("UTC")).eval(None)
 
 
 def _array_of(jvm: Jvm, java_type: JavaObject) -> JavaObject:

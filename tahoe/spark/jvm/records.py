@@ -8,7 +8,7 @@ from typing import Any
 from tahoe.spark.jvm.bridge import JavaObject, Jvm
 from tahoe.spark.versions.members import field_names
 
-__all__ = ["copied", "items", "made", "with_queries"]
+__all__ = ["copied", "items", "created", "with_queries"]
 
 
 def copied(record: JavaObject, *second: Any, **changed: Any) -> JavaObject:
@@ -21,30 +21,34 @@ def copied(record: JavaObject, *second: Any, **changed: Any) -> JavaObject:
     unknown = set(changed) - set(names)
     assert not unknown, (str(record.getClass().getName()), unknown)
     values = [
-        changed[name] if name in changed else getattr(record, f"copy$default${place}")() for place, name in enumerate(names, 1)
+        changed[name] if name in changed else getattr(record, f"copy$default${position}")()
+        for position, name in enumerate(names, 1)
     ]
     return record.copy(*values, *second)
 
 
-def made(jvm: Jvm, name: str, *first: Any) -> JavaObject:
+def created(jvm: Jvm, name: str, *first: Any) -> JavaObject:
     """Return a value of the case class ``org.apache.spark.sql.catalyst.{name}``: the first fields as passed, the others with their
     defaults.
     """
     kind = jvm.catalyst(name)
-    count = max(one.getParameterCount() for one in jvm.reflected(f"org.apache.spark.sql.catalyst.{name}").getConstructors())
-    return kind(*first, *(getattr(kind, f"apply$default${place}")() for place in range(len(first) + 1, count + 1)))
+    count = max(
+        constructor.getParameterCount()
+        for constructor in jvm.reflected(f"org.apache.spark.sql.catalyst.{name}").getConstructors()
+    )
+    return kind(*first, *(getattr(kind, f"apply$default${position}")() for position in range(len(first) + 1, count + 1)))
 
 
 def items(seq: JavaObject) -> Iterator[JavaObject]:
     """Iterate over the elements of a Scala sequence, in order."""
-    return (seq.apply(place) for place in range(seq.size()))
+    return (seq.apply(position) for position in range(seq.size()))
 
 
 def with_queries(jvm: Jvm, node: JavaObject, change: Callable[[JavaObject], JavaObject]) -> JavaObject:
     """Return an ``UnresolvedWith`` with changed named queries, which are not among its children."""
-    found = []
-    for one in items(node.cteRelations()):
-        parts = list(items(one.productIterator().toSeq()))
+    queries = []
+    for query in items(node.cteRelations()):
+        parts = list(items(query.productIterator().toSeq()))
         parts[1] = change(parts[1])
-        found.append(jvm.java_class(str(one.getClass().getName()))(*parts))
-    return copied(node, cteRelations=jvm.seq(*found))
+        queries.append(jvm.java_class(str(query.getClass().getName()))(*parts))
+    return copied(node, cteRelations=jvm.seq(*queries))

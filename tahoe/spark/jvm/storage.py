@@ -114,9 +114,9 @@ def refuse_links_out(root: str, names: Sequence[str], sizes: Sequence[int] = ())
     real_root = os.path.realpath(root)
     expected = dict(zip(names, sizes, strict=False))
     for folder, files in _by_folder(names).items():
-        place = os.path.join(root, folder)
-        links = [folder] if folder and os.path.realpath(place) != os.path.join(real_root, folder) else []
-        linked = _links(place, files, {file: expected.get(os.path.join(folder, file)) for file in files})
+        path = os.path.join(root, folder)
+        links = [folder] if folder and os.path.realpath(path) != os.path.join(real_root, folder) else []
+        linked = _links(path, files, {file: expected.get(os.path.join(folder, file)) for file in files})
         for name in [*links, *(os.path.join(folder, file) for file in linked)]:
             if not f"{os.path.realpath(os.path.join(root, name))}/".startswith(f"{real_root}/"):
                 raise CorruptTable(
@@ -140,10 +140,10 @@ def _links(folder: str, files: list[str], sizes: Mapping[str, int | None]) -> li
     """Return the files that are symbolic links. The call that detects a link also returns the size, which is checked too."""
     if len(files) < _MANY:
         return [file for file in files if _is_link(folder, file, sizes[file])]
-    wanted = set(files)
+    names = set(files)
     try:
         with os.scandir(folder) as entries:
-            links = {entry.name for entry in entries if entry.is_symlink() and entry.name in wanted}
+            links = {entry.name for entry in entries if entry.is_symlink() and entry.name in names}
     except FileNotFoundError:
         return []
     if len(files) <= _MOST_SIZES:
@@ -163,9 +163,9 @@ def _is_link(folder: str, file: str, size: int | None) -> bool:
 
 def _table(url: str, options: tuple[tuple[str, str], ...], coordinator: str) -> Table:
     def opened() -> Table:
-        hooks = (_FOLLOWER.follow,)
+        hooks = (_COMMIT_HOOKS.follow,)
         ratified_by = _coordinator(coordinator) if coordinator else None
-        return Table(url, storage_options=dict(options), hooks=hooks, compactor=_FOLLOWER.compact, coordinator=ratified_by)
+        return Table(url, storage_options=dict(options), hooks=hooks, compactor=_COMMIT_HOOKS.compact, coordinator=ratified_by)
 
     return another_handle(keep("tables", (url, options, coordinator), opened, Table.bytes_in_memory, grows=True))
 
@@ -188,7 +188,7 @@ _COORDINATORS: dict[str, SqlCoordinator] = {}
 """The coordinators by the text of the setting."""
 
 
-class _Follower:
+class _CommitHooks:
     """The hooks that run after commits through these tables; the session enabled last defines them."""
 
     after: Hook | None = None
@@ -203,12 +203,12 @@ class _Follower:
             self.after(committed)
 
 
-_FOLLOWER = _Follower()
+_COMMIT_HOOKS = _CommitHooks()
 
 
 def after_commits(hook: Hook, compactor: Compactor) -> None:
     """Run a hook after each commit through `table_at`, then a compaction of small files; both replace earlier hooks."""
-    _FOLLOWER.after, _FOLLOWER.compactor = hook, compactor
+    _COMMIT_HOOKS.after, _COMMIT_HOOKS.compactor = hook, compactor
 
 
 def _hadoop(spark: SparkSession, options: Mapping[str, str]) -> dict[str, str]:

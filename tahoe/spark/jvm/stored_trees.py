@@ -202,21 +202,21 @@ class StoredTrees:
         if name in _NEVER:
             raise stored.refused("UNSUPPORTED", f"the function '{name}' is not on the list, because {_NEVER[name]}")
         identifier, functions = self._jvm.catalyst("FunctionIdentifier").apply(name), self._session.sessionState().catalog()
-        own = self._own_functions.lookupFunction(identifier)
-        if own.isEmpty():
+        builtin = self._builtin_functions.lookupFunction(identifier)
+        if builtin.isEmpty():
             # Binding the function to identify it would load the code of a catalog function.
             if ", " not in name and not functions.functionExists(identifier):
                 raise stored.unknown_function(name)
             raise stored.refused("UDF", f"{name.replace(', ', '.')} is a function of the user, which other writers do not have")
         info = functions.lookupFunctionInfo(identifier)
-        if str(info.getSource()) != "built-in" or str(info.getClassName()) != str(own.get().getClassName()):
+        if str(info.getSource()) != "built-in" or str(info.getClassName()) != str(builtin.get().getClassName()):
             raise stored.refused(
                 "UDF",
                 f"{name} is not Spark's built-in function in this session; drop the function {name} that the session registered",
             )
 
     @cached_property
-    def _own_functions(self) -> JavaObject:
+    def _builtin_functions(self) -> JavaObject:
         return self._jvm.catalyst("analysis.FunctionRegistry").builtin()
 
     def _analyzed(self, stored: Stored, tree: JavaObject) -> Bound:
@@ -224,16 +224,16 @@ class StoredTrees:
         frame = self._jvm.frame(self._session, rows._jdf.queryExecution().analyzed(), self._spark)
         column = self._jvm.column(tree)
         try:
-            found = frame.where(column) if stored.use == "CHECK_CONSTRAINT" else frame.select(column.alias("value"))
+            analyzed = frame.where(column) if stored.use == "CHECK_CONSTRAINT" else frame.select(column.alias("value"))
         except AnalysisException as error:
             raise stored.not_accepted(error) from error
-        self._check_bound(stored, found)
+        self._check_bound(stored, analyzed)
         if stored.use == "CHECK_CONSTRAINT":
             return Bound(tree, BOOLEAN)
-        return Bound(tree, from_spark_schema(found.schema).field("value").data_type)
+        return Bound(tree, from_spark_schema(analyzed.schema).field("value").data_type)
 
-    def _check_bound(self, stored: Stored, found: DataFrame) -> None:
-        plan = found._jdf.queryExecution().analyzed()
+    def _check_bound(self, stored: Stored, analyzed: DataFrame) -> None:
+        plan = analyzed._jdf.queryExecution().analyzed()
         if str(plan.nodeName()) == "Aggregate":
             raise stored.refused("AGGREGATE", "it is an aggregate of rows")
         if str(plan.nodeName()) not in ("Project", "Filter") or str(plan.child().nodeName()) != "LocalRelation":

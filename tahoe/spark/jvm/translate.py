@@ -96,9 +96,9 @@ def from_spark_schema(schema: SparkStruct) -> StructType:
                 code="DELTA_GEOSPATIAL_SRID_NOT_SUPPORTED" if _is_mixed(error) else "DELTA_UNSUPPORTED_DATA_TYPES",
                 column=column.name,
             ) from error
-    found = schema_from_json(plain.json())
-    check_geospatial_types(found)
-    return found
+    converted = schema_from_json(plain.json())
+    check_geospatial_types(converted)
+    return converted
 
 
 def _is_mixed(error: TahoeError) -> bool:
@@ -131,16 +131,16 @@ class Names:
         """Return the column and type for a path of physical names; None if it is no column of the table."""
         at: DataType = self.schema
         logical: list[str] = []
-        found: StructField | None = None
+        column: StructField | None = None
         for name in path:
             if not isinstance(at, StructType):
                 return None
-            found = _physical(at, name)
-            if found is None:
+            column = _physical(at, name)
+            if column is None:
                 return None
-            logical.append(found.name)
-            at = found.data_type
-        if found is None or not compares_by_bytes(found):
+            logical.append(column.name)
+            at = column.data_type
+        if column is None or not compares_by_bytes(column):
             return None  # Catalyst's JSON does not contain collations, and comparing bytes is wrong for them
         return None if logical[0] in self.opaque else (Column(tuple(logical)), at)
 
@@ -171,9 +171,9 @@ def to_predicate(expression: JavaObject, names: Names, *, exact: bool) -> Predic
     return filter_predicate(Filter(str(expression.toJSON()), lambda: expression), names, exact=exact)
 
 
-def filter_predicate(given: Filter, names: Names, *, exact: bool) -> Predicate | None:
+def filter_predicate(condition: Filter, names: Names, *, exact: bool) -> Predicate | None:
     """Like `to_predicate`, for an expression whose JSON is available."""
-    return _translated(_tree(json.loads(given.text), given.java), names, exact)
+    return _translated(_tree(json.loads(condition.text), condition.java), names, exact)
 
 
 def to_column(expression: JavaObject, names: Names) -> tuple[Column, DataType] | None:
@@ -219,13 +219,13 @@ def _tree(nodes: Sequence[dict[str, Any]], root: Callable[[], JavaObject]) -> _N
             at = at.children().apply(position)
         return at
 
-    made: list[_Node] = []
+    trees: list[_Node] = []
     for index in reversed(range(len(nodes))):
         values = nodes[index]
         # In reverse order, the node created last is the first child.
-        children = tuple(made.pop() for _ in range(values["num-children"]))
-        made.append(_Node(str(values["class"]).rpartition(".")[2], values, children, partial(java, index)))
-    return made.pop()
+        children = tuple(trees.pop() for _ in range(values["num-children"]))
+        trees.append(_Node(str(values["class"]).rpartition(".")[2], values, children, partial(java, index)))
+    return trees.pop()
 
 
 def _parents(nodes: Sequence[dict[str, Any]]) -> list[tuple[int, int]]:
@@ -276,12 +276,12 @@ def _operands(node: _Node) -> list[_Node]:
 
 
 def _joined(kind: str, parts: Sequence[Predicate | None], exact: bool) -> Predicate | None:
-    known = [part for part in parts if part is not None]
+    operands = [part for part in parts if part is not None]
     if kind == "And":
-        return None if not known or (exact and len(known) < len(parts)) else all_of(known)
-    if len(known) < len(parts):
+        return None if not operands or (exact and len(operands) < len(parts)) else all_of(operands)
+    if len(operands) < len(parts):
         return None
-    return Not(known[0]) if kind == "Not" else any_of(known)
+    return Not(operands[0]) if kind == "Not" else any_of(operands)
 
 
 def _leaf(node: _Node, names: Names) -> Predicate | None:

@@ -13,7 +13,7 @@ from pyspark.errors.exceptions import captured
 from pyspark.sql import SparkSession
 
 from tahoe.spark.jvm.bridge import JavaObject, Jvm
-from tahoe.spark.jvm.records import copied, made
+from tahoe.spark.jvm.records import copied, created
 from tahoe.spark.names.entries import SESSION_CATALOG, entry_at, entry_of, is_delta, table_identifier
 
 __all__ = [
@@ -83,7 +83,7 @@ def new_entry(spark: SparkSession, identifier: JavaObject, uri: JavaObject, *, m
     kinds = jvm.catalyst(_KINDS)
     storage = copied(jvm.catalyst("catalog.CatalogStorageFormat").empty(), locationUri=jvm.option(uri))
     schema = jvm.java_class("org.apache.spark.sql.types.StructType")()
-    entry = made(
+    entry = created(
         jvm,
         "catalog.CatalogTable",
         identifier,

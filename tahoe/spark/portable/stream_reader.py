@@ -31,7 +31,7 @@ from tahoe.spark.names.options import ReadRequest, boolean_option, travelling
 from tahoe.spark.portable.data_source_options import option_of
 from tahoe.spark.portable.sent import Sent
 from tahoe.spark.portable.tasks import binned
-from tahoe.spark.stream.stream_options import no_travel, stream_options
+from tahoe.spark.stream.stream_options import stream_options, time_travel_error
 from tahoe.spark.versions.read_limits import (
     HAS_READ_LIMITS,
     ReadAllAvailable,
@@ -63,7 +63,7 @@ def stream_reader(table: Table, version: int | None, schema: SparkStruct, option
     """
     path = option_of(options, "path", "")
     if "@" in path and not table.exists() and travelling(ReadRequest(path)) is not None:
-        raise no_travel(f"the path '{path}'")
+        raise time_travel_error(f"the path '{path}'")
     lowered = {key.lower(): value for key, value in options.items()}
     requested = stream_options(options, lambda text: datetime.fromtimestamp(parse_timestamp(text) / 1000, UTC))
     if requested.schema_tracking_location is not None:

@@ -103,7 +103,7 @@ class _StreamWriter(Sent, StreamWriterBase):
         table = Table(self._store.url, store=self._store)
 
         def written(transaction: Transaction, config: TableConfig) -> Sequence[AddFile]:
-            if any(task_files.adds and task_files.asked != demands(config) for task_files in files) and table.exists():
+            if any(task_files.adds and task_files.demands != demands(config) for task_files in files) and table.exists():
                 raise MetadataChangedException(
                     f"The schema, a property or a constraint of table {table.url} was changed, or another writer numbered rows of it, while "
                     f"batch {batchId} was being written to it. Start the query again.",

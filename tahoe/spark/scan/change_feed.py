@@ -27,7 +27,7 @@ from tahoe.spark.names.error_names import reading
 from tahoe.spark.names.options import ChangeRange
 from tahoe.spark.names.settings import is_on
 from tahoe.spark.names.snapshots import moment
-from tahoe.spark.scan.changed_files import KIND, ROWS_THAT_COUNT, TIME, VERSION, ChangedFilesIndex, Following, groups_of
+from tahoe.spark.scan.changed_files import KIND, ROW_CONDITIONS, TIME, VERSION, ChangedFilesIndex, OpenRange, groups_of
 from tahoe.spark.scan.relation import logical_column, scan_of, without_preview_types
 from tahoe.spark.scan.row_id_columns import ROW_INDEX, position
 
@@ -40,7 +40,9 @@ _AFTER_LATEST = ("DELTA_CDC_START_VERSION_AFTER_LATEST", "DELTA_TIMESTAMP_GREATE
 _NONE: Mapping[str, str] = {}
 
 
-def read_changes(spark: SparkSession, table: Table, asked: ChangeRange, *, options: Mapping[str, str] | None = None) -> DataFrame:
+def read_changes(
+    spark: SparkSession, table: Table, requested: ChangeRange, *, options: Mapping[str, str] | None = None
+) -> DataFrame:
     """Return the changed rows of a range of commits, read natively by Spark. Without an end, each query reads up to the newest commit.
 
     Args:
@@ -54,12 +56,13 @@ def read_changes(spark: SparkSession, table: Table, asked: ChangeRange, *, optio
     """
     install()
     first, last = (
-        None if text is None else _milliseconds(moment(spark, text)) for text in (asked.start_timestamp, asked.end_timestamp)
+        None if text is None else _milliseconds(moment(spark, text))
+        for text in (requested.start_timestamp, requested.end_timestamp)
     )
-    bounds = Bounds(asked.start_version, asked.end_version, first, last)
+    bounds = Bounds(requested.start_version, requested.end_version, first, last)
     with reading(table):
         latest = table.snapshot()
-    is_open = asked.end_version is None and asked.end_timestamp is None
+    is_open = requested.end_version is None and requested.end_timestamp is None
     try:
         changes = feed(table.store, latest, bounds)
     except TahoeError as error:
@@ -67,7 +70,7 @@ def read_changes(spark: SparkSession, table: Table, asked: ChangeRange, *, optio
             return _no_changes(spark, latest)
         raise
     if is_open:
-        return _following(spark, changes, Following(table, bounds, latest), options or _NONE)
+        return _following(spark, changes, OpenRange(table, bounds, latest), options or _NONE)
     rows = read_changed_files(spark, changes, list(changes.files()), options=options or _NONE)
     return _no_changes(spark, changes.snapshot) if rows is None else rows
 
@@ -91,12 +94,12 @@ def read_changed_files(
     return reduce(DataFrame.union, frames) if frames else None
 
 
-def _following(spark: SparkSession, changes: Feed, follows: Following, options: Mapping[str, str]) -> DataFrame:
+def _following(spark: SparkSession, changes: Feed, follows: OpenRange, options: Mapping[str, str]) -> DataFrame:
     """Return two scans, even if one has no file yet: a later commit may add some."""
     time_zone = str(spark.conf.get("spark.sql.session.timeZone"))
     indexes = [
-        ChangedFilesIndex(Jvm.of(spark), changes, group, time_zone, is_change_data=bool(place), range_of=follows)
-        for place, group in enumerate(groups_of(list(changes.files())))
+        ChangedFilesIndex(Jvm.of(spark), changes, group, time_zone, is_change_data=bool(number), range_of=follows)
+        for number, group in enumerate(groups_of(list(changes.files())))
     ]
     return reduce(DataFrame.union, (_scan(spark, changes, index, options, is_stream=False) for index in indexes))
 
@@ -112,11 +115,11 @@ def _scan(
     jvm, snapshot = Jvm.of(spark), changes.snapshot
     hidden = [column.name for column in index.hidden]
     is_change_data = KIND.name not in hidden
-    narrowing = [name for name in hidden if name in ROWS_THAT_COUNT]
+    narrowing = [name for name in hidden if name in ROW_CONDITIONS]
     in_files = ([CHANGE_TYPE] if is_change_data else []) + ([ROW_INDEX] if narrowing else [])
     base = scan_of(spark, index, snapshot.config, options, in_files, is_stream=is_stream)
     for name in narrowing:
-        base = base.where(ROWS_THAT_COUNT[name](jvm, base[name], position(jvm, base)))
+        base = base.where(ROW_CONDITIONS[name](jvm, base[name], position(jvm, base)))
     kind: Column = base[(CHANGE_TYPE if is_change_data else KIND).name]
     rows = base.select(
         *(logical_column(base, column) for column in snapshot.schema),

@@ -1,7 +1,7 @@
 """The file index of a change data feed; a feed without an end lists the files up to the newest version.
 
 Version, timestamp and type of a change are hidden partition values of its file. So are the rows to include, if not all are: the rows that a
-commit deleted by a deletion vector (`MEANT`), or those that no vector has deleted (`DELETED_ROWS`).
+commit deleted by a deletion vector (`SELECTED_ROWS`), or those that no vector has deleted (`DELETED_ROWS`).
 """
 
 from __future__ import annotations
@@ -21,25 +21,25 @@ from tahoe.snapshot.changes import Bounds, ChangedFile, Feed, feed
 from tahoe.snapshot.data_reader import VectorReader
 from tahoe.snapshot.snapshot import Snapshot
 from tahoe.spark.jvm.bridge import Jvm
-from tahoe.spark.scan.deleted_rows import DELETED_ROWS, is_alive, packed
+from tahoe.spark.scan.deleted_rows import DELETED_ROWS, is_live, packed
 from tahoe.spark.scan.file_index import FileIndex
 
-__all__ = ["KIND", "ROWS_THAT_COUNT", "TIME", "VERSION", "ChangedFilesIndex", "Following", "groups_of"]
+__all__ = ["KIND", "ROW_CONDITIONS", "TIME", "VERSION", "ChangedFilesIndex", "OpenRange", "groups_of"]
 
 KIND = StructField("__tahoe_change_type", PrimitiveType("string"))
 VERSION = StructField("__tahoe_commit_version", PrimitiveType("long"))
 TIME = StructField("__tahoe_commit_timestamp", PrimitiveType("timestamp"))
-MEANT = StructField("__tahoe_rows_meant", PrimitiveType("binary"))
-_DEAD = StructField(DELETED_ROWS, PrimitiveType("binary"))
+SELECTED_ROWS = StructField("__tahoe_rows_meant", PrimitiveType("binary"))
+_DELETED_ROWS = StructField(DELETED_ROWS, PrimitiveType("binary"))
 # The index of a file in its feed; a column of the files only.
 _NUMBER = "__tahoe_number"
 
 
-def _is_meant(jvm: Jvm, meant: Column, position: Column) -> Column:
-    return meant.isNull() | ~is_alive(jvm, meant, position)
+def _is_selected(jvm: Jvm, selected: Column, position: Column) -> Column:
+    return selected.isNull() | ~is_live(jvm, selected, position)
 
 
-ROWS_THAT_COUNT: Mapping[str, Callable[[Jvm, Column, Column], Column]] = {MEANT.name: _is_meant, DELETED_ROWS: is_alive}
+ROW_CONDITIONS: Mapping[str, Callable[[Jvm, Column, Column], Column]] = {SELECTED_ROWS.name: _is_selected, DELETED_ROWS: is_live}
 """The name of a hidden column → the condition for rows, a function of that column and the row's position in its file."""
 
 
@@ -49,7 +49,7 @@ def groups_of(files: Sequence[ChangedFile]) -> tuple[list[ChangedFile], list[Cha
 
 
 @dataclass(frozen=True, slots=True)
-class Following:
+class OpenRange:
     """A range of commits without an end.
 
     Args:
@@ -79,7 +79,7 @@ class ChangedFilesIndex(FileIndex):
         time_zone: str,
         *,
         is_change_data: bool | None = None,
-        range_of: Following | None = None,
+        range_of: OpenRange | None = None,
         hidden: Sequence[StructField] = (),
     ) -> None:
         self._is_change_data = files[0].kind is None if is_change_data is None else is_change_data
@@ -91,7 +91,7 @@ class ChangedFilesIndex(FileIndex):
             time_zone=time_zone,
             files=_table_of(changes, files),
             hidden=(*hidden, *(column for column in needed if column not in hidden)),
-            computed={MEANT.name: _rows_meant(changes, files)},
+            computed={SELECTED_ROWS.name: _selected_rows(changes, files)},
         )
         if range_of is not None:
             self._identity = f"changes since {range_of.bounds} in {self._identity}, version {range_of.latest.version}"
@@ -123,7 +123,7 @@ class ChangedFilesIndex(FileIndex):
             groups_of(list(changes.files()))[self._is_change_data],
             self.time_zone,
             is_change_data=self._is_change_data,
-            range_of=Following(table, bounds, snapshot),
+            range_of=OpenRange(table, bounds, snapshot),
             hidden=self.hidden,
         )
 
@@ -138,9 +138,9 @@ def _identity(snapshot: Snapshot) -> tuple[int, str, int]:
 
 def _hidden(files: Sequence[ChangedFile], is_change_data: bool) -> tuple[StructField, ...]:
     kind = () if is_change_data else (KIND,)
-    meant = (MEANT,) if any(file.within is not None for file in files) else ()
-    dead = (_DEAD,) if any(_deleted(file) is not None for file in files) else ()
-    return VERSION, TIME, *kind, *meant, *dead
+    selected = (SELECTED_ROWS,) if any(file.within is not None for file in files) else ()
+    deleted = (_DELETED_ROWS,) if any(_deleted(file) is not None for file in files) else ()
+    return VERSION, TIME, *kind, *selected, *deleted
 
 
 def _deleted(file: ChangedFile) -> DeletionVectorDescriptor | None:
@@ -149,7 +149,7 @@ def _deleted(file: ChangedFile) -> DeletionVectorDescriptor | None:
 
 
 def _table_of(changes: Feed, files: Sequence[ChangedFile]) -> pa.Table:
-    """Return the files in the form of an index, with the hidden columns except `MEANT`, and with `_NUMBER`."""
+    """Return the files in the form of an index, with the hidden columns except `SELECTED_ROWS`, and with `_NUMBER`."""
 
     def added(file: ChangedFile) -> AddFile:
         values, time = file.partition_values, changes.times[file.version]
@@ -163,14 +163,14 @@ def _table_of(changes: Feed, files: Sequence[ChangedFile]) -> pa.Table:
     return table.append_column(_NUMBER, pa.array(range(len(files)), pa.int64()))
 
 
-def _rows_meant(changes: Feed, files: Sequence[ChangedFile]) -> Callable[[pa.Table], pa.Array]:
+def _selected_rows(changes: Feed, files: Sequence[ChangedFile]) -> Callable[[pa.Table], pa.Array]:
     """Return a function that computes packed bits of the rows to include for the files that a query reads; null for all rows."""
     store = changes.store
 
-    def made(chosen: pa.Table) -> pa.Array:
+    def selected(chosen: pa.Table) -> pa.Array:
         vectors = VectorReader(store)
         chosen_files = (files[number] for number in chosen[_NUMBER].to_pylist())
         rows = (file.rows(vectors.bitmap) for file in chosen_files)
-        return pa.array([None if one is None else packed(one, store.url) for one in rows], pa.binary())
+        return pa.array([None if included is None else packed(included, store.url) for included in rows], pa.binary())
 
-    return made
+    return selected

@@ -26,7 +26,7 @@ from tahoe.store.log_store import LogStore
 if TYPE_CHECKING:
     from pyroaring import BitMap64
 
-__all__ = ["DELETED_ROWS", "bitmaps", "is_alive", "packed"]
+__all__ = ["DELETED_ROWS", "bitmaps", "is_live", "packed"]
 
 DELETED_ROWS = "__tahoe_deleted_rows"
 """The hidden partition column: binary, null for a file without a vector."""
@@ -47,15 +47,19 @@ def bitmaps(store: LogStore, descriptors: Sequence[DeletionVectorDescriptor]) ->
 
     Raises `CorruptTable` for a corrupt vector.
     """
-    new = [one for one in dict.fromkeys(descriptors) if not is_kept(_KIND, (store.url, one))]
-    names = sorted({name for one in new if (name := file_name(one, store.url)) is not None})
+    new = [descriptor for descriptor in dict.fromkeys(descriptors) if not is_kept(_KIND, (store.url, descriptor))]
+    names = sorted({name for descriptor in new if (name := file_name(descriptor, store.url)) is not None})
     contents = dict(zip(names, store.get_many(names), strict=True))
 
-    def bits(one: DeletionVectorDescriptor) -> bytes:
+    def bits(descriptor: DeletionVectorDescriptor) -> bytes:
         # A vector that was evicted from the cache meanwhile is fetched separately.
-        return packed(decode(one, lambda name: contents[name] if name in contents else store.get(name), store.url), store.url)
+        return packed(
+            decode(descriptor, lambda name: contents[name] if name in contents else store.get(name), store.url), store.url
+        )
 
-    return pa.array([keep(_KIND, (store.url, one), partial(bits, one), len) for one in descriptors], pa.binary())
+    return pa.array(
+        [keep(_KIND, (store.url, descriptor), partial(bits, descriptor), len) for descriptor in descriptors], pa.binary()
+    )
 
 
 def packed(rows: BitMap64, table: str) -> bytes:
@@ -74,7 +78,7 @@ def packed(rows: BitMap64, table: str) -> bytes:
     return b"".join(parts)[: (last // 32 + 1) * 4]
 
 
-def is_alive(jvm: Jvm, deleted_rows: Column, row_index: Column) -> Column:
+def is_live(jvm: Jvm, deleted_rows: Column, row_index: Column) -> Column:
     """Return whether the row at a position of its file is live.
 
     Args:
@@ -108,7 +112,7 @@ def _bits_of_part(rows: BitMap64, start: int) -> bytes:
         return bytes(_ROWS_OF_A_PART // 8)
     # As one large integer each, so that a few Python operations process all bits: even | rows has the rows' bits at odd positions, and
     # odd | rows at even ones. 0xAA has the odd bits of a byte, shifted by one the even ones.
-    at_odd, at_even = (int.from_bytes(_bits_of_blocks(part | others), "little") for others in (even, odd))
+    at_odd, at_even = (int.from_bytes(_bits_of_blocks(part | every_other), "little") for every_other in (even, odd))
     odd_bits = int.from_bytes(b"\xaa" * (_ROWS_OF_A_PART // 8), "little")
     return ((at_odd & odd_bits) | (at_even & (odd_bits >> 1))).to_bytes(_ROWS_OF_A_PART // 8, "little")
 

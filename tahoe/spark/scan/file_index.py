@@ -32,8 +32,8 @@ from tahoe.snapshot.known_rows import KnownRows
 from tahoe.snapshot.snapshot import Snapshot
 from tahoe.spark.jvm.bridge import JavaObject, Jvm
 from tahoe.spark.jvm.compiled import compiled_object
+from tahoe.spark.jvm.proxies import Proxied, answered
 from tahoe.spark.jvm.records import items
-from tahoe.spark.jvm.stand_ins import Proxied, answered
 from tahoe.spark.jvm.storage import hadoop_url
 from tahoe.spark.jvm.translate import Filter, Names, filter_predicate, shown_metadata
 from tahoe.spark.scan.deleted_rows import DELETED_ROWS, bitmaps
@@ -208,12 +208,12 @@ class FileIndex(Proxied):
                 code="DELTA_READ_TABLE_WITHOUT_COLUMNS",
                 table=self._snapshot.store.url,
             )
-        exact = [(one, filter_predicate(one, self._names, exact=True)) for one in partition]
-        loose = [filter_predicate(one, self._names, exact=False) for one in data]
+        exact = [(condition, filter_predicate(condition, self._names, exact=True)) for condition in partition]
+        loose = [filter_predicate(condition, self._names, exact=False) for condition in data]
         parts = [predicate for predicate in (*(part for _, part in exact), *loose) if predicate is not None]
         files = self._matching(all_of(parts) if parts else None)
-        for one in (one for one, part in exact if part is None):
-            files = self._where(files, one.java())
+        for condition in (condition for condition, part in exact if part is None):
+            files = self._where(files, condition.java())
         return files
 
     @property
@@ -231,9 +231,9 @@ class FileIndex(Proxied):
     @cached_property
     def _size(self) -> int:
         if self._files is None and not self._snapshot.has_files_in_memory:
-            known = checksum_or_none(self._snapshot)
-            if known is not None:
-                return known.table_size_bytes
+            checksum = checksum_or_none(self._snapshot)
+            if checksum is not None:
+                return checksum.table_size_bytes
         return int(pc.sum(self._matching(None)["size"]).as_py() or 0)
 
     def _matching(self, predicate: Predicate | None) -> pa.Table:
@@ -283,9 +283,12 @@ class FileIndex(Proxied):
         if not attributes:
             return files if expression.eval(None) else files.slice(0, 0)
         schema = (*self._snapshot.config.partition_schema, *self._hidden)
-        fields = [next(column for column in schema if column.physical_name.lower() == one.name().lower()) for one in attributes]
+        fields = [
+            next(column for column in schema if column.physical_name.lower() == attribute.name().lower())
+            for attribute in attributes
+        ]
         values = [self._values(files, column) for column in fields]
-        types = [one.data_type.to_json_value() for one in fields]
+        types = [field.data_type.to_json_value() for field in fields]
         return files.take(files_where(self._jvm, expression, attributes, values, types, self._time_zone))
 
 
@@ -321,9 +324,9 @@ def has_vectors(snapshot: Snapshot, files: pa.Table | None = None) -> bool:
     if Feature.DELETION_VECTORS not in snapshot.config.features:
         return False
     if files is None and not snapshot.has_files_in_memory:
-        known = checksum_or_none(snapshot)
+        checksum = checksum_or_none(snapshot)
         # The file index refuses to list a file with an unexpected vector.
-        if known is not None and known.num_deletion_vectors == 0:
+        if checksum is not None and checksum.num_deletion_vectors == 0:
             return False
     vectors = (snapshot.files() if files is None else files)["deletionVector"]
     return bool(vectors.null_count < len(vectors))
@@ -366,4 +369,4 @@ def _deleted_rows(files: pa.Table, snapshot: Snapshot) -> pa.Array:
 
 
 def _filters(texts: Sequence[str], expressions: JavaObject) -> list[Filter]:
-    return [Filter(text, partial(expressions.apply, place)) for place, text in enumerate(texts)]
+    return [Filter(text, partial(expressions.apply, number)) for number, text in enumerate(texts)]

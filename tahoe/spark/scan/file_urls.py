@@ -30,18 +30,18 @@ def file_urls(paths: pa.ChunkedArray, store: LogStore, sizes: pa.ChunkedArray | 
 
 def _refuse_links(store: LogStore, names: Sequence[str], sizes: Sequence[int]) -> None:
     """Call `refuse_links_out` for the table's folder and for the folders that it is a clone of."""
-    known = dict(zip(names, sizes, strict=False))
+    size_of = dict(zip(names, sizes, strict=False))
     by_root: dict[str, dict[str, int | None]] = {store.url: {}}
     for name in names:
-        root, inside = (store.url, name) if not is_outside(name) else _placed(store, name)
-        by_root.setdefault(root, {})[inside] = known.get(name)
+        root, inside = (store.url, name) if not is_outside(name) else _root_of(store, name)
+        by_root.setdefault(root, {})[inside] = size_of.get(name)
     for root, files in by_root.items():
         folder = local_path(root)
         if folder is not None:
-            told = [size for size in files.values() if size is not None]
-            refuse_links_out(folder, list(files), told if len(told) == len(files) else [])
+            logged = [size for size in files.values() if size is not None]
+            refuse_links_out(folder, list(files), logged if len(logged) == len(files) else [])
 
 
-def _placed(store: LogStore, name: str) -> tuple[str, str]:
-    other, inside = store.outside.at(name)
-    return other.url, inside
+def _root_of(store: LogStore, name: str) -> tuple[str, str]:
+    root, inside = store.outside.at(name)
+    return root.url, inside

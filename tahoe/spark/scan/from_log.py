@@ -21,10 +21,10 @@ from tahoe.expr.tree.predicate import Predicate, all_of, references
 from tahoe.schema.types import StructField
 from tahoe.snapshot.known_rows import KnownRows
 from tahoe.spark.jvm.bridge import JavaObject, Jvm
+from tahoe.spark.jvm.bulk_objects import rows_of
 from tahoe.spark.jvm.compiled import add_optimizer_rule
-from tahoe.spark.jvm.many import rows_of
-from tahoe.spark.jvm.records import copied, made
-from tahoe.spark.jvm.stand_ins import Proxied, answered
+from tahoe.spark.jvm.proxies import Proxied, answered
+from tahoe.spark.jvm.records import copied, created
 from tahoe.spark.jvm.translate import Filter, Names, filter_predicate
 from tahoe.spark.scan.deleted_rows import DELETED_ROWS
 from tahoe.spark.scan.file_index import FileIndex, opaque_columns, partition_texts
@@ -48,35 +48,38 @@ class _FromLog(Proxied):
         self._spark, self._jvm = spark, Jvm.of(spark)
 
     @answered
-    def apply(self, question: str, text: str, texts: str, filters: JavaObject, asked: str, node: JavaObject | None) -> Any:
+    def apply(self, question: str, text: str, texts: str, filters: JavaObject, requested: str, node: JavaObject | None) -> Any:
         """Return the answer."""
         index = FileIndex.of_text(text)
         if index is None or str(self._spark.conf.get(_ENABLED, "true")).lower() != "true":
             return None
-        given = [Filter(one, partial(filters.apply, place)) for place, one in enumerate(texts.split("\n") if texts else [])]
-        known = _known_rows(index, given)
-        if known is None:
+        parts = texts.split("\n") if texts else []
+        conditions = [Filter(condition, partial(filters.apply, number)) for number, condition in enumerate(parts)]
+        rows = _known_rows(index, conditions)
+        if rows is None:
             return None
         match question:
             case "constants":
-                return _constants(index, known, asked.split("\n"))
+                return _constants(index, rows, requested.split("\n"))
             case "partitions":
-                return self._partitions(index, known, asked.split("\n"), node)
+                return self._partitions(index, rows, requested.split("\n"), node)
         assert question == "limit" and node is not None, question
-        return _limited(index, known, int(asked), node)
+        return _limited(index, rows, int(requested), node)
 
-    def _partitions(self, index: FileIndex, known: KnownRows, names: Sequence[str], attributes: JavaObject) -> JavaObject | None:
+    def _partitions(
+        self, index: FileIndex, known_rows: KnownRows, names: Sequence[str], attributes: JavaObject
+    ) -> JavaObject | None:
         """Return a relation with the distinct values of partition columns."""
         columns = [_column(index, name) for name in names]
-        partitions = [column for column in columns if column is not None and column.name in known.partition_columns]
-        files = known.living_files() if len(partitions) == len(columns) else None
+        partitions = [column for column in columns if column is not None and column.name in known_rows.partition_columns]
+        files = known_rows.living_files() if len(partitions) == len(columns) else None
         if files is None:
             return None
         texts = {column.physical_name: partition_texts(files, column.physical_name) for column in partitions}
         values = pa.table(texts).group_by(list(texts)).aggregate([])
         types = [column.data_type.to_json_value() for column in partitions]
         rows = rows_of(self._jvm, [values[column.physical_name] for column in partitions], types, index.time_zone)
-        return made(self._jvm, "plans.logical.LocalRelation", attributes, rows)
+        return created(self._jvm, "plans.logical.LocalRelation", attributes, rows)
 
     class Java:
         """The interface that the JVM may call on this object."""
@@ -89,8 +92,8 @@ def _known_rows(index: FileIndex, filters: Sequence[Filter]) -> KnownRows | None
     snapshot = index.snapshot
     names = Names(snapshot.schema, opaque_columns(snapshot))
     predicates: list[Predicate] = []
-    for one in filters:
-        predicate = filter_predicate(one, names, exact=True)
+    for condition in filters:
+        predicate = filter_predicate(condition, names, exact=True)
         if predicate is None or any(path[0] not in snapshot.partition_columns for path in references(predicate)):
             return None
         predicates.append(predicate)
@@ -99,34 +102,34 @@ def _known_rows(index: FileIndex, filters: Sequence[Filter]) -> KnownRows | None
     return KnownRows(snapshot.files_matching(all_of(predicates)), snapshot.partition_columns)
 
 
-def _constants(index: FileIndex, known: KnownRows, questions: Sequence[str]) -> str | None:
+def _constants(index: FileIndex, rows: KnownRows, questions: Sequence[str]) -> str | None:
     """Return one line per question: a number, days since 1970 for a date, nothing for null."""
-    lines = [_constant(index, known, *question.split("\t")) for question in questions]
+    lines = [_constant(index, rows, *question.split("\t")) for question in questions]
     return None if None in lines else "\n".join(line for line in lines if line is not None)
 
 
-def _constant(index: FileIndex, known: KnownRows, kind: str, name: str | None = None) -> str | None:
+def _constant(index: FileIndex, rows: KnownRows, kind: str, name: str | None = None) -> str | None:
     if name is None:
-        return _told(known.count())
+        return _text(rows.count())
     column = _column(index, name)
     if column is None:
         return None
     if kind == "count of":
-        return _told(known.count_of(column))
-    bounds = known.bounds(column)
+        return _text(rows.count_of(column))
+    bounds = rows.bounds(column)
     if bounds is None:
         return None
     value = bounds.least if kind == "least" else bounds.greatest
     return "" if value is None else str((value - _EPOCH).days if isinstance(value, date) else value)
 
 
-def _told(count: int | None) -> str | None:
+def _text(count: int | None) -> str | None:
     return None if count is None else str(count)
 
 
-def _limited(index: FileIndex, known: KnownRows, count: int, scan: JavaObject) -> JavaObject | None:
+def _limited(index: FileIndex, rows: KnownRows, count: int, scan: JavaObject) -> JavaObject | None:
     """Return the scan with only the files that suffice for this number of rows; None if all files are needed."""
-    files = known.first(count)
+    files = rows.first(count)
     if files is None or len(files) >= index.snapshot.num_files:
         return None
     relation = scan.relation()

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from tahoe.spark.jvm.bridge import JavaObject, Jvm
-from tahoe.spark.jvm.many import directories, rows_that_hold
+from tahoe.spark.jvm.bulk_objects import directories, rows_matching
 
 __all__ = ["Listing", "files_where", "list_files"]
 
@@ -37,7 +37,7 @@ def list_files(jvm: Jvm, listing: Listing) -> JavaObject:
     """Return the result of ``FileIndex.listFiles``: a Scala `Seq` with a `PartitionDirectory` for each partition."""
     if not len(listing.urls):
         return jvm.seq()
-    groups = _grouped(listing.partition_values) if listing.partition_values else _Groups.one(len(listing.urls))
+    groups = _grouped(listing.partition_values) if listing.partition_values else _Groups.whole(len(listing.urls))
     order = groups.order
     return directories(
         jvm,
@@ -72,7 +72,7 @@ def files_where(
     )
     predicate.initialize(0)
     groups = _grouped(values)
-    return groups.members_where(rows_that_hold(jvm, predicate, groups.values, types, zone))
+    return groups.members_where(rows_matching(jvm, predicate, groups.values, types, zone))
 
 
 @dataclass(frozen=True)
@@ -91,14 +91,14 @@ class _Groups:
     values: list[pa.Array]
 
     @classmethod
-    def one(cls, count: int) -> _Groups:
+    def whole(cls, count: int) -> _Groups:
         return cls(pa.array(range(count), pa.int64()), pa.array([0], pa.int32()), pa.array([count], pa.int32()), [])
 
-    def members_where(self, kept: Sequence[bool]) -> pa.Array:
+    def members_where(self, selected: Sequence[bool]) -> pa.Array:
         """Return the row numbers of the selected groups."""
         parts = [
             self.order[start:stop]
-            for start, stop, keep in zip(self.starts.to_pylist(), self.stops.to_pylist(), kept, strict=True)
+            for start, stop, keep in zip(self.starts.to_pylist(), self.stops.to_pylist(), selected, strict=True)
             if keep
         ]
         return pa.concat_arrays(parts) if parts else pa.array([], pa.int64())

@@ -39,7 +39,7 @@ from tahoe.spark.jvm.translate import (
     with_shown_metadata,
 )
 from tahoe.spark.scan import row_id_columns as row_ids
-from tahoe.spark.scan.deleted_rows import DELETED_ROWS, is_alive
+from tahoe.spark.scan.deleted_rows import DELETED_ROWS, is_live
 from tahoe.spark.scan.file_index import FileIndex, has_vectors, opaque_columns
 from tahoe.spark.scan.renewal import follow_tables
 from tahoe.spark.versions.geospatial_types import check_geospatial_types
@@ -115,13 +115,13 @@ def read_rows(
         metadata: whether to provide `_metadata`, which takes Catalyst some time; tables with row tracking always provide it.
     """
     install()
-    taken = [name for name in snapshot.schema.names if name.lower() in (FILE, ROW, CHOSEN)]
-    if taken:
+    reserved = [name for name in snapshot.schema.names if name.lower() in (FILE, ROW, CHOSEN)]
+    if reserved:
         raise InvalidRequest(
-            f"Table {snapshot.store.url} has a column '{taken[0]}', a name that Tahoe needs to change rows on Spark. Rename the column.",
+            f"Table {snapshot.store.url} has a column '{reserved[0]}', a name that Tahoe needs to change rows on Spark. Rename the column.",
             code="TAHOE_RESERVED_COLUMN_NAME",
             table=snapshot.store.url,
-            column=taken[0],
+            column=reserved[0],
         )
     with_vectors = has_vectors(snapshot, files)
     return _scan(spark, snapshot, with_vectors=with_vectors, files=files, options=options or {}, metadata=metadata)
@@ -235,12 +235,12 @@ def _scan(
         base, file = row_ids.with_file_metadata(jvm, base)
     row_index = row_ids.position(jvm, base)
     if with_vectors:
-        base = base.where(is_alive(jvm, base[DELETED_ROWS], row_index))
+        base = base.where(is_live(jvm, base[DELETED_ROWS], row_index))
     columns = [logical_column(base, column) for column in snapshot.schema]
     if more:
         columns += [base[FILE], row_index.alias(ROW)]
     if CHOSEN in more:
-        columns.append((~is_alive(jvm, base[CHOSEN], row_index)).alias(CHOSEN))
+        columns.append((~is_live(jvm, base[CHOSEN], row_index)).alias(CHOSEN))
     rows = base.select(*columns) if file is None else row_ids.with_metadata(jvm, base, columns, file, tracked)
     return without_preview_types(rows, snapshot)
 
@@ -304,7 +304,7 @@ def scan_of(
 def _parquet(jvm: Jvm, schema: StructType) -> JavaObject:
     """Return the file format: for columns that can have NaN, one that reads the row groups that may have it."""
     if any(is_float(leaf[-1].data_type) for leaf in leaves(schema)):
-        return jvm.kept("NanSafeParquet", lambda: compiled_object(jvm, "NanSafeParquet"))
+        return jvm.cached("NanSafeParquet", lambda: compiled_object(jvm, "NanSafeParquet"))
     return jvm.datasources("parquet.ParquetFileFormat")()
 
 
@@ -323,8 +323,8 @@ def _file_schema(config: TableConfig, by_id: bool) -> StructType:
 
 
 def _as_logical(base: DataFrame, schema: StructType) -> DataFrame:
-    shown = with_shown_metadata(schema)
-    if base.schema == to_spark_schema(shown):
+    logical = with_shown_metadata(schema)
+    if base.schema == to_spark_schema(logical):
         return base
     return base.select(*(logical_column(base, column) for column in schema))
 
@@ -346,18 +346,20 @@ def _logical(values: Column, data_type: DataType) -> Column:
     match data_type:
         case StructType():
             return _renamed(values, data_type)
-        case ArrayType(element) if _holds_void(element):
-            return sf.transform(values, lambda one: _logical(one, element))
-        case MapType(key, value) if _holds_void(data_type):
-            values = sf.transform_values(values, lambda _, one: _logical(one, value))
-            return sf.transform_keys(values, lambda one, _: _logical(one, key))
+        case ArrayType(element) if _contains_void(element):
+            return sf.transform(values, lambda part: _logical(part, element))
+        case MapType(key, value) if _contains_void(data_type):
+            values = sf.transform_values(values, lambda _, part: _logical(part, value))
+            return sf.transform_keys(values, lambda part, _: _logical(part, key))
     return values.cast(to_spark_type(with_shown_metadata(data_type)))
 
 
 def _renamed(values: Column, struct: StructType) -> Column:
     """Drop all old fields, then add all new ones; the mark keeps the struct from being empty in between."""
-    held = [column for column in struct if column.data_type != _VOID]
-    renamed = values.withField(_MARK, sf.lit(True)).dropFields(*(quote_identifier(column.physical_name) for column in held))
+    stored_fields = [column for column in struct if column.data_type != _VOID]
+    renamed = values.withField(_MARK, sf.lit(True)).dropFields(
+        *(quote_identifier(column.physical_name) for column in stored_fields)
+    )
     for column in struct:
         value = sf.lit(None) if column.data_type == _VOID else _logical(values.getField(column.physical_name), column.data_type)
         renamed = renamed.withField(quote_identifier(column.name), value)
@@ -379,22 +381,22 @@ def _is_plain(data_type: DataType) -> bool:
     return True
 
 
-def _holds_void(data_type: DataType) -> bool:
+def _contains_void(data_type: DataType) -> bool:
     match data_type:
         case StructType():
-            return any(_holds_void(column.data_type) for column in data_type)
+            return any(_contains_void(column.data_type) for column in data_type)
         case ArrayType(element):
-            return _holds_void(element)
+            return _contains_void(element)
         case MapType(key, value):
-            return _holds_void(key) or _holds_void(value)
+            return _contains_void(key) or _contains_void(value)
     return data_type == _VOID
 
 
 def _without_void(data_type: DataType) -> DataType:
     match data_type:
         case StructType(fields):
-            kept = [column for column in fields if column.data_type != _VOID]
-            return StructType(tuple(replace(column, data_type=_without_void(column.data_type)) for column in kept))
+            stored_fields = [column for column in fields if column.data_type != _VOID]
+            return StructType(tuple(replace(column, data_type=_without_void(column.data_type)) for column in stored_fields))
         case ArrayType(element):
             return replace(data_type, element_type=_without_void(element))
         case MapType(key, value):

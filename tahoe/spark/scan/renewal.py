@@ -11,6 +11,7 @@ only if there is one.
 from __future__ import annotations
 
 from collections import OrderedDict
+from collections.abc import Iterable, Iterator
 from threading import Lock
 
 from pyspark.sql import SparkSession
@@ -20,9 +21,9 @@ from tahoe.schema.types import StructType, schema_from_json
 from tahoe.snapshot.snapshot import Snapshot
 from tahoe.spark.jvm.bridge import JavaObject, Jvm
 from tahoe.spark.jvm.compiled import add_optimizer_rule
+from tahoe.spark.jvm.proxies import PartialFunction, Proxied, answered
 from tahoe.spark.jvm.records import copied, items
-from tahoe.spark.jvm.stand_ins import PartialFunction, Proxied, answered
-from tahoe.spark.scan.changed_files import ROWS_THAT_COUNT, ChangedFilesIndex
+from tahoe.spark.scan.changed_files import ROW_CONDITIONS, ChangedFilesIndex
 from tahoe.spark.scan.file_index import FileIndex
 from tahoe.spark.scan.row_id_columns import METADATA, ROW_INDEX
 
@@ -61,9 +62,9 @@ class _Renewal(Proxied):
         if not older:
             return plan
         scans = [(leaf, older.get(_text_of(leaf) or "")) for leaf in items(plan.collectLeaves())]
-        renewed = [(leaf, self._renewed(leaf, *one)) for leaf, one in scans if one is not None]
+        renewed = [(leaf, self._renewed(leaf, *newer)) for leaf, newer in scans if newer is not None]
         return plan.transformUp(
-            PartialFunction(lambda node: next((other for leaf, other in renewed if leaf.fastEquals(node)), None))
+            PartialFunction(lambda node: next((replacement for leaf, replacement in renewed if leaf.fastEquals(node)), None))
         )
 
     def _versions(self, tracker: JavaObject | None, number: int) -> dict[str, Snapshot]:
@@ -85,11 +86,12 @@ class _Renewal(Proxied):
         if not missing:
             return copied(leaf, relation=copied(relation, relation.sparkSession(), location=newest.java))
         # The first vectors since the plan was created: the deleted rows are filtered out below the planned nodes.
-        jvm, shown = self._jvm, list(items(leaf.output()))
+        jvm, output = self._jvm, list(items(leaf.output()))
         # Spark provides the position of a row in one way per scan: as a column, or as a field of the struct that the query requested.
-        asked = next((one for one in shown if one.name() == METADATA and '"row_index"' in str(one.dataType().json())), None)
-        known = next((one for one in shown if one.name() == ROW_INDEX.name), None)
-        hidden = StructType(missing if asked is not None or known is not None else (*missing, ROW_INDEX))
+        structs = _with_name(output, METADATA)
+        metadata = next((struct for struct in structs if '"row_index"' in str(struct.dataType().json())), None)
+        row_index = next(_with_name(output, ROW_INDEX.name), None)
+        hidden = StructType(missing if metadata is not None or row_index is not None else (*missing, ROW_INDEX))
         in_files = schema_from_json(str(relation.dataSchema().json()))
         if len(hidden.fields) > len(missing):
             in_files = StructType((*in_files.fields, ROW_INDEX))
@@ -101,12 +103,13 @@ class _Renewal(Proxied):
             dataSchema=jvm.data_type(in_files.to_json()),
         )
         more = _attributes(jvm, hidden)
-        scan = jvm.frame(relation.sparkSession(), copied(leaf, relation=wider, output=jvm.seq(*shown, *more)), self._spark)
-        position = jvm.column(asked)["row_index"] if asked is not None else jvm.column(known if known is not None else more[-1])
+        scan = jvm.frame(relation.sparkSession(), copied(leaf, relation=wider, output=jvm.seq(*output, *more)), self._spark)
+        column = row_index if row_index is not None else more[-1]
+        position = jvm.column(metadata)["row_index"] if metadata is not None else jvm.column(column)
         position = jvm.column(jvm.catalyst("expressions.KnownNotNull")(jvm.expression(position)))
-        for column, attribute in zip(missing, more, strict=False):
-            scan = scan.where(ROWS_THAT_COUNT[column.name](jvm, jvm.column(attribute), position))
-        return jvm.catalyst("plans.logical.Project")(jvm.seq(*shown), scan._jdf.queryExecution().analyzed())
+        for field, attribute in zip(missing, more, strict=False):
+            scan = scan.where(ROW_CONDITIONS[field.name](jvm, jvm.column(attribute), position))
+        return jvm.catalyst("plans.logical.Project")(jvm.seq(*output), scan._jdf.queryExecution().analyzed())
 
     class Java:
         """The interface that the JVM may call on this object."""
@@ -124,6 +127,10 @@ def scan_of(leaf: JavaObject) -> FileIndex | None:
     """Return the file index of a plan leaf, if it scans a whole version of a table, the newest or an older one."""
     text = _text_of(leaf)
     return None if text is None else FileIndex.of_text(text)
+
+
+def _with_name(attributes: Iterable[JavaObject], name: str) -> Iterator[JavaObject]:
+    return (attribute for attribute in attributes if attribute.name() == name)
 
 
 def _text_of(leaf: JavaObject) -> str | None:

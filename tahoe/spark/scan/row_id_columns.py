@@ -94,19 +94,19 @@ def with_metadata(
         file: the column of `with_file_metadata`.
     """
     # Computed below the struct, so that they are available without it.
-    made = _made(base, position(jvm, base), tracked)
-    computed = base.select(*columns, file, *(values.alias(_PREFIX + name) for name, values in made.items()))
-    attributes = [jvm.column(one) for one in _output(computed)]
-    shown, (of_file, *ours) = attributes[: len(columns)], attributes[len(columns) :]
+    computed_fields = _made(base, position(jvm, base), tracked)
+    computed = base.select(*columns, file, *(values.alias(_PREFIX + name) for name, values in computed_fields.items()))
+    attributes = [jvm.column(attribute) for attribute in _output(computed)]
+    visible, (of_file, *ours) = attributes[: len(columns)], attributes[len(columns) :]
     fields = [of_file[name].alias(name) for name in _field_names(computed.select(of_file))]
-    struct = sf.struct(*fields, *(values.alias(name) for name, values in zip(made, ours, strict=True)))
+    struct = sf.struct(*fields, *(values.alias(name) for name, values in zip(computed_fields, ours, strict=True)))
     taken = {name.lower() for name in computed.columns[: len(columns)]}
     name = METADATA
     while name in taken:
         # Like Spark, which renames its own column if the data has a column with that name; `metadataColumn("_metadata")` finds it.
         name = "_" + name
-    alone = [_as_metadata(values, _PREFIX + name) for name, values in zip(made, ours, strict=True)]
-    inner = computed.select(*shown, _as_metadata(struct, name, METADATA), *alone)
+    alone = [_as_metadata(values, _PREFIX + name) for name, values in zip(computed_fields, ours, strict=True)]
+    inner = computed.select(*visible, _as_metadata(struct, name, METADATA), *alone)
     output = _output(inner)
     project = jvm.catalyst("plans.logical.Project")
     outer = project(jvm.seq(*output[: len(columns)]), _plan(inner))

@@ -49,13 +49,13 @@ class Subfolder:
             NotFound: the partition has no files.
         """
         pairs = [_pair(folder, self.fragment) for folder in self.fragment.split("/")]
-        others = [name for name, _ in pairs if name not in snapshot.partition_columns]
-        if others:
+        unknown = [name for name, _ in pairs if name not in snapshot.partition_columns]
+        if unknown:
             raise InvalidRequest(
                 f"Table {snapshot.store.url} is partitioned by ({', '.join(snapshot.partition_columns)}), but the path asks for the folder "
-                f"'{self.fragment}' of {', '.join(others)}. Load the table and use where(…).",
+                f"'{self.fragment}' of {', '.join(unknown)}. Load the table and use where(…).",
                 code="DELTA_NON_PARTITION_COLUMN_SPECIFIED",
-                columns=others,
+                columns=unknown,
             )
         condition = reduce(Column.__and__, (_equals(name, text) for name, text in pairs))
         if not len(snapshot.files_matching(all_of(condition_of(spark, snapshot, condition).predicates))):

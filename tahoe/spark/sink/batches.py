@@ -14,7 +14,7 @@ from tahoe.protocol.actions import AddFile
 from tahoe.protocol.config import TableConfig
 from tahoe.schema.types import StructType
 from tahoe.spark.commands.write_options import Insert
-from tahoe.spark.jvm.job_progress import shown_jobs
+from tahoe.spark.jvm.job_progress import job_progress
 from tahoe.spark.jvm.translate import from_spark_schema
 from tahoe.spark.write.enforce import enforced, session_time_zone
 from tahoe.spark.write.fitting import casts_of_inserts, nullable_schema
@@ -44,7 +44,7 @@ def write_batch(
     def write(transaction: Transaction, config: TableConfig) -> Sequence[AddFile]:
         completion = Completion(transaction, data.columns, session_time_zone(data.sparkSession))
         rows = enforced(data, config, completion=completion, casts=casts_of_inserts(data.sparkSession))
-        with shown_jobs(data.sparkSession, transaction.clock):
+        with job_progress(data.sparkSession, transaction.clock):
             return write_files(rows, config, transaction, request.files, completion=completion)
 
     commit = partial(table.commit, user_metadata=request.user_metadata)

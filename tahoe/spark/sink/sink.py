@@ -22,9 +22,9 @@ from tahoe.base.exceptions import TahoeError
 from tahoe.spark.commands.write_options import Insert
 from tahoe.spark.jvm.bridge import JavaObject, Jvm
 from tahoe.spark.jvm.compiled import compiled_object
-from tahoe.spark.jvm.errors import thrown
+from tahoe.spark.jvm.errors import java_exception
+from tahoe.spark.jvm.proxies import Proxied, answered
 from tahoe.spark.jvm.records import items
-from tahoe.spark.jvm.stand_ins import Proxied, answered
 from tahoe.spark.jvm.storage import hadoop_path
 from tahoe.spark.sink.batches import write_batch
 from tahoe.spark.versions.members import private_method, private_value
@@ -114,7 +114,7 @@ class _Batches(Proxied):
             data = _frame(self._spark, rows)
             write_batch(self._table, query, number, data, self._request, reads_target=root in roots.split("\n"))
         except (TahoeError, PySparkException, Py4JJavaError) as error:
-            return thrown(jvm, error)
+            return java_exception(jvm, error)
         return None
 
     class Java:
@@ -130,5 +130,5 @@ def _frame(spark: SparkSession, rows: JavaObject) -> DataFrame:
     from pyspark.sql.classic.dataframe import DataFrame as ClassicDataFrame
 
     session = rows.sparkSession()
-    made = session.internalCreateDataFrame(rows.queryExecution().toRdd(), rows.schema(), False)
-    return ClassicDataFrame(made, SparkSession(spark.sparkContext, session))
+    converted = session.internalCreateDataFrame(rows.queryExecution().toRdd(), rows.schema(), False)
+    return ClassicDataFrame(converted, SparkSession(spark.sparkContext, session))

@@ -16,8 +16,8 @@ from pyspark.sql.types import StructType
 from tahoe.spark.jvm.bridge import JavaObject, Jvm
 from tahoe.spark.jvm.compiled import compiled_object
 from tahoe.spark.jvm.local_rows import scala_rows
+from tahoe.spark.jvm.proxies import Proxied, answered
 from tahoe.spark.jvm.records import items
-from tahoe.spark.jvm.stand_ins import Proxied, answered
 from tahoe.spark.names.error_names import COMMANDS, with_classes
 from tahoe.txn.after_commit import logged_after_commit
 

@@ -13,8 +13,8 @@ from collections.abc import Callable, Mapping
 from pyspark.sql import SparkSession
 
 from tahoe.spark.jvm.bridge import JavaObject, Jvm
+from tahoe.spark.jvm.proxies import proxy
 from tahoe.spark.jvm.records import copied, items
-from tahoe.spark.jvm.stand_ins import stand_in
 from tahoe.spark.statements.column_changes import COLUMN_STATEMENTS
 from tahoe.spark.statements.command import Command, as_plan
 from tahoe.spark.statements.create_like import LIKE_STATEMENTS
@@ -30,7 +30,7 @@ from tahoe.spark.statements.row_statements import ROW_STATEMENTS
 from tahoe.spark.statements.table_properties import PROPERTY_STATEMENTS
 from tahoe.spark.statements.temporary_views import VIEW_STATEMENTS
 from tahoe.spark.statements.whole_table import LOCATION_STATEMENTS, TABLE_STATEMENTS
-from tahoe.spark.stream.in_sql import reads_streams, refuse_streams, with_streams
+from tahoe.spark.stream.sql_streams import reads_streams, refuse_streams, with_streams
 from tahoe.spark.versions.execute_immediate import EXECUTE_IMMEDIATE
 
 __all__ = ["parser"]
@@ -67,7 +67,7 @@ def parser(there: JavaObject, spark: SparkSession) -> JavaObject:
         there: Spark's own parser.
         spark: the session whose parser it is.
     """
-    return stand_in(spark, there, _Parser(there, spark), ["parsePlan", "parsePlanWithParameters"], [_INTERFACE])
+    return proxy(spark, there, _Parser(there, spark), ["parsePlan", "parsePlanWithParameters"], [_INTERFACE])
 
 
 class _Parser:

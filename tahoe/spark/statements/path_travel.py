@@ -11,8 +11,8 @@ import re
 from pyspark.sql import SparkSession
 
 from tahoe.spark.jvm.bridge import JavaObject, Jvm
+from tahoe.spark.jvm.proxies import PartialFunction
 from tahoe.spark.jvm.records import copied, with_queries
-from tahoe.spark.jvm.stand_ins import PartialFunction
 from tahoe.spark.names.entries import SESSION_CATALOG
 
 __all__ = ["travels_by_path", "with_catalog"]

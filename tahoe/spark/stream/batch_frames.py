@@ -51,15 +51,15 @@ def batch_frame(
     rows = _rows(spark, source, files, hadoop, bucket)
     if not source.options.read_change_feed:
         return rows
-    told = to_spark_schema(feed_schema(source.read.schema)).fields[len(rows.columns) :]
-    return rows.select("*", *(sf.lit(None).cast(field.dataType).alias(field.name) for field in told))
+    feed_columns = to_spark_schema(feed_schema(source.read.schema)).fields[len(rows.columns) :]
+    return rows.select("*", *(sf.lit(None).cast(field.dataType).alias(field.name) for field in feed_columns))
 
 
 def _rows(
     spark: SparkSession, source: Source, files: Sequence[IndexedFile], hadoop: Mapping[str, str], bucket: Bucket | None
 ) -> DataFrame:
-    def read(some: Iterable[IndexedFile]) -> DataFrame:
-        adds = files_table(file.action for file in some if isinstance(file.action, AddFile))
+    def read(selected: Iterable[IndexedFile]) -> DataFrame:
+        adds = files_table(file.action for file in selected if isinstance(file.action, AddFile))
         return read_snapshot(spark, source.read, files=adds, options=hadoop, is_stream=True)
 
     if bucket is None:

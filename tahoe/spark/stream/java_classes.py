@@ -65,4 +65,4 @@ def streaming_relation(jvm: Jvm, table: JavaObject, schema: JavaObject) -> JavaO
 def package_of_streams(jvm: Jvm) -> str:
     """Return `streaming_package` of this Spark."""
     loader = jvm.java_class("org.apache.spark.util.Utils").getContextOrSparkClassLoader
-    return str(jvm.kept("the package of streaming", lambda: streaming_package(loader())))
+    return str(jvm.cached("the package of streaming", lambda: streaming_package(loader())))

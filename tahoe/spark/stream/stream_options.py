@@ -11,7 +11,7 @@ from tahoe.settings.dataframe_options import SCHEMA_CHANGE_OPTIONS, check_stream
 from tahoe.spark.names.options import boolean_option, illegal_option
 from tahoe.stream.source_options import SourceOptions
 
-__all__ = ["no_travel", "stream_options"]
+__all__ = ["time_travel_error", "stream_options"]
 
 
 def stream_options(options: Mapping[str, str], moment: Callable[[str], datetime]) -> SourceOptions:
@@ -26,49 +26,49 @@ def stream_options(options: Mapping[str, str], moment: Callable[[str], datetime]
         Unsupported: ``TAHOE_OPTION_NOT_SUPPORTED``.
     """
     check_stream_reader_options(options)
-    given = {key.lower(): value for key, value in options.items()}
+    by_name = {key.lower(): value for key, value in options.items()}
     for name in ("versionAsOf", "timestampAsOf"):
-        if name.lower() in given:
-            raise no_travel(f"the option '{name}'")
-    timestamp = given.get("startingtimestamp")
-    feeds = [boolean_option(given, name, False) for name in ("readChangeFeed", "readChangeData")]
+        if name.lower() in by_name:
+            raise time_travel_error(f"the option '{name}'")
+    timestamp = by_name.get("startingtimestamp")
+    feeds = [boolean_option(by_name, name, False) for name in ("readChangeFeed", "readChangeData")]
     return SourceOptions(
-        starting_version=_starting_version(given.get("startingversion")),
+        starting_version=_starting_version(by_name.get("startingversion")),
         starting_timestamp_ms=None if timestamp is None else _milliseconds(moment(timestamp)),
-        max_files_per_trigger=_count(given, "maxFilesPerTrigger"),
-        max_bytes_per_trigger=_bytes(given, "maxBytesPerTrigger"),
-        ignore_deletes=boolean_option(given, "ignoreDeletes", False),
-        ignore_changes=boolean_option(given, "ignoreChanges", False),
-        ignore_file_deletion=boolean_option(given, "ignoreFileDeletion", False),
-        skip_change_commits=boolean_option(given, "skipChangeCommits", False),
-        exclude_regex=given.get("excluderegex"),
-        fail_on_data_loss=boolean_option(given, "failOnDataLoss", True),
+        max_files_per_trigger=_count(by_name, "maxFilesPerTrigger"),
+        max_bytes_per_trigger=_bytes(by_name, "maxBytesPerTrigger"),
+        ignore_deletes=boolean_option(by_name, "ignoreDeletes", False),
+        ignore_changes=boolean_option(by_name, "ignoreChanges", False),
+        ignore_file_deletion=boolean_option(by_name, "ignoreFileDeletion", False),
+        skip_change_commits=boolean_option(by_name, "skipChangeCommits", False),
+        exclude_regex=by_name.get("excluderegex"),
+        fail_on_data_loss=boolean_option(by_name, "failOnDataLoss", True),
         read_change_feed=any(feeds),
-        schema_tracking_location=_tracking_location(given),
-        streaming_source_tracking_id=given.get("streamingsourcetrackingid"),
-        allowed_changes={name: given[name.lower()].strip() for name in SCHEMA_CHANGE_OPTIONS if name.lower() in given},
-        with_event_time_order=boolean_option(given, "withEventTimeOrder", False) if "witheventtimeorder" in given else None,
+        schema_tracking_location=_tracking_location(by_name),
+        streaming_source_tracking_id=by_name.get("streamingsourcetrackingid"),
+        allowed_changes={name: by_name[name.lower()].strip() for name in SCHEMA_CHANGE_OPTIONS if name.lower() in by_name},
+        with_event_time_order=boolean_option(by_name, "withEventTimeOrder", False) if "witheventtimeorder" in by_name else None,
     )
 
 
-def no_travel(what: str) -> InvalidRequest:
+def time_travel_error(request: str) -> InvalidRequest:
     """Return the error for a stream of one version of its table."""
     return InvalidRequest(
-        f"A stream reads its table from some version on, and not one version of it, as {what} asks for. Say where it shall begin with "
+        f"A stream reads its table from some version on, and not one version of it, as {request} asks for. Say where it shall begin with "
         "'startingVersion' or 'startingTimestamp', or read the version with spark.read.",
         code="DELTA_UNSUPPORTED_TIME_TRAVEL_VIEWS",
     )
 
 
-def _tracking_location(given: Mapping[str, str]) -> str | None:
-    found = {name: given[name.lower()] for name in ("schemaTrackingLocation", "schemaLocation") if name.lower() in given}
-    if len(set(found.values())) > 1:
+def _tracking_location(by_name: Mapping[str, str]) -> str | None:
+    locations = {name: by_name[name.lower()] for name in ("schemaTrackingLocation", "schemaLocation") if name.lower() in by_name}
+    if len(set(locations.values())) > 1:
         raise illegal_option(
-            "schemaLocation", given["schemalocation"], "is another name of 'schemaTrackingLocation': give one of them"
+            "schemaLocation", by_name["schemalocation"], "is another name of 'schemaTrackingLocation': give one of them"
         )
-    location = next(iter(found.values()), None)
+    location = next(iter(locations.values()), None)
     if location is not None and not location.strip():
-        raise illegal_option(next(iter(found)), location, "must be a folder below the query's checkpoint")
+        raise illegal_option(next(iter(locations)), location, "must be a folder below the query's checkpoint")
     return location
 
 
@@ -82,8 +82,8 @@ def _starting_version(text: str | None) -> int | Literal["latest"] | None:
     return int(text)
 
 
-def _count(given: Mapping[str, str], name: str) -> int | None:
-    text = given.get(name.lower())
+def _count(by_name: Mapping[str, str], name: str) -> int | None:
+    text = by_name.get(name.lower())
     if text is None:
         return None
     if not text.strip().isdecimal() or int(text) < 1:
@@ -96,8 +96,8 @@ _UNITS: dict[str, int] = {"": 1, "b": 1} | {
 }
 
 
-def _bytes(given: Mapping[str, str], name: str) -> int | None:
-    text = given.get(name.lower())
+def _bytes(by_name: Mapping[str, str], name: str) -> int | None:
+    text = by_name.get(name.lower())
     if text is None:
         return None
     digits = text.strip().lower().rstrip("kmgtpib")

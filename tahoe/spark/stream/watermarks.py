@@ -20,29 +20,29 @@ __all__ = ["event_time_column"]
 _SETTING = "spark.databricks.delta.withEventTimeOrder.enabled"
 
 
-def event_time_column(spark: SparkSession, source: JavaObject, query: str | None, asked: bool | None, table: str) -> str | None:
+def event_time_column(spark: SparkSession, source: JavaObject, query: str | None, option: bool | None, table: str) -> str | None:
     """Return the table column of a query's watermark, if the initial snapshot is to be read in its order, otherwise None.
 
     Args:
         source: the streamed table in the query's plan (`tahoe.spark.stream.java_classes.streamed_table`).
         query: the query's id.
-        asked: the option `withEventTimeOrder`; None if it is not set, and the session's setting applies.
+        option: the option `withEventTimeOrder`; None if it is not set, and the session's setting applies.
         table: the table's URL, for messages.
 
     Raises:
         InvalidRequest: ``DELTA_ILLEGAL_OPTION`` if the option is set and the query has no watermark.
         Unsupported: ``TAHOE_OPTION_NOT_SUPPORTED`` if the watermark is not on exactly one unchanged column of the table.
     """
-    if not (is_on(spark, _SETTING) if asked is None else asked):
+    if not (is_on(spark, _SETTING) if option is None else option):
         return None
     columns: set[str] = set()
     for path in _paths(running_query(spark, query, "read a stream withEventTimeOrder").analyzedPlan(), source):
-        marked = [(place, node) for place, node in enumerate(path) if str(node.nodeName()) == "EventTimeWatermark"]
-        columns |= {_column(path[place + 1 :], node.eventTime(), table) for place, node in marked}
+        marked = [(depth, node) for depth, node in enumerate(path) if str(node.nodeName()) == "EventTimeWatermark"]
+        columns |= {_column(path[depth + 1 :], node.eventTime(), table) for depth, node in marked}
         if not marked:
             columns.add("")
     if columns == {""}:
-        if asked is None:
+        if option is None:
             return None  # the setting applies to all streams, and without a watermark the order does not matter
         raise InvalidRequest(
             f"The option 'withEventTimeOrder' of a stream of table {table} needs withWatermark, whose column says when rows are late, and "
@@ -71,18 +71,18 @@ def _column(below: tuple[JavaObject, ...], marked: JavaObject, table: str) -> st
     """Return the table column that a watermark marks, following the nodes between the two."""
     for node in below:
         if str(node.nodeName()) == "Project":
-            found = next((one for one in items(node.projectList()) if one.exprId().equals(marked.exprId())), None)
-            if found is not None and str(found.nodeName()) == "Alias":
-                found = found.child()
-            if found is None or str(found.nodeName()) != "AttributeReference":
+            column = next((output for output in items(node.projectList()) if output.exprId().equals(marked.exprId())), None)
+            if column is not None and str(column.nodeName()) == "Alias":
+                column = column.child()
+            if column is None or str(column.nodeName()) != "AttributeReference":
                 raise _refused(table, f"the column '{marked.name()}' of withWatermark is computed, and not one of the table")
-            marked = found
+            marked = column
         elif str(node.nodeName()) not in _KEEPING:
             raise _refused(table, f"withWatermark stands above {node.nodeName()}, out of which rows may come in another order")
-    found = next((one for one in items(below[-1].output()) if one.exprId().equals(marked.exprId())), None)
-    if found is None:
+    column = next((output for output in items(below[-1].output()) if output.exprId().equals(marked.exprId())), None)
+    if column is None:
         raise _refused(table, f"the column '{marked.name()}' of withWatermark is not one of the table")
-    return str(found.name())
+    return str(column.name())
 
 
 _KEEPING = frozenset({"EventTimeWatermark", "Filter", "Generate", "StreamingRelation", "SubqueryAlias", "View"})

@@ -61,8 +61,8 @@ def private_method(owner: JavaObject, name: str, parameters: int, use: str) -> J
     kind = owner.getClass()
     key = str(kind.getName()), name
     if key not in _METHODS:
-        named = (method for method in kind.getDeclaredMethods() if method.getName() == name)
-        method = next((method for method in named if method.getParameterCount() == parameters), None)
+        methods = (method for method in kind.getDeclaredMethods() if method.getName() == name)
+        method = next((method for method in methods if method.getParameterCount() == parameters), None)
         if method is None:
             raise unsupported_spark(use, f"{key[0]} has no {name} with {parameters} parameters")
         method.setAccessible(True)

@@ -18,7 +18,7 @@ from tahoe.base.lazy import pc
 from tahoe.spark.jvm.bridge import JavaObject, Jvm
 from tahoe.spark.jvm.compiled import compiled_object
 
-__all__ = ["directories", "rows_of", "rows_that_hold", "texts"]
+__all__ = ["directories", "rows_of", "rows_matching", "texts"]
 
 _BLOCK_SIZE = 134_217_728
 _MOST_BYTES_AS_TEXT = 2**18
@@ -46,8 +46,8 @@ def directories(
     """
     parts = [*_texts(urls), _numbers(sizes, pa.int64()), _numbers(modification_times, pa.int64()), _numbers(stops, pa.int32())]
     parts += [part for column in values for part in _texts(column)]
-    with _crossing(parts) as packed:
-        return _many(jvm).directories(packed, len(urls), len(stops), _lines(types), time_zone, _BLOCK_SIZE)
+    with _as_argument(parts) as packed:
+        return _bulk_objects(jvm).directories(packed, len(urls), len(stops), _lines(types), time_zone, _BLOCK_SIZE)
 
 
 def rows_of(jvm: Jvm, columns: Sequence[pa.Array | pa.ChunkedArray], types: Sequence[object], time_zone: str) -> JavaObject:
@@ -56,11 +56,11 @@ def rows_of(jvm: Jvm, columns: Sequence[pa.Array | pa.ChunkedArray], types: Sequ
     Args:
         columns, types, time_zone: the arguments of `directories`.
     """
-    with _crossing([part for column in columns for part in _texts(column)]) as packed:
-        return _many(jvm).typed(packed, len(columns[0]), _lines(types), time_zone)
+    with _as_argument([part for column in columns for part in _texts(column)]) as packed:
+        return _bulk_objects(jvm).typed(packed, len(columns[0]), _lines(types), time_zone)
 
 
-def rows_that_hold(
+def rows_matching(
     jvm: Jvm, predicate: JavaObject, columns: Sequence[pa.Array], types: Sequence[object], time_zone: str
 ) -> list[bool]:
     """Return for each row of the log's strings, cast as Spark casts them, whether a Catalyst ``BasePredicate`` is true.
@@ -68,27 +68,27 @@ def rows_that_hold(
     Args:
         columns, types, time_zone: the arguments of `directories`.
     """
-    with _crossing([part for column in columns for part in _texts(column)]) as packed:
-        answers = _many(jvm).holds(packed, len(columns[0]), _lines(types), time_zone, predicate)
-    return [bool(answer) for answer in answers]
+    with _as_argument([part for column in columns for part in _texts(column)]) as packed:
+        matches = _bulk_objects(jvm).matches(packed, len(columns[0]), _lines(types), time_zone, predicate)
+    return [bool(match) for match in matches]
 
 
 def texts(jvm: Jvm, values: pa.Array) -> JavaObject:
     """Return a Java array of ``UTF8String`` over the bytes of a string or binary array; null stays null."""
-    with _crossing(_texts(values)) as packed:
-        return _many(jvm).texts(packed, len(values))
+    with _as_argument(_texts(values)) as packed:
+        return _bulk_objects(jvm).texts(packed, len(values))
 
 
-def _many(jvm: Jvm) -> JavaObject:
-    return jvm.kept("Many", lambda: compiled_object(jvm, "Many"))
+def _bulk_objects(jvm: Jvm) -> JavaObject:
+    return jvm.cached("BulkObjects", lambda: compiled_object(jvm, "BulkObjects"))
 
 
 def _lines(types: Sequence[object]) -> str:
-    return "\n".join(json.dumps(one) for one in types)
+    return "\n".join(json.dumps(data_type) for data_type in types)
 
 
 @contextmanager
-def _crossing(parts: Sequence[bytes]) -> Iterator[bytes | str]:
+def _as_argument(parts: Sequence[bytes]) -> Iterator[bytes | str]:
     """Yield the argument that passes these bytes to the JVM. py4j converts bytes to text; large data goes faster through a file, which the
     JVM reads on the same host.
     """

@@ -12,8 +12,8 @@ from tahoe.api.table import Table
 from tahoe.base.exceptions import InvalidRequest, TahoeError
 from tahoe.snapshot.snapshot import Snapshot
 from tahoe.spark.jvm.bridge import JavaObject, Jvm
-from tahoe.spark.jvm.errors import install, thrown
-from tahoe.spark.jvm.stand_ins import Proxied, answered
+from tahoe.spark.jvm.errors import install, java_exception
+from tahoe.spark.jvm.proxies import Proxied, answered
 from tahoe.spark.names.error_names import STREAMS, with_classes
 from tahoe.spark.names.options import hadoop_options
 from tahoe.spark.names.settings import look_at_settings
@@ -75,11 +75,11 @@ def _columns(jvm: Jvm, snapshot: Snapshot, options: SourceOptions) -> JavaObject
     return jvm.data_type(columns.to_json())
 
 
-def _check_schema(jvm: Jvm, snapshot: Snapshot, columns: JavaObject, given: JavaObject) -> None:
-    same = jvm.catalyst("types.DataTypeUtils").equalsIgnoreNullability(columns, given)
-    if given.nonEmpty() and not same:
+def _check_schema(jvm: Jvm, snapshot: Snapshot, columns: JavaObject, schema: JavaObject) -> None:
+    same = jvm.catalyst("types.DataTypeUtils").equalsIgnoreNullability(columns, schema)
+    if schema.nonEmpty() and not same:
         raise InvalidRequest(
-            f"schema(…) says that table {snapshot.store.url} has the columns {given.toDDL()}, and it has {columns.toDDL()}. Leave schema(…) "
+            f"schema(…) says that table {snapshot.store.url} has the columns {schema.toDDL()}, and it has {columns.toDDL()}. Leave schema(…) "
             "out: a Delta table has its own.",
             code="DELTA_READ_SOURCE_SCHEMA_CONFLICT",
             table=snapshot.store.url,
@@ -113,7 +113,7 @@ class _Create(Proxied):
         try:
             return self._source(jvm, folder, query_id)
         except TahoeError as error:
-            return thrown(jvm, error)
+            return java_exception(jvm, error)
 
     def _source(self, jvm: Jvm, folder: str, query_id: str | None) -> JavaObject:
         spark, options, url = self._streamed.spark, self._streamed.options, self._streamed.table.url
@@ -149,7 +149,7 @@ class _Answers(Proxied):
         try:
             return getattr(self._batches, question)(start, end)
         except TahoeError as error:
-            return thrown(self._jvm, error)
+            return java_exception(self._jvm, error)
 
     class Java:
         implements = ("scala.Function3",)

@@ -8,8 +8,8 @@ import org.apache.spark.sql.execution.datasources.PartitionDirectory;
 import org.apache.spark.sql.types.DataType;
 import org.apache.spark.unsafe.types.UTF8String;
 
-public class Many {
-  public Many() {}
+public class BulkObjects {
+  public BulkObjects() {}
 
   public Object directories(Object packed, int files, int groups, String types, String zone, long blockSize) throws Exception {
     ByteBuffer content = content(packed);
@@ -23,19 +23,19 @@ public class Many {
       org.apache.hadoop.fs.Path path = new org.apache.hadoop.fs.Path(java.net.URI.create(urls[i].toString()));
       all[i] = new FileStatus(sizes[i], false, 1, blockSize, times[i], path);
     }
-    Object[] made = new Object[groups];
+    Object[] result = new Object[groups];
     for (int i = 0; i < groups; i++) {
-      FileStatus[] mine = (FileStatus[]) java.util.Arrays.copyOfRange(all, i == 0 ? 0 : stops[i - 1], stops[i]);
-      made[i] = PartitionDirectory.apply(values[i], mine);
+      FileStatus[] members = (FileStatus[]) java.util.Arrays.copyOfRange(all, i == 0 ? 0 : stops[i - 1], stops[i]);
+      result[i] = PartitionDirectory.apply(values[i], members);
     }
-    return org.apache.spark.api.python.PythonUtils.toSeq(java.util.Arrays.asList(made));
+    return org.apache.spark.api.python.PythonUtils.toSeq(java.util.Arrays.asList(result));
   }
 
-  public byte[] holds(Object packed, int count, String types, String zone, BasePredicate predicate) throws Exception {
+  public byte[] matches(Object packed, int count, String types, String zone, BasePredicate predicate) throws Exception {
     InternalRow[] rows = rows(content(packed), count, types, zone);
-    byte[] answers = new byte[count];
-    for (int i = 0; i < count; i++) answers[i] = (byte) (predicate.eval(rows[i]) ? 1 : 0);
-    return answers;
+    byte[] matches = new byte[count];
+    for (int i = 0; i < count; i++) matches[i] = (byte) (predicate.eval(rows[i]) ? 1 : 0);
+    return matches;
   }
 
   public Object typed(Object packed, int count, String types, String zone) throws Exception {

@@ -13,10 +13,10 @@ from pyspark.sql import SparkSession
 
 from tahoe.base.exceptions import TahoeError, Unsupported
 from tahoe.spark.jvm.bridge import JavaObject, Jvm
+from tahoe.spark.jvm.proxies import PartialFunction
 from tahoe.spark.jvm.records import items, with_queries
-from tahoe.spark.jvm.stand_ins import PartialFunction
 from tahoe.spark.names.entries import table_named
-from tahoe.spark.stream.streamed import read_stream
+from tahoe.spark.stream.read_stream import read_stream
 from tahoe.spark.versions.source_names import NAMED_RELATION, identified_by
 
 __all__ = ["reads_streams", "refuse_streams", "with_streams"]
@@ -36,13 +36,13 @@ def reads_streams(text: str) -> bool:
 def with_streams(spark: SparkSession, plan: JavaObject) -> JavaObject:
     """Return the plan with a stream in place of each Delta table that is read as one.
 
-    Raises: the errors of `tahoe.spark.stream.streamed.read_stream`.
+    Raises: the errors of `tahoe.spark.stream.read_stream.read_stream`.
     """
     streams = _Streams(spark)
-    found = streams.within(plan)
+    replaced = streams.within(plan)
     if streams.error is not None:
         raise streams.error
-    return found
+    return replaced
 
 
 def refuse_streams(spark: SparkSession, plan: JavaObject, text: str) -> None:
@@ -106,15 +106,15 @@ class _Streams:
 
 def _refused(statement: str, name: str) -> Unsupported:
     if _VIEW.match(statement) is not None:
-        what = "A view cannot be made in SQL of a stream of a Delta table"
+        problem = "A view cannot be made in SQL of a stream of a Delta table"
         instead = f"spark.readStream.table('{name}').createOrReplaceTempView(…) makes a temporary one"
     else:
-        what = f"{statement.split(maxsplit=1)[0].upper()} cannot read a Delta table as a stream"
+        problem = f"{statement.split(maxsplit=1)[0].upper()} cannot read a Delta table as a stream"
         instead = (
             f"spark.readStream.table('{name}').writeStream.toTable(…) writes what comes; without STREAM the rows of now are read"
         )
     return Unsupported(
-        f"{what}, as FROM STREAM {name} asks for: a stream runs as a query that is started, and Spark's SQL has no statement for that. "
+        f"{problem}, as FROM STREAM {name} asks for: a stream runs as a query that is started, and Spark's SQL has no statement for that. "
         f"Instead, {instead}.",
         code="TAHOE_STREAM_IN_STATEMENT",
         statement=statement[:200],

@@ -22,9 +22,9 @@ from pyspark.sql import SparkSession
 
 from tahoe.spark.jvm.bridge import JavaObject, Jvm
 from tahoe.spark.jvm.compiled import PACKAGE, compiled_source
-from tahoe.spark.jvm.errors import kept_for_the_caller, origin_of
+from tahoe.spark.jvm.errors import origin_of, stores_errors
 
-__all__ = ["PartialFunction", "Proxied", "answered", "is_stand_in", "stand_in"]
+__all__ = ["PartialFunction", "Proxied", "answered", "is_proxy", "proxy"]
 
 Parameters = ParamSpec("Parameters")
 Result = TypeVar("Result")
@@ -32,45 +32,45 @@ Result = TypeVar("Result")
 _NUMBERS = itertools.count(1)
 
 
-def stand_in(
-    spark: SparkSession, there: JavaObject, answers: Any, methods: Iterable[str], interfaces: Sequence[str]
+def proxy(
+    spark: SparkSession, original: JavaObject, answers: Any, methods: Iterable[str], interfaces: Sequence[str]
 ) -> JavaObject:
     """Return a JVM object with these interfaces.
 
     Args:
-        there: the replaced object; its methods are forwarded to it.
+        original: the replaced object; its methods are forwarded to it.
         answers: a Python object with the methods to answer in Python.
         methods: their names; all overloads of a name are answered.
         interfaces: full names.
     """
     jvm, names = Jvm.of(spark), sorted(methods)
-    key = " ".join((*interfaces, *names, str(there.getClass().getName())))
+    key = " ".join((*interfaces, *names, str(original.getClass().getName())))
 
     def source() -> tuple[str, str]:
-        name = f"StandIn{next(_NUMBERS)}"
-        return name, _source(jvm, name, there, names, interfaces)
+        name = f"Proxy{next(_NUMBERS)}"
+        return name, _source(jvm, name, original, names, interfaces)
 
-    return compiled_source(jvm, key, source, there, _Answers(answers))
+    return compiled_source(jvm, key, source, original, _Answers(answers))
 
 
-def is_stand_in(java: JavaObject) -> bool:
+def is_proxy(java: JavaObject) -> bool:
     """Return whether a JVM object is a proxy created here."""
-    return str(java.getClass().getName()).startswith(f"{PACKAGE}.StandIn")
+    return str(java.getClass().getName()).startswith(f"{PACKAGE}.Proxy")
 
 
 def answered(method: Callable[Parameters, Result]) -> Callable[Parameters, Result]:
-    """Decorate a method that the JVM calls: an exception from the JVM is raised there as the original exception."""
-    kept = kept_for_the_caller(method)
+    """Decorate a method that the JVM calls: an exception from the JVM is raised there again as the original one."""
+    storing = stores_errors(method)
 
     @functools.wraps(method)
     def call(*arguments: Parameters.args, **named: Parameters.kwargs) -> Result:
         try:
-            return kept(*arguments, **named)
+            return storing(*arguments, **named)
         except RuntimeError as error:
-            original = origin_of(error.__cause__)
-            if original is None:
+            java_error = origin_of(error.__cause__)
+            if java_error is None:
                 raise
-            raise Py4JJavaError("", original) from None
+            raise Py4JJavaError("", java_error) from None
 
     return call
 
@@ -114,8 +114,8 @@ class PartialFunction(Proxied):
     @answered
     def applyOrElse(self, node: JavaObject, otherwise: JavaObject) -> JavaObject:  # noqa: N802 - Scala's name
         """Return the replacement of the node; for a node that stays, the result of `otherwise`."""
-        other = self._change(node)
-        return otherwise.apply(node) if other is None else other
+        replacement = self._change(node)
+        return otherwise.apply(node) if replacement is None else replacement
 
     class Java:
         """The interface that the JVM may call on this object."""
@@ -148,10 +148,10 @@ _CLASS = """
 package {package};
 
 public class {name} implements {interfaces} {{
-  private final Object there;
+  private final Object original;
   private final scala.Function6 answers;
 
-  public {name}(Object there, scala.Function6 answers) {{ this.there = there; this.answers = answers; }}
+  public {name}(Object original, scala.Function6 answers) {{ this.original = original; this.answers = answers; }}
 
   private Object answer(String method, int count, Object a, Object b, Object c, Object d) {{
     try {{
@@ -195,17 +195,17 @@ class _Method:
 _METHOD = re.compile(r"(?P<modifiers>.+) (?P<owner>\S+)\.(?P<name>[\w$]+)\((?P<types>\S*)\)( throws (?P<throws>\S+))?")
 
 
-def _source(jvm: Jvm, name: str, there: JavaObject, answered_in_python: Sequence[str], interfaces: Sequence[str]) -> str:
+def _source(jvm: Jvm, name: str, original: JavaObject, answered_in_python: Sequence[str], interfaces: Sequence[str]) -> str:
     methods: dict[str, str] = {}
-    has: dict[str, bool] = {}
+    is_implemented: dict[str, bool] = {}
     for interface in interfaces:
         for method in filter(None, map(_Method.of, _texts(jvm, jvm.reflected(interface).getMethods()))):
-            if method.owner not in has:
-                has[method.owner] = _is_instance(jvm, method.owner, there)
+            if method.owner not in is_implemented:
+                is_implemented[method.owner] = _is_instance(jvm, method.owner, original)
             in_python = method.name in answered_in_python
-            if in_python or has[method.owner] or not method.is_default:
+            if in_python or is_implemented[method.owner] or not method.is_default:
                 signature = f"{method.name}({','.join(method.types)})"
-                methods.setdefault(signature, _written(method, has[method.owner] and not in_python))
+                methods.setdefault(signature, _method_source(method, is_implemented[method.owner] and not in_python))
     return _CLASS.format(package=PACKAGE, name=name, interfaces=", ".join(interfaces), methods="\n".join(methods.values()))
 
 
@@ -217,21 +217,21 @@ def _texts(jvm: Jvm, array: JavaObject) -> list[str]:
     return str(jvm.seq_of(objects).mkString("\n")).splitlines()
 
 
-def _is_instance(jvm: Jvm, owner: str, there: JavaObject) -> bool:
-    return bool(jvm.reflected(owner).isInstance(there))
+def _is_instance(jvm: Jvm, owner: str, original: JavaObject) -> bool:
+    return bool(jvm.reflected(owner).isInstance(original))
 
 
-def _written(method: _Method, goes_on: bool) -> str:
-    names = [f"a{place}" for place in range(len(method.types))]
-    parameters = ", ".join(f"{one} {name}" for one, name in zip(method.types, names, strict=True))
+def _method_source(method: _Method, is_forwarded: bool) -> str:
+    names = [f"a{position}" for position in range(len(method.types))]
+    parameters = ", ".join(f"{kind} {name}" for kind, name in zip(method.types, names, strict=True))
     throws = f" throws {method.throws}" if method.throws else ""
     head = f"  public {method.result} {method.name}({parameters}){throws} {{ "
-    if goes_on:
-        call = f"(({method.owner}) there).{method.name}({', '.join(names)})"
+    if is_forwarded:
+        call = f"(({method.owner}) original).{method.name}({', '.join(names)})"
         return head + (f"{call}; }}" if method.result == "void" else f"return {call}; }}")
     assert len(names) <= _MOST_ARGUMENTS, method
-    given = ", ".join((*names, *["null"] * (_MOST_ARGUMENTS - len(names))))
-    call = f'answer("{method.name}", {len(names)}, {given})'
+    arguments = ", ".join((*names, *["null"] * (_MOST_ARGUMENTS - len(names))))
+    call = f'answer("{method.name}", {len(names)}, {arguments})'
     return head + _returned(call, method.result)
 
 

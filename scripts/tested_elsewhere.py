@@ -41,7 +41,6 @@ TESTED_ELSEWHERE: Mapping[str, Mapping[str, str]] = {
         "exceptions": "tests/unit/base/test_exceptions.py",
         "api/process": "tests/unit/uniform/serve/test_warehouse.py",
         "protocol/iceberg_upgrade": "tests/unit/ops/upkeep/test_upgrade_uniform.py",
-        "sql/statements": "tests/unit/sql/test_parse.py",
         "uniform/convert/conversion": "tests/unit/uniform/serve/test_warehouse.py",
         "base/version": "tests/unit/test_public_names.py",
         "base/wording": "tests/unit/cli/test_hints.py",

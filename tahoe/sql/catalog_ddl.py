@@ -34,18 +34,18 @@ class CatalogDdl:
 
 def catalog_ddl(text: str) -> tuple[CatalogDdl, ...]:
     """Return the statements of a text, which may be a script, that create, replace, alter or comment on a table."""
-    cursor, found = Cursor(text, tokenize(text)), []
+    cursor, statements = Cursor(text, tokenize(text)), []
     begins = True
     while not cursor.at_end:
         statement = _statement(cursor) if begins else None
         if statement is not None:
-            found.append(statement)
+            statements.append(statement)
         else:
             # In a script, a statement begins after one of these.
             token = cursor.next()
             begins = token.is_symbol(";") or token.is_word("BEGIN", "THEN", "ELSE", "DO", "LOOP", "REPEAT", "EXPLAIN")
             begins = begins or (cursor.place > 1 and token.is_word("EXTENDED", "FORMATTED", "CODEGEN", "COST"))
-    return tuple(found)
+    return tuple(statements)
 
 
 def _statement(cursor: Cursor) -> CatalogDdl | None:

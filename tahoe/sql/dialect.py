@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import NoReturn, TypeVar
 
 from tahoe.base.exceptions import InvalidRequest
 from tahoe.expr.parse.lexer import NAME, STRING, SYMBOL, WORD, pattern_of, scan, string_value, unquoted
@@ -129,7 +129,14 @@ class Cursor:
         if name is None:
             self.fail("a name")
         self.place += 1
-        return name or ""
+        return name
+
+    def dotted(self) -> list[str]:
+        """Consume identifiers with dots between them, at least one."""
+        parts = [self.identifier()]
+        while self.take_symbol("."):
+            parts.append(self.identifier())
+        return parts
 
     def integer(self) -> int:
         """Consume an integer without a sign; raise `SqlSyntaxError` if none follows."""
@@ -150,7 +157,6 @@ class Cursor:
         except ValueError:
             self.place = place
             self.fail("a number")
-            raise
 
     def listed(self, item: Callable[[], _Result]) -> list[_Result]:
         """Parse ``(item, item, …)``, with at least one item."""
@@ -175,6 +181,13 @@ class Cursor:
             self.fail("an expression")
         return self.text[start:end]
 
+    def bracketed(self) -> str:
+        """Consume ``(…)`` and return the user's text between the brackets."""
+        self.need_symbol("(")
+        text = self.slice_until(")")
+        self.need_symbol(")")
+        return text
+
     def rest(self) -> str:
         """Return the user's text from here to the end."""
         return self.slice_until()
@@ -185,7 +198,7 @@ class Cursor:
         if not self.at_end:
             self.fail("the end of the statement")
 
-    def fail(self, expected: str) -> None:
+    def fail(self, expected: str) -> NoReturn:
         """Raise `SqlSyntaxError` with the expected syntax and the position."""
         shown = f"'{self.peek().text}'" if self.peek().text else "the end of input"
         line = self.text.count("\n", 0, self.peek().start) + 1

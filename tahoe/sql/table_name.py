@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from tahoe.expr.parse.lexer import string_value
 from tahoe.sql.dialect import NAME, STRING, Cursor, tokenize
 
-__all__ = ["TableName", "name_at", "table_name"]
+__all__ = ["TableName", "name_at", "table_name", "take_table", "take_table_or_path"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +68,20 @@ def name_at(cursor: Cursor) -> tuple[TableName, int] | None:
     if words in (["delta"], ["spark_catalog", "delta"]) and cursor.peek(place).kind == NAME:
         return TableName(parts[-1]), place + 1
     return TableName(None, tuple(parts)), place + 1
+
+
+def take_table(cursor: Cursor) -> TableName | None:
+    """Consume a table name and return it; None if no name follows."""
+    named = name_at(cursor)
+    if named is None:
+        return None
+    cursor.place += named[1]
+    return named[0]
+
+
+def take_table_or_path(cursor: Cursor) -> TableName | None:
+    """Consume a table name, or a path as a string."""
+    return TableName(cursor.string()) if cursor.peek().kind == STRING else take_table(cursor)
 
 
 def _is_identifier_call(cursor: Cursor) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import zipfile
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pyspark
@@ -16,8 +17,7 @@ from tahoe.base.exceptions import TahoeError, Unsupported
 from tahoe.spark.jvm.bridge import Jvm
 from tahoe.spark.jvm.compiled import compiled_source
 from tahoe.spark.statements import registry
-from tahoe.spark.statements.parser import _STATEMENTS
-from tahoe.spark.statements.registry import FIELDS, LEFT_TO_SPARK, handler_of
+from tahoe.spark.statements.registry import LEFT_TO_SPARK, SPARK_STATEMENTS, spark_statement
 from tests.spark.entries import named  # noqa: F401 - a fixture
 
 SQL = "org.apache.spark.sql"
@@ -31,7 +31,7 @@ NOT_PARSED = {
 }
 # The parser takes these apart.
 TAKEN_APART = {"CompoundBody", "ExplainCommand"}
-KNOWN = LEFT_TO_SPARK | NOT_PARSED | TAKEN_APART | set(_STATEMENTS)
+KNOWN = LEFT_TO_SPARK | NOT_PARSED | TAKEN_APART | SPARK_STATEMENTS.keys()
 # The parser's own records inside of statements.
 RECORDS = {
     "catalyst.plans.logical.AlterColumnSpec": "column newDataType newNullability newComment newPosition newDefaultExpression dropDefault "
@@ -96,12 +96,12 @@ def test_every_statement_of_this_spark_is_registered_with_all_its_fields(spark):
     unknown, other_fields, seen = [], {}, 0
     for kind in statement_classes(spark):
         name, seen = str(kind.getSimpleName()), seen + 1
-        if name in FIELDS:
-            new = set(parameters(kind)) - set(FIELDS[name].split())
+        if name in SPARK_STATEMENTS and SPARK_STATEMENTS[name].fields is not None:
+            new = set(parameters(kind)) - set(SPARK_STATEMENTS[name].fields.split())
             other_fields |= {name: new} if new else {}
         # Commands of the package `execution` that name a `TableIdentifier` are made by the analyzer, of the statements before them.
         elif (
-            name not in _STATEMENTS
+            name not in SPARK_STATEMENTS
             and name not in LEFT_TO_SPARK
             and name not in NOT_PARSED | TAKEN_APART
             and ".logical." in str(kind.getName())
@@ -141,21 +141,22 @@ def test_an_unknown_statement_raises_an_error_if_it_names_a_delta_table(spark, n
     version = one.table.version()
     for about in of_delta:
         plan = invented(spark, about, 1)
-        statement = handler_of(_STATEMENTS, jvm, "Invented1", plan)
+        statement = spark_statement(jvm, "Invented1", plan)
         with pytest.raises(Unsupported, match="INVENTED1 is not supported for Delta tables") as error:
-            statement(spark, plan)
+            statement.command(spark, plan)
         assert error.value.code == "DELTA_OPERATION_NOT_ALLOWED"
     assert one.table.version() == version
     for about in (relation("other_table"), identifier("other_table"), jvm.option(None), "text"):
         plan = invented(spark, about, 1)
-        assert handler_of(_STATEMENTS, jvm, "Invented1", plan)(spark, plan) is None
+        assert spark_statement(jvm, "Invented1", plan).command(spark, plan) is None
 
 
 def test_an_unknown_clause_raises_an_error_if_it_is_there(spark, named, monkeypatch):  # noqa: F811
     one = named("SELECT 1 AS id")
     monkeypatch.setattr(registry, "_UNLISTED", {})
     listed = {"DescribeRelation": "relation partitionSpec output", "SetTableProperties": "table", "TruncateTable": "table"}
-    monkeypatch.setattr(registry, "FIELDS", {**FIELDS, **listed})
+    changed = {node: replace(SPARK_STATEMENTS[node], fields=fields) for node, fields in listed.items()}
+    monkeypatch.setattr(registry, "SPARK_STATEMENTS", {**SPARK_STATEMENTS, **changed})
     for name in one.names:
         assert spark.sql(f"DESCRIBE {name}").count() == 1
         with pytest.raises(Unsupported, match="DESCRIBE RELATION with isExtended is not supported"):

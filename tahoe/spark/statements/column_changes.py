@@ -27,8 +27,8 @@ from tahoe.snapshot.snapshot import Snapshot
 from tahoe.spark.jvm.bridge import JavaObject, Jvm
 from tahoe.spark.jvm.records import items
 from tahoe.spark.jvm.stored_defaults import check_default_on_spark
-from tahoe.spark.statements.command import Command
-from tahoe.spark.statements.targets import target_of
+from tahoe.spark.statements.statement_types import SparkStatement, on_table
+from tahoe.spark.statements.targets import Target
 from tahoe.spark.versions.column_specs import default_text, drops_comment, new_default
 from tahoe.txn.transaction import Operation, Transaction
 
@@ -37,39 +37,36 @@ __all__ = ["COLUMN_STATEMENTS"]
 _Stage = Callable[[Transaction, Snapshot], Operation | None]
 
 
-def _adding(spark: SparkSession, plan: JavaObject) -> _Stage:
-    columns = [_new_column(spark, one) for one in items(plan.columnsToAdd())]
+def _add(spark: SparkSession, plan: JavaObject) -> _Stage:
+    columns = [_new_column(spark, column) for column in items(plan.columnsToAdd())]
     return lambda transaction, snapshot: stage_add_columns(transaction, snapshot, columns)
 
 
-def _dropping(spark: SparkSession, plan: JavaObject) -> _Stage:
-    paths, if_exists = [_path(one) for one in items(plan.columnsToDrop())], bool(plan.ifExists())
+def _drop(spark: SparkSession, plan: JavaObject) -> _Stage:
+    paths, if_exists = [_path(column) for column in items(plan.columnsToDrop())], bool(plan.ifExists())
     return lambda transaction, snapshot: stage_drop_columns(transaction, snapshot, paths, if_exists=if_exists)
 
 
-def _renaming(spark: SparkSession, plan: JavaObject) -> _Stage:
+def _rename(spark: SparkSession, plan: JavaObject) -> _Stage:
     path, name = _path(plan.column()), str(plan.newName())
     return lambda transaction, snapshot: stage_rename_column(transaction, snapshot, path, name)
 
 
-def _altering(spark: SparkSession, plan: JavaObject) -> _Stage:
-    changes = [_change(spark, one) for one in items(plan.specs())]
+def _alter(spark: SparkSession, plan: JavaObject) -> _Stage:
+    changes = [_change(spark, spec) for spec in items(plan.specs())]
     return lambda transaction, snapshot: stage_change_columns(transaction, snapshot, changes)
 
 
-def _replacing(spark: SparkSession, plan: JavaObject) -> _Stage:
-    columns = StructType(tuple(_new_column(spark, one).column for one in items(plan.columnsToAdd())))
+def _replace(spark: SparkSession, plan: JavaObject) -> _Stage:
+    columns = StructType(tuple(_new_column(spark, column).column for column in items(plan.columnsToAdd())))
     return lambda transaction, snapshot: stage_replace_columns(transaction, snapshot, columns)
 
 
-def _command(
-    spark: SparkSession, plan: JavaObject, words: str, staging: Callable[[SparkSession, JavaObject], _Stage]
-) -> Command | None:
-    target = target_of(spark, plan.table())
-    if target is None:
-        return None
-    stage, table = staging(spark, plan), target.named.table
-    return Command(words, lambda: _run(table, stage))
+def _statement(words: str, node: str, fields: str, staging: Callable[[SparkSession, JavaObject], _Stage]) -> SparkStatement:
+    def prepare(spark: SparkSession, plan: JavaObject, target: Target) -> Callable[[], None]:
+        return partial(_run, target.named.table, staging(spark, plan))
+
+    return SparkStatement(words, node, fields, on_table("table", prepare))
 
 
 def _run(table: Table, stage: _Stage) -> None:
@@ -79,43 +76,42 @@ def _run(table: Table, stage: _Stage) -> None:
         table.commit(transaction, operation)
 
 
-COLUMN_STATEMENTS: Mapping[str, Callable[[SparkSession, JavaObject], Command | None]] = {
-    "AddColumns": partial(_command, words="ALTER TABLE … ADD COLUMNS", staging=_adding),
-    "DropColumns": partial(_command, words="ALTER TABLE … DROP COLUMNS", staging=_dropping),
-    "RenameColumn": partial(_command, words="ALTER TABLE … RENAME COLUMN", staging=_renaming),
-    "AlterColumns": partial(_command, words="ALTER TABLE … ALTER COLUMN", staging=_altering),
-    "ReplaceColumns": partial(_command, words="ALTER TABLE … REPLACE COLUMNS", staging=_replacing),
-}
-"""Handlers by the name of the plan node."""
+COLUMN_STATEMENTS = (
+    _statement("ALTER TABLE … ADD COLUMNS", "AddColumns", "table columnsToAdd", _add),
+    _statement("ALTER TABLE … DROP COLUMNS", "DropColumns", "table columnsToDrop ifExists", _drop),
+    _statement("ALTER TABLE … RENAME COLUMN", "RenameColumn", "table column newName", _rename),
+    _statement("ALTER TABLE … ALTER COLUMN", "AlterColumns", "table specs fromCommentOn", _alter),
+    _statement("ALTER TABLE … REPLACE COLUMNS", "ReplaceColumns", "table columnsToAdd", _replace),
+)
 
 
 # -- parts -------------------------------------------------------------------------------------------------------------------
 
 
-def _new_column(spark: SparkSession, one: JavaObject) -> NewColumn:
+def _new_column(spark: SparkSession, parsed: JavaObject) -> NewColumn:
     """Convert a ``QualifiedColType``."""
-    name, parent = str(one.colName()), _path(one.path().get()) if one.path().isDefined() else ()
-    metadata = {"comment": str(one.comment().get())} if one.comment().isDefined() else {}
-    if one.default().isDefined():
-        metadata[CURRENT_DEFAULT] = default_text(one.default().get())
-    column = _field(spark, name, one.dataType(), bool(one.nullable()), metadata)
-    return NewColumn(parent, column, _position(one.position()))
+    name, parent = str(parsed.colName()), _path(parsed.path().get()) if parsed.path().isDefined() else ()
+    metadata = {"comment": str(parsed.comment().get())} if parsed.comment().isDefined() else {}
+    if parsed.default().isDefined():
+        metadata[CURRENT_DEFAULT] = default_text(parsed.default().get())
+    column = _field(spark, name, parsed.dataType(), bool(parsed.nullable()), metadata)
+    return NewColumn(parent, column, _position(parsed.position()))
 
 
-def _change(spark: SparkSession, one: JavaObject) -> ColumnChange:
+def _change(spark: SparkSession, spec: JavaObject) -> ColumnChange:
     """Convert an ``AlterColumnSpec``."""
-    path = _path(one.column())
-    wanted = _field(spark, path[-1], one.newDataType().get(), True, {}) if one.newDataType().isDefined() else None
-    if wanted is not None:
-        check_no_new_collations(StructType((wanted,)))
+    path = _path(spec.column())
+    new_type = _field(spark, path[-1], spec.newDataType().get(), True, {}) if spec.newDataType().isDefined() else None
+    if new_type is not None:
+        check_no_new_collations(StructType((new_type,)))
     return ColumnChange(
         path,
-        data_type=None if wanted is None else wanted.data_type,
-        declared=None if wanted is None else wanted.metadata.get(DECLARED_TYPE),
-        nullable=bool(one.newNullability().get()) if one.newNullability().isDefined() else None,
-        comment=str(one.newComment().get()) if one.newComment().isDefined() else "" if drops_comment(one) else None,
-        position=_position(one.newPosition()),
-        default=new_default(one),
+        data_type=None if new_type is None else new_type.data_type,
+        declared=None if new_type is None else new_type.metadata.get(DECLARED_TYPE),
+        nullable=bool(spec.newNullability().get()) if spec.newNullability().isDefined() else None,
+        comment=str(spec.newComment().get()) if spec.newComment().isDefined() else "" if drops_comment(spec) else None,
+        position=_position(spec.newPosition()),
+        default=new_default(spec),
         by_spark=partial(check_default_on_spark, spark),
     )
 

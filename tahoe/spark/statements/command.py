@@ -21,7 +21,10 @@ from tahoe.spark.jvm.records import items
 from tahoe.spark.names.error_names import COMMANDS, with_classes
 from tahoe.txn.after_commit import logged_after_commit
 
-__all__ = ["Command", "as_plan"]
+__all__ = ["Command", "Rows", "as_plan"]
+
+Rows = Iterable[Sequence[Any]] | None
+"""The rows of a result; None for a statement without a result."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,10 +41,10 @@ class Command:
     """
 
     described: str
-    run: Callable[[], Iterable[Sequence[Any]] | None]
+    run: Callable[[], Rows]
     columns: StructType = field(default_factory=StructType)
     parameters: Sequence[JavaObject] = ()
-    run_with: Callable[[Sequence[JavaObject]], Iterable[Sequence[Any]] | None] | None = None
+    run_with: Callable[[Sequence[JavaObject]], Rows] | None = None
     is_query: bool = False
 
 

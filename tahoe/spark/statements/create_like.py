@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
+from dataclasses import dataclass
 
 from pyspark.sql import SparkSession
 
@@ -20,72 +21,88 @@ from tahoe.spark.jvm.translate import from_spark_schema
 from tahoe.spark.names.entries import entry_of, table_named
 from tahoe.spark.names.new_entries import in_session_catalog
 from tahoe.spark.statements.command import Command
-from tahoe.spark.statements.create_table import given
-from tahoe.spark.statements.targets import name_parts
+from tahoe.spark.statements.statement_types import SparkStatement
+from tahoe.spark.statements.targets import name_parts, option_value
 from tahoe.spark.versions.like_command import identifier_parts
 
 __all__ = ["LIKE_STATEMENTS"]
 
-_OWN = frozenset({"delta.columnMapping.maxColumnId", MATERIALIZED_ROW_ID, MATERIALIZED_ROW_COMMIT_VERSION})
+_GENERATED = frozenset({"delta.columnMapping.maxColumnId", MATERIALIZED_ROW_ID, MATERIALIZED_ROW_COMMIT_VERSION})
 """The properties that each table generates for itself."""
 
 
-def _like(spark: SparkSession, plan: JavaObject) -> Command | None:
+@dataclass(frozen=True, slots=True)
+class _Clauses:
+    """The clauses that the plans of Spark versions represent differently.
+
+    Args:
+        has_serde: whether there is a Hive format, as in STORED AS.
+    """
+
+    target: tuple[str, ...]
+    source: tuple[str, ...]
+    location: str | None
+    has_serde: bool
+
+
+def _like(statement: SparkStatement, spark: SparkSession, plan: JavaObject) -> Command | None:
     """Handle ``CreateTableLike``."""
     target, source = name_parts(spark, plan.name()), name_parts(spark, plan.source())
-    location, has_serde = given(plan.location()), plan.serdeInfo().isDefined()
-    return None if target is None or source is None else _command(spark, plan, target, source, location, has_serde)
-
-
-def _like_before(spark: SparkSession, plan: JavaObject) -> Command | None:
-    """Handle ``CreateTableLikeCommand`` (`tahoe.spark.versions.like_command`)."""
-    target, source = (identifier_parts(name) for name in (plan.targetTable(), plan.sourceTable()))
-    uri = given(plan.fileFormat().locationUri())
-    location = None if uri is None else str(Jvm.of(spark).catalyst("catalog.CatalogUtils").URIToString(uri))
-    return _command(spark, plan, target, source, location, plan.fileFormat().inputFormat().isDefined())
-
-
-LIKE_STATEMENTS: Mapping[str, Callable[[SparkSession, JavaObject], Command | None]] = {
-    "CreateTableLike": _like,
-    "CreateTableLikeCommand": _like_before,
-}
-"""Handlers by the name of the plan node."""
-
-
-def _command(
-    spark: SparkSession,
-    plan: JavaObject,
-    target: tuple[str, ...],
-    source: tuple[str, ...],
-    location: str | None,
-    has_serde: bool,
-) -> Command | None:
-    provider = given(plan.provider())
-    by_delta = provider is not None and str(provider).lower() == "delta"
-    from_delta = table_named(spark, source) is not None
-    if not in_session_catalog(spark, target) or not (by_delta or from_delta):
+    if target is None or source is None:
         return None
-    if not by_delta and (provider is not None or has_serde):
+    location, has_serde = option_value(plan.location()), bool(plan.serdeInfo().isDefined())
+    return _command(statement, spark, plan, _Clauses(target, source, location, has_serde))
+
+
+def _like_before(statement: SparkStatement, spark: SparkSession, plan: JavaObject) -> Command | None:
+    """Handle ``CreateTableLikeCommand`` (`tahoe.spark.versions.like_command`)."""
+    target, source = identifier_parts(plan.targetTable()), identifier_parts(plan.sourceTable())
+    uri = option_value(plan.fileFormat().locationUri())
+    location = None if uri is None else str(Jvm.of(spark).catalyst("catalog.CatalogUtils").URIToString(uri))
+    has_serde = bool(plan.fileFormat().inputFormat().isDefined())
+    return _command(statement, spark, plan, _Clauses(target, source, location, has_serde))
+
+
+LIKE_STATEMENTS = (
+    SparkStatement(
+        "CREATE TABLE LIKE", "CreateTableLike", "name source location provider serdeInfo properties ifNotExists", _like
+    ),
+    SparkStatement(
+        "CREATE TABLE LIKE",
+        "CreateTableLikeCommand",
+        "targetTable sourceTable fileFormat provider properties ifNotExists",
+        _like_before,
+    ),
+)
+
+
+def _command(statement: SparkStatement, spark: SparkSession, plan: JavaObject, clauses: _Clauses) -> Command | None:
+    provider = option_value(plan.provider())
+    by_delta = provider is not None and str(provider).lower() == "delta"
+    from_delta = table_named(spark, clauses.source) is not None
+    if not in_session_catalog(spark, clauses.target) or not (by_delta or from_delta):
+        return None
+    source, target = ".".join(clauses.source), ".".join(clauses.target)
+    if not by_delta and (provider is not None or clauses.has_serde):
         raise Unsupported(
-            f"CREATE TABLE … LIKE makes a Delta table of a Delta table ({'.'.join(source)}), no table of another format. Leave the format "
-            "out, or use CREATE TABLE … AS SELECT * FROM … LIMIT 0.",
+            f"CREATE TABLE … LIKE makes a Delta table of a Delta table ({source}), no table of another format. Leave the format out, or use "
+            "CREATE TABLE … AS SELECT * FROM … LIMIT 0.",
             code="DELTA_OPERATION_NOT_ALLOWED",
-            table=".".join(source),
+            table=source,
         )
     properties = Jvm.of(spark).dictionary(plan.properties())
     how = "createIfNotExists" if plan.ifNotExists() else "create"
 
     def run() -> None:
-        if how == "create" and entry_of(spark, target) is not None:
+        if how == "create" and entry_of(spark, clauses.target) is not None:
             raise InvalidRequest(
-                f"Table {'.'.join(target)} already exists. Choose another name, drop the table, or write IF NOT EXISTS.",
+                f"Table {target} already exists. Choose another name, drop the table, or write IF NOT EXISTS.",
                 code="DELTA_TABLE_ALREADY_EXISTS",
-                table=".".join(target),
+                table=target,
             )
-        definition = _definition(spark, source, properties)
-        make_table(spark, Creation(target, how, definition, location))
+        make_table(spark, Creation(clauses.target, how, _definition(spark, clauses.source, properties), clauses.location))
 
-    return Command("CREATE TABLE LIKE", run)
+    return statement.execution(run)
 
 
 def _definition(spark: SparkSession, source: tuple[str, ...], properties: Mapping[str, str]) -> TableDefinition:
@@ -100,22 +117,22 @@ def _definition(spark: SparkSession, source: tuple[str, ...], properties: Mappin
     return TableDefinition(
         schema,
         tuple(str(column) for column in items(columns)),
-        {**_without_views_own(jvm.dictionary(entry.properties())), **properties},
-        given(entry.comment()),
+        {**_without_view_properties(jvm.dictionary(entry.properties())), **properties},
+        option_value(entry.comment()),
     )
 
 
 def _of_delta(snapshot: Snapshot, properties: Mapping[str, str]) -> TableDefinition:
     protocol = snapshot.protocol
     features = {f"delta.feature.{name}": "supported" for name in (protocol.writer_features or ()) if name != Feature.CLUSTERING}
-    kept = {key: value for key, value in snapshot.metadata.configuration.items() if key not in _OWN}
+    copied = {key: value for key, value in snapshot.metadata.configuration.items() if key not in _GENERATED}
     return TableDefinition(
         without_marks(fresh(snapshot.schema)),
         snapshot.partition_columns,
-        {**features, **kept, **properties},
+        {**features, **copied, **properties},
         snapshot.metadata.description,
     )
 
 
-def _without_views_own(properties: Mapping[str, str]) -> dict[str, str]:
+def _without_view_properties(properties: Mapping[str, str]) -> dict[str, str]:
     return {key: value for key, value in properties.items() if not key.startswith(("view.", "transient_"))}

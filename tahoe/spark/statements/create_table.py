@@ -1,4 +1,4 @@
-"""CREATE TABLE and REPLACE TABLE, with or without AS SELECT, from the parser's plans.
+"""CREATE TABLE and REPLACE TABLE, with or without AS SELECT, and CREATE TEMPORARY VIEW … USING delta, from the parser's plans.
 
 They are handled before Spark resolves them, because Spark would look up a data source named ``delta``, for which it starts a Python
 process.
@@ -7,15 +7,15 @@ process.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
-from typing import Any
 
 from pyspark.errors import IllegalArgumentException
 from pyspark.sql import SparkSession
 from pyspark.sql.types import StructType as SparkStruct
 
-from tahoe.base.exceptions import Unsupported
+from tahoe.base.exceptions import InvalidRequest, Unsupported
+from tahoe.expr.tree.predicate import quote_identifier
 from tahoe.protocol.clustering import shown_path
 from tahoe.protocol.column_values.default_values import CURRENT_DEFAULT, EXISTS_DEFAULT
 from tahoe.protocol.column_values.identity import identity_metadata
@@ -28,50 +28,80 @@ from tahoe.spark.jvm.translate import from_spark_schema
 from tahoe.spark.names.new_entries import in_session_catalog
 from tahoe.spark.names.settings import is_on
 from tahoe.spark.statements.command import Command
-from tahoe.spark.statements.targets import name_parts
+from tahoe.spark.statements.statement_types import SparkStatement
+from tahoe.spark.statements.targets import name_parts, option_value
 from tahoe.spark.versions.geospatial_types import check_geospatial_types
 
-__all__ = ["CREATION_STATEMENTS", "column_text", "given"]
+__all__ = ["CREATION_STATEMENTS", "column_text"]
 
 _GENERATED = "GENERATION_EXPRESSION"
 _OF_SPARK = (_GENERATED, CURRENT_DEFAULT, EXISTS_DEFAULT)
 
 
-def _create(spark: SparkSession, plan: JavaObject) -> Command | None:
-    return _command(spark, plan, "createIfNotExists" if plan.ignoreIfExists() else "create", "CREATE TABLE")
+def _create(statement: SparkStatement, spark: SparkSession, plan: JavaObject) -> Command | None:
+    return _creation(statement, spark, plan, "createIfNotExists" if plan.ignoreIfExists() else "create")
 
 
-def _replace(spark: SparkSession, plan: JavaObject) -> Command | None:
-    return _command(spark, plan, "createOrReplace" if plan.orCreate() else "replace", "REPLACE TABLE")
+def _replace(statement: SparkStatement, spark: SparkSession, plan: JavaObject) -> Command | None:
+    return _creation(statement, spark, plan, "createOrReplace" if plan.orCreate() else "replace")
 
 
-CREATION_STATEMENTS: Mapping[str, Callable[[SparkSession, JavaObject], Command | None]] = {
-    "CreateTable": _create,
-    "CreateTableAsSelect": _create,
-    "ReplaceTable": _replace,
-    "ReplaceTableAsSelect": _replace,
-}
-"""Handlers by the name of the plan node."""
-
-
-def _command(spark: SparkSession, plan: JavaObject, how: str, words: str) -> Command | None:
+def _creation(statement: SparkStatement, spark: SparkSession, plan: JavaObject, how: str) -> Command | None:
     name = name_parts(spark, plan.name())
-    query = plan.query() if str(plan.nodeName()).endswith("AsSelect") else None
+    query = plan.query() if statement.node.endswith("AsSelect") else None
     if name is None or not in_session_catalog(spark, name) or not _is_delta(spark, plan.tableSpec(), query is not None):
         return None
-    asked = _asked(spark, plan, name, how)
+    request = _request(spark, plan, name, how, has_query=query is not None)
     if query is not None:
-        asked = replace(asked, query=lambda: Jvm.of(spark).frame(spark._jsparkSession, query, spark))
+        request = replace(request, query=lambda: Jvm.of(spark).frame(spark._jsparkSession, query, spark))
 
     def run() -> None:
-        make_table(spark, asked)
+        make_table(spark, request)
 
-    return Command(words if query is None else f"{words} AS SELECT", run)
+    return statement.execution(run)
+
+
+def _temporary_view(statement: SparkStatement, spark: SparkSession, plan: JavaObject) -> Command | None:
+    """Handle CREATE TEMPORARY VIEW … USING delta OPTIONS (path …): a view over a reader with these options.
+
+    Spark would use the portable data source, which reads every row through Python, and always the version at the time of the statement.
+    """
+    if str(plan.provider()).lower() != "delta":
+        return None
+    name, options = quote_identifier(str(plan.tableIdent().table())), Jvm.of(spark).dictionary(plan.options())
+    if plan.userSpecifiedSchema().isDefined():
+        raise InvalidRequest(
+            f"The temporary view {name} is given columns, but a Delta table has those of its log. Leave them out, and give OPTIONS (path …).",
+            code="DELTA_UNSUPPORTED_SCHEMA_DURING_READ",
+            table=name,
+        )
+    is_global = getattr(plan, "global")()
+    method = f"create{'OrReplace' if plan.replace() else ''}{'Global' if is_global else ''}TempView"
+
+    def run() -> None:
+        getattr(spark.read.format("delta").options(**options).load(), method)(name)
+
+    return statement.execution(run)
+
+
+_AS_SELECT = "name partitioning query tableSpec writeOptions"
+CREATION_STATEMENTS = (
+    SparkStatement("CREATE TABLE", "CreateTable", "name columns partitioning tableSpec ignoreIfExists", _create),
+    SparkStatement("CREATE TABLE AS SELECT", "CreateTableAsSelect", f"{_AS_SELECT} ignoreIfExists isAnalyzed", _create),
+    SparkStatement("REPLACE TABLE", "ReplaceTable", "name columns partitioning tableSpec orCreate", _replace),
+    SparkStatement("REPLACE TABLE AS SELECT", "ReplaceTableAsSelect", f"{_AS_SELECT} orCreate isAnalyzed", _replace),
+    SparkStatement(
+        "CREATE TEMPORARY VIEW … USING delta",
+        "CreateTempViewUsing",
+        "tableIdent userSpecifiedSchema replace global provider options",
+        _temporary_view,
+    ),
+)
 
 
 def _is_delta(spark: SparkSession, spec: JavaObject, has_query: bool) -> bool:
     """Determine a table's provider as Spark does: the named one, Hive's, or the session's default."""
-    provider = given(spec.provider())
+    provider = option_value(spec.provider())
     if provider is not None:
         return str(provider).lower() == "delta"
     settings = spark._jsparkSession.sessionState().conf()
@@ -81,29 +111,28 @@ def _is_delta(spark: SparkSession, spec: JavaObject, has_query: bool) -> bool:
     return not by_hive or (has_query and bool(settings.convertCTAS()))
 
 
-def _asked(spark: SparkSession, plan: JavaObject, name: tuple[str, ...], how: str) -> Creation:
+def _request(spark: SparkSession, plan: JavaObject, name: tuple[str, ...], how: str, *, has_query: bool) -> Creation:
     spec, jvm = plan.tableSpec(), Jvm.of(spark)
     fields = str(spec.productElementNames().mkString(",")).split(",")
-    if "collation" in fields and given(spec.collation()) is not None:
+    if "collation" in fields and option_value(spec.collation()) is not None:
         raise Unsupported(
-            f"DEFAULT COLLATION {given(spec.collation())} of a table is not supported: its texts would compare otherwise than by bytes, "
-            "for which Delta has no table feature yet. Leave it out, and give the collation in queries.",
+            f"DEFAULT COLLATION {option_value(spec.collation())} of a table is not supported: its texts would compare otherwise than by "
+            "bytes, for which Delta has no table feature yet. Leave it out, and give the collation in queries.",
             code="DELTA_UNSUPPORTED_DATA_TYPES",
             table=".".join(name),
         )
     if "constraints" in fields and spec.constraints().size():
         raise _not_yet("A constraint inside of CREATE TABLE", "Create the table, and add it by ALTER TABLE … ADD CONSTRAINT.")
-    has_query = str(plan.nodeName()).endswith("AsSelect")
     partition_by, cluster_by = _layout(plan.partitioning())
     definition = TableDefinition(
         StructType() if has_query else _schema(jvm, plan.columns()),
         partition_by,
         jvm.dictionary(spec.properties()),
-        given(spec.comment()),
+        option_value(spec.comment()),
         cluster_by=cluster_by,
         by_statement=True,
     )
-    return Creation(name, how, definition, given(spec.location()), dict(_options(spec)))
+    return Creation(name, how, definition, option_value(spec.location()), dict(_options(spec)))
 
 
 def _schema(jvm: Jvm, columns: JavaObject) -> StructType:
@@ -117,30 +146,30 @@ def _schema(jvm: Jvm, columns: JavaObject) -> StructType:
     except IllegalArgumentException:  # an SRID that Spark's parser supports, and PySpark does not
         check_geospatial_types(schema_from_json(text))
         raise
-    found = from_spark_schema(parsed)
-    return StructType(tuple(_with_delta_metadata(one, given) for one, given in zip(found, items(columns), strict=True)))
+    pairs = zip(from_spark_schema(parsed), items(columns), strict=True)
+    return StructType(tuple(_with_delta_metadata(column, definition) for column, definition in pairs))
 
 
 def _with_delta_metadata(column: StructField, parsed: JavaObject) -> StructField:
     """Return the column with Delta's metadata keys for generated, default and identity values instead of Spark's."""
-    kept = {key: value for key, value in column.metadata.items() if key not in _OF_SPARK and not key.startswith("identity.")}
+    metadata = {key: value for key, value in column.metadata.items() if key not in _OF_SPARK and not key.startswith("identity.")}
     if _GENERATED in column.metadata:
-        kept["delta.generationExpression"] = column.metadata[_GENERATED]
+        metadata["delta.generationExpression"] = column.metadata[_GENERATED]
     if parsed.defaultValue().isDefined():
-        kept[CURRENT_DEFAULT] = str(parsed.defaultValue().get().originalSQL())
+        metadata[CURRENT_DEFAULT] = str(parsed.defaultValue().get().originalSQL())
     if parsed.identityColumnSpec().isDefined():
         spec = parsed.identityColumnSpec().get()
         explicit = bool(spec.isAllowExplicitInsert())
-        kept |= identity_metadata(int(spec.getStart()), int(spec.getStep()), allow_explicit=explicit)
-    return replace(column, metadata=kept)
+        metadata |= identity_metadata(int(spec.getStart()), int(spec.getStep()), allow_explicit=explicit)
+    return replace(column, metadata=metadata)
 
 
 def _layout(partitioning: JavaObject) -> tuple[tuple[str, ...], tuple[str, ...] | None]:
     """Return the columns of PARTITIONED BY, and those of CLUSTER BY, or None without the clause."""
     transforms = list(items(partitioning))
-    clusters = [one for one in transforms if str(one.name()) == "cluster_by"]
-    cluster_by = [column_text(reference) for one in clusters for reference in one.references()]
-    partition_by = _partition_columns(one for one in transforms if str(one.name()) != "cluster_by")
+    clusters = [transform for transform in transforms if str(transform.name()) == "cluster_by"]
+    cluster_by = [column_text(reference) for transform in clusters for reference in transform.references()]
+    partition_by = _partition_columns(transform for transform in transforms if str(transform.name()) != "cluster_by")
     return tuple(partition_by), tuple(cluster_by) if clusters else None
 
 
@@ -165,16 +194,11 @@ def _options(spec: JavaObject) -> Iterator[tuple[str, str]]:
         yield str(pair._1()), str(pair._2().eval(None))
 
 
-def given(option: JavaObject) -> Any:
-    """Return the value of a Scala ``Option``, or None."""
-    return option.get() if option.isDefined() else None
-
-
-def _not_allowed(what: str, code: str = "DELTA_OPERATION_NOT_ALLOWED") -> Unsupported:
+def _not_allowed(clause: str, code: str = "DELTA_OPERATION_NOT_ALLOWED") -> Unsupported:
     return Unsupported(
-        f"{what} is not supported for Delta tables. Use PARTITIONED BY with plain columns, or leave it out.", code=code
+        f"{clause} is not supported for Delta tables. Use PARTITIONED BY with plain columns, or leave it out.", code=code
     )
 
 
-def _not_yet(what: str, remedy: str) -> Unsupported:
-    return Unsupported(f"{what} is not supported by this version of Tahoe. {remedy}", code="TAHOE_NOT_IN_THIS_VERSION")
+def _not_yet(clause: str, remedy: str) -> Unsupported:
+    return Unsupported(f"{clause} is not supported by this version of Tahoe. {remedy}", code="TAHOE_NOT_IN_THIS_VERSION")

@@ -9,40 +9,27 @@ Such a statement is resolved at execution: on a Delta table it is the command of
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
 from py4j import java_gateway
 from py4j.java_gateway import is_instance_of
 from pyspark.sql import SparkSession
-from pyspark.sql.types import StructType
 
 from tahoe.base.exceptions import Unsupported
-from tahoe.spark.commands.merge.builder import RESULT
 from tahoe.spark.jvm.bridge import JavaObject, Jvm
 from tahoe.spark.jvm.records import copied, items
 from tahoe.spark.names.entries import parts_of
 from tahoe.spark.names.error_names import COMMANDS, with_classes
-from tahoe.spark.statements.command import Command, as_plan
-from tahoe.spark.statements.describe import ANSWERS
-from tahoe.spark.statements.row_statements import AFFECTED
-from tahoe.spark.statements.table_properties import SHOWN_PROPERTIES
+from tahoe.spark.statements.command import Command, Rows, as_plan
+from tahoe.spark.statements.statement_types import SparkStatement
 from tahoe.spark.statements.targets import UnresolvedName, analyzed, evaluated
 from tahoe.spark.versions.members import field_names, has_field
 
-__all__ = ["in_script", "planned", "taken_out", "with_name"]
+__all__ = ["in_script", "planned", "with_late_name", "execute_immediate", "with_name"]
 
 _NAMED_LATER = "PlanWithUnresolvedIdentifier"
-Statement = Callable[[SparkSession, JavaObject], Command | None]
-_COLUMNS: Mapping[str, StructType] = {
-    "DeleteFromTable": AFFECTED,
-    "UpdateTable": AFFECTED,
-    "MergeIntoTable": RESULT,
-    "ShowTableProperties": SHOWN_PROPERTIES,
-    **ANSWERS,
-}
-_QUERIES = {"ShowTableProperties", *ANSWERS}
 
 
 def with_name(spark: SparkSession, plan: JavaObject, *parts: str) -> JavaObject:
@@ -57,45 +44,52 @@ def with_name(spark: SparkSession, plan: JavaObject, *parts: str) -> JavaObject:
     return plan.planBuilder().apply(Jvm.of(spark).seq(*name), plan.children())
 
 
-def planned(spark: SparkSession, plan: JavaObject, kind: str, statement: Statement, *, scripted: bool = False) -> JavaObject:
+def planned(spark: SparkSession, plan: JavaObject, statement: SparkStatement, *, scripted: bool = False) -> JavaObject:
     """Return the plan that runs a statement; the original plan if the statement is not on a Delta table.
 
     Args:
         plan: from Spark's parser.
-        kind: the name of its node, or of the node around its name.
-        statement: creates the command for a plan of this kind; returns None if it is not on a Delta table.
         scripted: whether earlier statements of a script may create its table.
     """
     parameters = _parameters(spark, plan)
     if scripted and _NAMED_LATER in str(plan.toString()):
         # Earlier statements may change the variables in its IDENTIFIER(…).
-        return as_plan(spark, _later(spark, plan, kind, statement, parameters))
+        return as_plan(spark, _deferred(spark, plan, statement, parameters))
     try:
         with with_classes(COMMANDS[""]):
-            command = statement(spark, plan)
+            command = statement.command(spark, plan)
     except UnresolvedName as name:
         if name.is_absent and not scripted:
             return plan
-        return as_plan(spark, _later(spark, plan, kind, statement, parameters))
+        return as_plan(spark, _deferred(spark, plan, statement, parameters))
     if command is None:
         return plan
-    return as_plan(spark, _later(spark, plan, kind, statement, parameters, command) if parameters else command)
+    return as_plan(spark, _deferred(spark, plan, statement, parameters, command) if parameters else command)
 
 
-def in_script(jvm: Jvm, body: JavaObject, taken: Callable[[JavaObject], JavaObject]) -> JavaObject:
+def with_late_name(statement: SparkStatement) -> SparkStatement:
+    """Return the statement for plans that have the node ``PlanWithUnresolvedIdentifier`` around its name."""
+
+    def resolve(renamed: SparkStatement, spark: SparkSession, plan: JavaObject) -> Command | None:
+        return statement.resolve(renamed, spark, with_name(spark, plan))
+
+    return replace(statement, resolve=resolve)
+
+
+def in_script(jvm: Jvm, body: JavaObject, converted: Callable[[JavaObject], JavaObject]) -> JavaObject:
     """Return a SQL script with every statement in it replaced, at any depth of its blocks.
 
     Args:
         body: a ``CompoundBody``, or a part of one.
-        taken: returns the plan for a statement; the same object if nothing changes.
+        converted: returns the plan for a statement; the same object if nothing changes.
     """
     if str(body.getClass().getSimpleName()) == "SingleStatement":
         plan = body.parsedPlan()
-        new = taken(plan)
+        new = converted(plan)
         return body if new is plan else _at_origin(jvm, body, parsedPlan=new)
     changed = {}
     for name, value in zip(field_names(body), items(body.productIterator().toSeq()), strict=True):
-        new = _part(jvm, value, taken)
+        new = _part(jvm, value, converted)
         if new is not value:
             changed[name] = new
     return _at_origin(jvm, body, **changed) if changed else body
@@ -104,18 +98,17 @@ def in_script(jvm: Jvm, body: JavaObject, taken: Callable[[JavaObject], JavaObje
 # -- at execution ------------------------------------------------------------------------------------------------------------
 
 
-def _later(
+def _deferred(
     spark: SparkSession,
     plan: JavaObject,
-    kind: str,
-    statement: Statement,
+    statement: SparkStatement,
     parameters: Sequence[JavaObject],
-    known: Command | None = None,
+    resolved: Command | None = None,
 ) -> Command:
-    def run_with(values: Sequence[JavaObject]) -> Any:
+    def run_with(values: Sequence[JavaObject]) -> Rows:
         bound = _bound(spark, plan, parameters, values) if parameters else plan
         try:
-            command = statement(spark, bound)
+            command = statement.command(spark, bound)
         except UnresolvedName as name:
             if not name.is_absent:
                 raise name.reason from None
@@ -124,16 +117,15 @@ def _later(
             return command.run()
         return Jvm.of(spark).frame(spark._jsparkSession, bound, spark).collect()
 
-    if known is not None:
-        return replace(known, parameters=tuple(parameters), run_with=run_with)
-    columns, is_query = _COLUMNS.get(kind, StructType()), kind in _QUERIES
-    return Command(kind, lambda: None, columns, tuple(parameters), run_with, is_query)
+    if resolved is not None:
+        return replace(resolved, parameters=tuple(parameters), run_with=run_with)
+    return Command(statement.node, lambda: None, statement.columns, tuple(parameters), run_with, statement.is_query)
 
 
 def _bound(spark: SparkSession, plan: JavaObject, parameters: Sequence[JavaObject], values: Sequence[JavaObject]) -> JavaObject:
     """Return the plan with its parameters replaced by values, by Spark's own rule."""
     jvm = Jvm.of(spark)
-    names = [str(one.name()) for one in parameters] if _is_named(parameters[0]) else []
+    names = [str(parameter.name()) for parameter in parameters] if _is_named(parameters[0]) else []
     query = _parameterized(jvm, plan, names, values)
     bound = jvm.catalyst("analysis.BindParameters").apply(query)
     if "ParameterizedQuery" in str(bound.nodeName()):
@@ -155,13 +147,13 @@ def _parameterized(jvm: Jvm, plan: JavaObject, names: Sequence[str], values: Seq
 def _parameters(spark: SparkSession, plan: JavaObject) -> list[JavaObject]:
     """Return the parameters in a plan, each once: by name, or in their order. None if the parser has replaced them."""
     pattern = Jvm.of(spark).catalyst("trees.TreePattern").PARAMETER()
-    known: dict[Any, JavaObject] = {}
+    by_key: dict[str | int, JavaObject] = {}
     parts = [plan]
     if str(plan.nodeName()) == "UnresolvedWith":  # the named queries of WITH are not in the tree
-        parts = [plan.child(), *(one._2() for one in items(plan.cteRelations()))]
-    for one in (one for part in parts for one in _in_plan(part, pattern)):
-        known.setdefault(str(one.name()) if _is_named(one) else int(one.pos()), one)
-    return [known[key] for key in sorted(known)]
+        parts = [plan.child(), *(relation._2() for relation in items(plan.cteRelations()))]
+    for parameter in (parameter for part in parts for parameter in _in_plan(part, pattern)):
+        by_key.setdefault(str(parameter.name()) if _is_named(parameter) else int(parameter.pos()), parameter)
+    return [by_key[key] for key in sorted(by_key)]
 
 
 def _in_plan(plan: JavaObject, pattern: JavaObject) -> Iterator[JavaObject]:
@@ -198,23 +190,23 @@ def _is_named(parameter: JavaObject) -> bool:
 _BLOCKS = ("SingleStatement", "CompoundBody", "ExceptionHandler")
 
 
-def _part(jvm: Jvm, value: Any, taken: Callable[[JavaObject], JavaObject]) -> Any:
+def _part(jvm: Jvm, value: Any, converted: Callable[[JavaObject], JavaObject]) -> Any:
     """Return a field of a block with its statements replaced; the same object if it contains none."""
     if not isinstance(value, java_gateway.JavaObject):
         return value
     name = str(value.getClass().getSimpleName())
     if name in _BLOCKS or name.endswith("Statement"):
-        return in_script(jvm, value, taken)
+        return in_script(jvm, value, converted)
     if is_instance_of(jvm.gateway, value, "scala.Option"):
         if value.isEmpty():
             return value
         old = value.get()
-        new = _part(jvm, old, taken)
+        new = _part(jvm, old, converted)
         return value if new is old else jvm.option(new)
     if is_instance_of(jvm.gateway, value, "scala.collection.immutable.Seq"):
         before = list(items(value))
-        after = [_part(jvm, one, taken) for one in before]
-        return value if all(one is other for one, other in zip(before, after, strict=True)) else jvm.seq(*after)
+        after = [_part(jvm, item, converted) for item in before]
+        return value if all(old is new for old, new in zip(before, after, strict=True)) else jvm.seq(*after)
     return value
 
 
@@ -232,14 +224,14 @@ def _at_origin(jvm: Jvm, node: JavaObject, **changed: Any) -> JavaObject:
 # -- EXECUTE IMMEDIATE (`tahoe.spark.versions.execute_immediate`) --------------------------------------------------------------------------
 
 
-def taken_out(
-    spark: SparkSession, plan: JavaObject, understood: Callable[[str], JavaObject | None], *, scripted: bool
+def execute_immediate(
+    spark: SparkSession, plan: JavaObject, delta_statement: Callable[[str], JavaObject | None], *, scripted: bool
 ) -> JavaObject:
     """Return the plan of the text's statement with bound parameters; `plan` itself for a text that is no statement on a Delta table.
 
     Args:
         plan: an `EXECUTE_IMMEDIATE`.
-        understood: returns the plan for a statement on a Delta table; None for other texts.
+        delta_statement: returns the plan for a statement on a Delta table; None for other texts.
         scripted: whether earlier statements may change its variables. Spark then evaluates them, and a command that would change a Delta
             table without its log is rejected (`tahoe.spark.catalog.raw_commands`).
     """
@@ -252,12 +244,12 @@ def taken_out(
         text = str(query.value()) if query.isLeft() else evaluated(spark, query.value())
     except UnresolvedName:
         return plan
-    statement = understood(text)
+    statement = delta_statement(text)
     if statement is None:
         return plan
     jvm, names, values = Jvm.of(spark), [], []
-    for one in items(plan.args()):
-        is_named = str(one.getClass().getSimpleName()) == "Alias"
-        names += [str(one.name())] if is_named else []
-        values.append(analyzed(spark, one.child() if is_named else one))
+    for argument in items(plan.args()):
+        is_named = str(argument.getClass().getSimpleName()) == "Alias"
+        names += [str(argument.name())] if is_named else []
+        values.append(analyzed(spark, argument.child() if is_named else argument))
     return _parameterized(jvm, statement, names, values) if values else statement

@@ -27,29 +27,18 @@ from tahoe.spark.jvm.bridge import JavaObject, Jvm
 from tahoe.spark.jvm.records import items
 from tahoe.spark.jvm.translate import to_spark_schema
 from tahoe.spark.names.entries import NamedTable
-from tahoe.spark.statements.command import Command
+from tahoe.spark.statements.command import Command, Rows
+from tahoe.spark.statements.statement_types import Resolve, SparkStatement, on_table
 from tahoe.spark.statements.table_properties import shown_properties
 from tahoe.spark.statements.targets import Target, target_of
 from tahoe.spark.versions.members import has_field
 
-__all__ = ["ANSWERS", "SHOWING_STATEMENTS"]
+__all__ = ["DESCRIBING_STATEMENTS"]
 
 Row = tuple[Any, ...]
 
 
-ANSWERS: Mapping[str, StructType] = {
-    "DescribeRelation": text_columns("col_name", "data_type", "comment"),
-    "DescribeColumn": text_columns("info_name", "info_value"),
-    "ShowColumns": text_columns("col_name"),
-    "ShowCreateTable": text_columns("createtab_stmt"),
-}
-"""The result columns, by the name of the plan node."""
-
-
-def _describe(spark: SparkSession, plan: JavaObject) -> Command | None:
-    target = target_of(spark, plan.relation())
-    if target is None:
-        return None
+def _describe(spark: SparkSession, plan: JavaObject, target: Target) -> Callable[[], Rows]:
     if has_field(plan, "partitionSpec") and not plan.partitionSpec().isEmpty():
         raise InvalidRequest(
             f"Operation not allowed: `DESCRIBE TABLE PARTITION` is not supported for Delta tables: {target.named.name}. Use SHOW PARTITIONS.",
@@ -64,7 +53,7 @@ def _describe(spark: SparkSession, plan: JavaObject) -> Command | None:
         if is_extended:
             yield from _detail_rows(spark, named, snapshot)
 
-    return Command("DESCRIBE TABLE", run, ANSWERS["DescribeRelation"], is_query=True)
+    return run
 
 
 def _column_rows(snapshot: Snapshot) -> Iterator[Row]:
@@ -91,14 +80,11 @@ def _detail_rows(spark: SparkSession, named: NamedTable, snapshot: Snapshot) -> 
     yield "Provider", "delta", ""
     if entry is not None and str(entry.owner()):
         yield "Owner", str(entry.owner()), ""
-    told = ",".join(f"{key}={value}" for key, value in sorted(shown_properties(spark, snapshot).items()))
-    yield "Table Properties", f"[{told}]", ""
+    properties = ",".join(f"{key}={value}" for key, value in sorted(shown_properties(spark, snapshot).items()))
+    yield "Table Properties", f"[{properties}]", ""
 
 
-def _describe_column(spark: SparkSession, plan: JavaObject) -> Command | None:
-    target = target_of(spark, plan.relation())
-    if target is None:
-        return None
+def _describe_column(spark: SparkSession, plan: JavaObject, target: Target) -> Callable[[], Rows]:
     parts = [str(part) for part in items(plan.column().nameParts())]
     named = target.named
 
@@ -118,16 +104,13 @@ def _describe_column(spark: SparkSession, plan: JavaObject) -> Command | None:
         yield "data_type", data_type
         yield "comment", "NULL" if comment is None else comment
 
-    return Command("DESCRIBE TABLE … COLUMN", run, ANSWERS["DescribeColumn"], is_query=True)
+    return run
 
 
-def _show_columns(spark: SparkSession, plan: JavaObject) -> Command | None:
-    target = target_of(spark, plan.child())
-    if target is None:
-        return None
-    table = target.named.table
+def _show_columns(spark: SparkSession, plan: JavaObject, target: Target) -> Callable[[], Rows]:
     _refuse_other_namespace(plan, target)
-    return Command("SHOW COLUMNS", lambda: [(name,) for name in table.schema().names], ANSWERS["ShowColumns"], is_query=True)
+    table = target.named.table
+    return lambda: [(name,) for name in table.schema().names]
 
 
 def _refuse_other_namespace(plan: JavaObject, target: Target) -> None:
@@ -142,7 +125,7 @@ def _refuse_other_namespace(plan: JavaObject, target: Target) -> None:
         )
 
 
-def _show_partitions(spark: SparkSession, plan: JavaObject) -> Command | None:
+def _show_partitions(statement: SparkStatement, spark: SparkSession, plan: JavaObject) -> Command | None:
     target = target_of(spark, plan.table())
     if target is None:
         return None
@@ -153,8 +136,8 @@ def _show_partitions(spark: SparkSession, plan: JavaObject) -> Command | None:
             code="DELTA_SHOW_PARTITION_IN_NON_PARTITIONED_TABLE",
             table=str(named.name),
         )
-    wanted = Jvm.of(spark).dictionary(plan.pattern().get().spec()) if plan.pattern().isDefined() else {}
-    others = [name for name in wanted if name.lower() not in {one.lower() for one in snapshot.partition_columns}]
+    pattern = Jvm.of(spark).dictionary(plan.pattern().get().spec()) if plan.pattern().isDefined() else {}
+    others = [name for name in pattern if name.lower() not in {column.lower() for column in snapshot.partition_columns}]
     if others:
         raise InvalidRequest(
             f"Non-partitioning column(s) {', '.join(others)} are specified for SHOW PARTITIONS; table {named.name} is partitioned by "
@@ -163,29 +146,26 @@ def _show_partitions(spark: SparkSession, plan: JavaObject) -> Command | None:
             table=str(named.name),
         )
     columns = StructType([_columns(snapshot)[name] for name in snapshot.partition_columns])
-    return Command("SHOW PARTITIONS", lambda: _partitions(named.table.snapshot(), wanted), columns, is_query=True)
+    return statement.execution(lambda: _partitions(named.table.snapshot(), pattern), columns)
 
 
-def _partitions(snapshot: Snapshot, wanted: Mapping[str, str | None]) -> list[Row]:
+def _partitions(snapshot: Snapshot, pattern: Mapping[str, str | None]) -> list[Row]:
     columns = [snapshot.schema.field(name) for name in snapshot.partition_columns]
     fixed = {
-        place: deserialize(value, column.data_type)
-        for place, column in enumerate(columns)
-        for name, value in wanted.items()
+        position: deserialize(value, column.data_type)
+        for position, column in enumerate(columns)
+        for name, value in pattern.items()
         if name.lower() == column.name.lower()
     }
-    found = {
+    partitions = {
         tuple(deserialize(add.partition_values.get(column.physical_name), column.data_type) for column in columns)
         for add in add_files(snapshot.files())
     }
-    kept = [row for row in found if all(row[place] == value for place, value in fixed.items())]
-    return sorted(kept, key=lambda row: [(value is not None, str(type(value)), value) for value in row])
+    matching = [row for row in partitions if all(row[position] == value for position, value in fixed.items())]
+    return sorted(matching, key=lambda row: [(value is not None, str(type(value)), value) for value in row])
 
 
-def _show_create(spark: SparkSession, plan: JavaObject) -> Command | None:
-    target = target_of(spark, plan.child())
-    if target is None:
-        return None
+def _show_create(spark: SparkSession, plan: JavaObject, target: Target) -> Callable[[], Rows]:
     named = target.named
     if plan.asSerde():
         raise InvalidRequest(
@@ -193,7 +173,7 @@ def _show_create(spark: SparkSession, plan: JavaObject) -> Command | None:
             code="DELTA_OPERATION_NOT_ALLOWED",
             table=str(named.name),
         )
-    return Command("SHOW CREATE TABLE", lambda: [(_creation(spark, named),)], ANSWERS["ShowCreateTable"], is_query=True)
+    return lambda: [(_creation(spark, named),)]
 
 
 def _creation(spark: SparkSession, named: NamedTable) -> str:
@@ -214,21 +194,36 @@ def _creation(spark: SparkSession, named: NamedTable) -> str:
     if snapshot.metadata.description is not None:
         lines.append(f"COMMENT {_literal(snapshot.metadata.description)}")
     configuration = Jvm.of(spark).map(dict(snapshot.metadata.configuration))
-    told = Jvm.of(spark).dictionary(spark._jsparkSession.sessionState().conf().redactOptions(configuration))
-    if told:
-        pairs = ",\n".join(f"  {_literal(key)} = {_literal(value)}" for key, value in sorted(told.items()))
+    properties = Jvm.of(spark).dictionary(spark._jsparkSession.sessionState().conf().redactOptions(configuration))
+    if properties:
+        pairs = ",\n".join(f"  {_literal(key)} = {_literal(value)}" for key, value in sorted(properties.items()))
         lines.append(f"TBLPROPERTIES (\n{pairs})")
     return "\n".join(lines) + "\n"
 
 
-SHOWING_STATEMENTS: Mapping[str, Callable[[SparkSession, JavaObject], Command | None]] = {
-    "DescribeRelation": _describe,
-    "DescribeColumn": _describe_column,
-    "ShowColumns": _show_columns,
-    "ShowPartitions": _show_partitions,
-    "ShowCreateTable": _show_create,
-}
-"""Handlers by the name of the plan node."""
+def _query(words: str, node: str, fields: str, resolve: Resolve, *columns: str) -> SparkStatement:
+    return SparkStatement(words, node, fields, resolve, text_columns(*columns), is_query=True)
+
+
+DESCRIBING_STATEMENTS = (
+    _query(
+        "DESCRIBE TABLE",
+        "DescribeRelation",
+        "relation partitionSpec isExtended output",
+        on_table("relation", _describe),
+        *("col_name", "data_type", "comment"),
+    ),
+    _query(
+        "DESCRIBE TABLE … COLUMN",
+        "DescribeColumn",
+        "relation column isExtended output",
+        on_table("relation", _describe_column),
+        *("info_name", "info_value"),
+    ),
+    _query("SHOW COLUMNS", "ShowColumns", "child namespace output", on_table("child", _show_columns), "col_name"),
+    _query("SHOW PARTITIONS", "ShowPartitions", "table pattern output", _show_partitions),
+    _query("SHOW CREATE TABLE", "ShowCreateTable", "child asSerde output", on_table("child", _show_create), "createtab_stmt"),
+)
 
 
 # -- parts -------------------------------------------------------------------------------------------------------------------
@@ -262,11 +257,11 @@ def _definition(column: StructField) -> str:
 
 
 def _identity(column: StructField) -> str:
-    found = identity_of(schema_from_json(f'{{"type":"struct","fields":[{column.json()}]}}').fields[0], "")
-    if found is None:
+    identity = identity_of(schema_from_json(f'{{"type":"struct","fields":[{column.json()}]}}').fields[0], "")
+    if identity is None:
         return ""
-    how = "BY DEFAULT" if found.allows_explicit else "ALWAYS"
-    return f"GENERATED {how} AS IDENTITY (START WITH {found.start} INCREMENT BY {found.step})"
+    how = "BY DEFAULT" if identity.allows_explicit else "ALWAYS"
+    return f"GENERATED {how} AS IDENTITY (START WITH {identity.start} INCREMENT BY {identity.step})"
 
 
 def _quoted(name: str) -> str:

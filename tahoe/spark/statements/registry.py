@@ -1,10 +1,11 @@
-"""The statements of Spark's parsers that Tahoe knows, and an error for any other one on a Delta table.
+"""The statements on Delta tables, and an error for any other statement of Spark's parsers on a Delta table.
 
-    a handler of `tahoe.spark.statements`   turns the statement into a command, or rejects it
-    `LEFT_TO_SPARK`                         Spark executes it, also on Delta tables
-    every other statement                   an error if it names a Delta table: Spark would change files or the catalog without a commit
+    `_DELTA_STATEMENTS`      only Delta has them: parsed here, from text
+    `SPARK_STATEMENTS`       Spark's parser supports them: a plan becomes a command, or is rejected
+    `LEFT_TO_SPARK`          Spark executes them, also on Delta tables
+    every other statement    an error if it names a Delta table: Spark would change files or the catalog without a commit
 
-A field that Spark adds to a statement is a new clause, which a handler would ignore. So the fields are listed as well, and a value in an
+A field that Spark adds to a statement is a new clause, which Tahoe would ignore. So each record lists the fields as well, and a value in an
 unlisted one is an error. Queries are not statements, and are never checked.
 """
 
@@ -12,6 +13,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from typing import Any
 
 from py4j import java_gateway
@@ -22,54 +24,41 @@ from tahoe.base.exceptions import Unsupported
 from tahoe.spark.jvm.bridge import JavaObject, Jvm
 from tahoe.spark.jvm.records import items
 from tahoe.spark.names.entries import table_named
+from tahoe.spark.statements.column_changes import COLUMN_STATEMENTS
 from tahoe.spark.statements.command import Command
+from tahoe.spark.statements.create_like import LIKE_STATEMENTS
+from tahoe.spark.statements.create_table import CREATION_STATEMENTS
+from tahoe.spark.statements.delta_alter_table import ALTER_STATEMENTS
+from tahoe.spark.statements.delta_copies import COPY_STATEMENTS
+from tahoe.spark.statements.delta_describe import DETAIL_STATEMENTS
+from tahoe.spark.statements.delta_maintenance import MAINTENANCE_STATEMENTS
+from tahoe.spark.statements.describe import DESCRIBING_STATEMENTS
+from tahoe.spark.statements.rejected import REJECTED_STATEMENTS
+from tahoe.spark.statements.row_statements import ROW_STATEMENTS
+from tahoe.spark.statements.statement_types import DeltaStatement, SparkStatement
+from tahoe.spark.statements.table_properties import PROPERTY_STATEMENTS
 from tahoe.spark.statements.targets import UnresolvedName, target_of
+from tahoe.spark.statements.whole_table import TABLE_STATEMENTS
 from tahoe.spark.versions.members import field_names
+from tahoe.sql.dialect import Cursor, tokenize
 
-__all__ = ["FIELDS", "LEFT_TO_SPARK", "handler_of"]
+__all__ = ["LEFT_TO_SPARK", "SPARK_STATEMENTS", "parse", "spark_statement"]
 
-Statement = Callable[[SparkSession, JavaObject], Command | None]
-
-FIELDS: Mapping[str, str] = {
-    "AddCheckConstraint": "child checkConstraint",
-    "AddColumns": "table columnsToAdd",
-    "AlterColumns": "table specs fromCommentOn",
-    "AlterTableClusterBy": "table clusterBySpec",
-    "CommentOnTable": "table comment",
-    "CreateTable": "name columns partitioning tableSpec ignoreIfExists",
-    "CreateTableAsSelect": "name partitioning query tableSpec writeOptions ignoreIfExists isAnalyzed",
-    "CreateTableLike": "name source location provider serdeInfo properties ifNotExists",
-    "CreateTableLikeCommand": "targetTable sourceTable fileFormat provider properties ifNotExists",
-    "CreateTempViewUsing": "tableIdent userSpecifiedSchema replace global provider options",
-    "DeleteFromTable": "table condition",
-    "DescribeColumn": "relation column isExtended output",
-    "DescribeRelation": "relation partitionSpec isExtended output",
-    "DropColumns": "table columnsToDrop ifExists",
-    "DropConstraint": "table name ifExists cascade",
-    "InsertIntoDir": "isLocal storage provider child overwrite",
-    "InsertIntoStatement": "table partitionSpec userSpecifiedCols query overwrite ifPartitionNotExists byName replaceCriteriaOpt "
-    "withSchemaEvolution",
-    "MergeIntoTable": "targetTable sourceTable mergeCondition matchedActions notMatchedActions notMatchedBySourceActions "
-    "withSchemaEvolution",
-    "OverwriteByExpression": "table deleteExpr query writeOptions isByName write analyzedQuery withSchemaEvolution",
-    "RefreshTable": "child",
-    "RenameColumn": "table column newName",
-    "ReplaceColumns": "table columnsToAdd",
-    "ReplaceTable": "name columns partitioning tableSpec orCreate",
-    "ReplaceTableAsSelect": "name partitioning query tableSpec writeOptions orCreate isAnalyzed",
-    "SetTableLocation": "table partitionSpec location",
-    "SetTableProperties": "table properties",
-    "ShowColumns": "child namespace output",
-    "ShowCreateTable": "child asSerde output",
-    "ShowPartitions": "table pattern output",
-    "ShowTableProperties": "table propertyKey output",
-    "TruncateTable": "table",
-    "UnresolvedInsert": "table partitionSpec userSpecifiedCols query overwrite ifPartitionNotExists byName replaceCriteriaOpt "
-    "withSchemaEvolution",
-    "UnsetTableProperties": "table propertyKeys ifExists",
-    "UpdateTable": "table assignments condition",
+_DELTA_STATEMENTS = (*ALTER_STATEMENTS, *COPY_STATEMENTS, *DETAIL_STATEMENTS, *MAINTENANCE_STATEMENTS)
+SPARK_STATEMENTS: Mapping[str, SparkStatement] = {
+    statement.node: statement
+    for statement in (
+        *ROW_STATEMENTS,
+        *COLUMN_STATEMENTS,
+        *PROPERTY_STATEMENTS,
+        *CREATION_STATEMENTS,
+        *TABLE_STATEMENTS,
+        *DESCRIBING_STATEMENTS,
+        *REJECTED_STATEMENTS,
+        *LIKE_STATEMENTS,
+    )
 }
-"""The fields of the statements that handlers support. A statement that is rejected on every Delta table needs none."""
+"""The statements of Spark's parser that are commands on Delta tables, or rejected, by the names of their nodes."""
 
 _FUNCTIONS = """
     CreateFunction CreateFunctionCommand CreateUserDefinedFunction DescribeFunction DropFunction DropFunctionCommand RefreshFunction
@@ -106,34 +95,70 @@ _UNLISTED: dict[str, tuple[str, ...] | None] = {}
 """The unlisted fields by the name of a node's class, for this process: all fields of an unlisted statement; None for a query."""
 
 
-def handler_of(handlers: Mapping[str, Statement], jvm: Jvm, kind: str, plan: JavaObject) -> Statement | None:
-    """Return the handler of a plan; None for a query, and for a statement that Spark executes.
+# -- statements of Delta -----------------------------------------------------------------------------------------------------
+
+
+def parse(text: str) -> DeltaStatement | None:
+    """Parse a statement that only Delta has; return None for any other text, which Spark parses.
+
+    Raises `SqlSyntaxError`: the text begins like a statement of Delta and continues with invalid syntax.
+    """
+    first_word = _FIRST_WORD.match(text)
+    kinds = _BY_FIRST_WORD.get(first_word[1].upper(), ()) if first_word is not None else ()
+    cursor = Cursor(text, tokenize(text) if kinds else ())
+    for kind in kinds if cursor.tokens else ():
+        cursor.place = 0
+        statement = kind.parse(cursor)
+        if statement is not None:
+            return statement
+    return None
+
+
+_FIRST_WORD = re.compile(r"(?:\s|--[^\n]*\n|/\*.*?\*/)*([A-Za-z]+)", re.DOTALL)
+
+
+def _by_first_word() -> Mapping[str, list[type[DeltaStatement]]]:
+    kinds: dict[str, list[type[DeltaStatement]]] = {}
+    for kind in _DELTA_STATEMENTS:
+        for word in kind.first_words or (kind.words.split()[0],):
+            kinds.setdefault(word, []).append(kind)
+    return kinds
+
+
+_BY_FIRST_WORD = _by_first_word()
+
+
+# -- statements of Spark's parser --------------------------------------------------------------------------------------------
+
+
+def spark_statement(jvm: Jvm, node: str, plan: JavaObject) -> SparkStatement | None:
+    """Return the statement of a plan; None for a query, and for a statement that Spark executes.
 
     Args:
-        handlers: by node name.
-        kind: the name of the plan's node.
+        node: the name of the plan's node.
     """
-    if kind not in _UNLISTED:
-        _UNLISTED[kind] = _unlisted(handlers, jvm, kind, plan)
-    fields = _UNLISTED[kind]
+    if node not in _UNLISTED:
+        _UNLISTED[node] = _unlisted_fields(jvm, node, plan)
+    fields = _UNLISTED[node]
     if fields is None:
         return None
-    handler = handlers.get(kind)
+    statement = SPARK_STATEMENTS.get(node)
     if not fields:
-        return handler
+        return statement
     clauses = [name for name in fields if not _is_empty(jvm, getattr(plan, name)())]
-    known = handler is not None or kind in LEFT_TO_SPARK
-    if known and not clauses:
-        return handler
-    return lambda spark, statement: _refuse(spark, statement, kind, clauses if known else [])
+    is_listed = statement is not None or node in LEFT_TO_SPARK
+    if is_listed and not clauses:
+        return statement
+    return SparkStatement(_words(node), node, None, partial(_refuse, clauses if is_listed else []))
 
 
-def _unlisted(handlers: Mapping[str, Statement], jvm: Jvm, kind: str, plan: JavaObject) -> tuple[str, ...] | None:
-    if kind in LEFT_TO_SPARK:
+def _unlisted_fields(jvm: Jvm, node: str, plan: JavaObject) -> tuple[str, ...] | None:
+    if node in LEFT_TO_SPARK:
         return ()
-    if kind in handlers:
-        listed = FIELDS.get(kind, "").split()
-        return tuple(name for name in field_names(plan) if name not in listed) if listed else ()
+    statement = SPARK_STATEMENTS.get(node)
+    if statement is not None:
+        fields = None if statement.fields is None else statement.fields.split()
+        return () if fields is None else tuple(name for name in field_names(plan) if name not in fields)
     if any(is_instance_of(jvm.gateway, plan, f"org.apache.spark.sql.{name}") for name in _STATEMENTS):
         return field_names(plan)
     return None
@@ -147,28 +172,27 @@ def _is_empty(jvm: Jvm, value: Any) -> bool:
     return any(is_instance_of(jvm.gateway, value, kind) for kind in kinds) and bool(value.isEmpty())
 
 
-def _refuse(spark: SparkSession, plan: JavaObject, kind: str, clauses: list[str]) -> Command | None:
+def _refuse(clauses: list[str], statement: SparkStatement, spark: SparkSession, plan: JavaObject) -> Command | None:
     """Return None if the statement names no Delta table. Raises `Unsupported`; `UnresolvedName` if one of its names is not known yet."""
-    unknown: UnresolvedName | None = None
+    unresolved: UnresolvedName | None = None
     for name in _named(spark, Jvm.of(spark), plan):
         try:
             table = name(spark)
         except UnresolvedName as error:
-            unknown = error
+            unresolved = error
             continue
         if table is None:
             continue
-        words = _words(kind)
-        what = f"the statement {words}" if not clauses else f"{words} with {', '.join(clauses)}"
+        operation = f"the statement {statement.words}" if not clauses else f"{statement.words} with {', '.join(clauses)}"
         raise Unsupported(
-            f"Operation not allowed: {what} is not supported for Delta tables: {table}. Tahoe does not know what it would change in the "
+            f"Operation not allowed: {operation} is not supported for Delta tables: {table}. Tahoe does not know what it would change in the "
             "table's log; nothing was changed. Write the statement in another way, or run it on a table of another format.",
             code="DELTA_OPERATION_NOT_ALLOWED",
-            operation=words,
+            operation=statement.words,
             table=table,
         )
-    if unknown is not None:
-        raise unknown
+    if unresolved is not None:
+        raise unresolved
     return None
 
 
@@ -181,11 +205,11 @@ def _named(spark: SparkSession, jvm: Jvm, plan: JavaObject) -> Iterator[Callable
     for value in items(plan.productIterator().toSeq()):
         for part in _parts(jvm, value):
             if is_instance_of(jvm.gateway, part, "org.apache.spark.sql.catalyst.TableIdentifier"):
-                names = tuple(str(one) for one in items(part.nameParts()))
+                names = tuple(str(name) for name in items(part.nameParts()))
                 yield lambda session, names=names: _delta_named(session, names)  # type: ignore[misc]
             elif is_instance_of(jvm.gateway, part, "org.apache.spark.sql.catalyst.plans.logical.LogicalPlan"):
                 yield of_node(part)
-                yield from (of_node(one) for one in _open_names(part))
+                yield from map(of_node, _open_names(part))
 
 
 def _delta_name(spark: SparkSession, node: JavaObject) -> str | None:
@@ -203,7 +227,7 @@ def _parts(jvm: Jvm, value: Any) -> Iterator[JavaObject]:
     if not isinstance(value, java_gateway.JavaObject):
         return
     if is_instance_of(jvm.gateway, value, "scala.collection.Seq"):
-        yield from (one for one in items(value) if isinstance(one, java_gateway.JavaObject))
+        yield from (item for item in items(value) if isinstance(item, java_gateway.JavaObject))
     elif is_instance_of(jvm.gateway, value, "scala.Option"):
         yield from _parts(jvm, value.get()) if value.isDefined() else ()
     else:
@@ -217,6 +241,6 @@ def _open_names(plan: JavaObject) -> Iterator[JavaObject]:
         yield from _open_names(child)
 
 
-def _words(kind: str) -> str:
+def _words(node: str) -> str:
     """Return a node's name as SQL: ``CREATE INDEX`` for ``CreateIndex``."""
-    return " ".join(re.findall(r"[A-Z]+(?![a-z])|[A-Z][a-z0-9]*", re.sub(r"(Command|Statement)$", "", kind))).upper()
+    return " ".join(re.findall(r"[A-Z]+(?![a-z])|[A-Z][a-z0-9]*", re.sub(r"(Command|Statement)$", "", node))).upper()

@@ -5,7 +5,7 @@ Spark would apply some of them to only the catalog's entry, without the log.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from functools import partial
 
 from pyspark.sql import SparkSession
@@ -13,9 +13,10 @@ from pyspark.sql import SparkSession
 from tahoe.base.exceptions import InvalidRequest
 from tahoe.spark.jvm.bridge import JavaObject
 from tahoe.spark.statements.command import Command
+from tahoe.spark.statements.statement_types import SparkStatement
 from tahoe.spark.statements.targets import target_of
 
-__all__ = ["REFUSED_STATEMENTS"]
+__all__ = ["REJECTED_STATEMENTS"]
 
 _NOT_ALLOWED, _NOT_SUPPORTED = "DELTA_OPERATION_NOT_ALLOWED", "NOT_SUPPORTED_COMMAND_FOR_V2_TABLE"
 _NO_PARTITIONS = "INVALID_PARTITION_OPERATION.PARTITION_MANAGEMENT_IS_UNSUPPORTED"
@@ -58,19 +59,18 @@ _WORDS: Mapping[str, tuple[str, str, str]] = {
 }
 
 
-def _refuse(spark: SparkSession, plan: JavaObject, words: str, code: str, remedy: str) -> Command | None:
+def _reject(code: str, remedy: str, statement: SparkStatement, spark: SparkSession, plan: JavaObject) -> Command | None:
     target = target_of(spark, plan.child())
     if target is None:
         return None
     raise InvalidRequest(
-        f"Operation not allowed: `{words}` is not supported for Delta tables: {target.named.name}. {remedy}",
+        f"Operation not allowed: `{statement.words}` is not supported for Delta tables: {target.named.name}. {remedy}",
         code=code,
-        operation=words,
+        operation=statement.words,
         table=str(target.named.name),
     )
 
 
-REFUSED_STATEMENTS: Mapping[str, Callable[[SparkSession, JavaObject], Command | None]] = {
-    node: partial(_refuse, words=words, code=code, remedy=remedy) for node, (words, code, remedy) in _WORDS.items()
-}
-"""Handlers by the name of the plan node."""
+REJECTED_STATEMENTS = tuple(
+    SparkStatement(words, node, None, partial(_reject, code, remedy)) for node, (words, code, remedy) in _WORDS.items()
+)

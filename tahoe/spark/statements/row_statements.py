@@ -1,32 +1,32 @@
-"""MERGE, UPDATE and DELETE from the parser's plans: conditions and values stay Catalyst expressions."""
+"""MERGE, UPDATE, DELETE and INSERT from the parser's plans: conditions and values stay Catalyst expressions."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator
 
 from pyspark.sql import Column, SparkSession
 from pyspark.sql.types import LongType, StructField, StructType
 
+from tahoe.base.exceptions import Unsupported
 from tahoe.expr.tree.predicate import quote_identifier
 from tahoe.ops.merge.clauses import Action, Clause, Kind
 from tahoe.spark.commands.delete import delete
 from tahoe.spark.commands.merge.builder import RESULT
 from tahoe.spark.commands.merge.merge import merge
 from tahoe.spark.commands.merge.statement import MergeRequest
-from tahoe.spark.commands.row_command import CommandTarget
 from tahoe.spark.commands.update import update
 from tahoe.spark.jvm.bridge import JavaObject, Jvm
 from tahoe.spark.jvm.records import items
 from tahoe.spark.statements.command import Command
 from tahoe.spark.statements.row_targets import row_target_of
+from tahoe.spark.statements.statement_types import SparkStatement
 
-__all__ = ["AFFECTED", "ROW_STATEMENTS"]
+__all__ = ["ROW_STATEMENTS"]
 
-AFFECTED = StructType([StructField("num_affected_rows", LongType())])
-"""The result columns of DELETE and UPDATE."""
+_AFFECTED = StructType([StructField("num_affected_rows", LongType())])
 
 
-def _delete(spark: SparkSession, plan: JavaObject) -> Command | None:
+def _delete(statement: SparkStatement, spark: SparkSession, plan: JavaObject) -> Command | None:
     target = row_target_of(spark, plan.table())
     if target is None:
         return None
@@ -35,13 +35,12 @@ def _delete(spark: SparkSession, plan: JavaObject) -> Command | None:
         target.check_columns(spark, [condition])
 
     def run() -> list[tuple[int | None]]:
-        done = delete(CommandTarget(spark, target.named.table, target.qualifiers, target.options), condition)
-        return [(done.num_affected_rows,)]
+        return [(delete(target.command_target(spark), condition).num_affected_rows,)]
 
-    return Command("DELETE", run, AFFECTED)
+    return statement.execution(run)
 
 
-def _update(spark: SparkSession, plan: JavaObject) -> Command | None:
+def _update(statement: SparkStatement, spark: SparkSession, plan: JavaObject) -> Command | None:
     target = row_target_of(spark, plan.table())
     if target is None:
         return None
@@ -51,21 +50,20 @@ def _update(spark: SparkSession, plan: JavaObject) -> Command | None:
     target.check_columns(spark, seen, [key for key, _ in values])
 
     def run() -> list[tuple[int | None]]:
-        done = update(CommandTarget(spark, target.named.table, target.qualifiers, target.options), values, condition)
-        return [(done.num_affected_rows,)]
+        return [(update(target.command_target(spark), values, condition).num_affected_rows,)]
 
-    return Command("UPDATE", run, AFFECTED)
+    return statement.execution(run)
 
 
-def _merge(spark: SparkSession, plan: JavaObject) -> Command | None:
+def _merge(statement: SparkStatement, spark: SparkSession, plan: JavaObject) -> Command | None:
     target = row_target_of(spark, plan.targetTable())
     if target is None:
         return None
     target.check_all_columns(spark)
     clauses = [
-        *(_clause(spark, Kind.MATCHED, one) for one in items(plan.matchedActions())),
-        *(_clause(spark, Kind.NOT_MATCHED, one) for one in items(plan.notMatchedActions())),
-        *(_clause(spark, Kind.NOT_MATCHED_BY_SOURCE, one) for one in items(plan.notMatchedBySourceActions())),
+        *(_clause(spark, Kind.MATCHED, action) for action in items(plan.matchedActions())),
+        *(_clause(spark, Kind.NOT_MATCHED, action) for action in items(plan.notMatchedActions())),
+        *(_clause(spark, Kind.NOT_MATCHED_BY_SOURCE, action) for action in items(plan.notMatchedBySourceActions())),
     ]
     on = _column(spark, plan.mergeCondition())
     evolving = bool(plan.withSchemaEvolution())
@@ -80,18 +78,44 @@ def _merge(spark: SparkSession, plan: JavaObject) -> Command | None:
             schema_evolution=evolving,
             keeps_schema=bool(target.view),  # as in delta-spark
         )
-        done = merge(CommandTarget(spark, target.named.table, target.qualifiers, target.options), request)
-        return [done.counts]
+        return [merge(target.command_target(spark), request).counts]
 
-    return Command("MERGE", run, RESULT)
+    return statement.execution(run)
 
 
-ROW_STATEMENTS: Mapping[str, Callable[[SparkSession, JavaObject], Command | None]] = {
-    "DeleteFromTable": _delete,
-    "UpdateTable": _update,
-    "MergeIntoTable": _merge,
-}
-"""Handlers by the name of the plan node."""
+def _insert_into_directory(statement: SparkStatement, spark: SparkSession, plan: JavaObject) -> Command | None:
+    """Reject ``INSERT OVERWRITE DIRECTORY … USING delta``: files without a commit would not be a table."""
+    if not plan.provider().isDefined() or str(plan.provider().get()).lower() != "delta":
+        return None
+    raise Unsupported(
+        "INSERT OVERWRITE DIRECTORY writes files, and cannot write a Delta table. Use INSERT OVERWRITE delta.`/path`, or CREATE OR REPLACE "
+        "TABLE delta.`/path` AS SELECT.",
+        code="DELTA_OPERATION_NOT_ALLOWED",
+    )
+
+
+def _planned_by_spark(statement: SparkStatement, spark: SparkSession, plan: JavaObject) -> Command | None:
+    """Leave the statement to Spark, which passes the rows to `tahoe.spark.catalog.writable`."""
+    return None
+
+
+_MERGED = "targetTable sourceTable mergeCondition matchedActions notMatchedActions notMatchedBySourceActions withSchemaEvolution"
+_INSERTED = (
+    "table partitionSpec userSpecifiedCols query overwrite ifPartitionNotExists byName replaceCriteriaOpt withSchemaEvolution"
+)
+_OVERWRITTEN = "table deleteExpr query writeOptions isByName write analyzedQuery withSchemaEvolution"
+ROW_STATEMENTS = (
+    SparkStatement("DELETE", "DeleteFromTable", "table condition", _delete, _AFFECTED),
+    SparkStatement("UPDATE", "UpdateTable", "table assignments condition", _update, _AFFECTED),
+    SparkStatement("MERGE", "MergeIntoTable", _MERGED, _merge, RESULT),
+    SparkStatement("INSERT", "InsertIntoStatement", _INSERTED, _planned_by_spark),
+    # INSERT INTO IDENTIFIER(…) with a variable
+    SparkStatement("INSERT", "UnresolvedInsert", _INSERTED, _planned_by_spark),
+    SparkStatement("INSERT … REPLACE WHERE", "OverwriteByExpression", _OVERWRITTEN, _planned_by_spark),
+    SparkStatement(
+        "INSERT OVERWRITE DIRECTORY", "InsertIntoDir", "isLocal storage provider child overwrite", _insert_into_directory
+    ),
+)
 
 
 # -- parts -------------------------------------------------------------------------------------------------------------------
@@ -109,10 +133,10 @@ def _clause(spark: SparkSession, kind: Kind, action: JavaObject) -> Clause[str |
 
 def _assignments(spark: SparkSession, assignments: JavaObject) -> Iterator[tuple[str, str | Column]]:
     """Yield each column or nested field, as text, possibly qualified with the table's name, and its value; the word DEFAULT as text."""
-    for one in items(assignments):
+    for assignment in items(assignments):
         yield (
-            ".".join(quote_identifier(str(part)) for part in items(one.key().nameParts())),
-            "DEFAULT" if _is_default(one.value()) else _column(spark, one.value()),
+            ".".join(quote_identifier(str(part)) for part in items(assignment.key().nameParts())),
+            "DEFAULT" if _is_default(assignment.value()) else _column(spark, assignment.value()),
         )
 
 

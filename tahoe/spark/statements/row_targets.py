@@ -13,6 +13,7 @@ from pyspark.sql import Column, SparkSession
 
 from tahoe.base.exceptions import InvalidRequest
 from tahoe.expr.tree.predicate import quote_identifier
+from tahoe.spark.commands.row_command import CommandTarget
 from tahoe.spark.jvm.bridge import JavaObject, Jvm
 from tahoe.spark.jvm.records import items
 from tahoe.spark.names.entries import NamedTable, entry_of
@@ -40,6 +41,10 @@ class RowTarget(Target):
 
     view: str = ""
     shown: tuple[tuple[str, str | None], ...] = ()
+
+    def command_target(self, spark: SparkSession) -> CommandTarget:
+        """Return the table, its qualifiers and options for a command."""
+        return CommandTarget(spark, self.named.table, self.qualifiers, self.options)
 
     def check_columns(self, spark: SparkSession, expressions: Sequence[Column], assigned: Sequence[str] = ()) -> None:
         """Reject a view with anything but columns of the table under their own names, and expressions with other columns.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 
 from pyspark.sql import SparkSession
 
@@ -13,29 +13,20 @@ from tahoe.spark.commands.frames import text_columns
 from tahoe.spark.jvm.bridge import JavaObject, Jvm
 from tahoe.spark.jvm.records import items
 from tahoe.spark.names.entries import SESSION_CATALOG, NamedTable
-from tahoe.spark.statements.command import Command
-from tahoe.spark.statements.create_table import column_text, given
-from tahoe.spark.statements.targets import target_of
+from tahoe.spark.statements.command import Rows
+from tahoe.spark.statements.create_table import column_text
+from tahoe.spark.statements.statement_types import SparkStatement, on_table
+from tahoe.spark.statements.targets import Target, option_value
 
-__all__ = ["PROPERTY_STATEMENTS", "SHOWN_PROPERTIES", "shown_properties"]
-
-SHOWN_PROPERTIES = text_columns("key", "value")
-"""The columns of SHOW TBLPROPERTIES."""
+__all__ = ["PROPERTY_STATEMENTS", "shown_properties"]
 
 
-def _show(spark: SparkSession, plan: JavaObject) -> Command | None:
-    target = target_of(spark, plan.table())
-    if target is None:
-        return None
-    key = str(plan.propertyKey().get()) if plan.propertyKey().isDefined() else None
-    named = target.named
-    return Command("SHOW TBLPROPERTIES", lambda: sorted(_shown(spark, named, key).items()), SHOWN_PROPERTIES, is_query=True)
+def _show(spark: SparkSession, plan: JavaObject, target: Target) -> Callable[[], Rows]:
+    key, named = option_value(plan.propertyKey()), target.named
+    return lambda: sorted(_shown(spark, named, key).items())
 
 
-def _set(spark: SparkSession, plan: JavaObject) -> Command | None:
-    target = target_of(spark, plan.table())
-    if target is None:
-        return None
+def _set(spark: SparkSession, plan: JavaObject, target: Target) -> Callable[[], None]:
     properties, table = Jvm.of(spark).dictionary(plan.properties()), target.named.table
 
     def run() -> None:
@@ -43,13 +34,10 @@ def _set(spark: SparkSession, plan: JavaObject) -> Command | None:
         at_once = spark.conf.get(_FILES_PER_COMMIT, None)
         table.set_properties(properties, files_per_commit=None if at_once is None else int(at_once))
 
-    return Command("ALTER TABLE … SET TBLPROPERTIES", run)
+    return run
 
 
-def _unset(spark: SparkSession, plan: JavaObject) -> Command | None:
-    target = target_of(spark, plan.table())
-    if target is None:
-        return None
+def _unset(spark: SparkSession, plan: JavaObject, target: Target) -> Callable[[], None]:
     names, table = [str(key) for key in items(plan.propertyKeys())], target.named.table
 
     def run() -> None:
@@ -57,7 +45,7 @@ def _unset(spark: SparkSession, plan: JavaObject) -> Command | None:
         # As in delta-spark, the statement ignores a property that is not set, with IF EXISTS and without.
         table.unset_properties(names, if_exists=True)
 
-    return Command("ALTER TABLE … UNSET TBLPROPERTIES", run)
+    return run
 
 
 _FILES_PER_COMMIT = "spark.databricks.delta.rowTracking.backfill.maxNumFiles"
@@ -79,32 +67,38 @@ def _check_removal_of_mapping(spark: SparkSession, table: Table, names: Sequence
         )
 
 
-def _cluster_by(spark: SparkSession, plan: JavaObject) -> Command | None:
-    target = target_of(spark, plan.table())
-    if target is None:
-        return None
-    spec, table = given(plan.clusterBySpec()), target.named.table
+def _cluster_by(spark: SparkSession, plan: JavaObject, target: Target) -> Callable[[], None]:
+    spec = option_value(plan.clusterBySpec())
     columns = [] if spec is None else [column_text(reference) for reference in items(spec.columnNames())]
+    table = target.named.table
 
     def run() -> None:
         table.cluster_by(columns)
 
-    return Command("ALTER TABLE … CLUSTER BY", run)
+    return run
 
 
-PROPERTY_STATEMENTS: Mapping[str, Callable[[SparkSession, JavaObject], Command | None]] = {
-    "ShowTableProperties": _show,
-    "SetTableProperties": _set,
-    "UnsetTableProperties": _unset,
-    "AlterTableClusterBy": _cluster_by,
-}
-"""Handlers by the name of the plan node."""
+PROPERTY_STATEMENTS = (
+    SparkStatement(
+        "SHOW TBLPROPERTIES",
+        "ShowTableProperties",
+        "table propertyKey output",
+        on_table("table", _show),
+        text_columns("key", "value"),
+        is_query=True,
+    ),
+    SparkStatement("ALTER TABLE … SET TBLPROPERTIES", "SetTableProperties", "table properties", on_table("table", _set)),
+    SparkStatement(
+        "ALTER TABLE … UNSET TBLPROPERTIES", "UnsetTableProperties", "table propertyKeys ifExists", on_table("table", _unset)
+    ),
+    SparkStatement("ALTER TABLE … CLUSTER BY", "AlterTableClusterBy", "table clusterBySpec", on_table("table", _cluster_by)),
+)
 
 
 def shown_properties(spark: SparkSession, snapshot: Snapshot) -> dict[str, str]:
     """Return the configuration and the protocol, with the values redacted that Spark's settings declare secret."""
     protocol = snapshot.protocol
-    told = {
+    properties = {
         **snapshot.metadata.configuration,
         "delta.minReaderVersion": str(protocol.min_reader_version),
         "delta.minWriterVersion": str(protocol.min_writer_version),
@@ -112,13 +106,13 @@ def shown_properties(spark: SparkSession, snapshot: Snapshot) -> dict[str, str]:
         **{f"delta.feature.{name}": "supported" for name in (protocol.writer_features or ())},
     }
     jvm = Jvm.of(spark)
-    return jvm.dictionary(spark._jsparkSession.sessionState().conf().redactOptions(jvm.map(told)))
+    return jvm.dictionary(spark._jsparkSession.sessionState().conf().redactOptions(jvm.map(properties)))
 
 
 def _shown(spark: SparkSession, named: NamedTable, key: str | None) -> dict[str, str]:
     """Return the properties as in SHOW TBLPROPERTIES."""
-    told = shown_properties(spark, named.table.snapshot())
+    properties = shown_properties(spark, named.table.snapshot())
     if key is None:
-        return told
+        return properties
     name = named.full_name if named.entry is not None else f"{SESSION_CATALOG}.{named.full_name}"
-    return {key: told.get(key, f"Table {name} does not have property: {key}")}
+    return {key: properties.get(key, f"Table {name} does not have property: {key}")}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 from pyspark.errors import AnalysisException
 from pyspark.sql import SparkSession
@@ -11,7 +12,7 @@ from tahoe.spark.jvm.bridge import JavaObject, Jvm
 from tahoe.spark.jvm.records import items
 from tahoe.spark.names.entries import SESSION_CATALOG, NamedTable, entry_of, parts_of, table_identifier, table_named
 
-__all__ = ["UnresolvedName", "Target", "analyzed", "evaluated", "is_missing", "name_parts", "target_of"]
+__all__ = ["UnresolvedName", "Target", "analyzed", "evaluated", "is_missing", "name_parts", "option_value", "target_of"]
 
 _NAMED = ("UnresolvedRelation", "UnresolvedTable", "UnresolvedTableOrView", "UnresolvedIdentifier")
 
@@ -78,6 +79,11 @@ def name_parts(spark: SparkSession, plan: JavaObject) -> tuple[str, ...] | None:
     if kind == "PlanWithUnresolvedIdentifier":
         return parts_of(spark, evaluated(spark, plan.identifierExpr()))
     return None
+
+
+def option_value(option: JavaObject) -> Any:
+    """Return the value of a Scala ``Option``, or None."""
+    return option.get() if option.isDefined() else None
 
 
 def evaluated(spark: SparkSession, expression: JavaObject) -> str:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
+from functools import partial
 
 from pyspark.sql import SparkSession
 
@@ -17,43 +18,38 @@ from tahoe.spark.names.entries import NamedTable, location_of
 from tahoe.spark.names.new_entries import uri_of_text
 from tahoe.spark.names.settings import assumes_if_exists
 from tahoe.spark.statements.command import Command
-from tahoe.spark.statements.targets import target_of
+from tahoe.spark.statements.statement_types import SparkStatement, on_table
+from tahoe.spark.statements.targets import Target, target_of
 from tahoe.spark.write.stored_expressions import add_constraint
 
-__all__ = ["LOCATION_STATEMENTS", "TABLE_STATEMENTS"]
+__all__ = ["TABLE_STATEMENTS"]
 
 
-def _truncate(spark: SparkSession, plan: JavaObject) -> Command | None:
-    target = target_of(spark, plan.table())
-    if target is None:
-        return None
+def _truncate(spark: SparkSession, plan: JavaObject, target: Target) -> Callable[[], None]:
     table = target.named.table
 
     def run() -> None:
         transaction = table.begin()
         table.commit_rows(transaction, stage_truncate(transaction))
 
-    return Command("TRUNCATE TABLE", run)
+    return run
 
 
-def _comment(spark: SparkSession, plan: JavaObject) -> Command | None:
-    target = target_of(spark, plan.table())
-    if target is None:
-        return None
+def _comment(spark: SparkSession, plan: JavaObject, target: Target) -> Callable[[], None]:
     text, table = str(plan.comment()), target.named.table
 
     def run() -> None:
         table.set_properties({"comment": text})
 
-    return Command("COMMENT ON TABLE", run)
+    return run
 
 
-def _add_check(spark: SparkSession, plan: JavaObject) -> Command | None:
+def _add_check(statement: SparkStatement, spark: SparkSession, plan: JavaObject) -> Command | None:
     # The node's child is the table, filtered for rows that violate the constraint.
     target = target_of(spark, plan.child().child())
     if target is None:
         return None
-    check, table = plan.checkConstraint(), target.named.table
+    check = plan.checkConstraint()
     name, condition = str(check.userProvidedName() or ""), str(check.condition())
     if not name:
         raise InvalidRequest(
@@ -61,42 +57,28 @@ def _add_check(spark: SparkSession, plan: JavaObject) -> Command | None:
             code="UNSUPPORTED_FEATURE.TABLE_OPERATION",
             table=str(target.named.name),
         )
+    table = target.named.table
 
     def run() -> None:
         add_constraint(spark, table, name, condition)
 
-    return Command("ALTER TABLE … ADD CONSTRAINT", run)
+    return statement.execution(run)
 
 
-def _drop_constraint(spark: SparkSession, plan: JavaObject) -> Command | None:
-    target = target_of(spark, plan.table())
-    if target is None:
-        return None
+def _drop_constraint(spark: SparkSession, plan: JavaObject, target: Target) -> Callable[[], None]:
     name, if_exists, table = str(plan.name()), bool(plan.ifExists()) or assumes_if_exists(spark), target.named.table
 
     def run() -> None:
         table.drop_constraint(name, if_exists=if_exists)
 
-    return Command("ALTER TABLE … DROP CONSTRAINT", run)
-
-
-TABLE_STATEMENTS: Mapping[str, Callable[[SparkSession, JavaObject], Command | None]] = {
-    "TruncateTable": _truncate,
-    "CommentOnTable": _comment,
-    "AddCheckConstraint": _add_check,
-    "DropConstraint": _drop_constraint,
-}
-"""Handlers by the name of the plan node."""
+    return run
 
 
 _BYPASS = "spark.databricks.delta.alterLocation.bypassSchemaCheck"
 
 
-def _set_location(spark: SparkSession, plan: JavaObject) -> Command | None:
-    target = target_of(spark, plan.table())
-    if target is None:
-        return None
-    named, location = target.named, str(plan.location())
+def _set_location(spark: SparkSession, plan: JavaObject, target: Target) -> Callable[[], None]:
+    named = target.named
     if plan.partitionSpec().isDefined():
         raise Unsupported(
             f"ALTER TABLE {named.name} PARTITION … SET LOCATION is not supported for Delta tables, whose files are where the log says.",
@@ -109,13 +91,10 @@ def _set_location(spark: SparkSession, plan: JavaObject) -> Command | None:
             code="DELTA_CANNOT_SET_LOCATION_ON_PATH_IDENTIFIER",
             table=str(named.name),
         )
-    return Command("ALTER TABLE … SET LOCATION", lambda: _moved(spark, named, location))
+    return partial(_move, spark, named, str(plan.location()))
 
 
-def _refresh(spark: SparkSession, plan: JavaObject) -> Command | None:
-    target = target_of(spark, plan.child())
-    if target is None:
-        return None
+def _refresh(spark: SparkSession, plan: JavaObject, target: Target) -> Callable[[], None]:
     name, table = str(target.named.name), target.named.table
 
     def run() -> None:
@@ -125,17 +104,24 @@ def _refresh(spark: SparkSession, plan: JavaObject) -> Command | None:
             spark.catalog.uncacheTable(name)
             spark.catalog.cacheTable(name)
 
-    return Command("REFRESH TABLE", run)
+    return run
 
 
-LOCATION_STATEMENTS: Mapping[str, Callable[[SparkSession, JavaObject], Command | None]] = {
-    "SetTableLocation": _set_location,
-    "RefreshTable": _refresh,
-}
-"""Handlers by the name of the plan node."""
+TABLE_STATEMENTS = (
+    SparkStatement("TRUNCATE TABLE", "TruncateTable", "table", on_table("table", _truncate)),
+    SparkStatement("COMMENT ON TABLE", "CommentOnTable", "table comment", on_table("table", _comment)),
+    SparkStatement("ALTER TABLE … ADD CONSTRAINT", "AddCheckConstraint", "child checkConstraint", _add_check),
+    SparkStatement(
+        "ALTER TABLE … DROP CONSTRAINT", "DropConstraint", "table name ifExists cascade", on_table("table", _drop_constraint)
+    ),
+    SparkStatement(
+        "ALTER TABLE … SET LOCATION", "SetTableLocation", "table partitionSpec location", on_table("table", _set_location)
+    ),
+    SparkStatement("REFRESH TABLE", "RefreshTable", "child", on_table("child", _refresh)),
+)
 
 
-def _moved(spark: SparkSession, named: NamedTable, location: str) -> None:
+def _move(spark: SparkSession, named: NamedTable, location: str) -> None:
     """Change the entry to another Delta table with the same columns."""
     entry, jvm = named.entry, Jvm.of(spark)
     assert entry is not None
@@ -152,13 +138,13 @@ def _moved(spark: SparkSession, named: NamedTable, location: str) -> None:
     spark._jsparkSession.sessionState().catalog().alterTable(moved)
 
 
-def _check_same(name: str, there: Snapshot, other: Snapshot) -> None:
-    same = with_shown_metadata(there.schema) == with_shown_metadata(other.schema)
-    if not same or there.partition_columns != other.partition_columns:
+def _check_same(name: str, current: Snapshot, moved: Snapshot) -> None:
+    same = with_shown_metadata(current.schema) == with_shown_metadata(moved.schema)
+    if not same or current.partition_columns != moved.partition_columns:
         raise InvalidRequest(
-            f"Table {name} has the columns {there.schema}, partitioned by {list(there.partition_columns)}; the table at {other.store.url} "
-            f"has {other.schema}, partitioned by {list(other.partition_columns)}. Name a table with the same columns, or set "
-            f"{_BYPASS} to true.",
+            f"Table {name} has the columns {current.schema}, partitioned by {list(current.partition_columns)}; the table at "
+            f"{moved.store.url} has {moved.schema}, partitioned by {list(moved.partition_columns)}. Name a table with the same columns, or "
+            f"set {_BYPASS} to true.",
             code="DELTA_SET_LOCATION_SCHEMA_MISMATCH",
             table=name,
         )

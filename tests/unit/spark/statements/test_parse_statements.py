@@ -1,31 +1,25 @@
-"""Which texts are statements that Delta alone has, and what they ask for."""
+"""Parsing of the statements that only Delta has."""
 
 from __future__ import annotations
 
 import pytest
 
 from tahoe.expr.parse.lexer import string_value
-from tahoe.sql.dialect import SqlSyntaxError
-from tahoe.sql.parse import parse
-from tahoe.sql.statements import (
-    AddConstraint,
-    Clone,
+from tahoe.spark.statements.delta_alter_table import AddConstraint, DropConstraint, DropFeature
+from tahoe.spark.statements.delta_copies import Clone, Convert, CopyInto, Restore
+from tahoe.spark.statements.delta_describe import DescribeDetail, DescribeHistory
+from tahoe.spark.statements.delta_maintenance import (
     ComputeStatistics,
-    Convert,
-    DescribeDetail,
-    DescribeHistory,
-    DropConstraint,
-    DropFeature,
     Fsck,
     Generate,
-    NotYet,
     Optimize,
     Purge,
-    Restore,
     SyncMetadata,
     UpgradeUniform,
     Vacuum,
 )
+from tahoe.spark.statements.registry import parse
+from tahoe.sql.dialect import SqlSyntaxError
 from tahoe.sql.table_name import TableName
 
 P, T = TableName("/p"), TableName(None, ("db", "t"))
@@ -89,7 +83,7 @@ P, T = TableName("/p"), TableName(None, ("db", "t"))
             "CONVERT TO DELTA db.t PARTITIONED BY (p DECIMAL(5, 2) COMMENT ')') NO STATISTICS",
             Convert(T, False, "p DECIMAL(5, 2) COMMENT ')'"),
         ),
-        ("COPY INTO delta.`/p` FROM '/x'", NotYet("COPY INTO", P)),
+        ("COPY INTO delta.`/p` FROM '/x'", CopyInto(P)),
         ("ALTER TABLE delta.`/p` DROP FEATURE deletionVectors", DropFeature(P, "deletionVectors", False)),
         (
             "alter table delta.`/p` drop feature 'typeWidening-preview' truncate history;",

@@ -75,7 +75,8 @@ TESTED_ELSEWHERE: Mapping[str, Mapping[str, str]] = {
     },
     "one of the SQL rules, which are tested together from text to value, against Python and Spark": {
         "expr/compute/decimals": "tests/unit/expr/compute/test_columnar.py",
-        "expr/row_condition": "tests/unit/snapshot/test_readable.py",
+        "expr/row_condition": "tests/unit/api/test_readable.py",
+        "snapshot/read_options": "tests/unit/api/test_readable.py",
         "expr/tree/chains": "tests/unit/expr/test_long.py",
         "expr/tree/coerce": _PARSE,
         "expr/tree/common_types": "tests/unit/expr/tree/test_functions.py",
@@ -142,7 +143,8 @@ TESTED_ELSEWHERE: Mapping[str, Mapping[str, str]] = {
         "uniform/convert/manifest_folder": "tests/unit/uniform/convert/test_data_manifests.py",
     },
     "a part of OPTIMIZE, visible in the table and in its history": {
-        "ops/maintainable": _OPTIMIZE,
+        "ops/maintenance": _OPTIMIZE,
+        "ops/tables/requests": _OPTIMIZE,
         "ops/layout/cluster_columns": _OPTIMIZE,
         "ops/layout/clustered": _OPTIMIZE,
         "ops/layout/optimize_plan": _OPTIMIZE,
@@ -158,7 +160,7 @@ TESTED_ELSEWHERE: Mapping[str, Mapping[str, str]] = {
         "testing/modelled_table": "tests/unit/testing/test_table_machine.py",
     },
     "a part of CONVERT TO DELTA or CLONE, visible in the table": {
-        "ops/copyable": _CONVERT,
+        "ops/copying": _CONVERT,
         "ops/copies/iceberg_columns": _ICEBERG,
         "ops/copies/iceberg_deletes": _ICEBERG,
         "ops/copies/iceberg_snapshot": _ICEBERG,
@@ -173,7 +175,7 @@ TESTED_ELSEWHERE: Mapping[str, Mapping[str, str]] = {
         "ops/write/stored_layout": "tests/unit/ops/write/test_writer.py",
     },
     "a part of ALTER TABLE for columns, visible in the table": {
-        "ops/tables/alterable": _COLUMNS,
+        "ops/tables/altering": _COLUMNS,
         "ops/tables/dependents": _COLUMNS,
         "ops/tables/replaceable": _COLUMNS,
     },

@@ -11,6 +11,7 @@ from dataclasses import replace
 from datetime import date, datetime
 from typing import TYPE_CHECKING, Any, Protocol, overload
 
+from tahoe.api.readable import Readable
 from tahoe.api.table import Table
 from tahoe.base.argument_checks import checked_arguments
 from tahoe.base.exceptions import InvalidRequest
@@ -19,7 +20,6 @@ from tahoe.coordinator.coordinator import Coordinator
 from tahoe.ops.merge.clauses import MergeBuilder
 from tahoe.ops.rows.insert import ArrowData, WriteOptions
 from tahoe.ops.rows.row_changes import RowsChanged, Staged
-from tahoe.snapshot.readable import Readable
 from tahoe.snapshot.snapshot import Snapshot
 from tahoe.txn.commit import Committed, RetryPolicy
 from tahoe.txn.prepare import PreparedCommit, prepare

@@ -12,42 +12,85 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
+from tahoe.api.readable import Readable
 from tahoe.base.argument_checks import checked_arguments
 from tahoe.base.clock import SYSTEM_CLOCK, Clock
 from tahoe.base.exceptions import DeltaConcurrentModificationException, InvalidRequest, NotFound
+from tahoe.base.lazy import late_modules
+from tahoe.base.method_options import arguments_of
 from tahoe.base.progress import Progress, shown, tracked
-from tahoe.ops.copyable import Copyable
-from tahoe.ops.maintainable import Maintainable
-from tahoe.ops.tables.alterable import Alterable
-from tahoe.snapshot.readable import Readable, skipping_of
+from tahoe.ops import copying, maintenance
+from tahoe.ops.tables import altering
+from tahoe.snapshot.read_options import skipping_of
 from tahoe.store.object_store import open_store
-from tahoe.stream.tailable import Tailable
+from tahoe.stream.tail_options import TailOptions
 
-# Other modules are imported by the methods that use them, so the first call of a method loads only the modules that it needs.
+# The modules of the operations are imported at their first use: a process that only reads a table loads no writer.
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from tahoe.api import process
+    from tahoe.coordinator import coordinated_store
     from tahoe.coordinator.coordinator import Coordinator
+    from tahoe.expr import condition_forms
     from tahoe.expr.condition_forms import Condition
     from tahoe.expr.tree.python_values import SqlValues
-    from tahoe.ops.check.table_check import Violation
+    from tahoe.log import history as log_history
+    from tahoe.log.files import commits
+    from tahoe.ops.check import strict_check, table_check
+    from tahoe.ops.copies import symlink_manifests
+    from tahoe.ops.layout import auto_compact, optimize
     from tahoe.ops.layout.optimize import Rewrite
     from tahoe.ops.layout.optimize_plan import OptimizeRequest
     from tahoe.ops.layout.optimize_report import Optimized
-    from tahoe.ops.merge.clauses import MergeBuilder, MergeStatement
-    from tahoe.ops.merge.explained import MergeExplained
+    from tahoe.ops.merge import clauses, merge
+    from tahoe.ops.rows import delete, insert, row_changes, update
     from tahoe.ops.rows.insert import ArrowData, WriteOptions
     from tahoe.ops.rows.row_changes import RowsChanged, Staged
-    from tahoe.protocol.iceberg_upgrade import Upgrade
+    from tahoe.ops.tables import create, detail
+    from tahoe.ops.upkeep import upgrade_uniform
+    from tahoe.protocol import iceberg_compat, iceberg_upgrade
+    from tahoe.schema import schema_forms
     from tahoe.schema.schema_forms import SchemaLike
     from tahoe.schema.types import StructType
+    from tahoe.snapshot import changes
+    from tahoe.snapshot import snapshot as snapshots
     from tahoe.snapshot.snapshot import Snapshot
     from tahoe.store.log_store import LogStore
+    from tahoe.stream import tail_batch
+    from tahoe.txn import hooks as txn_hooks
+    from tahoe.txn import rearranged
+    from tahoe.txn import transaction as transactions
     from tahoe.txn.commit import Committed, RetryPolicy
     from tahoe.txn.hooks import Hook
     from tahoe.txn.transaction import Operation, Transaction
-    from tahoe.uniform.convert.conversion import DeltaSide
+    from tahoe.uniform import handle
+    from tahoe.uniform.convert import conversion
+    from tahoe.uniform.external import recent_versions
     from tahoe.uniform.handle import UniformHandle
 
     _Stage = Callable[[Transaction, Progress], Staged]
+else:
+    (process,) = late_modules("tahoe.api", "process")
+    (coordinated_store,) = late_modules("tahoe.coordinator", "coordinated_store")
+    (condition_forms,) = late_modules("tahoe.expr", "condition_forms")
+    (log_history,) = late_modules("tahoe.log", "history")
+    (commits,) = late_modules("tahoe.log.files", "commits")
+    (symlink_manifests,) = late_modules("tahoe.ops.copies", "symlink_manifests")
+    auto_compact, optimize = late_modules("tahoe.ops.layout", "auto_compact", "optimize")
+    clauses, merge = late_modules("tahoe.ops.merge", "clauses", "merge")
+    delete, insert, row_changes, update = late_modules("tahoe.ops.rows", "delete", "insert", "row_changes", "update")
+    strict_check, table_check = late_modules("tahoe.ops.check", "strict_check", "table_check")
+    create, detail = late_modules("tahoe.ops.tables", "create", "detail")
+    (upgrade_uniform,) = late_modules("tahoe.ops.upkeep", "upgrade_uniform")
+    (iceberg_compat,) = late_modules("tahoe.protocol", "iceberg_compat")
+    (schema_forms,) = late_modules("tahoe.schema", "schema_forms")
+    changes, snapshots = late_modules("tahoe.snapshot", "changes", "snapshot")
+    (tail_batch,) = late_modules("tahoe.stream", "tail_batch")
+    txn_hooks, rearranged, transactions = late_modules("tahoe.txn", "hooks", "rearranged", "transaction")
+    (handle,) = late_modules("tahoe.uniform", "handle")
+    (conversion,) = late_modules("tahoe.uniform.convert", "conversion")
+    (recent_versions,) = late_modules("tahoe.uniform.external", "recent_versions")
 
 __all__ = ["Table", "another_handle"]
 
@@ -62,7 +105,7 @@ class _Newest:
 
 
 @checked_arguments
-class Table(Readable, Tailable, Alterable, Maintainable, Copyable):
+class Table(Readable):
     """A Delta table, read and written in this process, without Spark and without a JVM.
 
     Args:
@@ -89,9 +132,7 @@ class Table(Readable, Tailable, Alterable, Maintainable, Copyable):
     ) -> None:
         self.store: LogStore = store if store is not None else open_store(path, storage_options)
         if coordinator is not None:
-            from tahoe.coordinator.coordinated_store import CoordinatedStore
-
-            self.store = CoordinatedStore(self.store, coordinator, clock)
+            self.store = coordinated_store.CoordinatedStore(self.store, coordinator, clock)
         self.clock = clock
         self.policy = policy
         self._more_hooks = tuple(hooks)
@@ -124,14 +165,6 @@ class Table(Readable, Tailable, Alterable, Maintainable, Copyable):
 
         Raises `InvalidRequest` (`DELTA_TABLE_ALREADY_EXISTS`) if the path has a table.
         """
-        from tahoe.ops.tables.cluster_by import stage_clustering
-        from tahoe.ops.tables.create import create_operation, new_metadata
-        from tahoe.protocol.constraints import check_new
-        from tahoe.protocol.features import ENFORCED
-        from tahoe.schema.schema_forms import schema_of
-        from tahoe.txn.prepare import future_config
-        from tahoe.txn.transaction import Transaction
-
         table = cls(path, storage_options=storage_options, clock=clock, store=store, coordinator=coordinator)
         if table.exists():
             raise InvalidRequest(
@@ -139,16 +172,16 @@ class Table(Readable, Tailable, Alterable, Maintainable, Copyable):
                 code="DELTA_TABLE_ALREADY_EXISTS",
                 table=table.url,
             )
-        delta_schema = schema_of(schema)
-        transaction = Transaction(table.store, None, clock)
-        transaction.enforces = ENFORCED  # there are no rows yet
-        metadata = new_metadata(
-            delta_schema, clock, partition_by=partition_by, properties=properties, name=name, description=description
+        transaction = transactions.Transaction(table.store, None, clock)
+        metadata = create.new_metadata(
+            schema_forms.schema_of(schema),
+            clock,
+            partition_by=partition_by,
+            properties=properties,
+            name=name,
+            description=description,
         )
-        transaction.set_metadata(metadata)
-        clustered_by = stage_clustering(transaction, cluster_by)
-        check_new(future_config(transaction))  # a text that cannot be enforced is better refused now than at the first write
-        table.commit(transaction, create_operation(metadata, cluster_by=clustered_by))
+        table.commit(transaction, create.stage_create(transaction, metadata, cluster_by))
         return table
 
     @property
@@ -158,12 +191,12 @@ class Table(Readable, Tailable, Alterable, Maintainable, Copyable):
 
     def __repr__(self) -> str:
         try:
-            found = self.snapshot()
+            newest = self.snapshot()
         except Exception as error:  # noqa: BLE001
             # A repr never fails: it shows the error.
             return f"Table({self.url}, {type(error).__name__})"
-        partitioned = f", partitioned by {', '.join(found.partition_columns)}" if found.partition_columns else ""
-        return f"Table({self.url}, version {found.version}, {len(found.schema)} columns{partitioned})"
+        partitioned = f", partitioned by {', '.join(newest.partition_columns)}" if newest.partition_columns else ""
+        return f"Table({self.url}, version {newest.version}, {len(newest.schema)} columns{partitioned})"
 
     def exists(self) -> bool:
         """Return whether the table exists."""
@@ -180,32 +213,27 @@ class Table(Readable, Tailable, Alterable, Maintainable, Copyable):
             NotFound: no table, or no such version or time; the message names the versions that exist.
             LostVersions: the log has lost a version that was read through this handle.
         """
-        from tahoe.snapshot.snapshot import Snapshot
-
         if version is not None and timestamp is not None:
             raise InvalidRequest(
                 "Give a version or a timestamp, not both.", code="DELTA_UNSUPPORTED_TIME_TRAVEL_MULTIPLE_FORMATS"
             )
         if timestamp is not None:
-            from tahoe.log.history import parse_timestamp, version_at
-
-            version = version_at(self.store, self.snapshot().config, parse_timestamp(timestamp))
+            time_ms = log_history.parse_timestamp(timestamp)
+            version = log_history.version_at(self.store, self.snapshot().config, time_ms)
         if version is not None:
-            return Snapshot.at(self.store, version)
+            return snapshots.Snapshot.at(self.store, version)
         newest = self._refreshed()
         self._has_read = True
         return newest
 
     def _refreshed(self) -> Snapshot:
-        from tahoe.snapshot.snapshot import LostVersions, Snapshot
-
-        known = self._newest.snapshot
+        last_read = self._newest.snapshot
         try:
-            newest = Snapshot.at(self.store) if known is None else known.refreshed()
-        except LostVersions as lost:
+            newest = snapshots.Snapshot.at(self.store) if last_read is None else last_read.refreshed()
+        except snapshots.LostVersions as lost:
             if self._has_read:
                 raise
-            newest = Snapshot.at(self.store)
+            newest = snapshots.Snapshot.at(self.store)
             logger.warning("%s This handle has not read the table before, and goes on with version %d.", lost, newest.version)
             self._newest = _Newest()
             if self._shares_with is not None:
@@ -239,16 +267,12 @@ class Table(Readable, Tailable, Alterable, Maintainable, Copyable):
 
     def history(self, limit: int | None = None) -> list[dict[str, Any]]:
         """Return the commits in the log, newest first; see `tahoe.log.history.history`."""
-        from tahoe.log.history import history
-
         with shown(self.clock) as progress:
-            return list(tracked(history(self.store, self.snapshot().config, limit), progress, "commits read"))
+            return list(tracked(log_history.history(self.store, self.snapshot().config, limit), progress, "commits read"))
 
     def detail(self) -> dict[str, Any]:
         """Return the values of DESCRIBE DETAIL; see `tahoe.ops.tables.detail.detail`."""
-        from tahoe.ops.tables.detail import detail
-
-        return detail(self.snapshot())
+        return detail.detail(self.snapshot())
 
     def append(
         self,
@@ -267,9 +291,7 @@ class Table(Readable, Tailable, Alterable, Maintainable, Copyable):
             merge_schema: add columns that only the data has.
             app: (application id, version): the write is skipped if the table has this or a later version of the application.
         """
-        from tahoe.ops.rows.insert import WriteOptions
-
-        options = WriteOptions("append", merge_schema=merge_schema, max_rows_per_file=max_rows_per_file, app=app)
+        options = insert.WriteOptions("append", merge_schema=merge_schema, max_rows_per_file=max_rows_per_file, app=app)
         return self.write(data, options, user_metadata=user_metadata)
 
     def overwrite(
@@ -289,13 +311,9 @@ class Table(Readable, Tailable, Alterable, Maintainable, Copyable):
 
         Args: as Spark's writer options of the same names; see `tahoe.ops.rows.insert.WriteOptions`.
         """
-        from tahoe.ops.rows.insert import WriteOptions
-
         if replace_where is not None and not isinstance(replace_where, str):
-            from tahoe.expr.condition_forms import predicate_of
-
-            replace_where = str(predicate_of(replace_where, self.schema()))
-        options = WriteOptions(
+            replace_where = str(condition_forms.predicate_of(replace_where, self.schema()))
+        options = insert.WriteOptions(
             "overwrite",
             partition_by=None if partition_by is None else tuple(partition_by),
             merge_schema=merge_schema,
@@ -309,20 +327,18 @@ class Table(Readable, Tailable, Alterable, Maintainable, Copyable):
 
     def write(self, data: ArrowData, options: WriteOptions, *, user_metadata: str | None = None) -> int:
         """Write rows with `options`; return the new version, or the newest if there are no rows or they were written before."""
-        from tahoe.ops.rows.insert import already_written, changes_nothing, stage_write
-
         transaction = self.begin()
-        if already_written(transaction, options.app):
+        if insert.already_written(transaction, options.app):
             return self.version()
         with shown(self.clock) as progress:
-            operation = stage_write(transaction, data, options, progress)
-        if changes_nothing(transaction):
+            operation = insert.stage_write(transaction, data, options, progress)
+        if insert.changes_nothing(transaction):
             return self.version()
         try:
             return self.commit(transaction, operation, user_metadata=user_metadata).version
         except DeltaConcurrentModificationException:
             # The same idempotent write was sent twice concurrently: the other commit has already written these rows.
-            if options.app is not None and already_written(self.begin(), options.app):
+            if options.app is not None and insert.already_written(self.begin(), options.app):
                 return self.version()
             # Two writers may both try to create the table; the one that fails appends to the other's table.
             created_by_another = transaction.snapshot is None and options.mode == "append"
@@ -332,9 +348,7 @@ class Table(Readable, Tailable, Alterable, Maintainable, Copyable):
 
     def delete(self, where: Condition | None = None, *, user_metadata: str | None = None) -> RowsChanged:
         """Delete the rows for which `where` is true, all rows without it; see `tahoe.ops.rows.delete`."""
-        from tahoe.ops.rows.delete import stage_delete
-
-        return self._changed_rows(lambda transaction, told: stage_delete(transaction, where, progress=told), user_metadata)
+        return self._changed_rows(lambda *at: delete.stage_delete(at[0], where, progress=at[1]), user_metadata)
 
     def update(self, values: SqlValues, where: Condition | None = None, *, user_metadata: str | None = None) -> RowsChanged:
         """Update columns in the rows for which `where` is true, in all rows without it; see `tahoe.ops.rows.update`.
@@ -344,11 +358,7 @@ class Table(Readable, Tailable, Alterable, Maintainable, Copyable):
                 or None: ``{"price": "price * 1.1", "left": 0}``. A text is always SQL: the constant is ``"'text'"``.
             where: SQL text, a list of comparisons (``[("id", ">", 1)]``), or a pyarrow expression.
         """
-        from tahoe.ops.rows.update import stage_update
-
-        return self._changed_rows(
-            lambda transaction, told: stage_update(transaction, values, where, progress=told), user_metadata
-        )
+        return self._changed_rows(lambda *at: update.stage_update(at[0], values, where, progress=at[1]), user_metadata)
 
     def merge(
         self,
@@ -358,7 +368,7 @@ class Table(Readable, Tailable, Alterable, Maintainable, Copyable):
         source_alias: str = "source",
         target_alias: str = "target",
         user_metadata: str | None = None,
-    ) -> MergeBuilder:
+    ) -> clauses.MergeBuilder:
         """Merge the rows of `source` into the table with the clauses that are added to the result; `execute` runs the merge.
 
         ``table.merge(rows, "target.id = source.id").when_matched_update_all().when_not_matched_insert_all().execute()``
@@ -367,17 +377,13 @@ class Table(Readable, Tailable, Alterable, Maintainable, Copyable):
             source: Arrow data; read once.
             on: SQL text; a row of the source matches a row of the table if it is true.
         """
-        from tahoe.ops.merge.clauses import MergeBuilder, MergeStatement
-        from tahoe.ops.merge.merge import explain_merge, stage_merge
+        can_run_again = not isinstance(source, pa.RecordBatchReader)
 
-        def run(statement: MergeStatement) -> RowsChanged:
-            again = not isinstance(source, pa.RecordBatchReader)
-            return self._changed_rows(lambda transaction, told: stage_merge(transaction, statement, told), user_metadata, again)
+        def run(statement: clauses.MergeStatement) -> RowsChanged:
+            return self._changed_rows(lambda *at: merge.stage_merge(at[0], statement, at[1]), user_metadata, can_run_again)
 
-        def look(statement: MergeStatement) -> MergeExplained:
-            return explain_merge(self.begin(), statement)
-
-        return MergeBuilder(MergeStatement(source, on, source_alias=source_alias, target_alias=target_alias), run, look)
+        statement = clauses.MergeStatement(source, on, source_alias=source_alias, target_alias=target_alias)
+        return clauses.MergeBuilder(statement, run, lambda statement: merge.explain_merge(self.begin(), statement))
 
     def changes(
         self,
@@ -399,148 +405,148 @@ class Table(Readable, Tailable, Alterable, Maintainable, Copyable):
 
         Raises: see `tahoe.snapshot.changes.feed`.
         """
-        from tahoe.log.history import parse_timestamp
-        from tahoe.snapshot.changes import Bounds, feed
+        start_ms = None if start_timestamp is None else log_history.parse_timestamp(start_timestamp)
+        end_ms = None if end_timestamp is None else log_history.parse_timestamp(end_timestamp)
+        bounds = changes.Bounds(start_version, end_version, start_ms, end_ms)
+        return changes.feed(self.store, self.snapshot(), bounds).to_arrow()
 
-        first = None if start_timestamp is None else parse_timestamp(start_timestamp)
-        last = None if end_timestamp is None else parse_timestamp(end_timestamp)
-        return feed(self.store, self.snapshot(), Bounds(start_version, end_version, first, last)).to_arrow()
+    @arguments_of(TailOptions)
+    def tail(self, options: TailOptions) -> Iterator[tail_batch.TailBatch]:
+        """Yield the table's rows as a stream of batches: the current rows first, then appended ones, each row once.
 
-    def check(self, *, deep: bool = False, strict: bool = False, progress: Progress | None = None) -> list[Violation]:
+        ``for batch in table.tail(position=stored): process(batch.to_arrow()); stored = str(batch.position)``
+
+        All rows have the table's current schema. Raises: see `tahoe.stream.source.Source.plan`, when the batches are read.
+        """
+        return tail_batch.tail_of(self.snapshot, options, self.clock)
+
+    def check(self, *, deep: bool = False, strict: bool = False, progress: Progress | None = None) -> list[table_check.Violation]:
         """Return the violations found in the table and in its Iceberg metadata; see `tahoe.ops.check.table_check`.
 
         Args:
             deep: read every row.
             strict: check the whole log against every rule of the specification (`tahoe.ops.check`).
         """
-        from tahoe.ops.check.table_check import check_table, iceberg_violations
-
         with shown(self.clock) as bar:
-            violations = check_table(self.store, deep=deep, progress=progress or bar)
+            violations = table_check.check_table(self.store, deep=deep, progress=progress or bar)
             if strict:
-                from tahoe.ops.check.strict_check import strict_violations
+                violations += strict_check.strict_violations(self.store, progress or bar)
+            return violations + table_check.iceberg_violations(self.snapshot, lambda: self.uniform.foreign_changes())
 
-                violations += strict_violations(self.store, progress or bar)
-            return violations + iceberg_violations(self.snapshot, lambda: self.uniform.foreign_changes())
+    # Definition, copies and maintenance: functions of `tahoe.ops`.
+
+    add_columns = altering.add_columns
+    add_constraint = altering.add_constraint
+    add_feature = altering.add_feature
+    change_column = altering.change_column
+    cluster_by = altering.cluster_by
+    drop_columns = altering.drop_columns
+    drop_constraint = altering.drop_constraint
+    rename_column = altering.rename_column
+    replace_columns = altering.replace_columns
+    sync_identity = altering.sync_identity
+    upgrade_protocol = altering.upgrade_protocol
+    allow_shallow_clone = copying.allow_shallow_clone
+    clone = copying.clone
+    convert_to_delta = copying.convert_to_delta
+    generate = copying.generate
+    checkpoint = maintenance.checkpoint
+    compat = maintenance.compat
+    compute_statistics = maintenance.compute_statistics
+    drop_feature = maintenance.drop_feature
+    fsck = maintenance.fsck
+    layout = maintenance.layout
+    optimize = maintenance.optimize
+    purge = maintenance.purge
+    repair_log = maintenance.repair_log
+    restore = maintenance.restore
+    set_properties = maintenance.set_properties
+    unset_properties = maintenance.unset_properties
+    vacuum = maintenance.vacuum
 
     @cached_property
     def uniform(self) -> UniformHandle:
         """The table's Iceberg side: `sync()`, `wait(version, timeout)`, `status()`, `upgrade(compat_version)`."""
-        from tahoe.api.process import UNIFORM_RUNTIME
-        from tahoe.uniform.handle import UniformHandle
-
-        return UniformHandle(self._delta_side(), UNIFORM_RUNTIME, self.append, self._upgrade_uniform)
+        return handle.UniformHandle(self._delta_side(), process.UNIFORM_RUNTIME, self.append, self._upgrade_uniform)
 
     def held_versions(self, snapshot: Snapshot, now_ms: int) -> Sequence[int]:
         """Return older versions that Iceberg readers of a UniForm table may still use; see `tahoe.uniform.external.recent_versions`."""
-        from tahoe.protocol.iceberg_compat import uniform_is_enabled
-
-        if not uniform_is_enabled(snapshot.config.properties):
+        if not iceberg_compat.uniform_is_enabled(snapshot.config.properties):
             return ()
-        from tahoe.uniform.external.recent_versions import recent_versions
-
-        return recent_versions(self.store, now_ms)
+        return recent_versions.recent_versions(self.store, now_ms)
 
     def begin(self) -> Transaction:
         """Begin a transaction on the newest version, or without one if the table does not exist."""
-        from tahoe.txn.transaction import Transaction
-
         try:
             snapshot: Snapshot | None = self.snapshot()
         except NotFound as error:
             if error.code != "DELTA_TABLE_NOT_FOUND":
                 raise
             snapshot = None
-        return Transaction(self.store, snapshot, self.clock)
+        return transactions.Transaction(self.store, snapshot, self.clock)
 
     def commit(self, transaction: Transaction, operation: Operation, *, user_metadata: str | None = None) -> Committed:
         """Prepare and commit a transaction, then run the hooks."""
-        from tahoe.txn.hooks import commit_transaction
-
-        return commit_transaction(transaction, operation, self.policy, self._hooks, user_metadata=user_metadata)
+        return txn_hooks.commit_transaction(transaction, operation, self.policy, self._hooks, user_metadata=user_metadata)
 
     def after_commit(self, committed: Committed) -> None:
         """Run the hooks after a commit to this table that a transaction over several tables has made."""
-        from tahoe.txn.hooks import run_hooks
-
-        run_hooks(self._hooks, committed)
+        txn_hooks.run_hooks(self._hooks, committed)
 
     def commit_rows(self, transaction: Transaction, staged: Staged, *, user_metadata: str | None = None) -> RowsChanged:
         """Commit the staged changes of a DELETE, UPDATE or MERGE; without changed rows, nothing is committed."""
-        from tahoe.ops.rows.row_changes import RowsChanged
-
         version, metrics = None, {}
         if staged.operation is not None:
             metrics = dict(staged.operation.metrics)
             version = self.commit(transaction, staged.operation, user_metadata=user_metadata).version
-        return RowsChanged(version, staged.num_updated_rows, staged.num_deleted_rows, staged.num_inserted_rows, metrics)
+        return row_changes.RowsChanged(
+            version, staged.num_updated_rows, staged.num_deleted_rows, staged.num_inserted_rows, metrics
+        )
 
     def _changed_rows(self, stage: _Stage, user_metadata: str | None, can_run_again: bool = True) -> RowsChanged:
-        from tahoe.txn.rearranged import retry_if_rearranged
-
         def run() -> RowsChanged:
             with shown(self.clock) as progress:
                 staged = stage(transaction := self.begin(), progress)
             return self.commit_rows(transaction, staged, user_metadata=user_metadata)
 
-        return retry_if_rearranged(run, can_run_again=can_run_again)
+        return rearranged.retry_if_rearranged(run, can_run_again=can_run_again)
 
     @cached_property
     def _hooks(self) -> list[Hook]:
-        from tahoe.protocol.iceberg_compat import uniform_is_enabled
-        from tahoe.txn.hooks import default_hooks
-
         def remember(committed: Committed) -> None:
             self._newest.snapshot, self._has_read = committed.snapshot, True
 
-        def convert(committed: Committed) -> None:
+        def convert_to_iceberg(committed: Committed) -> None:
             # Loading the Iceberg conversion costs time, so only tables with UniForm load it.
-            if uniform_is_enabled(committed.snapshot.config.properties):
-                from tahoe.api.process import UNIFORM_RUNTIME
-                from tahoe.uniform.handle import after_commit
+            if iceberg_compat.uniform_is_enabled(committed.snapshot.config.properties):
+                handle.after_commit(self._delta_side(), process.UNIFORM_RUNTIME)(committed)
 
-                after_commit(self._delta_side(), UNIFORM_RUNTIME)(committed)
-
-        def list_files(committed: Committed) -> None:
+        def write_manifests(committed: Committed) -> None:
             if committed.snapshot.config.properties.get("delta.compatibility.symlinkFormatManifest.enabled"):
-                from tahoe.ops.copies.symlink_manifests import generate_after_commit
-
-                generate_after_commit(committed.snapshot.refreshed(), committed.actions)
+                symlink_manifests.generate_after_commit(committed.snapshot.refreshed(), committed.actions)
 
         # Compaction is a commit of its own, with hooks of its own: it comes last.
-        return [remember, *default_hooks(self.clock), list_files, convert, *self._more_hooks, self._compact]
+        hooks = (write_manifests, convert_to_iceberg, *self._more_hooks, self._compact)
+        return [remember, *txn_hooks.default_hooks(self.clock), *hooks]
 
     def _compact(self, committed: Committed) -> None:
         if self._compactor is not None:
             self._compactor(self, committed)
         elif committed.snapshot.config.properties.auto_compacts:
-            from tahoe.api.process import COMPACTED_NOW
-            from tahoe.ops.layout.auto_compact import AutoCompaction, compaction_after
-            from tahoe.ops.layout.optimize import rewritten_here
-
-            run = partial(self.compact_gently, partial(rewritten_here, self.clock))
-            compaction_after(committed, AutoCompaction(), COMPACTED_NOW, run)
+            run = partial(self.compact_gently, partial(optimize.rewritten_here, self.clock))
+            auto_compact.compaction_after(committed, auto_compact.AutoCompaction(), process.COMPACTED_NOW, run)
 
     def compact_gently(self, rewrite: Rewrite, request: OptimizeRequest) -> Optimized:
         """Optimize after a write, without asking other writers to wait; see `tahoe.ops.layout.optimize.optimize`."""
-        from tahoe.ops.layout.auto_compact import GENTLE
-        from tahoe.ops.layout.optimize import optimize
-        from tahoe.txn.hooks import commit_transaction
+        commit = partial(txn_hooks.commit_transaction, policy=auto_compact.GENTLE, hooks=self._hooks)
+        return optimize.optimize(self.begin, commit, request, rewrite)
 
-        commit = partial(commit_transaction, policy=GENTLE, hooks=self._hooks)
-        return optimize(self.begin, commit, request, rewrite)
+    def _delta_side(self) -> conversion.DeltaSide:
+        return conversion.DeltaSide(self.store, self.snapshot, partial(commits.read_commit, self.store), self.clock)
 
-    def _delta_side(self) -> DeltaSide:
-        from tahoe.log.files.commits import read_commit
-        from tahoe.uniform.convert.conversion import DeltaSide
-
-        return DeltaSide(self.store, self.snapshot, partial(read_commit, self.store), self.clock)
-
-    def _upgrade_uniform(self, compat_version: int, dry_run: bool) -> Upgrade:
-        from tahoe.ops.upkeep.upgrade_uniform import upgrade_uniform
-
+    def _upgrade_uniform(self, compat_version: int, dry_run: bool) -> iceberg_upgrade.Upgrade:
         with shown(self.clock) as progress:
-            return upgrade_uniform(self.begin, self.commit, compat_version, dry_run=dry_run, progress=progress)
+            return upgrade_uniform.upgrade_uniform(self.begin, self.commit, compat_version, dry_run=dry_run, progress=progress)
 
 
 def another_handle(table: Table) -> Table:

@@ -119,40 +119,63 @@ class _Check:
         )
 
 
+@dataclass(frozen=True, slots=True)
+class _Checks:
+    """The checks of a function's parameters.
+
+    Args:
+        by_name: of parameters that may be passed by name.
+        in_order: of parameters that may be passed by position.
+        more: of each further positional argument.
+    """
+
+    by_name: dict[str, _Check]
+    in_order: list[_Check | None]
+    more: _Check | None
+
+    def positional(self, args: tuple[Any, ...]) -> tuple[Any, ...]:
+        checks = (*self.in_order, *[self.more] * (len(args) - len(self.in_order)))
+        return tuple(value if check is None else check.converted(value) for value, check in zip(args, checks, strict=False))
+
+
 def _checked(function: Callable[..., Any]) -> Callable[..., Any]:
+    if not function.__code__.co_varnames or function.__code__.co_varnames in (("self",), ("cls",)):
+        return function
+    checks: _Checks | None = None
+
+    @wraps(function)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        nonlocal checks
+        if checks is None:  # reading the signatures of all methods would take longer than opening a table
+            checks = _checks_of(function)
+        if args:
+            args = checks.positional(args)
+        for name, value in kwargs.items():
+            if name in checks.by_name:
+                kwargs[name] = checks.by_name[name].converted(value)
+        return function(*args, **kwargs)
+
+    return call
+
+
+def _checks_of(function: Callable[..., Any]) -> _Checks:
     by_name: dict[str, _Check] = {}
     in_order: list[_Check | None] = []
-    others: _Check | None = None
+    more: _Check | None = None
     for parameter in signature(function).parameters.values():
-        annotation = parameter.annotation
-        check = None
-        if annotation is not Parameter.empty and parameter.kind != Parameter.VAR_KEYWORD:
+        check, annotation = None, parameter.annotation
+        if annotation is not Parameter.empty and parameter.name != "self" and parameter.kind != Parameter.VAR_KEYWORD:
             parts = parts_of(str(annotation))
             plain = frozenset(_PLAIN[part] for part in parts if part in _PLAIN)
             check = _Check(function.__name__, parameter.name, tuple(map(_kind, parts)), plain)
         if parameter.kind == Parameter.VAR_POSITIONAL:
-            others = check
+            more = check
         elif parameter.kind != Parameter.VAR_KEYWORD:
             if check is not None:
                 by_name[parameter.name] = check
             if parameter.kind != Parameter.KEYWORD_ONLY:
                 in_order.append(check)
-    if not by_name and others is None:
-        return function
-
-    @wraps(function)
-    def call(*args: Any, **kwargs: Any) -> Any:
-        if args:
-            args = tuple(
-                value if check is None else check.converted(value)
-                for value, check in zip(args, (*in_order, *[others] * (len(args) - len(in_order))), strict=False)
-            )
-        for name, value in kwargs.items():
-            if name in by_name:
-                kwargs[name] = by_name[name].converted(value)
-        return function(*args, **kwargs)
-
-    return call
+    return _Checks(by_name, in_order, more)
 
 
 # ---- annotations
@@ -324,6 +347,7 @@ _PROTOCOLS = {
     "Coordinator": "ratify",
     "LogStore": "put_if_absent",
     "OnAnEngine": "_plain_table",
+    "WritableTable": "begin",
 }
 """Protocols of the public API, each by an attribute that all of their classes have."""
 _FUNCTION = Kind("a function", lambda value: value if callable(value) and not isinstance(value, type) else _WRONG)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import random
 import time
 import uuid
 from typing import Protocol
@@ -43,6 +42,8 @@ class SystemClock:
 
     def random(self) -> float:
         """A number in [0, 1) from the process's generator."""
+        import random  # 2 ms, and few processes need it
+
         return random.random()
 
 
@@ -55,6 +56,8 @@ class SeededClock:
     """
 
     def __init__(self, seed: int = 0, start_ms: int = 1_700_000_000_000) -> None:
+        import random
+
         self._random = random.Random(seed)
         self._now_ms = start_ms
 

@@ -6,7 +6,7 @@ read a property at the same time may both compute it; the values are equal, and 
 
 `pc` and `pq` are `pyarrow.compute` and `pyarrow.parquet`, imported at their first use: they cost 0.05 s of processor time each, compared
 with 0.25 s for all other imports needed to open a table. Every module must import them from here (ruff's TID253): a single direct import
-would lose the gain for all.
+would lose the gain for all. `late_modules` imports other modules at their first use: a process that only reads a table loads no writer.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from functools import wraps
 from importlib import import_module
 from typing import Any, Generic, TypeVar, cast, overload
 
-__all__ = ["cached_property", "kept_by_identity", "pc", "pq"]
+__all__ = ["cached_property", "kept_by_identity", "late_modules", "pc", "pq"]
 
 Value = TypeVar("Value")
 Argument = TypeVar("Argument")
@@ -71,17 +71,32 @@ def kept_by_identity(function: Callable[[Argument], Value]) -> Callable[[Argumen
 _CACHED_RESULTS = 8
 
 
+def late_modules(package: str, *names: str) -> list[_LateModule]:
+    """Return proxies of a package's modules, which are imported at the first access to one of their names.
+
+    For type checkers, import the same modules under ``TYPE_CHECKING``; a test compares both.
+    """
+    return [_LateModule(f"{package}.{name}") for name in names]
+
+
 class _LateModule:
-    """A proxy that imports a module at the first access to one of its names, and caches the names."""
+    """A proxy that imports a module at the first access to one of its names."""
 
     def __init__(self, name: str) -> None:
         self._module_name = name
 
     def __getattr__(self, name: str) -> Any:
-        value = getattr(import_module(self._module_name), name)
+        return getattr(import_module(self._module_name), name)
+
+
+class _LateArrowModule(_LateModule):
+    """A proxy for a module of Arrow, whose functions are called for each batch: it caches the names."""
+
+    def __getattr__(self, name: str) -> Any:
+        value = super().__getattr__(name)
         self.__dict__[name] = value
         return value
 
 
-pc: Any = _LateModule("pyarrow.compute")
-pq: Any = _LateModule("pyarrow.parquet")
+pc: Any = _LateArrowModule("pyarrow.compute")
+pq: Any = _LateArrowModule("pyarrow.parquet")

@@ -21,7 +21,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache
-from tempfile import TemporaryFile
 from typing import Any, BinaryIO, Literal, TypeVar
 
 import obstore
@@ -206,6 +205,8 @@ class ObjectLogStore:
     @contextmanager
     def open_output(self, name: str) -> Iterator[BinaryIO]:
         """See `LogStore.open_output`: buffers on local disk, so that a failure leaves nothing in the store."""
+        from tempfile import TemporaryFile  # 3 ms, for writes of large files alone
+
         with TemporaryFile() as file:
             yield file
             file.seek(0)

@@ -10,7 +10,6 @@ written, replaced or deleted through such a name.
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
@@ -135,6 +134,8 @@ def _folders_above(name: str) -> Iterator[str]:
 
 
 def _name_of(url: str) -> str:
+    import hashlib  # 3 ms, and few tables have shallow clones
+
     return f"{CLONES_FOLDER}/{hashlib.sha256(url.encode()).hexdigest()[:32]}.json"
 
 

@@ -9,27 +9,20 @@ from typing import Literal
 
 from tahoe.base.exceptions import InvalidRequest
 from tahoe.stream.admission import MOST_FILES, Limits
+from tahoe.stream.tail_options import FollowOptions
 
 __all__ = ["SourceOptions"]
 
 
-@dataclass(frozen=True, slots=True)
-class SourceOptions:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SourceOptions(FollowOptions):
     """The start of a stream, the size of its batches, and the handling of commits that do more than append.
 
     Args:
         starting_version: the first commit to read; ``"latest"`` for future commits only. Without it and a timestamp, the stream reads the
             table's current rows first, and then appended rows.
         starting_timestamp_ms: read from the first commit at or after this time, in milliseconds since the epoch.
-        max_files_per_trigger: files in a batch; 1000 if neither this nor `max_bytes_per_trigger` is set.
-        max_bytes_per_trigger: bytes in a batch, which always contains at least one file.
-        ignore_deletes: skip commits that only remove files.
-        ignore_changes: read the files that a change wrote as if they were appended: rows that were only copied are repeated.
         ignore_file_deletion: like `ignore_changes`; an old name of it.
-        skip_change_commits: skip commits that remove files, including the files that they add.
-        exclude_regex: skip files whose path in the log matches this expression.
-        fail_on_data_loss: whether commits that are missing from the log raise an error, or are skipped.
-        read_change_feed: read the row changes of each commit instead of the added rows.
         schema_tracking_location: a folder below the query's checkpoint for the stream's schema log (`tahoe.stream.schema_log`); None for
             a stream without one.
         streaming_source_tracking_id: distinguishes the logs of several sources of one table in one query.
@@ -43,15 +36,7 @@ class SourceOptions:
 
     starting_version: int | Literal["latest"] | None = None
     starting_timestamp_ms: int | None = None
-    max_files_per_trigger: int | None = None
-    max_bytes_per_trigger: int | None = None
-    ignore_deletes: bool = False
-    ignore_changes: bool = False
     ignore_file_deletion: bool = False
-    skip_change_commits: bool = False
-    exclude_regex: str | None = None
-    fail_on_data_loss: bool = True
-    read_change_feed: bool = False
     schema_tracking_location: str | None = None
     streaming_source_tracking_id: str | None = None
     allowed_changes: Mapping[str, str] = field(default_factory=dict)

@@ -2,22 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from itertools import groupby
 
 import pyarrow as pa
 
 from tahoe.base.clock import Clock
+from tahoe.base.method_options import values_of
+from tahoe.log.history import parse_timestamp
 from tahoe.protocol.actions import AddFile
 from tahoe.schema.arrow import to_arrow_schema
 from tahoe.snapshot.changes import ChangedFile, changed_files, changed_rows, feed_schema
 from tahoe.snapshot.scan import BareVersion, Scan
+from tahoe.snapshot.snapshot import Snapshot
 from tahoe.stream.position import Position
 from tahoe.stream.source import Source
+from tahoe.stream.source_options import SourceOptions
 from tahoe.stream.streamed_commit import IndexedFile
+from tahoe.stream.tail_options import FollowOptions, TailOptions
 
-__all__ = ["TailBatch", "changes_in", "tail"]
+__all__ = ["TailBatch", "changes_in", "tail", "tail_of"]
 
 
 @dataclass(frozen=True)
@@ -91,3 +96,18 @@ def tail(source: Source, start: Position | None, clock: Clock, *, follow: bool, 
             return
         else:
             clock.sleep(poll_seconds)
+
+
+def tail_of(newest: Callable[[], Snapshot], options: TailOptions, clock: Clock) -> Iterator[TailBatch]:
+    """Return the batches of `Table.tail`.
+
+    Args:
+        newest: returns the newest version.
+    """
+    started_ms = None if options.from_timestamp is None else parse_timestamp(options.from_timestamp)
+    source_options = SourceOptions(
+        starting_version=options.from_version, starting_timestamp_ms=started_ms, **values_of(options, FollowOptions)
+    )
+    start = Position.parse(options.position) if isinstance(options.position, str) else options.position
+    source = Source(newest(), newest, source_options)
+    return tail(source, start, clock, follow=options.follow, poll_seconds=options.poll_seconds)

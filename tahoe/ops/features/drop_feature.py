@@ -28,6 +28,7 @@ from tahoe.ops.features.compat import readers_of
 from tahoe.ops.features.drop_report import FeatureDrop
 from tahoe.ops.features.past_traces import depends_on_v2_checkpoint, is_truncated_before, oldest_use
 from tahoe.ops.features.removals import REMOVALS, Removal, Work
+from tahoe.ops.tables.requests import DropRequest
 from tahoe.protocol.actions import DomainMetadata, Metadata, Protocol
 from tahoe.protocol.features import Feature, TableFeature, feature_named
 from tahoe.protocol.properties import is_table_property
@@ -38,7 +39,7 @@ from tahoe.txn.commit import Committed
 from tahoe.txn.hooks import checkpoint_snapshot, rewrite_checksum
 from tahoe.txn.transaction import Operation, Transaction
 
-__all__ = ["DropRequest", "drop_feature"]
+__all__ = ["drop_feature"]
 
 _PROTECTION, _PROTECTS = Feature.CHECKPOINT_PROTECTION, "delta.requireCheckpointProtectionBeforeVersion"
 _WAIT = "delta.dropFeatureTruncateHistory.retentionDuration"
@@ -46,23 +47,6 @@ _BARRIERS = 3
 _CHECKPOINT_ATTEMPTS = 3
 _COMMIT_ATTEMPTS = 5
 _MINUTE_MS = 60_000
-
-
-@dataclass(frozen=True, slots=True)
-class DropRequest:
-    """The options of a DROP FEATURE.
-
-    Args:
-        feature: the name of the feature, case-insensitive.
-        truncate_history: delete older versions from the log first, so that ``checkpointProtection`` is not needed.
-        is_fast: if history is not truncated, hide it behind checkpoints; else wait until log cleanup has deleted it.
-        dry_run: report the steps without writing anything.
-    """
-
-    feature: str
-    truncate_history: bool = False
-    is_fast: bool = True
-    dry_run: bool = False
 
 
 def drop_feature(
@@ -94,7 +78,7 @@ def drop_feature(
 
 def _checked(snapshot: Snapshot, request: DropRequest) -> tuple[TableFeature, Removal]:
     """Return the feature and its removal. Raises if the feature cannot be dropped."""
-    url, asked, protocol = snapshot.store.url, request.feature, snapshot.protocol
+    url, asked, protocol = snapshot.store.url, request.name, snapshot.protocol
     feature = feature_named(asked)
     if feature is None or feature.name not in features_of(protocol):
         raise _not_there(url, asked, feature)

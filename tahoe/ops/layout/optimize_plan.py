@@ -7,13 +7,14 @@ from dataclasses import dataclass, field, replace
 
 from tahoe.base.exceptions import InvalidRequest
 from tahoe.base.lazy import pc
-from tahoe.expr.condition_forms import Condition, stated
+from tahoe.expr.condition_forms import stated
 from tahoe.ops.layout.bins import GIGABYTE, Bin, Rules, bins_of, one_bin_a_partition, target_for_rewrites
 from tahoe.ops.layout.cluster_columns import cluster_columns, refuse_for_clustered
 from tahoe.ops.layout.cubes import LEAST_BYTES, TARGET_BYTES, CubePlan, CubeRules, plan_cubes
 from tahoe.ops.layout.curves import CURVES
 from tahoe.ops.rows.conditions import partition_files
 from tahoe.ops.tables.cluster_by import clustering_columns
+from tahoe.ops.tables.requests import OptimizeOptions
 from tahoe.protocol.actions import AddFile
 from tahoe.protocol.clustering import Path, shown_path
 from tahoe.snapshot.snapshot import Snapshot
@@ -21,45 +22,24 @@ from tahoe.snapshot.snapshot import Snapshot
 __all__ = ["OptimizePlan", "OptimizeRequest", "plan_optimize"]
 
 
-@dataclass(frozen=True, slots=True)
-class OptimizeRequest:
-    """The options of an OPTIMIZE.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OptimizeRequest(OptimizeOptions):
+    """The options of an OPTIMIZE, with those that a session or an auto compaction sets.
 
     Args:
-        where: SQL text or a predicate on partition columns that selects partitions.
         shown_where: the condition for the history; None for the text itself.
-        zorder_by: the columns to cluster by, nested ones as ``a.b``; none for bin-packing.
-        curve: the clustering method, a key of `tahoe.ops.layout.curves.CURVES`.
-        target_file_size: the size of a new file in bytes; None for the table's ``delta.targetFileSize``, or 1 GB, or less if the table has
-            ``delta.tuneFileSizesForRewrites`` (`tahoe.ops.layout.bins.target_for_rewrites`).
-        min_file_size: files with fewer bytes are rewritten; None for the target.
-        max_deleted_rows_ratio: files with a larger ratio of deleted rows are rewritten.
         batch_size: bytes of rewritten files after which a commit follows; None for a single commit.
         threads: the greatest number of bins that are rewritten concurrently.
         need_statistics: refuse to cluster by columns without statistics, by which files cannot be skipped.
         time_zone: the time zone of the session, for strings that become timestamps.
-        dry_run: report the plan without writing anything.
-        is_full: in a clustered table, files clustered by other columns than the current ones are clustered again too.
-        min_cube_size: in a clustered table, cubes with this many bytes or more stay unchanged.
-        target_cube_size: in a clustered table, the greatest number of bytes that are clustered together.
         is_auto: whether it is an auto compaction after a write.
     """
 
-    where: Condition | None = None
     shown_where: tuple[str, ...] | None = None
-    zorder_by: tuple[str, ...] = ()
-    curve: str = "kd"
-    target_file_size: int | None = None
-    min_file_size: int | None = None
-    max_deleted_rows_ratio: float = 0.05
     batch_size: int | None = None
     threads: int = 15
     need_statistics: bool = True
     time_zone: str = "UTC"
-    dry_run: bool = False
-    is_full: bool = False
-    min_cube_size: int = LEAST_BYTES
-    target_cube_size: int = TARGET_BYTES
     is_auto: bool = False
 
     def __post_init__(self) -> None:
@@ -171,7 +151,7 @@ def plan_optimize(snapshot: Snapshot, request: OptimizeRequest) -> OptimizePlan:
     request = replace(request, where=stated(request.where, snapshot.schema))
     target = request.target_file_size or properties.target_file_size or _usual_target(snapshot)
     rules = Rules(target, request.min_file_size or target, request.max_deleted_rows_ratio)
-    refuse_for_clustered(snapshot, where=request.where is not None, zorder_by=request.zorder_by, is_full=request.is_full)
+    refuse_for_clustered(snapshot, where=request.where is not None, zorder_by=request.zorder_by, is_full=request.full)
     adds = partition_files(snapshot, request.where, request.time_zone)
     paths = cluster_columns(snapshot, request.zorder_by, need_statistics=request.need_statistics)
     bins = one_bin_a_partition(adds) if paths else bins_of(adds, rules)
@@ -196,4 +176,6 @@ def plan_optimize(snapshot: Snapshot, request: OptimizeRequest) -> OptimizePlan:
 
 def _cube_rules(paths: Sequence[Path], request: OptimizeRequest) -> CubeRules:
     columns = tuple(map(shown_path, paths))
-    return CubeRules(columns, request.min_cube_size, request.target_cube_size, request.max_deleted_rows_ratio, request.is_full)
+    least = LEAST_BYTES if request.min_cube_size is None else request.min_cube_size
+    target = TARGET_BYTES if request.target_cube_size is None else request.target_cube_size
+    return CubeRules(columns, least, target, request.max_deleted_rows_ratio, request.full)

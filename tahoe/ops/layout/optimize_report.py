@@ -100,7 +100,7 @@ def operation_of(plan: OptimizePlan, removed: Sequence[AddFile], added: Sequence
         "zOrderBy": _json(request.zorder_by),
         "clusterBy": _json(cluster_by),
         "auto": request.is_auto,
-        **({"isFull": request.is_full} if cluster_by else {}),
+        **({"isFull": request.full} if cluster_by else {}),
     }
     return Operation("OPTIMIZE", parameters, rewrite_metrics(removed, added))
 

@@ -8,9 +8,12 @@ from dataclasses import replace
 
 from tahoe.base.clock import Clock
 from tahoe.base.exceptions import InvalidRequest
+from tahoe.ops.tables.cluster_by import stage_clustering
 from tahoe.protocol.actions import Metadata
 from tahoe.protocol.column_values.identity import with_marks_of
 from tahoe.protocol.config import TableConfig
+from tahoe.protocol.constraints import check_new
+from tahoe.protocol.features import ENFORCED
 from tahoe.protocol.iceberg_compat import required_properties
 from tahoe.protocol.properties import TableProperties, same_key, validate_properties
 from tahoe.protocol.protocols import check_types_supported
@@ -22,9 +25,10 @@ from tahoe.schema.mapping import assign_ids, assign_nested_ids
 from tahoe.schema.types import ArrayType, MapType, PrimitiveType, StructType, is_opaque
 from tahoe.schema.walk import all_fields
 from tahoe.schema.widening import with_type_changes
-from tahoe.txn.transaction import Operation
+from tahoe.txn.prepare import future_config
+from tahoe.txn.transaction import Operation, Transaction
 
-__all__ = ["create_operation", "new_metadata", "with_kept_marks", "with_properties", "with_schema"]
+__all__ = ["create_operation", "new_metadata", "stage_create", "with_kept_marks", "with_properties", "with_schema"]
 
 _MAX_COLUMN_ID = "delta.columnMapping.maxColumnId"
 _MODE = "delta.columnMapping.mode"
@@ -66,6 +70,19 @@ def new_metadata(
         description=description,
         created_time=clock.now_ms(),
     )
+
+
+def stage_create(transaction: Transaction, metadata: Metadata, cluster_by: Sequence[str] | None) -> Operation:
+    """Stage the creation of an empty table; return its operation.
+
+    Args:
+        cluster_by: columns by which OPTIMIZE clusters the rows; see `tahoe.ops.tables.cluster_by.stage_clustering`.
+    """
+    transaction.enforces = ENFORCED  # there are no rows yet
+    transaction.set_metadata(metadata)
+    clustered_by = stage_clustering(transaction, cluster_by)
+    check_new(future_config(transaction))  # a text that cannot be enforced is better refused now than at the first write
+    return create_operation(metadata, cluster_by=clustered_by)
 
 
 def with_schema(

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
-from datetime import UTC, date, datetime
+from datetime import UTC, datetime
 from typing import Any
 
 import pyarrow as pa
@@ -26,6 +26,7 @@ from tahoe.log.history import parse_timestamp, version_at
 from tahoe.ops.rows.row_changes import snapshot_to_change
 from tahoe.ops.tables.cluster_by import restored_clustering
 from tahoe.ops.tables.create import with_kept_marks
+from tahoe.ops.tables.requests import RestoreOptions
 from tahoe.protocol.actions import AddFile, Metadata
 from tahoe.protocol.dv import file_name
 from tahoe.protocol.protocols import features_of, upgraded
@@ -46,29 +47,15 @@ _KEPT = (
 _COLUMN_ID = "delta.columnMapping.maxColumnId"
 
 
-@dataclass(frozen=True, slots=True)
-class RestoreRequest:
-    """The user's request: a version or a timestamp.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RestoreRequest(RestoreOptions):
+    """The options of a RESTORE, with those that a session sets.
 
     Args:
-        timestamp: as `tahoe.Table.snapshot` takes it.
-        ignore_missing_files: do not check that the files exist.
-        dry_run: report the effect and commit nothing.
         shown_timestamp: the timestamp as the history shows it; None for the text itself.
     """
 
-    version: int | None = None
-    timestamp: str | date | datetime | None = None
-    ignore_missing_files: bool = False
-    dry_run: bool = False
     shown_timestamp: str | None = None
-
-    def __post_init__(self) -> None:
-        if (self.version is None) == (self.timestamp is None):
-            raise InvalidRequest(
-                "Say to which version to restore the table, or to which time: one of the two.",
-                code="DELTA_UNSUPPORTED_TIME_TRAVEL_MULTIPLE_FORMATS",
-            )
 
 
 @dataclass(frozen=True, slots=True)

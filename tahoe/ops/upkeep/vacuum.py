@@ -17,6 +17,7 @@ from datetime import UTC, datetime
 from tahoe.base.exceptions import TahoeError
 from tahoe.base.progress import Progress, silent
 from tahoe.base.wording import counted
+from tahoe.ops.tables.requests import VacuumRequest
 from tahoe.ops.upkeep.vacuum_files import (
     confirmed,
     delete_empty_folders,
@@ -37,7 +38,7 @@ from tahoe.ops.upkeep.vacuum_needed import (
     needed_by_clones,
     needed_names,
 )
-from tahoe.ops.upkeep.vacuum_plan import HOUR_MS, VacuumPlan, VacuumRequest, deletable, partition_prefixes, retention_of
+from tahoe.ops.upkeep.vacuum_plan import HOUR_MS, THREADS, VacuumPlan, deletable, partition_prefixes, retention_of
 from tahoe.protocol.protocols import check_writable
 from tahoe.settings.warn_once import warn_once
 from tahoe.snapshot.snapshot import Snapshot
@@ -107,13 +108,13 @@ def vacuum(
     _tell_of_late_streams(plan)
     if request.dry_run:
         commits = commits_in(store)
-        lost = lost_versions(store, commits, {entry.name for entry in plan.files}, request.threads)
+        lost = lost_versions(store, commits, {entry.name for entry in plan.files}, THREADS)
         return Vacuumed(replace(plan, lost_versions=tuple(lost)))
     newest = begin().existing()
     done = _Logged(begin, commit, plan) if _is_logged(request, plan, newest) else None
     files = _unnamed(store, plan, newest.version if done is None else done.start())
     with _failing(done):
-        deleted = delete_files(store, files, request.threads, progress)
+        deleted = delete_files(store, files, THREADS, progress)
         if not request.lite and request.inventory is None:
             emptied_before_ms = plan.cut_off_ms + min(0, plan.retention_ms - HOUR_MS)
             delete_empty_folders(store, partition_prefixes(newest.config), emptied_before_ms)
@@ -136,12 +137,12 @@ def plan_vacuum(transaction: Transaction, request: VacuumRequest, held: Held, pr
     newest = Snapshot.at(store)
     commits = commits_in(store)
     versions = tuple(held(newest, cut_off_ms + retention_ms))
-    needed = needed_names(newest, commits, cut_off_ms, versions, request.threads)
-    needed |= needed_by_clones(newest, cut_off_ms, cut_off_ms + retention_ms, request.threads)
+    needed = needed_names(newest, commits, cut_off_ms, versions, THREADS)
+    needed |= needed_by_clones(newest, cut_off_ms, cut_off_ms + retention_ms, THREADS)
     needed |= real_names(store, needed - entries.keys())
     files = without_links(store, deletable(entries.values(), needed, cut_off_ms, prefixes, store.url))
     if request.lite or request.inventory is not None:
-        files = confirmed(store, files, cut_off_ms, request.threads)
+        files = confirmed(store, files, cut_off_ms, THREADS)
     expired = complete if request.lite else expired_version(commits, cut_off_ms)
     vacuumed_version = None if expired is None else min([expired, *versions])
     return VacuumPlan(
@@ -174,10 +175,10 @@ def _candidates(
     """Return the candidate files by name and, for LITE, the version up to which they are complete."""
     if request.lite:
         commits = commits_in(store)
-        return removed_files(store, commits, expired_version(commits, cut_off_ms), cut_off_ms, request.threads)
+        return removed_files(store, commits, expired_version(commits, cut_off_ms), cut_off_ms, THREADS)
     if request.inventory is not None:
         return {entry.name: entry for entry in entries_of_inventory(request.inventory, store)}, None
-    return {entry.name: entry for entry in listed(store, prefixes, request.threads, progress)}, None
+    return {entry.name: entry for entry in listed(store, prefixes, THREADS, progress)}, None
 
 
 def _is_logged(request: VacuumRequest, plan: VacuumPlan, snapshot: Snapshot) -> bool:
@@ -219,7 +220,7 @@ class _Logged:
 
 def _unnamed(store: LogStore, plan: VacuumPlan, version: int) -> list[Entry]:
     """Return the plan's files without those named in commits since the plan, up to a version."""
-    since = actions_of(store, range(plan.version + 1, version + 1), plan.request.threads)
+    since = actions_of(store, range(plan.version + 1, version + 1), THREADS)
     named = {name for _, actions in since for name in names_in(actions, store.url)}
     return [entry for entry in plan.files if entry.name not in named]
 

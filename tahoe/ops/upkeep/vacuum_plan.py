@@ -9,47 +9,18 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
 
-import pyarrow as pa
-
 from tahoe.base.exceptions import CorruptTable, InvalidRequest
+from tahoe.ops.tables.requests import VacuumRequest
 from tahoe.protocol.config import TableConfig
 from tahoe.store.location import check_name
 from tahoe.store.log_store import Entry
 from tahoe.store.stream_records import StreamRecord
 
-__all__ = ["HOUR_MS", "VacuumPlan", "VacuumRequest", "deletable", "is_hidden", "partition_prefixes", "retention_of"]
+__all__ = ["HOUR_MS", "THREADS", "VacuumPlan", "deletable", "is_hidden", "partition_prefixes", "retention_of"]
 
 HOUR_MS = 3_600_000
-
-
-@dataclass(frozen=True, slots=True)
-class VacuumRequest:
-    """The user's request.
-
-    Args:
-        retention_hours: files removed within this time stay; None for the table's ``delta.deletedFileRetentionDuration``.
-        retention_check: refuse a retention that is shorter than the table's.
-        lite: look for files in the log, not in storage; files that no commit names stay.
-        inventory: rows ``path``, ``length``, ``isDir`` and ``modificationTime`` instead of a listing.
-        logs: whether ``VACUUM START`` and ``VACUUM END`` are committed; None for the reference's rule (`tahoe.ops.upkeep.vacuum`).
-        threads: the number of folders listed, and of files deleted, in parallel.
-        dry_run: report the files and delete nothing.
-    """
-
-    retention_hours: float | None = None
-    retention_check: bool = True
-    lite: bool = False
-    inventory: pa.Table | None = field(default=None, repr=False)
-    logs: bool | None = None
-    threads: int = 16
-    dry_run: bool = False
-
-    def __post_init__(self) -> None:
-        if self.lite and self.inventory is not None:
-            raise InvalidRequest(
-                "VACUUM LITE looks into the log, and an inventory takes the place of a listing: give one of the two.",
-                code="TAHOE_INVALID_REQUEST",
-            )
+THREADS = 16
+"""The number of folders listed, and of files read or deleted, in parallel."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -129,7 +129,7 @@ def optimize_table(
             f"Executors cannot reach {table.url}, a store of this Python process; use tahoe.Table(…).optimize().",
             code="TAHOE_STORE_WITHOUT_SPARK",
         )
-    request = replace(_request(spark, conditions, zorder_by), is_full=is_full)
+    request = replace(_request(spark, conditions, zorder_by), full=is_full)
     row = _RowOf(spark, table)
     return row.of(_optimized(spark, table, request).metrics)
 

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import ast
 import threading
+from pathlib import Path
 
 import pytest
 
+import tahoe
 from tahoe.base.lazy import cached_property
 
 
@@ -58,3 +61,27 @@ def test_two_instances_compute_at_the_same_time() -> None:
     for thread in threads:
         thread.join()
     assert [counted.value for counted in both] == [1, 1]
+
+
+def test_late_modules_are_those_that_type_checkers_see() -> None:
+    """The imports under ``TYPE_CHECKING`` and the calls of `late_modules` name the same modules."""
+    package = Path(tahoe.__file__).parent
+    paths = [path for path in package.rglob("*.py") if "late_modules(" in path.read_text() and path.name != "lazy.py"]
+    assert len(paths) > 4
+    for path in paths:
+        [block] = [node for node in ast.parse(path.read_text()).body if isinstance(node, ast.If) and node.orelse]
+        imported = {
+            alias.asname or alias.name: f"{node.module}.{alias.name}"
+            for node in ast.walk(ast.Module(block.body, []))
+            if isinstance(node, ast.ImportFrom)
+            for alias in node.names
+        }
+        for node in block.orelse:
+            assert isinstance(node, ast.Assign)
+            assert isinstance(node.targets[0], ast.Tuple)
+            assert isinstance(node.value, ast.Call)
+            parent, *names = [ast.literal_eval(argument) for argument in node.value.args]
+            targets = [target.id for target in node.targets[0].elts if isinstance(target, ast.Name)]
+            assert {name: imported[name] for name in targets} == {
+                target: f"{parent}.{name}" for target, name in zip(targets, names, strict=True)
+            }

@@ -23,8 +23,8 @@ from tahoe.ops.layout.bins import Bin
 from tahoe.ops.layout.optimize import Written, optimize, rewritten_here
 from tahoe.ops.layout.optimize_plan import OptimizePlan, OptimizeRequest
 from tahoe.ops.rows.insert import WriteOptions, stage_write
+from tahoe.ops.tables.requests import VacuumRequest
 from tahoe.ops.upkeep.vacuum import Vacuumed, vacuum
-from tahoe.ops.upkeep.vacuum_plan import VacuumRequest
 from tahoe.snapshot.snapshot import Snapshot
 from tahoe.store.log_store import LogStore
 from tahoe.store.object_store import open_store

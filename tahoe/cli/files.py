@@ -11,9 +11,9 @@ import typer
 from tahoe.base.clock import SYSTEM_CLOCK
 from tahoe.base.wording import counted
 from tahoe.cli.arguments import AsJson, AtVersion, Path, StorageOptions, open_table
+from tahoe.cli.flags import bytes_of
 from tahoe.cli.output import print_json, print_table
 from tahoe.cli.text import ago, amount, size, visible
-from tahoe.cli.upkeep import TargetSize, bytes_of
 
 if TYPE_CHECKING:
     from tahoe.ops.layout.boxes import ColumnLayout, Measured
@@ -90,6 +90,10 @@ def _row(values: Mapping[str, Any], logical_names: Mapping[str, str], now_ms: in
 By = Annotated[list[str], typer.Option("--by", "-b", metavar="COLUMN", help="OPTIMIZE would cluster by this column; repeatable.")]
 Axes = Annotated[
     list[str], typer.Option("--axis", "-a", metavar="COLUMN", help="Draw the files over this column, and over another one.")
+]
+TargetSize = Annotated[
+    str | None,
+    typer.Option("--target-size", metavar="SIZE", help="The size of new files: 128mb; default: delta.targetFileSize, or 1gb."),
 ]
 Html = Annotated[LocalPath | None, typer.Option("--html", metavar="FILE", help="Draw the layout as a self-contained page.")]
 

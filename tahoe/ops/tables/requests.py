@@ -125,8 +125,8 @@ class VacuumRequest:
     )
     _: KW_ONLY
     dry_run: bool = option(False, "--dry-run", help="Report the changes without making them.")
-    retention_check: bool = option(True, "--no-retention-check", help="Allow less than the table's retention.")
     lite: bool = option(False, "--lite", help="Find the files in the log; files left by crashed writers stay.")
+    retention_check: bool = option(True, "--no-retention-check", help="Allow less than the table's retention.")
     inventory: pa.Table | None = field(default=None, repr=False)
     logs: bool | None = None
 
@@ -227,10 +227,10 @@ class CloneOptions(ChangeOptions):
     target: str | os.PathLike[str] | WritableTable
     _: KW_ONLY
     shallow: bool = option(False, "--shallow", help="Refer to the files of PATH instead of copying them.")
+    replace: bool = option(False, "--replace", help="Replace an existing table; a deep clone copies only new files.")
     version: int | None = option(None, "--version", "-v", metavar="N", help="The version of PATH; default: the newest.")
     timestamp: str | date | datetime | None = option(
         None, "--timestamp", "-t", metavar="TIME", help="The version of PATH at this time, in UTC."
     )
-    replace: bool = option(False, "--replace", help="Replace an existing table; a deep clone copies only new files.")
     properties: Mapping[str, str] | None = None
     storage_options: Mapping[str, str] | None = None

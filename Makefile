@@ -27,7 +27,7 @@ export SPARK_LOCAL_IP ?= 127.0.0.1
 # Prefix of a recipe line that starts Spark: finds the directory of a suitable Java runtime, or fails with one sentence.
 JAVA := JAVA_HOME="$$(scripts/java_home.sh)" && export JAVA_HOME &&
 
-.PHONY: help setup java demo test test-core test-spark test-versions test-versions-sample delta-spark-tests interop lint format docs golden bench soak lock clean
+.PHONY: help setup java demo test test-core test-spark test-versions test-versions-sample test-nightly delta-spark-tests interop lint format docs golden bench soak lock clean
 
 help: ## print this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-21s %s\n", $$1, $$2}'
@@ -80,6 +80,9 @@ test-versions: $(VERSIONS:%=%/.package) ## the tests that start Spark on every s
 test-versions-sample: $(SAMPLED:%=%/.package) ## an eighth of them on two PySpark releases before the newest; the number of commits selects both
 	@$(JAVA) scripts/test_versions.sh $(SAMPLED) -- --share=$(shell echo $$(($(COMMITS) % 8)))/8
 
+test-nightly: soak test-versions interop ## all cases, PySpark releases, catalogs and readers, and every table checked; takes hours
+	@$(JAVA) HYPOTHESIS_PROFILE=nightly TAHOE_CHECK_ALL=1 scripts/run_tests.sh $(CURDIR)/$(BIN)/python --timeout=7200
+
 delta-spark-tests: $(VENV)/.package ## delta-spark's own Python tests against Tahoe; CHECKOUT=DIR is a clone of github.com/delta-io/delta
 	@$(JAVA) $(BIN)/python scripts/delta_spark_tests.py --checkout "$(CHECKOUT)"
 
@@ -109,7 +112,7 @@ bench: $(VENV)/.package ## every experiment in benchmarks/ at a small size, each
 golden: $(VENV)/.package ## FOLDER=DIR: read every Delta table below it with every reader and report differences; SPARK=1 includes Spark
 	@$(JAVA) $(BIN)/python scripts/golden.py "$(or $(FOLDER),../shared/golden)" $(if $(SPARK),--spark)
 
-soak: $(VENV)/.package ## long tests: many more seeds, writers and faults
+soak: $(VENV)/.package ## the cases that `make test` leaves out, and long tests: many more seeds, writers and faults
 	@$(JAVA) HYPOTHESIS_PROFILE=explore $(PYTEST) -m soak
 
 LOCK := uv pip compile pyproject.toml --extra connect --extra iceberg --extra hive --extra glue --extra serve --extra coordinator --group dev --universal \

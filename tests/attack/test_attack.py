@@ -29,10 +29,10 @@ pytestmark = pytest.mark.damages_tables
 SEED = int(os.environ.get("TAHOE_ATTACK_SEED", "1"))
 FLIPPED = "flipped"
 KINDS = [*DAMAGES, FLIPPED]
-IN_SUITE = 14
-IN_SUITE_WITH_CHECKPOINTS = 3
+IN_SUITE = 6
+IN_SUITE_WITH_CHECKPOINTS = 2
 """Cases of one damage to one table, in the suite. Tables with checkpoints take several times as long."""
-LEAST_IN_SUITE = 1_500
+LEAST_IN_SUITE = 700
 FLIPS_IN_SOAK = 1_000
 """Flipped bits of each table, in the soak."""
 

@@ -15,7 +15,7 @@ HERE = Path(__file__).parent
 CASES = HERE / "cases"
 DIFFERENCES = HERE / "differences.toml"
 LINES_OF_A_FILE = 600
-ONE_IN = 25
+ONE_IN = 50
 """The part of the cases that is in the sample of `make test`."""
 
 Step = str | Mapping[str, Any]

@@ -22,7 +22,7 @@ from tests.interop.predicates import DIALECTS, Predicate, predicates
 
 Reader = Callable[..., pa.Table]
 READERS: dict[str, Reader] = {"pyiceberg": read_pyiceberg, "duckdb": duckdb_iceberg}
-QUICK = 8
+QUICK = 6
 HISTORIES = int(os.environ.get("TAHOE_HISTORIES", "200"))
 
 

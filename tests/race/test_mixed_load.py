@@ -13,6 +13,7 @@ ENOUGH = 50
 """Appends that tell a share: of few, a writer may have had no turn by chance."""
 
 
+@pytest.mark.soak
 def test_no_writer_starves_beside_others(tmp_path: Path) -> None:
     """Shares of one run, since nothing is known of how busy the machine is: starved writers did one for hundreds of appends. The load
     lasts four seconds, and its processes take as long to begin; it lasts longer where they come to little in that time."""

@@ -22,7 +22,8 @@ import tahoe
 SETTINGS = {
     # Tests run each query once or twice: the JVM's second compiler, a collector with threads of its own, and counters for tools that
     # nobody attaches cost more processor time than they save. It halves what the suite takes of it.
-    "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:-UsePerfData",
+    # Without tiers the code cache has only 48 MB: once it is nearly full, the JVM's sweeper takes a fifth of its processor time.
+    "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=240m -XX:+UseSerialGC -XX:-UsePerfData",
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
     "spark.log.level": "OFF",
@@ -30,6 +31,11 @@ SETTINGS = {
     "spark.default.parallelism": "2",
     "spark.sql.session.timeZone": "UTC",
     "spark.driver.memory": "1g",
+    # Spark keeps the plans of a thousand finished queries, which each full collection of the heap visits.
+    "spark.sql.ui.retainedExecutions": "50",
+    "spark.ui.retainedJobs": "100",
+    "spark.ui.retainedStages": "100",
+    "spark.ui.retainedTasks": "1000",
     # One core fewer for codegen of the same small queries over and over.
     "spark.sql.codegen.cache.maxEntries": "1000",
     "spark.sql.python.filterPushdown.enabled": "true",

@@ -145,12 +145,13 @@ def test_histograms_are_those_of_the_specification() -> None:
     assert (value["numDeletedRecordsOpt"], value["numDeletionVectorsOpt"]) == (12, 1)
 
 
-def test_every_flipped_bit_and_cut_of_our_own_is_told_or_changes_nothing() -> None:
+@pytest.mark.parametrize("step", [17, pytest.param(3, marks=pytest.mark.soak)])
+def test_every_flipped_bit_and_cut_of_our_own_is_told_or_changes_nothing(step: int) -> None:
     log = memory_log()
     commit(log, WITH_VECTORS, METADATA, add("a", size=5), SetTransaction("app", 3), DomainMetadata("d", "x"))
     name = checksum_name(0)
     data, truth = log.store.get(name), read_checksum(log.store, 0)
-    for bit in range(0, len(data) * 8, 3):
+    for bit in range(0, len(data) * 8, step):
         flipped = bytearray(data)
         flipped[bit // 8] ^= 1 << bit % 8
         assert _parsed_or_told(name, bytes(flipped)) in (truth, "told")

@@ -344,8 +344,8 @@ def _flipped(data: bytes, position: int) -> bytes:
 
 
 def test_flipped_bits_in_our_own_checkpoint_are_survived() -> None:
-    """60 of them, all over the file; the log is replayed for each."""
-    _flip_so_many(60)
+    """20 of them, all over the file; the log is replayed for each."""
+    _flip_so_many(20)
 
 
 @pytest.mark.soak

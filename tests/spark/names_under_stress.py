@@ -21,11 +21,11 @@ from tahoe.tables import DeltaTable
 
 __all__ = ["LIVES"]
 
-THREADS = 8
+THREADS = 4
 
 
 def threads_work_side_by_side(spark: SparkSession, folder: Path) -> None:
-    """Eight threads make, write, change, read, join and drop tables of their own, and all append to one and read it."""
+    """Threads make, write, change, read, join and drop tables of their own, and all append to one and read it."""
     spark.sql("CREATE TABLE stress.shared (writer INT, step INT) USING delta")
 
     def life(number: int) -> int:

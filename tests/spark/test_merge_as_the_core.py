@@ -103,7 +103,7 @@ def case(seed: int) -> Case:
 
 
 _PROPERTIES = {"vectors": VECTORS, "feed": FEED, "ids": IDS, "mapped": MAPPED}
-_SEEDS = 8
+_SEEDS = 4
 """So many cases in every run; all of them in a long one."""
 _NOT_COMPARED = ("Bytes", "Ms", "FilesAdded")
 

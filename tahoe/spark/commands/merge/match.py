@@ -25,6 +25,7 @@ from tahoe.spark.commands.merge.statement import Plan, Step
 from tahoe.spark.commands.row_changes import FILE, ROW
 from tahoe.spark.commands.source_rows import StoredRows, sent_to_all
 from tahoe.spark.jvm.bridge import Jvm
+from tahoe.spark.jvm.records import items
 from tahoe.spark.write.fitting import Place
 
 __all__ = [
@@ -36,6 +37,7 @@ __all__ = [
     "numbered",
     "of_source",
     "pairs_of",
+    "with_identities",
 ]
 
 SOURCE_ROW = "__tahoe_source_row"
@@ -51,6 +53,21 @@ _UPSERT = [(Kind.MATCHED, Action.UPDATE), (Kind.NOT_MATCHED, Action.INSERT)]
 def numbered(source: DataFrame) -> DataFrame:
     """Return the source with `SOURCE_ROW`."""
     return source.select("*", sf.monotonically_increasing_id().alias(SOURCE_ROW))
+
+
+def with_identities(rows: DataFrame, shape: DataFrame) -> DataFrame:
+    """Return the rows with the attribute ids of `shape`, so that expressions resolved on it apply to them.
+
+    Args:
+        rows: the columns of `shape`, and then any others.
+    """
+    spark, jvm = rows.sparkSession, Jvm.of(rows.sparkSession)
+    alias, none, empty = jvm.catalyst("expressions.Alias"), jvm.option(None), jvm.seq()
+    plan, resolved = (frame._jdf.queryExecution().analyzed() for frame in (rows, shape))
+    columns = list(items(plan.output()))
+    for number, (name, column) in enumerate(zip(shape.columns, items(resolved.output()), strict=True)):
+        columns[number] = alias(columns[number], name, column.exprId(), empty, none, empty)
+    return jvm.frame(spark._jsparkSession, jvm.catalyst("plans.logical.Project")(jvm.seq(*columns), plan), spark)
 
 
 def is_upsert(plan: Plan, before: TableConfig, after: TableConfig) -> bool:

@@ -19,7 +19,7 @@ from tahoe.ops.merge.schema import check_identity
 from tahoe.ops.rows.row_changes import RowsChanged, Staged, snapshot_to_change, uses_vectors
 from tahoe.protocol.column_values.default_values import Moment
 from tahoe.spark.commands.conditions import text_of
-from tahoe.spark.commands.merge.match import is_upsert, numbered, pairs_of
+from tahoe.spark.commands.merge.match import is_upsert, numbered, pairs_of, with_identities
 from tahoe.spark.commands.merge.pairs import evaluated
 from tahoe.spark.commands.merge.statement import MergeRequest, Sides, evolved, of_clauses, placed, resolved
 from tahoe.spark.commands.merge.write import MatchedMerge
@@ -30,7 +30,6 @@ from tahoe.spark.commands.source_keys import candidates
 from tahoe.spark.commands.source_rows import sent_to_all, stored
 from tahoe.spark.jvm.stored_defaults import written_default
 from tahoe.spark.jvm.translate import from_spark_schema
-from tahoe.spark.scan.relation import named
 from tahoe.spark.scan.row_id_columns import with_row_ids
 from tahoe.spark.write.enforce import session_time_zone
 from tahoe.spark.write.fitting import nullable_schema
@@ -112,8 +111,8 @@ def _match(transaction: Transaction, target: CommandTarget, request: MergeReques
         predicate = keys.predicate
         transaction.read(predicate)
     files = snapshot.files_matching(predicate)
-    rows = named(with_row_ids(version.with_positions(files, metadata=False), snapshot.config), version.alias)
-    plan = resolved(request, Sides(rows, sent_to_all(source)), columns, config.schema, moment)
+    rows = with_row_ids(version.with_positions(files, metadata=False), snapshot.config)
+    plan = replace(plan, sides=Sides(with_identities(rows, plan.sides.target), sent_to_all(source)))
     plan = replace(plan, is_upsert=is_upsert(plan, snapshot.config, config))
     matches = evaluated(plan, snapshot, files, stack.enter_context(stored(pairs_of(plan, snapshot.config, config))))
     if matches.ambiguous and not may_match_often(request.clauses):

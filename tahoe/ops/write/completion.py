@@ -1,7 +1,7 @@
 """Values for the columns that rows lack and that the table fills in during a write: identity columns and columns with a default.
 
 One `Completion` serves one set of rows of one transaction. Without Spark, `values` fills in the rows as they pass. Spark's tasks number
-their rows themselves, and the last values are read from the files (`tahoe.spark.write.numbered`). Tasks of the Python data source, which
+their rows themselves, and the last values are read from the files (`tahoe.spark.write.enforce`). Tasks of the Python data source, which
 do not communicate, number theirs by `TaskCompletion`.
 """
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 from pyspark.sql import Column
 
 from tahoe.base.argument_checks import WrongArgument
+from tahoe.ops.copies.clone import CloneRequest
 
-__all__ = ["check_clone", "check_kind", "checked_expression", "checked_expressions", "wrong_argument"]
+__all__ = ["check_kind", "checked_clone", "checked_expression", "checked_expressions", "wrong_argument"]
 
 _KINDS = {int: "an int", str: "a string", bool: "a boolean", dict: "a dict"}
 
@@ -30,18 +31,19 @@ def check_kind(value: object, name: str, kind: type, called: str | None = None, 
         raise wrong_argument(f"{name} needs to be {expected} but got '{type(value)}'.", parameter or name.split()[-1])
 
 
-def check_clone(target: object, is_shallow: object, replace: object, properties: object) -> None:
-    """Raise `WrongArgument` for invalid arguments of CLONE."""
+def checked_clone(target: object, is_shallow: object, replace: object, properties: object) -> CloneRequest:
+    """Return the request. Raises `WrongArgument` for invalid arguments of CLONE."""
     check_kind(target, "target", str)
     check_kind(is_shallow, "isShallow", bool)
     check_kind(replace, "replace", bool)
     if properties is None:
-        return
+        properties = {}
     check_kind(properties, "properties", dict)
     assert isinstance(properties, dict)
     for key, value in properties.items():
         check_kind(key, f"All property keys including {key}", str, parameter="properties")
         check_kind(value, f"All property values including {value}", str, parameter="properties")
+    return CloneRequest(bool(is_shallow), "createOrReplace" if replace else "create", properties)
 
 
 def checked_expression(expression: object, name: str = "condition") -> str | Column | None:

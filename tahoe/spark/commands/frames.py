@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
-from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import (
@@ -55,19 +54,19 @@ def detail_frame(spark: SparkSession, table: Table, name: str | None = None) -> 
     return local_frame(spark, detail_rows(table, name), DETAIL)
 
 
-def history_rows(table: Table, limit: int | None = None) -> list[tuple[Any, ...]]:
+def history_rows(table: Table, limit: int | None = None) -> list[tuple[object, ...]]:
     """Return the rows of `history_frame`."""
     return [tuple(_plain(commit[column.name], column.dataType) for column in HISTORY) for commit in table.history(limit)]
 
 
-def detail_rows(table: Table, name: str | None = None) -> list[tuple[Any, ...]]:
+def detail_rows(table: Table, name: str | None = None) -> list[tuple[object, ...]]:
     """Return the row of `detail_frame`; the location is formatted as a Hadoop path."""
     detail = table.detail()
     detail |= {"location": hadoop_path(detail["location"]), "name": name or detail["name"]}
     return [tuple(_plain(detail[column.name], column.dataType) for column in DETAIL)]
 
 
-def detail_rows_of_entry(jvm: Jvm, entry: JavaObject, name: str) -> list[tuple[Any, ...]]:
+def detail_rows_of_entry(jvm: Jvm, entry: JavaObject, name: str) -> list[tuple[object, ...]]:
     """Return the row of `detail_frame` for a table of another format, from the fields of its catalog entry.
 
     Args:
@@ -75,7 +74,7 @@ def detail_rows_of_entry(jvm: Jvm, entry: JavaObject, name: str) -> list[tuple[A
         name: the table's name with its catalog.
     """
     uri = entry.storage().locationUri()
-    detail: dict[str, Any] = {
+    detail: dict[str, object] = {
         "format": str(entry.provider().get()) if entry.provider().isDefined() else None,
         "name": name,
         "description": str(entry.comment().get()) if entry.comment().isDefined() else "",
@@ -135,7 +134,7 @@ DETAIL = StructType(
 """The columns of `DeltaTable.detail`."""
 
 
-def _plain(value: Any, data_type: DataType) -> Any:
+def _plain(value: object, data_type: DataType) -> object:
     """Return a value of commitInfo, which is free-form JSON, converted to the column's type."""
     if value is None:
         return None

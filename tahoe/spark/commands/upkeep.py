@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import nullcontext, suppress
 from dataclasses import replace
 from functools import partial
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import pyarrow as pa
 from pyspark.errors import ParseException
@@ -97,7 +97,7 @@ RESTORE_ROW = (
 FSCK_ROW = "dataFilePath string, dataFileMissing boolean, deletionVectorPath string, deletionVectorFileMissing boolean"
 """The result columns of FSCK REPAIR TABLE, one row per file."""
 
-Row = tuple[str, dict[str, Any]]
+Row = tuple[str, dict[str, object]]
 Value = TypeVar("Value")
 
 _DELTA = "spark.databricks.delta."
@@ -220,11 +220,11 @@ class _RowOf:
     def __init__(self, spark: SparkSession, table: Table) -> None:
         self._path, self._parallelism = hadoop_path(table.url), spark.sparkContext.defaultParallelism
 
-    def of(self, metrics: dict[str, Any]) -> list[Row]:
+    def of(self, metrics: dict[str, object]) -> list[Row]:
         return [(self._path, metrics | {"totalClusterParallelism": self._parallelism})]
 
 
-def _purged(transaction: Transaction, snapshot: Snapshot, started: int, ended: int) -> dict[str, Any]:
+def _purged(transaction: Transaction, snapshot: Snapshot, started: int, ended: int) -> dict[str, object]:
     indexed, columns = int(snapshot.config.properties.get("delta.dataSkippingNumIndexedCols")), len(snapshot.schema)
     return metrics_row(
         transaction.removes,

@@ -4,11 +4,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Self
 
 from tahoe.base.argument_checks import checked_arguments
 from tahoe.ops.copies.clone import CloneRequest
-from tahoe.spark.commands.checked_arguments import check_clone, check_kind
+from tahoe.spark.commands.checked_arguments import check_kind, checked_clone
 from tahoe.spark.copies.clone import NamedCloneRequest, clone_named
 from tahoe.spark.names.entries import parts_of
 
@@ -55,8 +55,7 @@ class Copies:
 
         Raises: see `tahoe.spark.copies.clone.clone_named`.
         """
-        check_clone(target, isShallow, replace, properties)
-        return self._cloned(target, isShallow, replace, properties)
+        return self._cloned(target, checked_clone(target, isShallow, replace, properties))
 
     def cloneAtVersion(
         self,
@@ -68,8 +67,8 @@ class Copies:
     ) -> Self:
         """Clone an older version; see `clone`."""
         check_kind(version, "version", int)
-        check_clone(target, isShallow, replace, properties)
-        return self._cloned(target, isShallow, replace, properties, version=version)
+        request = checked_clone(target, isShallow, replace, properties)
+        return self._cloned(target, request, version=version)
 
     def cloneAtTimestamp(
         self,
@@ -81,13 +80,13 @@ class Copies:
     ) -> Self:
         """Clone the newest version at a timestamp, which is parsed in the session's time zone; see `clone`."""
         check_kind(timestamp, "timestamp", str)
-        check_clone(target, isShallow, replace, properties)
-        return self._cloned(target, isShallow, replace, properties, timestamp=timestamp)
+        request = checked_clone(target, isShallow, replace, properties)
+        return self._cloned(target, request, timestamp=timestamp)
 
-    def _cloned(self, target: str, shallow: bool, replace: bool, properties: dict[str, str] | None, **at: Any) -> Self:
+    def _cloned(self, target: str, request: CloneRequest, version: int | None = None, timestamp: str | None = None) -> Self:
         is_path = target.startswith("/") or "://" in target
         name = ("delta", target) if is_path else parts_of(self._spark, target)
-        request = CloneRequest(shallow, "createOrReplace" if replace else "create", properties or {})
         source = parts_of(self._spark, self._name) if self._name else ()
-        _, copy = clone_named(self._spark, NamedCloneRequest(name, source, request, **at), None if source else self._table)
+        named = NamedCloneRequest(name, source, request, version, timestamp)
+        _, copy = clone_named(self._spark, named, None if source else self._table)
         return type(self)(self._spark, copy)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING
 
 from pyspark.sql import SparkSession
 
@@ -38,10 +39,8 @@ def requested_snapshot(spark: SparkSession, request: ReadRequest, options: Mappi
         return table.snapshot(request.version if when is None else None, when)
 
 
-def moment(spark: SparkSession, text: str) -> Any:
+def moment(spark: SparkSession, text: str) -> datetime:
     """Return the timestamp of a text, parsed by Spark in the session's time zone. Raises `InvalidRequest` (`DELTA_TIMESTAMP_INVALID`)."""
-    from datetime import UTC, datetime, timedelta
-
     jvm = Jvm.of(spark)
     zone = jvm.option(spark.conf.get("spark.sql.session.timeZone"))
     literal = jvm.catalyst("expressions.Literal")(

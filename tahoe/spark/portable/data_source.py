@@ -16,7 +16,15 @@ from typing import Any
 
 import pyarrow as pa
 from pyspark.sql import datasource
-from pyspark.sql.datasource import DataSource, DataSourceArrowWriter, DataSourceReader, InputPartition, WriterCommitMessage
+from pyspark.sql.datasource import (
+    DataSource,
+    DataSourceArrowWriter,
+    DataSourceReader,
+    DataSourceStreamReader,
+    DataSourceStreamWriter,
+    InputPartition,
+    WriterCommitMessage,
+)
 from pyspark.sql.types import StructType as SparkStruct
 
 from tahoe.api.process import UNIFORM_RUNTIME
@@ -122,13 +130,13 @@ class DeltaDataSource(Sent, DataSource):
         check_columns(columns_given, Use.CONNECT)
         return _Writer(table, columns_given, request, self._options)
 
-    def streamReader(self, schema: SparkStruct) -> Any:  # noqa: N802 - PySpark's name
+    def streamReader(self, schema: SparkStruct) -> DataSourceStreamReader:  # noqa: N802 - PySpark's name
         """Return the reader of a stream's batches; the rows have the columns of the version whose schema Spark got."""
         table = stream_table_of(option_of(self._options, "path", ""), self._options)
         version = self._version if self._range is None else self._range[1]
         return stream_reader(table, version, schema, self._options)
 
-    def streamWriter(self, schema: SparkStruct, overwrite: bool) -> Any:  # noqa: N802
+    def streamWriter(self, schema: SparkStruct, overwrite: bool) -> DataSourceStreamWriter:  # noqa: N802
         """Return the writer of a stream's batches, each written once; in output mode complete, `overwrite`, a batch replaces all rows."""
         return stream_writer(
             stream_table_of(option_of(self._options, "path", ""), self._options), schema, self._options, overwrite
@@ -187,7 +195,7 @@ class _Reader(Sent, DataSourceReader):
         self._files = DataFiles(snapshot.store, snapshot.config)
         self._predicate: Predicate | None = None
 
-    def __getstate__(self) -> dict[str, Any]:
+    def __getstate__(self) -> dict[str, object]:
         return {**self.__dict__, "_planned": None}
 
     def partitions(self) -> Sequence[InputPartition]:
@@ -199,7 +207,7 @@ class _Reader(Sent, DataSourceReader):
         assert isinstance(partition, _Tasks)
         return rows_of_files(self._files, self._schema, self._predicate, self._store.url, self._version, partition.tasks)
 
-    def _task(self) -> Any:
+    def _task(self) -> object:
         arguments = self._files, self._schema, self._predicate, self._store.url, self._version
         return sent_whole(worker.part, rows_of_files, *arguments)
 
@@ -234,7 +242,7 @@ class _ChangeReader(Sent, DataSourceReader):
         self._config = changes.config
         self._times = {version: changes.times[version] for version in range(changes.start, changes.end + 1)}
 
-    def __getstate__(self) -> dict[str, Any]:
+    def __getstate__(self) -> dict[str, object]:
         return {**self.__dict__, "_planned": None}
 
     def partitions(self) -> Sequence[InputPartition]:
@@ -246,7 +254,7 @@ class _ChangeReader(Sent, DataSourceReader):
         assert isinstance(partition, _ChangedFiles)
         return rows_of_changes(self._store, self._config, self._times, partition.files)
 
-    def _task(self) -> Any:
+    def _task(self) -> object:
         return sent_whole(worker.part, rows_of_changes, self._store, self._config, self._times)
 
 
@@ -272,7 +280,7 @@ class _Writer(Sent, DataSourceArrowWriter):
         files = self._request.files
         return Target(self._config, self._store, self._filled_in, files.max_records_per_file, files.compression)
 
-    def _task(self) -> Any:
+    def _task(self) -> object:
         return sent_whole(worker.message, written_files, self._target())
 
     def commit(self, messages: list[WriterCommitMessage | None]) -> None:
@@ -360,7 +368,7 @@ _TYPES: dict[str, type | tuple[type, ...]] = {
 }
 
 
-def _literal(value: Any, path: tuple[str, ...], schema: StructType) -> Literal | None:
+def _literal(value: object, path: tuple[str, ...], schema: StructType) -> Literal | None:
     column = schema.resolve(path)
     return (
         None
@@ -369,7 +377,7 @@ def _literal(value: Any, path: tuple[str, ...], schema: StructType) -> Literal |
     )
 
 
-def _is_of(value: Any, data_type: DataType) -> bool:
+def _is_of(value: object, data_type: DataType) -> bool:
     if value is None:
         return True
     match data_type:
@@ -384,7 +392,7 @@ def _is_of(value: Any, data_type: DataType) -> bool:
     return False
 
 
-def _plain(value: Any, data_type: DataType) -> Any:
+def _plain(value: object, data_type: DataType) -> object:
     """Convert a value for `tahoe.expr.tree.predicate.Literal`: timestamps in UTC."""
     if isinstance(value, datetime) and data_type == PrimitiveType("timestamp"):
         return value.astimezone(UTC)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import pickle
 from collections.abc import Callable, Iterator
-from typing import Any, ClassVar, TypeVar
+from typing import ClassVar, TypeVar
 
 from pyspark.sql.datasource import WriterCommitMessage
 
@@ -24,12 +24,12 @@ class Sent:
 
     kind: ClassVar[str]
 
-    def __reduce__(self) -> tuple[Callable[..., Any], tuple[Any, ...]]:
+    def __reduce__(self) -> tuple[Callable[..., object], tuple[object, ...]]:
         # The proxy of a reader passes the attributes of a partition as the last arguments of its task.
         state = pickle.dumps(self.__getstate__())
         return reviver(), (type(self).__module__, type(self).__qualname__, state, self.kind, self._task())
 
-    def _task(self) -> Any:
+    def _task(self) -> object:
         """Return the executor's task, created by `tahoe.spark.executors.shipped.sent_whole`; None for a part without one."""
         return None
 

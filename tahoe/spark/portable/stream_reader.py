@@ -48,7 +48,10 @@ from tahoe.stream.tail_batch import changes_in
 
 __all__ = ["stream_reader", "streams_alone"]
 
-_BEGIN: dict[str, Any] = {}
+Offset = dict[str, Any]
+"""A position as PySpark passes it: the fields of its JSON."""
+
+_BEGIN: Offset = {}
 
 
 def stream_reader(table: Table, version: int | None, schema: SparkStruct, options: Mapping[str, str]) -> DataSourceStreamReader:
@@ -132,19 +135,19 @@ class _StreamReader(Sent, DataSourceStreamReader):
         self._source: Source | None = Source(table.snapshot(read.version), table.snapshot, options)
         self._end: Position | None = None
 
-    def __getstate__(self) -> dict[str, Any]:
+    def __getstate__(self) -> dict[str, object]:
         return {"_read": self._read, "_source": None, "_end": None}
 
-    def initialOffset(self) -> dict[str, Any]:  # noqa: N802 - PySpark's name
+    def initialOffset(self) -> Offset:  # noqa: N802 - PySpark's name
         """Return the position before the first batch."""
         return _BEGIN
 
-    def latestOffset(self) -> dict[str, Any]:  # type: ignore[override]  # noqa: N802 - PySpark's name
+    def latestOffset(self) -> Offset:  # type: ignore[override]  # noqa: N802 - PySpark's name
         """Return the position after the current end of the table."""
         assert self._source is not None
         return _offset(self._source.end_now())
 
-    def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
+    def partitions(self, start: Offset, end: Offset) -> Sequence[InputPartition]:
         """Return the files between two positions."""
         assert self._source is not None
         files = self._source.files(_position(start), Position.parse(json.dumps(end)))
@@ -160,16 +163,16 @@ class _StreamReader(Sent, DataSourceStreamReader):
         assert isinstance(partition, _Files | _Changes)
         return rows_of_batch(self._read, partition.files, partition.times if isinstance(partition, _Changes) else None)
 
-    def _task(self) -> Any:
+    def _task(self) -> object:
         return sent_whole(worker.part, rows_of_batch, self._read)
 
 
-def _position(offset: dict[str, Any]) -> Position | None:
+def _position(offset: Offset) -> Position | None:
     return None if offset == _BEGIN else Position.parse(json.dumps(offset))
 
 
-def _offset(position: Position) -> dict[str, Any]:
-    offset: dict[str, Any] = json.loads(str(position))
+def _offset(position: Position) -> Offset:
+    offset: Offset = json.loads(str(position))
     return offset
 
 
@@ -184,7 +187,7 @@ class _AdmittingReader(_StreamReader, SupportsTriggerAvailableNow):
         """Return any limit except all available: the options define the limits."""
         return ReadMaxFiles(1)
 
-    def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:  # type: ignore[override]  # noqa: N802
+    def latestOffset(self, start: Offset, limit: ReadLimit) -> Offset:  # type: ignore[override]  # noqa: N802
         assert self._source is not None
         everything = UNLIMITED if isinstance(limit, ReadAllAvailable) else None
         position = _position(start)

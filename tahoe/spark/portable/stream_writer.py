@@ -11,7 +11,6 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
-from typing import Any
 
 from pyspark.sql.datasource import DataSourceStreamWriter, WriterCommitMessage
 from pyspark.sql.types import StructType as SparkStruct
@@ -80,7 +79,7 @@ class _StreamWriter(Sent, StreamWriterBase):
         self._config = self._config_now(table)
         self._filled_in = filled_in(self._config, self._schema.names, None)
 
-    def write(self, iterator: Iterator[Any]) -> WriterCommitMessage:
+    def write(self, iterator: Iterator[object]) -> WriterCommitMessage:
         """Write one task's rows: Arrow batches, or rows if this Spark version passes no batches to a stream's sink."""
         config, filled = self._config, self._filled_in
         if filled.identities:  # each batch continues the values of the previous one
@@ -92,7 +91,7 @@ class _StreamWriter(Sent, StreamWriterBase):
         files, rows = self._request.files, None if TAKES_BATCHES else self._spark_schema
         return Target(config, self._store, filled, files.max_records_per_file, files.compression, demands(config), rows)
 
-    def _task(self) -> Any:
+    def _task(self) -> object:
         if self._filled_in.identities:
             return sent_whole(worker.message, refused, self._store.url)
         return sent_whole(worker.message, written_files, self._target(self._config, self._filled_in))

@@ -20,18 +20,18 @@ from tahoe.base.exceptions import InvariantViolation, Unsupported
 from tahoe.expr.tree.expression import Expression, Reference, references_of
 from tahoe.expr.tree.predicate import quote_identifier
 from tahoe.ops.write.completion import Completion, refuse_incomplete
+from tahoe.protocol.column_values.identity import IdentityColumn, overflow
 from tahoe.protocol.config import TableConfig
 from tahoe.protocol.constraints import Constraints, Generated, constraints_of, null_found, violated
 from tahoe.schema.evolve import without_void
 from tahoe.schema.types import ArrayType, DataType, MapType, PrimitiveType, StructField, StructType, is_geospatial
 from tahoe.schema.walk import paths_of_type
 from tahoe.spark.jvm.bridge import Jvm
-from tahoe.spark.jvm.errors import raising_with_values
+from tahoe.spark.jvm.errors import raising, raising_with_values
 from tahoe.spark.jvm.stored_defaults import default_column
 from tahoe.spark.jvm.translate import from_spark_schema
 from tahoe.spark.write.fitting import ANSI_CASTS, Casts, cast_or_fail, fitted
 from tahoe.spark.write.limited import limited_columns
-from tahoe.spark.write.numbered import identity_values
 from tahoe.spark.write.stored_expressions import StoredExpressions, session_of_stored_expressions
 
 __all__ = ["enforced", "recomputed", "session_time_zone"]
@@ -107,7 +107,7 @@ def recomputed(data: DataFrame, config: TableConfig, where: Mapping[str, Column]
 def _filled_in(spark: SparkSession, completion: Completion, config: TableConfig) -> dict[str, Column]:
     """Return the values of the columns that the data lacks and the table fills in."""
     jvm = Jvm.of(spark)
-    values = {one.name: identity_values(jvm, one, config.table) for one in completion.identities}
+    values = {one.name: _identity_values(jvm, one, config.table) for one in completion.identities}
     for one in completion.defaults:
         values[one.column.name] = cast_or_fail(jvm, default_column(spark, one, config.table), one.column.data_type)
     return values
@@ -320,3 +320,38 @@ def _for_error(reference: Reference) -> Column:
     if paths_of_type(StructType((StructField("", reference.data_type),)), is_geospatial):
         return sf.when(column.isNotNull(), sf.lit(f"a value of type {reference.data_type}"))
     return column
+
+
+# ---- identity columns: task p of n ─► base + (p + k·n)·step for its row number k from 0
+#
+# Tasks need no coordination, and no two generate the same value; there are gaps if tasks have different numbers of rows, as in
+# delta-spark. The greatest values are read from the footers of the files (`tahoe.spark.executors.footers`).
+
+_ROW_OF_TASK = (1 << 33) - 1
+"""The bits of `monotonically_increasing_id` that count the rows of a task; the bits above are the task's number."""
+
+
+def _identity_values(jvm: Jvm, column: IdentityColumn, table: str) -> Column:
+    """Return the values of an identity column, for a projection that each row passes exactly once on its way into a file.
+
+    Nothing between the projection and the task that runs it may merge rows of several tasks (a union, `coalesce`).
+    """
+    row = sf.monotonically_increasing_id().bitwiseAND(sf.lit(_ROW_OF_TASK))
+    number = row * _tasks(jvm).cast("long") + sf.spark_partition_id()
+    beyond = sf.try_multiply(number, sf.lit(column.step).cast("long"))
+    value = sf.try_add(beyond, sf.lit(column.base).cast("long"))
+    return sf.coalesce(value, raising(overflow(column.name, table)).cast("long"))
+
+
+def _tasks(jvm: Jvm) -> Column:
+    """Return the number of tasks in the stage that evaluates the expression; 1 if the driver evaluates it."""
+    task = "org.apache.spark.TaskContext"
+    kind = jvm.java_class("org.apache.spark.sql.types.ObjectType")(jvm.reflected(task))
+    # Both are non-deterministic, so that only the task evaluates them.
+    context = jvm.catalyst("expressions.objects.StaticInvoke")(
+        jvm.reflected(task), kind, "get", jvm.seq(), jvm.seq(), True, True, False, jvm.option(None)
+    )
+    count = jvm.catalyst("expressions.objects.Invoke")(
+        context, "numPartitions", jvm.data_type('"integer"'), jvm.seq(), jvm.seq(), True, True, False
+    )
+    return sf.coalesce(jvm.column(count), sf.lit(1))

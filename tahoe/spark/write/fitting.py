@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal, InvalidOperation
-from typing import Any, cast
+from typing import cast
 
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as sf
@@ -147,7 +147,7 @@ def nullable_schema(schema: StructType) -> StructType:
     return StructType(tuple(replace(column, metadata=_metadata_to_come(column)) for column in nullable))
 
 
-def _metadata_to_come(column: StructField) -> dict[str, Any]:
+def _metadata_to_come(column: StructField) -> dict[str, object]:
     metadata = {key: value for key, value in column.metadata.items() if key not in (CURRENT_DEFAULT, EXISTS_DEFAULT)}
     if DECLARED_TYPE in metadata:
         metadata[DECLARED_TYPE] = with_varchar(str(metadata[DECLARED_TYPE]))

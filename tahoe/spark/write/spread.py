@@ -38,6 +38,9 @@ _BYTES_OF_A_TINY_FILE = 64 * 1024
 """For files up to this size the number dominates the cost, not the bytes: reading them in several tasks saves more than the shuffle costs."""
 
 
+_Task = Callable[[Any], Any]
+
+
 def is_worth_spreading(spark: SparkSession, group: Bin, plan: OptimizePlan) -> bool:
     """Return whether many tasks should cluster a bin."""
     several = len(group.adds) > 1 and plan.files_of(group) > 1 and spark.sparkContext.defaultParallelism > 1
@@ -77,9 +80,9 @@ def clustered_by_tasks(spark: SparkSession, version: BareVersion, group: Bin, pl
 
 def _written(
     context: SparkContext,
-    parts: Sequence[Any],
-    reading: Callable[[Any], Any],
-    writing: Callable[[Any], Any],
+    parts: Sequence[object],
+    reading: _Task,
+    writing: _Task,
     cells: int,
 ) -> list[AddFile | TahoeError]:
     """Write one file for each cell, from rows that tasks read and Spark's shuffle groups.

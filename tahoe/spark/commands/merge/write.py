@@ -7,7 +7,6 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import cached_property, partial, reduce
 from math import ceil
-from typing import Any
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as sf
@@ -105,7 +104,7 @@ class MatchedMerge:
         """Whether change data files are required: a commit that only adds rows needs none."""
         return bool(self.changes) and self.rows.config.properties.enable_change_data_feed
 
-    def _parameters(self) -> dict[str, Any]:
+    def _parameters(self) -> dict[str, object]:
         jvm = Jvm.of(self.request.source.sparkSession)
 
         def shown(condition: Column) -> str:

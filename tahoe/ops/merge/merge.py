@@ -35,7 +35,7 @@ from tahoe.ops.merge.report import (
     merge_parameters,
 )
 from tahoe.ops.merge.schema import check_identity, check_target, evolved_schema, star_pairs, with_places
-from tahoe.ops.rows.assigned_places import Columns
+from tahoe.ops.rows.assigned_places import Columns, assigned_places
 from tahoe.ops.rows.assignments import Assignment, assigned, parse_assignments
 from tahoe.ops.rows.row_changes import (
     FileChange,
@@ -221,14 +221,10 @@ def _step(clause: Clause[str], statement: MergeStatement, both: Mapping[str, Str
     condition = None if clause.condition is None else parse_condition(clause.condition, seen, statement.time_zone)
     if clause.values is None:
         return _Step(clause, condition, _star(clause, statement, both[statement.source_alias], schema))
-    assignments = parse_assignments(
-        clause.values,
-        schema,
-        seen,
-        time_zone=statement.time_zone,
-        inserts=clause.action == Action.INSERT,
-        may_lack_fields=statement.schema_evolution,
-    )
+    keys, texts = (key for key, _ in clause.values), (text for _, text in clause.values)
+    places = assigned_places(keys, [Columns.of(schema)], inserts=clause.action == Action.INSERT)
+    may_lack_fields = statement.schema_evolution
+    assignments = parse_assignments(places, texts, seen, statement.time_zone, may_lack_fields=may_lack_fields)
     return _Step(clause, condition, assignments)
 
 

@@ -5,7 +5,7 @@ A value is cast to its column's type like a written value: a cast that would cha
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import pyarrow as pa
@@ -14,9 +14,9 @@ from tahoe.base.exceptions import SchemaMismatch
 from tahoe.base.lazy import pc
 from tahoe.expr.compute.compute import compute
 from tahoe.expr.parse.parse_expression import Schemas, parse_expression
-from tahoe.expr.tree.expression import Expression
+from tahoe.expr.tree.expression import Expression, Reference
 from tahoe.expr.tree.signatures import cast_to
-from tahoe.ops.rows.assigned_places import Columns, assigned_places, check_assignable, lacks_fields
+from tahoe.ops.rows.assigned_places import check_assignable, lacks_fields
 from tahoe.protocol.constraints import recomputed
 from tahoe.schema.arrow import to_arrow_schema, to_arrow_type
 from tahoe.schema.cast import GIVEN, CannotCast, conform
@@ -47,32 +47,22 @@ class Assignment:
 
 
 def parse_assignments(
-    texts: Sequence[tuple[str, str]],
-    target: StructType,
-    schemas: Schemas,
-    *,
-    qualifier: str | None = None,
-    time_zone: str = "UTC",
-    inserts: bool = False,
-    may_lack_fields: bool = False,
+    places: Sequence[Reference], texts: Iterable[str], schemas: Schemas, time_zone: str = "UTC", *, may_lack_fields: bool = False
 ) -> tuple[Assignment, ...]:
     """Parse the assignments of a SET or VALUES clause.
 
     Args:
-        texts: pairs of a column or nested field (SQL, as ``a.b``) and an expression.
-        target: the schema of the assigned columns.
+        places: the assigned columns and fields (`assigned_places`).
+        texts: the expression for each of them.
         schemas: the columns that the expressions may use.
-        qualifier: the qualifier of the assigned columns.
-        inserts: whether the values are for new rows.
         may_lack_fields: see `check_assignable`.
 
     Raises:
-        InvalidRequest: an expression cannot be parsed, or a key is not assignable (`assigned_places`).
+        InvalidRequest: an expression cannot be parsed.
         SchemaMismatch: the fields of a struct differ from those of its target (`check_assignable`).
     """
     assignments: list[Assignment] = []
-    places = assigned_places((key for key, _ in texts), [Columns.of(target, qualifier)], inserts=inserts)
-    for place, (_, text) in zip(places, texts, strict=True):
+    for place, text in zip(places, texts, strict=True):
         value = parse_expression(text, schemas, time_zone)
         if not isinstance(place.data_type, StructType | ArrayType | MapType):
             value = cast_to(value, place.data_type, time_zone)

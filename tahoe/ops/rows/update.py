@@ -17,6 +17,7 @@ from tahoe.base.progress import Progress, silent, tracked
 from tahoe.expr.condition_forms import Condition
 from tahoe.expr.row_condition import row_condition
 from tahoe.expr.tree.python_values import SqlValues, sql_texts
+from tahoe.ops.rows.assigned_places import Columns, assigned_places
 from tahoe.ops.rows.assignments import Assignment, assigned, parse_assignments
 from tahoe.ops.rows.defaults import with_defaults
 from tahoe.ops.rows.engine import ArrowEngine, RowOperation, UpdateEngine
@@ -73,7 +74,8 @@ def stage_update(
     started = transaction.clock.now_ms()
     condition = row_condition(where, config.schema, time_zone)
     texts = with_defaults(tuple(sql_texts(values).items()), config, Moment(started, time_zone))
-    assignments = parse_assignments(texts, config.schema, config.schema, time_zone=time_zone)
+    places = assigned_places((key for key, _ in texts), [Columns.of(config.schema)])
+    assignments = parse_assignments(places, (text for _, text in texts), config.schema, time_zone)
     refuse_update(config.schema, {assignment.path[0] for assignment in assignments}, config.table)
     engine = _ArrowUpdate(transaction, snapshot, config, condition, progress, assignments)
     return stage_updated_rows(RowOperation(transaction, snapshot, condition.text, started), engine)

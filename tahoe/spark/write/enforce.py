@@ -107,9 +107,10 @@ def recomputed(data: DataFrame, config: TableConfig, where: Mapping[str, Column]
 def _filled_in(spark: SparkSession, completion: Completion, config: TableConfig) -> dict[str, Column]:
     """Return the values of the columns that the data lacks and the table fills in."""
     jvm = Jvm.of(spark)
-    values = {one.name: _identity_values(jvm, one, config.table) for one in completion.identities}
-    for one in completion.defaults:
-        values[one.column.name] = cast_or_fail(jvm, default_column(spark, one, config.table), one.column.data_type)
+    values = {identity.name: _identity_values(jvm, identity, config.table) for identity in completion.identities}
+    for default in completion.defaults:
+        column = default.column
+        values[column.name] = cast_or_fail(jvm, default_column(spark, default, config.table), column.data_type)
     return values
 
 

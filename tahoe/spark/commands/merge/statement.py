@@ -202,22 +202,8 @@ def resolved(request: MergeRequest, sides: Sides, source: StructType, schema: St
     spark = sides.target.sparkSession
     resolver = _Resolver(Jvm.of(spark), request, sides, source, schema, moment, casts_of_assignments(spark))
     on = resolver.condition(request.on, Kind.MATCHED, "the search condition of a MERGE", "JOIN_CONDITION_IS_NOT_BOOLEAN_TYPE")
-    drafts = [resolver.draft(clause) for clause in request.clauses]
-    selections = [on, *(one for draft in drafts for one in (draft.condition, draft.values) if one is not None)]
-    bound = dict(zip(map(id, selections), resolver.bound(selections), strict=True))
-    steps = []
-    for number, (clause, draft) in enumerate(zip(request.clauses, drafts, strict=True)):
-        condition = None if draft.condition is None else resolver.jvm.column(bound[id(draft.condition)][0])
-        assignments = draft.star
-        if draft.values is not None:
-            columns = [resolver.jvm.column(one) for one in bound[id(draft.values)]]
-            assignments = tuple(
-                Assignment(path, Value(column, data_type))
-                for path, column, data_type in zip(draft.paths, columns, draft.values.types, strict=True)
-            )
-        steps.append(Step(number, clause.kind, clause.action, condition, assignments))
-    (searched,) = bound[id(on)]
-    return Plan(sides, resolver.jvm.column(searched), tuple(conjuncts(searched)), tuple(steps), resolver.casts)
+    steps = tuple(resolver.step(number, clause) for number, clause in enumerate(request.clauses))
+    return Plan(sides, resolver.jvm.column(on), tuple(conjuncts(on)), steps, resolver.casts)
 
 
 @dataclass(frozen=True)
@@ -233,25 +219,6 @@ class _Selection:
     def types(self) -> list[DataType]:
         return [column.data_type for column in nullable_schema(from_spark_schema(self.frame.schema))]
 
-    @property
-    def plan(self) -> JavaObject:
-        return self.frame._jdf.queryExecution().analyzed()
-
-
-@dataclass(frozen=True)
-class _Draft:
-    """A checked clause whose expressions are selected but not bound yet.
-
-    Args:
-        paths: the targets of `values`.
-        star: the assignments of ``*``.
-    """
-
-    condition: _Selection | None
-    values: _Selection | None = None
-    paths: Sequence[tuple[str, ...]] = ()
-    star: tuple[Assignment, ...] = ()
-
 
 @dataclass(frozen=True)
 class _Resolver:
@@ -265,25 +232,19 @@ class _Resolver:
     moment: StatementMoment
     casts: Casts
 
-    def draft(self, clause: Clause[Term]) -> _Draft:
+    def step(self, number: int, clause: Clause[Term]) -> Step:
         where = f"WHEN {clause.kind.words} THEN {clause.action.name} of a MERGE"
         condition = None
         if clause.condition is not None:
-            condition = self.condition(clause.condition, clause.kind, f"the condition of {where}")
+            condition = self.jvm.column(self.condition(clause.condition, clause.kind, f"the condition of {where}"))
         if clause.values is None:
-            return _Draft(condition, star=self._star(clause))
-        if not clause.values:
-            return _Draft(condition)
-        places = assigned_places((key for key, _ in clause.values), [Columns.of(self.schema)])
-        values = self._selected([value for _, value in clause.values], clause.kind, where)
-        if self.casts.by_name:
-            for place, data_type in zip(places, values.types, strict=True):
-                check_assignable(data_type, place.data_type, place.path, may_lack_fields=self.request.schema_evolution)
-        return _Draft(condition, values, [place.path for place in places])
+            return Step(number, clause.kind, clause.action, condition, self._star(clause))
+        return Step(number, clause.kind, clause.action, condition, self._assignments(clause.values, clause.kind, where))
 
     def condition(
         self, term: Term, kind: Kind, where: str, not_boolean: str = "DATATYPE_MISMATCH.FILTER_NOT_BOOLEAN"
-    ) -> _Selection:
+    ) -> JavaObject:
+        """Return the Catalyst expression of a condition."""
         selection = self._selected([term], kind, where, aggregates=OF_MERGE.aggregates)
         data_type = selection.frame.schema[0].dataType
         if not isinstance(data_type, BooleanType | NullType):
@@ -292,14 +253,28 @@ class _Resolver:
                 code=not_boolean,
             )
         check_expression(selection.frame, term, where, OF_MERGE)
-        return selection
+        (expression,) = self._bound(selection)
+        return expression
 
-    def bound(self, selections: Sequence[_Selection]) -> list[list[JavaObject]]:
-        """Return the Catalyst expressions of each selection's terms, which use only columns of the frame that they see."""
-        return [self._bound(selection, self.moment.plan(selection.plan)) for selection in selections]
+    def _assignments(self, values: Sequence[tuple[str, Term]], kind: Kind, where: str) -> tuple[Assignment, ...]:
+        if not values:
+            return ()
+        places = assigned_places((key for key, _ in values), [Columns.of(self.schema)])
+        selection = self._selected([value for _, value in values], kind, where)
+        types = selection.types
+        if self.casts.by_name:
+            for place, data_type in zip(places, types, strict=True):
+                check_assignable(data_type, place.data_type, place.path, may_lack_fields=self.request.schema_evolution)
+        columns = map(self.jvm.column, self._bound(selection))
+        return tuple(
+            Assignment(place.path, Value(column, data_type))
+            for place, column, data_type in zip(places, columns, types, strict=True)
+        )
 
-    def _bound(self, selection: _Selection, plan: JavaObject) -> list[JavaObject]:
+    def _bound(self, selection: _Selection) -> list[JavaObject]:
+        """Return the Catalyst expressions of the terms, which use only columns of the frame that they see."""
         terms, where = selection.terms, selection.where
+        plan = self.moment.plan(selection.frame._jdf.queryExecution().analyzed())
         if plan.getClass().getSimpleName() != "Project" or plan.projectList().size() != len(terms):
             raise self._computed_elsewhere(terms[0], where)
         selected = [plan.projectList().apply(i) for i in range(len(terms))]

@@ -27,7 +27,6 @@ from pyspark.sql.datasource import (
 )
 from pyspark.sql.types import StructType as SparkStruct
 
-from tahoe.api.process import UNIFORM_RUNTIME
 from tahoe.api.table import Table
 from tahoe.base.exceptions import InvalidRequest, MetadataChangedException, Unsupported
 from tahoe.expr.tree.predicate import Column, Comparison, In, IsNotNull, IsNull, Literal, Not, Predicate, StartsWith, all_of
@@ -57,15 +56,12 @@ from tahoe.spark.portable.data_source_options import (
 from tahoe.spark.portable.sent import Sent, opened
 from tahoe.spark.portable.stream_reader import stream_reader, streams_alone
 from tahoe.spark.portable.stream_writer import stream_writer
-from tahoe.spark.portable.tasks import binned, discard, filled_in, note_numbers
+from tahoe.spark.portable.tasks import binned, discard, filled_in, finish_conversions, note_numbers
 from tahoe.spark.write.fitting import nullable_schema
 from tahoe.store.log_store import LogStore
 from tahoe.txn.after_commit import logged_after_commit
 
 __all__ = ["DeltaDataSource"]
-
-_UNIFORM_SECONDS = 60.0
-_CATALOG_SECONDS = 5.0  # a catalog may never answer
 
 
 class DeltaDataSource(Sent, DataSource):
@@ -303,14 +299,11 @@ class _Writer(Sent, DataSourceArrowWriter):
         adds = [add for written in files for add in written.adds]
         operation = stage_adds(transaction, self._config, adds, None, self._request.options)
         table.commit(transaction, operation, user_metadata=self._request.user_metadata)
-        # This process ends immediately, so tasks that the commit started must finish before.
         with logged_after_commit("table %s is written, but not converted", table.url):
-            UNIFORM_RUNTIME.drain(_UNIFORM_SECONDS, _CATALOG_SECONDS, table.url)
+            finish_conversions(table.url)
 
     def abort(self, messages: list[WriterCommitMessage | None]) -> None:
-        for written in opened(messages, WrittenFiles):
-            for add in written.adds:
-                discard(self._store, add)
+        discard(self._store, messages)
 
 
 def _rules_of_rows(config: TableConfig) -> tuple[object, ...]:

@@ -15,7 +15,6 @@ from functools import partial
 from pyspark.sql.datasource import DataSourceStreamWriter, WriterCommitMessage
 from pyspark.sql.types import StructType as SparkStruct
 
-from tahoe.api.process import UNIFORM_RUNTIME
 from tahoe.api.table import Table
 from tahoe.base.exceptions import InvalidRequest, MetadataChangedException, NotFound
 from tahoe.ops.rows.insert import prepare_schema
@@ -30,7 +29,7 @@ from tahoe.spark.executors.shipped import sent_whole
 from tahoe.spark.jvm.translate import from_spark_schema
 from tahoe.spark.portable.data_source_options import option_of, partition_columns, storage_settings
 from tahoe.spark.portable.sent import Sent, opened
-from tahoe.spark.portable.tasks import discard, filled_in, note_numbers
+from tahoe.spark.portable.tasks import discard, filled_in, finish_conversions, note_numbers
 from tahoe.spark.sink.sink_request import sink_request
 from tahoe.spark.versions.stream_writer_base import TAKES_BATCHES, StreamWriterBase
 from tahoe.spark.write.fitting import nullable_schema
@@ -41,8 +40,6 @@ from tahoe.txn.transaction import Transaction
 __all__ = ["stream_writer"]
 
 _ROWS = 10_000
-_UNIFORM_SECONDS = 60.0
-_CATALOG_SECONDS = 5.0  # a catalog may never answer
 
 
 def stream_writer(table: Table, schema: SparkStruct, options: Mapping[str, str], overwrite: bool) -> DataSourceStreamWriter:
@@ -115,15 +112,12 @@ class _StreamWriter(Sent, StreamWriterBase):
         target = CommitsTable(table.url, table.begin, commit)
         if commit_batch(target, Batch(self._query(), batchId, self._schema), self._request.options, written) is None:
             self.abort(messages, batchId)
-        # This process ends immediately, so tasks that the commit started must finish before.
         with logged_after_commit("batch %d is written to table %s, but not converted", batchId, table.url):
-            UNIFORM_RUNTIME.drain(_UNIFORM_SECONDS, _CATALOG_SECONDS, table.url)
+            finish_conversions(table.url)
 
     def abort(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803 - PySpark's name
         """Delete the written files."""
-        for written in opened(messages, WrittenFiles):
-            for add in written.adds:
-                discard(self._store, add)
+        discard(self._store, messages)
 
     def _config_now(self, table: Table) -> TableConfig:
         """Return the table's configuration, with the changes that the rows require."""

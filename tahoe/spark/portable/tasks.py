@@ -6,23 +6,28 @@ from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from typing import TypeVar
 
+from pyspark.sql.datasource import WriterCommitMessage
+
+from tahoe.api.process import UNIFORM_RUNTIME
 from tahoe.base.exceptions import StorageFailure
 from tahoe.ops.write.completion import Defaults, refuse_incomplete
-from tahoe.protocol.actions import AddFile
 from tahoe.protocol.column_values.default_values import constant_default
 from tahoe.protocol.column_values.identity import further, identity_columns
 from tahoe.protocol.config import TableConfig
 from tahoe.snapshot.arrow_reader import ReadTask
 from tahoe.snapshot.changes import ChangedFile
 from tahoe.spark.executors.data_source_tasks import FilledIn, WrittenFiles
+from tahoe.spark.portable.sent import opened
 from tahoe.store.location import decode_path
 from tahoe.store.log_store import LogStore
 from tahoe.stream.streamed_commit import IndexedFile
 from tahoe.txn.transaction import Transaction
 
-__all__ = ["binned", "discard", "filled_in", "note_numbers"]
+__all__ = ["binned", "discard", "filled_in", "finish_conversions", "note_numbers"]
 
 _TASK_BYTES = 128 * 1024 * 1024
+_UNIFORM_SECONDS = 60.0
+_CATALOG_SECONDS = 5.0  # a catalog may never answer
 
 
 _Sized = TypeVar("_Sized", ReadTask, ChangedFile, IndexedFile)
@@ -43,10 +48,16 @@ def binned(files: Iterable[_Sized]) -> Iterator[tuple[_Sized, ...]]:
         yield tuple(files_of_bin)
 
 
-def discard(store: LogStore, add: AddFile) -> None:
-    """Delete a file that no commit references; if deleting fails, VACUUM deletes it."""
-    with suppress(StorageFailure):
-        store.delete(decode_path(add.path, store.url))
+def discard(store: LogStore, messages: list[WriterCommitMessage | None]) -> None:
+    """Delete the files of tasks, which no commit references; if deleting fails, VACUUM deletes them."""
+    for add in (add for written in opened(messages, WrittenFiles) for add in written.adds):
+        with suppress(StorageFailure):
+            store.delete(decode_path(add.path, store.url))
+
+
+def finish_conversions(url: str) -> None:
+    """Wait for the Iceberg conversions that a commit started, in a process that ends immediately."""
+    UNIFORM_RUNTIME.drain(_UNIFORM_SECONDS, _CATALOG_SECONDS, url)
 
 
 def filled_in(config: TableConfig, columns: Iterable[str], now_ms: int | None) -> FilledIn:

@@ -32,13 +32,12 @@ from tahoe.spark.entry_points.writing_v2 import wrap_writer_v2
 from tahoe.spark.jvm.bridge import is_classic
 from tahoe.spark.jvm.errors import install
 from tahoe.spark.jvm.storage import name_coordinator
-from tahoe.spark.names.snapshots import moment
 from tahoe.spark.slice_encoder import SparkSlices
 
 if TYPE_CHECKING:
     from tahoe.coordinator.sql_coordinator import SqlCoordinator
 
-__all__ = ["ENABLED", "configure_spark_with_delta_pip", "enable", "is_enabled", "moment"]
+__all__ = ["ENABLED", "configure_spark_with_delta_pip", "enable", "is_enabled"]
 
 _FILTERS = "spark.sql.python.filterPushdown.enabled"
 

@@ -40,10 +40,10 @@ from tahoe.protocol.config import TableConfig
 from tahoe.protocol.features import ENFORCED
 from tahoe.spark.commands.conditions import ResolvedCondition, resolve_condition
 from tahoe.spark.commands.matched_rows import MatchedRows
-from tahoe.spark.commands.moment import StatementMoment
 from tahoe.spark.commands.row_changes import TableRows, TableVersion, of_kind
 from tahoe.spark.commands.source_rows import stored
 from tahoe.spark.commands.spark_engine import SparkEngine, whole_files
+from tahoe.spark.commands.statement_time import StatementTime
 from tahoe.spark.commands.write_options import Insert
 from tahoe.spark.jvm.errors import quiet_errors, raising
 from tahoe.spark.jvm.job_progress import job_progress
@@ -130,7 +130,7 @@ def _staged(transaction: Transaction, data: DataFrame, request: Insert, arrange:
             table=transaction.store.url,
         )
     # The written rows must be the matched rows.
-    with stored(StatementMoment(spark).frame(data)) as source:
+    with stored(StatementTime(spark).frame(data)) as source:
         version = TableVersion(spark, snapshot, request.alias, request.files.hadoop)
         match = MatchedRows(version, source, request.matching, by_position=arrange is not None)
         return _staged_rows(transaction, arranged(source.frame), request, match)

@@ -46,7 +46,7 @@ from tahoe.spark.jvm.job_progress import job_progress
 from tahoe.spark.jvm.local_rows import Result
 from tahoe.spark.jvm.storage import hadoop_path
 from tahoe.spark.names.settings import is_on, look_at_settings
-from tahoe.spark.names.snapshots import moment
+from tahoe.spark.names.snapshots import parsed_timestamp
 from tahoe.spark.write.spread import clustered_by_tasks, is_worth_joining, is_worth_spreading, joined_by_tasks
 from tahoe.store.location import decode_path
 from tahoe.txn.transaction import Transaction
@@ -334,7 +334,7 @@ def restore_table(
     look_at_settings(spark)
     request = RestoreRequest(
         version,
-        None if timestamp is None else moment(spark, timestamp),
+        None if timestamp is None else parsed_timestamp(spark, timestamp),
         ignore_missing_files=is_on(spark, "spark.sql.files.ignoreMissingFiles"),
         shown_timestamp=timestamp,
     )

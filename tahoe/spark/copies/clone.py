@@ -39,7 +39,7 @@ from tahoe.spark.names.new_entries import (
     uri_of_text,
 )
 from tahoe.spark.names.settings import look_at_settings
-from tahoe.spark.names.snapshots import moment
+from tahoe.spark.names.snapshots import parsed_timestamp
 from tahoe.store.location import table_url
 from tahoe.store.log_store import LogStore
 
@@ -165,7 +165,7 @@ def _source(spark: SparkSession, request: NamedCloneRequest, table: Table | None
     table = table if named is None else named.table
     if table is not None:
         newest = table.snapshot()
-        timestamp = None if request.timestamp is None else moment(spark, request.timestamp)
+        timestamp = None if request.timestamp is None else parsed_timestamp(spark, request.timestamp)
         snapshot = newest if request.version is None and timestamp is None else table.snapshot(request.version, timestamp)
         name = f"delta.`{hadoop_path(table.url)}`" if named is None or named.entry is None else named.full_name
         return source_of_snapshot(snapshot, newest.version, name)

@@ -18,7 +18,7 @@ from tahoe.spark.names.settings import look_at_settings
 if TYPE_CHECKING:
     from tahoe.snapshot.snapshot import Snapshot
 
-__all__ = ["moment", "requested_snapshot"]
+__all__ = ["parsed_timestamp", "requested_snapshot"]
 
 
 def requested_snapshot(spark: SparkSession, request: ReadRequest, options: Mapping[str, str]) -> Snapshot:
@@ -27,19 +27,19 @@ def requested_snapshot(spark: SparkSession, request: ReadRequest, options: Mappi
     Args:
         options: reader options for Hadoop (``fs.…``).
 
-    Raises: see `tahoe.api.table.Table.snapshot` and `moment`.
+    Raises: see `tahoe.api.table.Table.snapshot` and `parsed_timestamp`.
     """
     look_at_settings(spark)
     table = table_at(spark, request.path, options)
     if "@" in request.path and not table.exists() and (versioned := travelling(request)) is not None:
         request = versioned
         table = table_at(spark, request.path, options)
-    when = None if request.timestamp is None else moment(spark, request.timestamp)
+    when = None if request.timestamp is None else parsed_timestamp(spark, request.timestamp)
     with reading(table):
         return table.snapshot(request.version if when is None else None, when)
 
 
-def moment(spark: SparkSession, text: str) -> datetime:
+def parsed_timestamp(spark: SparkSession, text: str) -> datetime:
     """Return the timestamp of a text, parsed by Spark in the session's time zone. Raises `InvalidRequest` (`DELTA_TIMESTAMP_INVALID`)."""
     jvm = Jvm.of(spark)
     zone = jvm.option(spark.conf.get("spark.sql.session.timeZone"))

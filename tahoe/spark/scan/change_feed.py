@@ -26,7 +26,7 @@ from tahoe.spark.jvm.translate import to_spark_schema, with_shown_metadata
 from tahoe.spark.names.error_names import reading
 from tahoe.spark.names.options import ChangeRange
 from tahoe.spark.names.settings import is_on
-from tahoe.spark.names.snapshots import moment
+from tahoe.spark.names.snapshots import parsed_timestamp
 from tahoe.spark.scan.changed_files import KIND, ROW_CONDITIONS, TIME, VERSION, ChangedFilesIndex, OpenRange, groups_of
 from tahoe.spark.scan.relation import logical_column, scan_of, without_preview_types
 from tahoe.spark.scan.row_id_columns import ROW_INDEX, position
@@ -52,11 +52,11 @@ def read_changes(
     Returns:
         The table's columns as of the end of the range, then ``_change_type``, ``_commit_version`` and ``_commit_timestamp``.
 
-    Raises: see `tahoe.snapshot.changes.feed`, `tahoe.snapshot.changes.Bounds` and `tahoe.spark.names.snapshots.moment`.
+    Raises: see `tahoe.snapshot.changes.feed`, `tahoe.snapshot.changes.Bounds` and `tahoe.spark.names.snapshots.parsed_timestamp`.
     """
     install()
     first, last = (
-        None if text is None else _milliseconds(moment(spark, text))
+        None if text is None else _milliseconds(parsed_timestamp(spark, text))
         for text in (requested.start_timestamp, requested.end_timestamp)
     )
     bounds = Bounds(requested.start_version, requested.end_version, first, last)
@@ -130,6 +130,6 @@ def _scan(
     return without_preview_types(rows, snapshot)
 
 
-def _milliseconds(moment: datetime) -> int:
+def _milliseconds(timestamp: datetime) -> int:
     # A commit's timestamp has whole milliseconds.
-    return int(moment.timestamp() * 1000)
+    return int(timestamp.timestamp() * 1000)

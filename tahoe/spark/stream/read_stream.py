@@ -17,7 +17,7 @@ from tahoe.spark.jvm.proxies import Proxied, answered
 from tahoe.spark.names.error_names import STREAMS, with_classes
 from tahoe.spark.names.options import hadoop_options
 from tahoe.spark.names.settings import look_at_settings
-from tahoe.spark.names.snapshots import moment
+from tahoe.spark.names.snapshots import parsed_timestamp
 from tahoe.spark.stream.batch_frames import shown_schema
 from tahoe.spark.stream.java_classes import streamed_table, streaming_relation, table_stream
 from tahoe.spark.stream.micro_batches import MicroBatches, StreamedTable
@@ -49,7 +49,7 @@ def read_stream(
     """
     install()
     look_at_settings(spark)
-    source_options = stream_options(options, partial(moment, spark))
+    source_options = stream_options(options, partial(parsed_timestamp, spark))
     hadoop = hadoop_options(options)
     with with_classes(STREAMS):
         newest = table.snapshot()

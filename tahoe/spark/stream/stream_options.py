@@ -18,7 +18,7 @@ def stream_options(options: Mapping[str, str], moment: Callable[[str], datetime]
     """Parse the options of a stream reader.
 
     Args:
-        moment: parses the text of a timestamp (`tahoe.spark.names.snapshots.moment`).
+        moment: parses the text of a timestamp (`tahoe.spark.names.snapshots.parsed_timestamp`).
 
     Raises:
         InvalidRequest: ``DELTA_ILLEGAL_OPTION``, ``DELTA_STARTING_VERSION_AND_TIMESTAMP_BOTH_SET``, ``DELTA_TIMESTAMP_INVALID``, and

@@ -23,11 +23,11 @@ from tahoe.spark.commands.merge.match import is_upsert, numbered, pairs_of, with
 from tahoe.spark.commands.merge.pairs import evaluated
 from tahoe.spark.commands.merge.statement import MergeRequest, Sides, evolved, of_clauses, placed, resolved
 from tahoe.spark.commands.merge.write import MatchedMerge
-from tahoe.spark.commands.moment import StatementMoment
 from tahoe.spark.commands.row_changes import TableRows
 from tahoe.spark.commands.row_command import CommandTarget, refuse_connect, run_row_command
 from tahoe.spark.commands.source_keys import candidates
 from tahoe.spark.commands.source_rows import sent_to_all, stored
+from tahoe.spark.commands.statement_time import StatementTime
 from tahoe.spark.jvm.stored_defaults import written_default
 from tahoe.spark.jvm.translate import from_spark_schema
 from tahoe.spark.scan.row_id_columns import with_row_ids
@@ -92,13 +92,13 @@ def _match(transaction: Transaction, target: CommandTarget, request: MergeReques
         snapshot.config.refuse_if_append_only()
     version = target.at(snapshot)
     started = transaction.clock.now_ms()
-    moment, time = StatementMoment(spark), Moment(started, session_time_zone(spark))
+    statement_time, moment = StatementTime(spark), Moment(started, session_time_zone(spark))
     default = written_default(spark, snapshot.config.table)
-    clauses = with_default_values(placed(version, request), snapshot.config, time, default)
-    request = replace(request, source=moment.frame(request.source), clauses=clauses)
+    clauses = with_default_values(placed(version, request), snapshot.config, moment, default)
+    request = replace(request, source=statement_time.frame(request.source), clauses=clauses)
     columns = nullable_schema(from_spark_schema(request.source.schema))
     config = evolved(transaction, snapshot.config, request, columns)
-    plan = resolved(request, Sides(version.shape(), request.source), columns, config.schema, moment)
+    plan = resolved(request, Sides(version.shape(), request.source), columns, config.schema, statement_time)
     for step in plan.steps:
         check_identity(config, step.action, {assignment.path[0] for assignment in step.assignments})
     source = stack.enter_context(stored(numbered(request.source)))

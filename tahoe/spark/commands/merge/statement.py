@@ -27,9 +27,9 @@ from tahoe.schema.evolve import can_coerce, check_duplicates, store_anything
 from tahoe.schema.types import DataType, StructType
 from tahoe.spark.commands.assignments import Assignment, Value
 from tahoe.spark.commands.conditions import BEYOND_A_ROW, OF_MERGE, check_expression, text_of
-from tahoe.spark.commands.moment import StatementMoment
 from tahoe.spark.commands.row_changes import TableVersion
 from tahoe.spark.commands.source_keys import conjuncts
+from tahoe.spark.commands.statement_time import StatementTime
 from tahoe.spark.jvm.bridge import JavaObject, Jvm
 from tahoe.spark.jvm.records import items
 from tahoe.spark.jvm.translate import from_spark_schema
@@ -184,13 +184,13 @@ def evolved(transaction: Transaction, config: TableConfig, request: MergeRequest
     return future_config(transaction)
 
 
-def resolved(request: MergeRequest, sides: Sides, source: StructType, schema: StructType, moment: StatementMoment) -> Plan:
+def resolved(request: MergeRequest, sides: Sides, source: StructType, schema: StructType, statement_time: StatementTime) -> Plan:
     """Resolve the statement on these frames.
 
     Args:
         source: the schema of the source's own columns.
         schema: the schema of the table after the MERGE.
-        moment: the timestamp shared by all queries of the MERGE.
+        statement_time: the timestamp shared by all queries of the MERGE.
 
     Raises:
         InvalidRequest: ``DELTA_MERGE_UNRESOLVED_EXPRESSION`` for a name that is no visible column; aggregates, non-deterministic
@@ -200,7 +200,7 @@ def resolved(request: MergeRequest, sides: Sides, source: StructType, schema: St
         ParseException: PySpark's own, for invalid SQL text.
     """
     spark = sides.target.sparkSession
-    resolver = _Resolver(Jvm.of(spark), request, sides, source, schema, moment, casts_of_assignments(spark))
+    resolver = _Resolver(Jvm.of(spark), request, sides, source, schema, statement_time, casts_of_assignments(spark))
     on = resolver.condition(request.on, Kind.MATCHED, "the search condition of a MERGE", "JOIN_CONDITION_IS_NOT_BOOLEAN_TYPE")
     steps = tuple(resolver.step(number, clause) for number, clause in enumerate(request.clauses))
     return Plan(sides, resolver.jvm.column(on), tuple(conjuncts(on)), steps, resolver.casts)
@@ -229,7 +229,7 @@ class _Resolver:
     sides: Sides
     source: StructType
     schema: StructType
-    moment: StatementMoment
+    statement_time: StatementTime
     casts: Casts
 
     def step(self, number: int, clause: Clause[Term]) -> Step:
@@ -274,7 +274,7 @@ class _Resolver:
     def _bound(self, selection: _Selection) -> list[JavaObject]:
         """Return the Catalyst expressions of the terms, which use only columns of the frame that they see."""
         terms, where = selection.terms, selection.where
-        plan = self.moment.plan(selection.frame._jdf.queryExecution().analyzed())
+        plan = self.statement_time.plan(selection.frame._jdf.queryExecution().analyzed())
         if plan.getClass().getSimpleName() != "Project" or plan.projectList().size() != len(terms):
             raise self._computed_elsewhere(terms[0], where)
         selected = [plan.projectList().apply(i) for i in range(len(terms))]

@@ -75,7 +75,7 @@ class MatchedMerge:
             stack: releases the stored rows.
         """
         transaction, config, marked = self.rows.transaction, self.rows.config, uses_vectors(self.rows.config)
-        new = self._new() if self.plan.of(Kind.NOT_MATCHED) and not self._as_the_source else None
+        new = self._new() if self.plan.of(Kind.NOT_MATCHED) and not self._writes_the_source else None
         if new is not None and self._writes_feed:
             # The feed must contain exactly the rows that were written, even if their values are not deterministic.
             new = stack.enter_context(stored(new)).frame
@@ -95,7 +95,7 @@ class MatchedMerge:
         return Staged(operation, *(counted(counts, action) for action in (Action.UPDATE, Action.DELETE, Action.INSERT)))
 
     @property
-    def _as_the_source(self) -> bool:
+    def _writes_the_source(self) -> bool:
         """Whether the new rows are exactly the source rows, one for each."""
         return self.plan.is_upsert and self.matches.once
 
@@ -141,7 +141,7 @@ class MatchedMerge:
         return recomputed(rows, self.rows.config, where) if where else rows
 
     @cached_property
-    def _left_to_table(self) -> dict[tuple[str, ...], list[Step]]:
+    def _steps_with_gaps(self) -> dict[tuple[str, ...], list[Step]]:
         """The inserting clauses that omit an identity column or a column with a default, by all columns that the table fills in."""
         steps_by_columns: dict[tuple[str, ...], list[Step]] = {}
         for step in self.plan.of(Kind.NOT_MATCHED):
@@ -153,7 +153,7 @@ class MatchedMerge:
     def _write_numbered(self, new: DataFrame | None) -> list[AddFile]:
         """Write the rows with identity values to separate files, because the writing tasks number them."""
         added = []
-        for names, steps in ({} if new is None else self._left_to_table).items():
+        for names, steps in ({} if new is None else self._steps_with_gaps).items():
             assert new is not None
             rows = new.where(_is_of(steps)).drop(CLAUSE, *names)
             added += self.rows.write(self._laid_out(rows, self.source_rows))
@@ -161,7 +161,7 @@ class MatchedMerge:
 
     def _without_filled_in(self, new: DataFrame) -> DataFrame | None:
         """Return the new rows that have all their values; None if no clause inserts such rows."""
-        filled_in = [step for steps in self._left_to_table.values() for step in steps]
+        filled_in = [step for steps in self._steps_with_gaps.values() for step in steps]
         if len(filled_in) == len(self.plan.of(Kind.NOT_MATCHED)):
             return None
         return (new.where(~_is_of(filled_in)) if filled_in else new).drop(CLAUSE)
@@ -170,7 +170,7 @@ class MatchedMerge:
         stay = [] if marked else without_dead_files(self.changes)
         rows: list[DataFrame] = []
         count = self.matches.rows + sum(change.living - len(change.dead) for change in stay)
-        updated = self._updated() if not self._as_the_source else None
+        updated = self._updated() if not self._writes_the_source else None
         if updated is not None:
             rows.append(updated)
         if stay:
@@ -178,7 +178,7 @@ class MatchedMerge:
         if new is not None and (complete := self._without_filled_in(new)) is not None:
             rows.append(complete)
             count += self.source_rows
-        if self._as_the_source and self.source_rows:
+        if self._writes_the_source and self.source_rows:
             rows.append(of_source(self.plan, self.rows.config))
             count += self.source_rows - self.matches.rows
         if not rows:

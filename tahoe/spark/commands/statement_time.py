@@ -10,12 +10,12 @@ from tahoe.spark.jvm.bridge import JavaObject, Jvm
 from tahoe.spark.jvm.proxies import PartialFunction
 from tahoe.spark.versions.current_time import current_time_functions
 
-__all__ = ["StatementMoment"]
+__all__ = ["StatementTime"]
 
 _FUNCTIONS = ("current_timestamp()", "now()", "current_date()", "localtimestamp()", "current_timezone()")
 
 
-class StatementMoment:
+class StatementTime:
     """The values of Spark's current-time functions in one statement.
 
     Spark computes such a function once per query. A statement with several queries needs the same value in all.

@@ -98,7 +98,7 @@ class _Key:
         """Return the values in a form that does not depend on this process's time zone."""
         return sf.unix_micros(values) if self.type_name == "timestamp" else values.cast("string")
 
-    def between(self, low: Any, high: Any) -> Predicate:
+    def between(self, low: object, high: object) -> Predicate:
         if low is None or high is None:
             # Nothing equals NULL.
             return FALSE
@@ -121,7 +121,7 @@ class _Key:
             ]
         )
 
-    def one_of(self, texts: Sequence[Any]) -> Predicate:
+    def one_of(self, texts: Sequence[object]) -> Predicate:
         try:
             values = [self._parsed(value) for value in texts]
         except (ValueError, OverflowError):
@@ -130,8 +130,8 @@ class _Key:
         fitting = [value for value in values if largest is None or -largest - 1 <= value <= largest]
         return In(self.column, tuple(Literal(value, self.data_type) for value in fitting)) if fitting else FALSE
 
-    def _parsed(self, text: Any) -> Any:
-        return Decimal(text) if isinstance(self.data_type, DecimalType) else _READ[self.type_name](text)
+    def _parsed(self, text: object) -> Any:
+        return Decimal(str(text)) if isinstance(self.data_type, DecimalType) else _READ[self.type_name](text)
 
 
 _READ: Mapping[str, Callable[[Any], Any]] = {

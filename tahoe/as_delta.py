@@ -55,8 +55,8 @@ def _package_delta() -> str | None:
     """Return the location of the code of a package or module `delta`, or None."""
     if "delta" in sys.modules:
         return str(getattr(sys.modules["delta"], "__file__", None) or "sys.modules['delta']")
-    found = find_spec("delta")
-    return None if found is None else found.origin  # none: a folder of that name without code in it
+    package = find_spec("delta")
+    return None if package is None else package.origin  # none: a folder of that name without code in it
 
 
 class _Finder(MetaPathFinder, Loader):
@@ -122,8 +122,8 @@ def _version() -> Mapping[str, Any]:
 
 
 def _public(module: ModuleType, names: Iterable[str]) -> Mapping[str, Any]:
-    found = {name: getattr(module, name) for name in names}
-    return {**found, "__all__": list(found)}
+    values = {name: getattr(module, name) for name in names}
+    return {**values, "__all__": list(values)}
 
 
 MODULES: Mapping[str, Callable[[], Mapping[str, Any]]] = {

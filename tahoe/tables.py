@@ -153,21 +153,21 @@ class DeltaTable(Copies):
     def _plain_table(self) -> Table:
         return self._table
 
-    def _in_transaction(self, held: HeldTable) -> DeltaTableInTransaction:
-        return DeltaTableInTransaction(self._spark, held, self._options, self._alias)
+    def _in_transaction(self, change: HeldTable) -> DeltaTableInTransaction:
+        return DeltaTableInTransaction(self._spark, change, self._options, self._alias)
 
     def _at(self, snapshot: Snapshot) -> DataFrame:
         refuse_connect(self._spark, "Reading several tables together")
-        found = read_snapshot(self._spark, snapshot, options=self._options)
-        return found if self._alias is None else found.alias(self._alias)
+        frame = read_snapshot(self._spark, snapshot, options=self._options)
+        return frame if self._alias is None else frame.alias(self._alias)
 
     def toDF(self) -> DataFrame:
         """Return the table as a DataFrame, which reads the newest version at each execution."""
         if is_classic(self._spark):
-            found = read_snapshot(self._spark, self._table.snapshot(), options=self._options, follows=self._table)
+            frame = read_snapshot(self._spark, self._table.snapshot(), options=self._options, follows=self._table)
         else:
-            found = self._spark.read.format("delta").options(**self._options).load(self._table.url)
-        return found if self._alias is None else found.alias(self._alias)
+            frame = self._spark.read.format("delta").options(**self._options).load(self._table.url)
+        return frame if self._alias is None else frame.alias(self._alias)
 
     @checked_arguments
     def alias(self, aliasName: str) -> DeltaTable:
@@ -354,7 +354,7 @@ class DeltaTableBuilder:
         _require(isinstance(nullable, bool), "Column nullable must be bool.", nullable=nullable)
         _require(comment is None or isinstance(comment, str), "Column comment must be str.", comment=comment)
         _check_generated(generatedAlwaysAs, generatedByDefaultAs)
-        found = DataType.fromDDL(dataType) if isinstance(dataType, str) else dataType
+        data_type = DataType.fromDDL(dataType) if isinstance(dataType, str) else dataType
         metadata: dict[str, Any] = {"comment": comment}
         identity = generatedByDefaultAs or generatedAlwaysAs
         if isinstance(identity, IdentityGenerator):
@@ -362,8 +362,8 @@ class DeltaTableBuilder:
             metadata |= identity_metadata(identity.start, identity.step, allow_explicit=explicit)
         else:
             metadata["delta.generationExpression"] = generatedAlwaysAs
-        known = {key: value for key, value in metadata.items() if value is not None}
-        self._columns.append(StructField(colName, found, nullable, known))
+        present = {key: value for key, value in metadata.items() if value is not None}
+        self._columns.append(StructField(colName, data_type, nullable, present))
         return self
 
     def addColumns(self, cols: StructType | list[StructField]) -> DeltaTableBuilder:
@@ -450,9 +450,9 @@ class _ScalaBuilder:
 def _named(spark: SparkSession, name: str) -> tuple[Table, str | None]:
     """Return the Delta table of a name, and its full name in the session's catalog."""
     if is_classic(spark):
-        found = table_named(spark, parts_of(spark, name))
-        if found is not None:
-            return found.table, None if found.entry is None else found.full_name
+        match = table_named(spark, parts_of(spark, name))
+        if match is not None:
+            return match.table, None if match.entry is None else match.full_name
     elif (named := table_name(name)) is not None and named.path is not None:
         return table_at(spark, named.path, {}), None
     raise InvalidRequest(
@@ -463,24 +463,24 @@ def _named(spark: SparkSession, name: str) -> tuple[Table, str | None]:
 
 
 def _identifiers(name: str) -> tuple[str, ...]:
-    found = table_name(name)
-    return (name,) if found is None else found.identifiers
+    parsed = table_name(name)
+    return (name,) if parsed is None else parsed.identifiers
 
 
 def _session(spark: SparkSession | None) -> SparkSession:
-    found = spark if spark is not None else SparkSession.getActiveSession()
-    if found is None:
+    session = spark if spark is not None else SparkSession.getActiveSession()
+    if session is None:
         raise InvalidRequest("There is no active Spark session; give one.", code="DELTA_ACTIVE_SPARK_SESSION_NOT_FOUND")
-    return found
+    return session
 
 
 def _names(cols: Iterable[Any], message: str) -> tuple[str, ...]:
-    given = list(cols)
-    if len(given) == 1 and isinstance(given[0], (list, tuple)):
-        given = list(given[0])
-    for name in given:
-        _require(isinstance(name, str), message, cols=name)
-    return tuple(given)
+    names = list(cols)
+    if len(names) == 1 and isinstance(names[0], (list, tuple)):
+        names = list(names[0])
+    for column in names:
+        _require(isinstance(column, str), message, cols=column)
+    return tuple(names)
 
 
 def _check_generated(always: object, by_default: object) -> None:
@@ -498,13 +498,13 @@ def _check_generated(always: object, by_default: object) -> None:
             "Generated by default expression must be IdentityGenerator.",
             generatedByDefaultAs=by_default,
         )
-    for one in (always, by_default):
-        if isinstance(one, IdentityGenerator) and one.step == 0:
+    for identity in (always, by_default):
+        if isinstance(identity, IdentityGenerator) and identity.step == 0:
             raise wrong_argument("Column identity generation requires step to be non-zero.", "step")
 
 
 def _require(fulfilled: bool, message: str, **arguments: object) -> None:
     """Raise `WrongArgument` with the message for the arguments, by their parameters' names, unless they are valid."""
     if not fulfilled:
-        shown = "".join(f" Found {one} with type {type(one)}" for one in arguments.values())
-        raise wrong_argument(message + shown, ", ".join(arguments))
+        values = "".join(f" Found {value} with type {type(value)}" for value in arguments.values())
+        raise wrong_argument(message + values, ", ".join(arguments))

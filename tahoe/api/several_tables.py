@@ -39,8 +39,8 @@ class OnAnEngine(Protocol):
     def _plain_table(self) -> Table:
         """Return the table without the engine."""
 
-    def _in_transaction(self, held: HeldTable) -> Any:
-        """Return the object that represents the table in a transaction; it stages and commits its changes through `held`."""
+    def _in_transaction(self, change: HeldTable) -> Any:
+        """Return the object that represents the table in a transaction; it stages and commits its changes through `change`."""
 
     def _at(self, snapshot: Snapshot) -> Any:
         """Return one version in the form that the engine reads, such as a DataFrame."""
@@ -157,10 +157,10 @@ class TablesInTransaction:
                 writing[0].clock,
                 policy,
             )
-            versions |= {table.url: one.version for table, one in zip(writing, committed, strict=True)}
+            versions |= {table.url: commit.version for table, commit in zip(writing, committed, strict=True)}
             self._versions = versions
-            for table, one in zip(writing, committed, strict=True):
-                table.named.after_commit(one)
+            for table, commit in zip(writing, committed, strict=True):
+                table.named.after_commit(commit)
         self._versions = versions
 
     def _end(self) -> None:
@@ -285,8 +285,8 @@ def _plain(table: Table | OnAnEngine) -> Table:
 
 def _together(tables: Sequence[Table]) -> tuple[Snapshot, ...]:
     coordinator = _coordinator_of(tables)
-    known = coordinator.managed([table.url for table in tables])
-    versions = {url: managed.last_version for url, managed in known.items()}
+    managed_by_url = coordinator.managed([table.url for table in tables])
+    versions = {url: managed.last_version for url, managed in managed_by_url.items()}
     return tuple(_at(table, versions[table.url]) for table in tables)
 
 
@@ -310,7 +310,7 @@ def _coordinator_of(tables: Sequence[Table]) -> Coordinator:
     if any(other != coordinators[0] for other in coordinators):
         raise InvalidRequest(
             f"The tables {', '.join(table.url for table in tables)} are managed by several coordinators "
-            f"({', '.join(sorted({repr(one) for one in coordinators}))}); what is written together is ratified by one.",
+            f"({', '.join(sorted({repr(other) for other in coordinators}))}); what is written together is ratified by one.",
             code="TAHOE_NOT_ONE_COORDINATOR",
         )
     return coordinators[0]

@@ -100,12 +100,13 @@ class _Check:
     """Types whose values are taken as they are, so that most arguments cost one look-up."""
 
     def converted(self, value: object) -> object:
+        """Return the value as the function gets it. Raises `WrongArgument`."""
         if type(value) in self.plain:
             return value
         for kind in self.kinds:
-            found = kind.converted(value)
-            if found is not _WRONG:
-                return found
+            converted = kind.converted(value)
+            if converted is not _WRONG:
+                return converted
         expected = " or ".join(dict.fromkeys(kind.words for kind in self.kinds if kind.words))
         hint = ""
         if hasattr(value, "collect") and any(kind is _ARROW_DATA for kind in self.kinds):
@@ -134,6 +135,7 @@ class _Checks:
     more: _Check | None
 
     def positional(self, args: tuple[Any, ...]) -> tuple[Any, ...]:
+        """Return the positional arguments as the function gets them."""
         checks = (*self.in_order, *[self.more] * (len(args) - len(self.in_order)))
         return tuple(value if check is None else check.converted(value) for value, check in zip(args, checks, strict=False))
 
@@ -182,9 +184,9 @@ def _checks_of(function: Callable[..., Any]) -> _Checks:
 
 
 def _kind(annotation: str) -> Kind:
-    known = _KINDS.get(annotation)
-    if known is not None:
-        return known
+    kind = _KINDS.get(annotation)
+    if kind is not None:
+        return kind
     if annotation.startswith("Literal["):
         values = ast.literal_eval(f"({annotation[len('Literal[') : -1]},)")
         return Kind(f"one of {', '.join(map(repr, values))}", lambda value: value if value in values else _WRONG)
@@ -202,13 +204,13 @@ def _class_name(annotation: str) -> str:
     return re.split(r"[\[,]", annotation)[0].rpartition(".")[2]
 
 
-def _instance_of(name: str, shown: str) -> Kind:
+def _instance_of(name: str, description: str) -> Kind:
     """Accept instances of a class of this name or of its subclasses. The check by name needs no import."""
 
     def converted(value: object) -> object:
-        return value if any(known.__name__ == name for known in type(value).__mro__) else _WRONG
+        return value if any(base.__name__ == name for base in type(value).__mro__) else _WRONG
 
-    return Kind(f"{'an' if shown[0] in 'AEIOU' else 'a'} {shown}", converted)
+    return Kind(f"{'an' if description[0] in 'AEIOU' else 'a'} {description}", converted)
 
 
 def _with(name: str, attribute: str) -> Kind:
@@ -275,13 +277,13 @@ def _texts(value: object) -> object:
     """Accept a mapping of strings; a truth value or a number is converted to a string."""
     if not isinstance(value, Mapping):
         return _WRONG
-    found = {}
-    for key, one in value.items():
-        text = _plain_text(one)
+    texts = {}
+    for key, item in value.items():
+        text = _plain_text(item)
         if not isinstance(key, str) or text is None:
             return _WRONG
-        found[key] = text
-    return found
+        texts[key] = text
+    return texts
 
 
 def _plain_text(value: object) -> str | None:
@@ -314,12 +316,12 @@ def _schema(value: object) -> object:
     """Accept the values that `tahoe.schema.schema_forms.schema_of` accepts."""
     if hasattr(value, "__arrow_c_schema__") or isinstance(value, Mapping):
         return value
-    return value if any(known.__name__ == "StructType" for known in type(value).__mro__) else _WRONG
+    return value if any(base.__name__ == "StructType" for base in type(value).__mro__) else _WRONG
 
 
 def _type(value: object) -> object:
     """Accept the values that `tahoe.schema.schema_forms.type_of` accepts."""
-    names = {known.__name__ for known in type(value).__mro__}
+    names = {base.__name__ for base in type(value).__mro__}
     return value if isinstance(value, str) or names & _TYPES else _WRONG
 
 

@@ -25,11 +25,11 @@ def pyspark_exception(error_class: str) -> str | None:
 
 @functools.cache
 def _by_class() -> dict[str, tuple[str, str]]:
-    told = {}
+    by_class = {}
     for exception, states in _CLASSES.items():
         for state, names in states.items():
-            told.update({name[1:] if name[0] == "=" else f"DELTA_{name}": (exception, state) for name in names.split()})
-    return told
+            by_class.update({name[1:] if name[0] == "=" else f"DELTA_{name}": (exception, state) for name in names.split()})
+    return by_class
 
 
 # By the exception of PySpark and the SQL state; names without their ``DELTA_``, a name that has none after an equals sign.

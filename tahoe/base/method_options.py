@@ -91,12 +91,12 @@ def arguments_of(
 
 def _signature(method: Callable[..., object], options: type) -> inspect.Signature:
     """Return the signature of a method with the fields of a dataclass: first those that may be positional, last the inherited ones."""
-    own = signature(method)
-    first = next(iter(own.parameters.values()))
+    undecorated = signature(method)
+    first = next(iter(undecorated.parameters.values()))
     fields_of_class = [*signature(options.__init__).parameters.values()][1:]  # type: ignore[misc]
     inherited = {name for base in options.__mro__[1:] for name in vars(base).get("__annotations__", ())}
     ordered = sorted(fields_of_class, key=lambda parameter: (parameter.kind, parameter.name in inherited))
-    return inspect.Signature([first, *ordered], return_annotation=own.return_annotation)
+    return inspect.Signature([first, *ordered], return_annotation=undecorated.return_annotation)
 
 
 def _documented(options: type) -> str:

@@ -93,10 +93,10 @@ def serve(
     warehouse.refuse_if_absent()
     listening = _listen(host, port)
     limits = Limits(connections, min(connections, connections_of_a_peer))
-    shown = f"[{host}]" if ":" in host else host
+    address = f"[{host}]" if ":" in host else host
     _with_announcement(
         server_of(ReadOnlyCatalog(warehouse, secret), limits),
-        f"{visible(warehouse.url)} as Iceberg, read-only, at http://{shown}:{listening.getsockname()[1]} (Ctrl-C stops it)",
+        f"{visible(warehouse.url)} as Iceberg, read-only, at http://{address}:{listening.getsockname()[1]} (Ctrl-C stops it)",
     ).run(sockets=[listening])
 
 

@@ -1,4 +1,4 @@
-"""The Java sources of Tahoe: the running Spark compiles each, and the Python methods that they call exist."""
+"""The Java sources of Tahoe: the running Spark compiles each, and the Python methods that they call exist. So do Spark's private members."""
 
 from __future__ import annotations
 
@@ -10,12 +10,15 @@ from importlib.resources import files
 import pytest
 from pyspark.sql import SparkSession
 
+from tahoe.spark.catalog.session_fields import fields_of_catalogs, fields_of_state
 from tahoe.spark.jvm.bridge import Jvm
 from tahoe.spark.jvm.compiled import PACKAGE, java_source
 from tahoe.spark.scan.file_index import FileIndex
 from tahoe.spark.scan.from_log import _FromLog
+from tahoe.spark.sink.sink import StreamWriterOptions
 from tahoe.spark.stream.java_classes import package_of_streams
 from tahoe.spark.stream.micro_batches import MicroBatches
+from tahoe.spark.versions.members import private_value
 
 SOURCES = sorted(
     file.name.removesuffix(".java") for file in (files("tahoe.spark") / "java").iterdir() if file.name.endswith(".java")
@@ -52,3 +55,14 @@ def test_each_question_of_java_has_an_answer_in_python() -> None:
     for name, answering in QUESTIONS.items():
         for question in set(re.findall(r'\banswer\("(\w+)"', java_source(name, {}))):
             assert hasattr(answering, question) or f'"{question}"' in inspect.getsource(answering), (name, question)
+
+
+def test_this_spark_has_every_private_member(spark: SparkSession) -> None:
+    state = spark._jsparkSession.sessionState()
+    assert fields_of_state(state).keys() == {"sqlParser", "createClone", "analyzerBuilder"}
+    assert fields_of_catalogs(state.catalogManager()).keys() == {"defaultSessionCatalog", "tableRelationCache"}
+    assert private_value(spark._jsparkSession.sharedState().cacheManager(), "cachedData", "test") is not None
+    rows = spark.readStream.format("rate").load()
+    options = StreamWriterOptions.of(spark, rows.writeStream.format("delta").partitionBy("VALUE")._jwrite)
+    assert (options.source, options.output_mode, options.partition_by) == ("delta", "Append", ("value",))
+    assert StreamWriterOptions.of(spark, rows.writeStream.clusterBy("VALUE")._jwrite).cluster_by == ("value",)

@@ -114,7 +114,7 @@ def written_files(target: Target, items: Iterator[Any]) -> WrittenFiles:
     return WrittenFiles(tuple(adds), target.demands, completion.furthest)
 
 
-def refused(table: str, _: Iterator[Any]) -> WrittenFiles:
+def refused(table: str, _: Iterator[object]) -> WrittenFiles:
     """Raise `Unsupported` for a stream with identity columns: each of its tasks reads the table's log, which requires Tahoe."""
     raise Unsupported(
         f"A stream of the portable data source into table {table}, which has identity columns, needs Tahoe in the Python of Spark's "

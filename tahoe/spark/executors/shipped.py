@@ -22,7 +22,7 @@ from typing import Any, TypeVar
 from weakref import WeakKeyDictionary
 
 import pyarrow as pa
-from pyspark import SparkContext
+from pyspark import Broadcast, SparkContext
 from pyspark.sql import SparkSession
 
 from tahoe.base.exceptions import TahoeError, Unsupported
@@ -52,7 +52,7 @@ _DRIVER_ONLY = {
 
 
 def run_each(
-    context: SparkContext, function: Callable[..., Answer], items: Sequence[Any], *arguments: Any, tasks: int = _MOST_TASKS
+    context: SparkContext, function: Callable[..., Answer], items: Sequence[object], *arguments: object, tasks: int = _MOST_TASKS
 ) -> list[Answer | TahoeError]:
     """Run ``function(*arguments, item)`` for each item in Spark tasks; return the results, or the Tahoe errors raised, in order.
 
@@ -71,7 +71,7 @@ def run_each(
 
 
 def run_each_by_arrow(
-    spark: SparkSession, function: Callable[..., Answer], items: Sequence[Any], *arguments: Any
+    spark: SparkSession, function: Callable[..., Answer], items: Sequence[object], *arguments: object
 ) -> list[Answer | TahoeError]:
     """Like `run_each`, for a session without a `SparkContext`: a Spark Connect session. Each item is a separate task."""
     values = [pickle.dumps(item, pickle.HIGHEST_PROTOCOL) for item in items]
@@ -89,7 +89,7 @@ def raised(answers: Iterable[Answer | TahoeError]) -> Iterator[Answer]:
         yield answer
 
 
-def sent(context: SparkContext, how: Callable[..., Any], function: Callable[..., Any], *arguments: Any) -> Task:
+def sent(context: SparkContext, how: Callable[..., object], function: Callable[..., object], *arguments: object) -> Task:
     """Return a function for a job of this application, which calls a Tahoe function in a worker.
 
     Args:
@@ -102,7 +102,7 @@ def sent(context: SparkContext, how: Callable[..., Any], function: Callable[...,
     return _task(_BROADCAST[context], how, function, arguments)
 
 
-def sent_whole(how: Callable[..., Any], function: Callable[..., Any], *arguments: Any) -> Task:
+def sent_whole(how: Callable[..., object], function: Callable[..., object], *arguments: object) -> Task:
     """Like `sent`, for use without a `SparkContext`: each copy of the function includes the code."""
     return _task(packed(), how, function, arguments)
 
@@ -118,10 +118,10 @@ def _reviver() -> Callable[..., Any]:
     return function
 
 
-_BROADCAST: WeakKeyDictionary[SparkContext, Any] = WeakKeyDictionary()
+_BROADCAST: WeakKeyDictionary[SparkContext, Broadcast[bytes]] = WeakKeyDictionary()
 
 
-def _task(code: Any, how: Callable[..., Any], function: Callable[..., Any], arguments: Sequence[Any]) -> Task:
+def _task(code: object, how: Callable[..., object], function: Callable[..., object], arguments: Sequence[object]) -> Task:
     name = f"{function.__module__}.{function.__qualname__}"
     assert function.__module__ in _names(), f"{name} is not sent to executors"
     pickled = pickle.dumps(tuple(arguments), pickle.HIGHEST_PROTOCOL)
@@ -161,7 +161,7 @@ def _of_worker() -> dict[str, Any]:
     return names
 
 
-def _sent_modules() -> Iterator[tuple[str, bool, Any]]:
+def _sent_modules() -> Iterator[tuple[str, bool, object]]:
     """Yield Tahoe's modules that are sent: name, whether it is a package, and loader."""
     spec = find_spec("tahoe")
     assert spec is not None
@@ -169,7 +169,7 @@ def _sent_modules() -> Iterator[tuple[str, bool, Any]]:
     yield from _below("tahoe", spec.submodule_search_locations or ())
 
 
-def _below(package: str, folders: Sequence[str]) -> Iterator[tuple[str, bool, Any]]:
+def _below(package: str, folders: Sequence[str]) -> Iterator[tuple[str, bool, object]]:
     for module in pkgutil.iter_modules(folders):
         name = f"{package}.{module.name}"
         if name not in _DRIVER_ONLY:
@@ -179,7 +179,7 @@ def _below(package: str, folders: Sequence[str]) -> Iterator[tuple[str, bool, An
             yield from _below(name, spec.submodule_search_locations or ())
 
 
-def _code_of(loader: Any, name: str) -> CodeType:
+def _code_of(loader: object, name: str) -> CodeType:
     code = loader.get_code(name) if isinstance(loader, InspectLoader) else None
     if code is None:
         raise Unsupported(

@@ -93,7 +93,7 @@ def each(modules: Modules, function: str, arguments: bytes, items: Iterable[byte
             yield pickle.dumps(answer, pickle.HIGHEST_PROTOCOL)
 
 
-def arrow(modules: Modules, function: str, arguments: bytes, batches: Iterable[Any]) -> Iterator[Any]:
+def arrow(modules: Modules, function: str, arguments: bytes, batches: Iterable[Any]) -> Iterator[object]:
     """Like `each`, with Arrow batches: ``number`` and ``item`` in, ``number`` and ``answer`` out."""
     import pyarrow as pa
 
@@ -103,7 +103,7 @@ def arrow(modules: Modules, function: str, arguments: bytes, batches: Iterable[A
             yield pa.RecordBatch.from_pydict({"number": [number], "answer": [answer]})
 
 
-def stream(modules: Modules, function: str, arguments: bytes, items: Iterable[Any]) -> Iterator[Any]:
+def stream(modules: Modules, function: str, arguments: bytes, items: Iterable[object]) -> Iterator[object]:
     """Call a generator function with an iterator of all items as its last argument.
 
     Args:
@@ -114,13 +114,13 @@ def stream(modules: Modules, function: str, arguments: bytes, items: Iterable[An
         yield from _member(function)(*pickle.loads(arguments), items)
 
 
-def part(modules: Modules, function: str, arguments: bytes, item: bytes) -> Iterator[Any]:
+def part(modules: Modules, function: str, arguments: bytes, item: bytes) -> Iterator[object]:
     """Call a generator function with the values of a dictionary that is pickled in `item`, after its other arguments."""
     with modules:
         yield from _member(function)(*pickle.loads(arguments), *pickle.loads(item).values())
 
 
-def message(modules: Modules, function: str, arguments: bytes, items: Iterator[Any]) -> bytes:
+def message(modules: Modules, function: str, arguments: bytes, items: Iterator[object]) -> bytes:
     """Like `stream`, for a function that returns one value, which is pickled."""
     with modules:
         return pickle.dumps(_member(function)(*pickle.loads(arguments), items), pickle.HIGHEST_PROTOCOL)

@@ -159,19 +159,21 @@ _AS_FOR_DELTA_SPARK = """
 import sys
 from pyspark.sql import SparkSession
 import tahoe
-builder = SparkSession.builder.master("local[1]").config("spark.ui.enabled", "false").config("spark.sql.warehouse.dir", sys.argv[1])
-builder = builder.config("spark.sql.extensions", "io.delta.sql.DeltaSparkSessionExtension")
-builder = builder.config("spark.sql.catalog.spark_catalog", "org.apache.spark.sql.delta.catalog.DeltaCatalog")
-if sys.argv[2] == "by builder":
-    spark = tahoe.configure_spark_with_delta_pip(builder).getOrCreate()
-else:
-    spark = tahoe.enable(builder.getOrCreate())
-spark.sql("CREATE TABLE t USING delta AS SELECT 1 a")
-print("=", spark.table("t").first().a, spark.newSession().table("t").count(), tahoe.Table(sys.argv[1] + "/t").version())
+for way in ("builder", "enable"):
+    folder = f"{sys.argv[1]}/{way}"
+    builder = SparkSession.builder.master("local[1]").config("spark.ui.enabled", "false").config("spark.sql.warehouse.dir", folder)
+    builder = builder.config("spark.sql.extensions", "io.delta.sql.DeltaSparkSessionExtension")
+    builder = builder.config("spark.sql.catalog.spark_catalog", "org.apache.spark.sql.delta.catalog.DeltaCatalog")
+    if way == "builder":
+        spark = tahoe.configure_spark_with_delta_pip(builder).getOrCreate()
+    else:
+        spark = tahoe.enable(builder.getOrCreate())
+    spark.sql("CREATE TABLE t USING delta AS SELECT 1 a")
+    print("=", way, spark.table("t").first().a, spark.newSession().table("t").count(), tahoe.Table(folder + "/t").version())
+    spark.stop()
 """
 
 
 @pytest.mark.own_jvm
-@pytest.mark.parametrize("way", ["by builder", "by enable"])
-def test_settings_that_switch_delta_spark_on_may_stay(way, tmp_path):
-    assert run(_AS_FOR_DELTA_SPARK, str(tmp_path), way) == ["= 1 1 0"]
+def test_settings_that_switch_delta_spark_on_may_stay(tmp_path):
+    assert run(_AS_FOR_DELTA_SPARK, str(tmp_path)) == ["= builder 1 1 0", "= enable 1 1 0"]

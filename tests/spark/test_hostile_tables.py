@@ -160,7 +160,7 @@ def test_another_file_in_the_place_of_one_is_told_where_spark_would_read_a_part_
 @pytest.fixture
 def as_in_an_object_store(monkeypatch: pytest.MonkeyPatch) -> None:
     """There nobody asks for the sizes of the files that Spark is given: each would be a request."""
-    monkeypatch.setattr("tahoe.spark.scan.file_urls.refuse_links_out", lambda *_: None)
+    monkeypatch.setattr("tahoe.spark.scan.listed_files.refuse_links_out", lambda *_: None)
 
 
 def one_file(path: Path, rows: int) -> Path:

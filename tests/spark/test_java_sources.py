@@ -16,8 +16,8 @@ from tahoe.spark.jvm.compiled import PACKAGE, java_source
 from tahoe.spark.scan.file_index import FileIndex
 from tahoe.spark.scan.from_log import _FromLog
 from tahoe.spark.sink.sink import StreamWriterOptions
-from tahoe.spark.stream.java_classes import package_of_streams
 from tahoe.spark.stream.micro_batches import MicroBatches
+from tahoe.spark.stream.read_stream import package_of_streams
 from tahoe.spark.versions.members import private_value
 
 SOURCES = sorted(

@@ -7,7 +7,7 @@ from functools import cached_property
 from typing import Any
 from weakref import WeakKeyDictionary
 
-from py4j.java_gateway import JavaClass, JavaMember, JavaObject
+from py4j.java_gateway import JavaClass, JavaGateway, JavaMember, JavaObject
 from pyspark.java_gateway import ensure_callback_server_started
 from pyspark.sql import Column, DataFrame, SparkSession
 
@@ -87,7 +87,7 @@ class Jvm:
     def _python_utils(self) -> JavaObject:
         return self.java_class("org.apache.spark.api.python.PythonUtils")
 
-    def seq(self, *items: Any) -> JavaObject:
+    def seq(self, *items: object) -> JavaObject:
         """Return a Scala `Seq`."""
         java_list = self.java_class("java.util.ArrayList")()
         for item in items:
@@ -121,11 +121,11 @@ class Jvm:
         """Return the entries of a ``CaseInsensitiveStringMap`` in their original spelling."""
         return self.dictionary(self._python_utils.toScalaMap(options.asCaseSensitiveMap()))
 
-    def option(self, value: Any) -> JavaObject:
+    def option(self, value: object) -> JavaObject:
         """Return a Scala `Option`: ``Some`` of the value, or ``None`` for None."""
         return self.java_class("scala.Option").apply(value)
 
-    def array(self, element_class: str, items: Sequence[Any]) -> JavaObject:
+    def array(self, element_class: str, items: Sequence[object]) -> JavaObject:
         """Return a Java array; only for a few items."""
         java_array = self.gateway.new_array(self.java_class(element_class), len(items))
         for position, item in enumerate(items):
@@ -190,7 +190,7 @@ class Jvm:
         return self._cached.get(name) or self._cached.setdefault(name, make())
 
 
-_BRIDGES: WeakKeyDictionary[Any, Jvm] = WeakKeyDictionary()
+_BRIDGES: WeakKeyDictionary[JavaGateway, Jvm] = WeakKeyDictionary()
 
 
 class _JavaClass(JavaClass):  # type: ignore[misc]

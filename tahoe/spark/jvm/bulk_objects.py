@@ -10,6 +10,7 @@ import json
 import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from tempfile import TemporaryDirectory
 
 import pyarrow as pa
@@ -18,58 +19,61 @@ from tahoe.base.lazy import pc
 from tahoe.spark.jvm.bridge import JavaObject, Jvm
 from tahoe.spark.jvm.compiled import compiled_object
 
-__all__ = ["directories", "rows_of", "rows_matching", "texts"]
+__all__ = ["LoggedValues", "directories", "rows_of", "rows_matching", "texts"]
 
 _BLOCK_SIZE = 134_217_728
 _MOST_BYTES_AS_TEXT = 2**18
 
 
-def directories(
-    jvm: Jvm,
-    urls: pa.Array,
-    sizes: pa.ChunkedArray,
-    modification_times: pa.ChunkedArray,
-    stops: pa.Array,
-    values: Sequence[pa.Array],
-    types: Sequence[object],
-    time_zone: str,
-) -> JavaObject:
+@dataclass(frozen=True, slots=True)
+class LoggedValues:
+    """Columns of the log's strings, which Spark casts to types.
+
+    Args:
+        types: for each column the JSON of its Spark type.
+        time_zone: of timestamps without a time zone.
+    """
+
+    columns: Sequence[pa.Array | pa.ChunkedArray]
+    types: Sequence[object]
+    time_zone: str
+
+    @property
+    def packed(self) -> list[bytes]:
+        """The columns as parts of the argument of `BulkObjects.java`."""
+        return [part for column in self.columns for part in _texts(column)]
+
+    @property
+    def type_lines(self) -> str:
+        """The types, one per line."""
+        return "\n".join(json.dumps(data_type) for data_type in self.types)
+
+
+def directories(jvm: Jvm, files: pa.Table, stops: pa.Array, values: LoggedValues) -> JavaObject:
     """Return a Scala `Seq` with a ``PartitionDirectory`` for each group of files, in the order of the files.
 
     Args:
-        urls: of the files, percent-encoded, ordered by group.
-        sizes, modification_times: of the files, in bytes and in milliseconds.
+        files: ordered by group, with the columns of `tahoe.spark.scan.listed_files.Listing`.
         stops: for each group the index after its last file.
-        values: for each partition column the groups' values, as the log's strings.
-        types: for each partition column the JSON of its Spark type.
-        time_zone: of timestamps without a time zone.
+        values: the groups' partition values.
     """
-    parts = [*_texts(urls), _numbers(sizes, pa.int64()), _numbers(modification_times, pa.int64()), _numbers(stops, pa.int32())]
-    parts += [part for column in values for part in _texts(column)]
+    sizes, times = _numbers(files["size"], pa.int64()), _numbers(files["modificationTime"], pa.int64())
+    parts = [*_texts(files["url"]), sizes, times, _numbers(stops, pa.int32()), *values.packed]
     with _as_argument(parts) as packed:
-        return _bulk_objects(jvm).directories(packed, len(urls), len(stops), _lines(types), time_zone, _BLOCK_SIZE)
+        return _bulk_objects(jvm).directories(packed, len(files), len(stops), values.type_lines, values.time_zone, _BLOCK_SIZE)
 
 
-def rows_of(jvm: Jvm, columns: Sequence[pa.Array | pa.ChunkedArray], types: Sequence[object], time_zone: str) -> JavaObject:
-    """Return a Scala `Seq` of Catalyst rows from the log's strings, cast as Spark casts them.
-
-    Args:
-        columns, types, time_zone: the arguments of `directories`.
-    """
-    with _as_argument([part for column in columns for part in _texts(column)]) as packed:
-        return _bulk_objects(jvm).typed(packed, len(columns[0]), _lines(types), time_zone)
+def rows_of(jvm: Jvm, values: LoggedValues) -> JavaObject:
+    """Return a Scala `Seq` of Catalyst rows, cast as Spark casts them."""
+    with _as_argument(values.packed) as packed:
+        return _bulk_objects(jvm).typed(packed, len(values.columns[0]), values.type_lines, values.time_zone)
 
 
-def rows_matching(
-    jvm: Jvm, predicate: JavaObject, columns: Sequence[pa.Array], types: Sequence[object], time_zone: str
-) -> list[bool]:
-    """Return for each row of the log's strings, cast as Spark casts them, whether a Catalyst ``BasePredicate`` is true.
-
-    Args:
-        columns, types, time_zone: the arguments of `directories`.
-    """
-    with _as_argument([part for column in columns for part in _texts(column)]) as packed:
-        matches = _bulk_objects(jvm).matches(packed, len(columns[0]), _lines(types), time_zone, predicate)
+def rows_matching(jvm: Jvm, predicate: JavaObject, values: LoggedValues) -> list[bool]:
+    """Return for each row, cast as Spark casts it, whether a Catalyst ``BasePredicate`` is true."""
+    with _as_argument(values.packed) as packed:
+        count, types = len(values.columns[0]), values.type_lines
+        matches = _bulk_objects(jvm).matches(packed, count, types, values.time_zone, predicate)
     return [bool(match) for match in matches]
 
 
@@ -81,10 +85,6 @@ def texts(jvm: Jvm, values: pa.Array) -> JavaObject:
 
 def _bulk_objects(jvm: Jvm) -> JavaObject:
     return jvm.cached("BulkObjects", lambda: compiled_object(jvm, "BulkObjects"))
-
-
-def _lines(types: Sequence[object]) -> str:
-    return "\n".join(json.dumps(data_type) for data_type in types)
 
 
 @contextmanager

@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from importlib.resources import files
 from threading import Lock
-from typing import Any
 from weakref import WeakKeyDictionary
 
+from py4j.java_gateway import JavaGateway
 from pyspark.sql import SparkSession
 
 from tahoe.spark.jvm.bridge import JavaObject, Jvm
@@ -21,7 +21,7 @@ __all__ = ["PACKAGE", "add_optimizer_rule", "compiled_object", "compiled_source"
 
 PACKAGE = "tahoe"
 _COMPILING = Lock()
-_CONSTRUCTORS: WeakKeyDictionary[Any, dict[str, JavaObject]] = WeakKeyDictionary()
+_CONSTRUCTORS: WeakKeyDictionary[JavaGateway, dict[str, JavaObject]] = WeakKeyDictionary()
 
 
 def java_source(name: str, placeholders: dict[str, str]) -> str:
@@ -37,7 +37,7 @@ def java_source(name: str, placeholders: dict[str, str]) -> str:
     return source
 
 
-def compiled_object(jvm: Jvm, name: str, *arguments: Any, **placeholders: str) -> JavaObject:
+def compiled_object(jvm: Jvm, name: str, *arguments: object, **placeholders: str) -> JavaObject:
     """Return a new object of a class of ``tahoe/spark/java``, which has one constructor.
 
     Args:
@@ -47,7 +47,7 @@ def compiled_object(jvm: Jvm, name: str, *arguments: Any, **placeholders: str) -
     return compiled_source(jvm, name, lambda: (name, java_source(name, placeholders)), *arguments)
 
 
-def compiled_source(jvm: Jvm, key: str, source: Callable[[], tuple[str, str]], *arguments: Any) -> JavaObject:
+def compiled_source(jvm: Jvm, key: str, source: Callable[[], tuple[str, str]], *arguments: object) -> JavaObject:
     """Return a new object of a class whose source is generated. It is compiled once per JVM.
 
     Args:
@@ -67,7 +67,7 @@ def compiled_source(jvm: Jvm, key: str, source: Callable[[], tuple[str, str]], *
     return constructors[key].newInstance(values.toArray())
 
 
-def add_optimizer_rule(spark: SparkSession, name: str, function: Callable[[], Any], **placeholders: str) -> None:
+def add_optimizer_rule(spark: SparkSession, name: str, function: Callable[[], object], **placeholders: str) -> None:
     """Add a rule of ``tahoe/spark/java`` to the session's optimizer; copies of the session have it too. A second call does nothing.
 
     Args:

@@ -16,10 +16,12 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any, ParamSpec, TypeVar
+from typing import ParamSpec, TypeVar
 from weakref import WeakKeyDictionary
 
+from py4j.java_gateway import JavaGateway
 from py4j.protocol import Py4JError, Py4JJavaError
+from pyspark import SparkContext
 from pyspark.errors.exceptions import captured
 from pyspark.logger import PySparkLogger
 from pyspark.sql import Column, SparkSession
@@ -187,9 +189,9 @@ class _Loggers:
         silent: the loggers that report failed tasks, each with the level ``OFF``.
     """
 
-    context: Any
-    configurator: Any
-    silent: Any
+    context: JavaObject
+    configurator: JavaObject
+    silent: JavaObject
 
 
 def _loggers(spark: SparkSession) -> _Loggers:
@@ -230,10 +232,10 @@ _QUERY_LOGGERS = ("SQLQueryContextLogger", "DataFrameQueryContextLogger")
 """PySpark's loggers, which print an error with the Java stack when they create it, even if it is caught."""
 _SILENCE = threading.Lock()
 _SILENCED = [0]
-_PREVIOUS: dict[str, Any] = {}
+_PREVIOUS: dict[str, JavaObject] = {}
 """The previous configuration of the silenced loggers; None for a logger that inherited its level."""
-_LEVELS: dict[str, Any] = {}
-_LOGGERS: WeakKeyDictionary[Any, _Loggers] = WeakKeyDictionary()
+_LEVELS: dict[str, JavaObject] = {}
+_LOGGERS: WeakKeyDictionary[JavaGateway, _Loggers] = WeakKeyDictionary()
 
 
 def install() -> None:
@@ -242,7 +244,7 @@ def install() -> None:
         return
     original = captured.convert_exception
 
-    def convert_exception(java_error: Any) -> Any:
+    def convert_exception(java_error: JavaObject) -> BaseException:
         # A query's own exception identifies the query; its cause is converted separately.
         if str(java_error.getClass().getName()) == _QUERY_EXCEPTION:
             return original(java_error)
@@ -258,7 +260,7 @@ def install() -> None:
         PySparkLogger.getLogger(name).addFilter(_is_outside_commands)
 
 
-def _unwrapped(java_error: Any) -> Any:
+def _unwrapped(java_error: JavaObject) -> JavaObject:
     """Return the original exception, if Java wrapped it: Python raised it in a method that does not declare it, or the method was called by
     reflection.
     """
@@ -266,9 +268,7 @@ def _unwrapped(java_error: Any) -> Any:
     return java_error.getCause() if name in ("InvocationTargetException", "UndeclaredThrowableException") else java_error
 
 
-def _exception_text(java_error: Any) -> str:
-    from pyspark import SparkContext
-
+def _exception_text(java_error: JavaObject) -> str:
     assert SparkContext._jvm is not None
     return str(getattr(SparkContext._jvm, "org.apache.spark.util.Utils").exceptionString(java_error))
 

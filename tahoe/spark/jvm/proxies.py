@@ -15,7 +15,7 @@ import itertools
 import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, ParamSpec, TypeVar
+from typing import ParamSpec, TypeVar
 
 from py4j.protocol import Py4JJavaError
 from pyspark.sql import SparkSession
@@ -33,7 +33,7 @@ _NUMBERS = itertools.count(1)
 
 
 def proxy(
-    spark: SparkSession, original: JavaObject, answers: Any, methods: Iterable[str], interfaces: Sequence[str]
+    spark: SparkSession, original: JavaObject, answers: object, methods: Iterable[str], interfaces: Sequence[str]
 ) -> JavaObject:
     """Return a JVM object with these interfaces.
 
@@ -128,11 +128,11 @@ class _Answers(Proxied):
     element.
     """
 
-    def __init__(self, answers: Any) -> None:
+    def __init__(self, answers: object) -> None:
         self._answers = answers
 
     @answered
-    def apply(self, method: str, count: int, *arguments: Any) -> Any:
+    def apply(self, method: str, count: int, *arguments: object) -> object:
         return getattr(self._answers, method)(*arguments[:count])
 
     class Java:

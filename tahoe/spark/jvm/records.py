@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import Any
 
 from tahoe.spark.jvm.bridge import JavaObject, Jvm
 from tahoe.spark.versions.members import field_names
@@ -11,7 +10,7 @@ from tahoe.spark.versions.members import field_names
 __all__ = ["copied", "items", "created", "with_queries"]
 
 
-def copied(record: JavaObject, *second: Any, **changed: Any) -> JavaObject:
+def copied(record: JavaObject, *second: object, **changed: object) -> JavaObject:
     """Return a case class value with changed fields, like Scala's ``copy``.
 
     Args:
@@ -27,7 +26,7 @@ def copied(record: JavaObject, *second: Any, **changed: Any) -> JavaObject:
     return record.copy(*values, *second)
 
 
-def created(jvm: Jvm, name: str, *first: Any) -> JavaObject:
+def created(jvm: Jvm, name: str, *first: object) -> JavaObject:
     """Return a value of the case class ``org.apache.spark.sql.catalyst.{name}``: the first fields as passed, the others with their
     defaults.
     """

@@ -117,7 +117,7 @@ def _scan(
     is_change_data = KIND.name not in hidden
     narrowing = [name for name in hidden if name in ROW_CONDITIONS]
     in_files = ([CHANGE_TYPE] if is_change_data else []) + ([ROW_INDEX] if narrowing else [])
-    base = scan_of(spark, index, snapshot.config, options, in_files, is_stream=is_stream)
+    base = scan_of(spark, index, options, in_files, is_stream=is_stream)
     for name in narrowing:
         base = base.where(ROW_CONDITIONS[name](jvm, base[name], position(jvm, base)))
     kind: Column = base[(CHANGE_TYPE if is_change_data else KIND).name]

@@ -31,14 +31,14 @@ from tahoe.schema.types import PrimitiveType, StructField, StructType
 from tahoe.snapshot.known_rows import KnownRows
 from tahoe.snapshot.snapshot import Snapshot
 from tahoe.spark.jvm.bridge import JavaObject, Jvm
+from tahoe.spark.jvm.bulk_objects import LoggedValues
 from tahoe.spark.jvm.compiled import compiled_object
 from tahoe.spark.jvm.proxies import Proxied, answered
 from tahoe.spark.jvm.records import items
 from tahoe.spark.jvm.storage import hadoop_url
 from tahoe.spark.jvm.translate import Filter, Names, filter_predicate, shown_metadata
 from tahoe.spark.scan.deleted_rows import DELETED_ROWS, bitmaps
-from tahoe.spark.scan.file_urls import file_urls
-from tahoe.spark.scan.listed_files import Listing, files_where, list_files
+from tahoe.spark.scan.listed_files import Listing, file_urls, files_where, list_files
 
 if TYPE_CHECKING:
     from tahoe.api.table import Table
@@ -190,11 +190,11 @@ class FileIndex(Proxied):
                 of_partitions, of_data = (text.split("\t") if text else [] for text in texts.split("\n"))
                 files = self._files_of(_filters(of_partitions, partition_filters), _filters(of_data, data_filters))
                 if question == "filesOf":
-                    return "\n".join(self._listing(files).urls.to_pylist())
+                    return "\n".join(self._listing(files).files["url"].to_pylist())
                 return list_files(self._jvm, self._listing(files))
             case "inputFiles":
                 # For ``DataFrame.inputFiles()``.
-                return self._jvm.array("java.lang.String", self._listing(self._matching(None)).urls.to_pylist())
+                return self._jvm.array("java.lang.String", self._listing(self._matching(None)).files["url"].to_pylist())
         # Spark uses it to decide which side of a join to broadcast.
         assert question == "sizeInBytes", question
         return self._size
@@ -245,9 +245,6 @@ class FileIndex(Proxied):
 
     def _listing(self, files: pa.Table) -> Listing:
         store = self._snapshot.store
-        columns = [*self._snapshot.config.partition_schema, *self._hidden]
-        values = [self._values(files, column) for column in columns]
-        types = [column.data_type.to_json_value() for column in columns]
         if DELETED_ROWS not in (column.name for column in self._hidden) and files["deletionVector"].null_count < len(files):
             raise CorruptTable(
                 f"Table {store.url}, version {self._snapshot.version}: the log has deletion vectors, and the version's checksum says that "
@@ -257,14 +254,12 @@ class FileIndex(Proxied):
             )
         with self._snapshot.naming_origins():
             urls = file_urls(files["path"], store, files["size"])
-        return Listing(
-            urls,
-            files["size"],
-            files["modificationTime"],
-            values,
-            types,
-            self._time_zone,
-        )
+        listed = pa.table({"url": urls, "size": files["size"], "modificationTime": files["modificationTime"]})
+        return Listing(listed, self._logged_values(files, [*self._snapshot.config.partition_schema, *self._hidden]))
+
+    def _logged_values(self, files: pa.Table, columns: Sequence[StructField]) -> LoggedValues:
+        values = [self._values(files, column) for column in columns]
+        return LoggedValues(values, [column.data_type.to_json_value() for column in columns], self._time_zone)
 
     def _values(self, files: pa.Table, column: StructField) -> pa.Array:
         """Return the text, or the bytes, of a partition column's value for each file."""
@@ -287,9 +282,7 @@ class FileIndex(Proxied):
             next(column for column in schema if column.physical_name.lower() == attribute.name().lower())
             for attribute in attributes
         ]
-        values = [self._values(files, column) for column in fields]
-        types = [field.data_type.to_json_value() for field in fields]
-        return files.take(files_where(self._jvm, expression, attributes, values, types, self._time_zone))
+        return files.take(files_where(self._jvm, expression, attributes, self._logged_values(files, fields)))
 
 
 # The indexes of all files of a version, by text: py4j does not return the Python object behind a JVM proxy.

@@ -21,7 +21,7 @@ from tahoe.expr.tree.predicate import Predicate, all_of, references
 from tahoe.schema.types import StructField
 from tahoe.snapshot.known_rows import KnownRows
 from tahoe.spark.jvm.bridge import JavaObject, Jvm
-from tahoe.spark.jvm.bulk_objects import rows_of
+from tahoe.spark.jvm.bulk_objects import LoggedValues, rows_of
 from tahoe.spark.jvm.compiled import add_optimizer_rule
 from tahoe.spark.jvm.proxies import Proxied, answered
 from tahoe.spark.jvm.records import copied, created
@@ -78,7 +78,8 @@ class _FromLog(Proxied):
         texts = {column.physical_name: partition_texts(files, column.physical_name) for column in partitions}
         values = pa.table(texts).group_by(list(texts)).aggregate([])
         types = [column.data_type.to_json_value() for column in partitions]
-        rows = rows_of(self._jvm, [values[column.physical_name] for column in partitions], types, index.time_zone)
+        distinct = [values[column.physical_name] for column in partitions]
+        rows = rows_of(self._jvm, LoggedValues(distinct, types, index.time_zone))
         return created(self._jvm, "plans.logical.LocalRelation", attributes, rows)
 
     class Java:

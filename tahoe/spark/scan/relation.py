@@ -9,8 +9,7 @@ which Catalyst simplifies, so that filters on nested fields reach the Parquet re
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
-from types import MappingProxyType
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -100,9 +99,7 @@ def read_snapshot(
     if follows is not None:
         follow_tables(spark)
     with_vectors = has_vectors(snapshot, files)
-    return _scan(
-        spark, snapshot, with_vectors=with_vectors, files=files, options=options or {}, follows=follows, is_stream=is_stream
-    )
+    return _scan(spark, snapshot, _ScanOptions(with_vectors, files, options or {}, follows=follows, is_stream=is_stream))
 
 
 def read_rows(
@@ -124,7 +121,7 @@ def read_rows(
             column=reserved[0],
         )
     with_vectors = has_vectors(snapshot, files)
-    return _scan(spark, snapshot, with_vectors=with_vectors, files=files, options=options or {}, metadata=metadata)
+    return _scan(spark, snapshot, _ScanOptions(with_vectors, files, options or {}, metadata=metadata))
 
 
 Alias = str | tuple[str, ...]
@@ -181,7 +178,7 @@ def shape_of(spark: SparkSession, snapshot: Snapshot) -> DataFrame:
     is applied.
     """
     install()
-    return _scan(spark, snapshot, with_vectors=False)
+    return _scan(spark, snapshot, _ScanOptions(with_vectors=False))
 
 
 def condition_of_plan(snapshot: Snapshot, plan: JavaObject) -> Condition:
@@ -203,21 +200,27 @@ def condition_of_plan(snapshot: Snapshot, plan: JavaObject) -> Condition:
     return Condition(tuple(predicate for predicate in loose if predicate is not None), None not in exact)
 
 
-def _scan(
-    spark: SparkSession,
-    snapshot: Snapshot,
-    *,
-    with_vectors: bool,
-    files: pa.Table | None = None,
-    options: Mapping[str, str] = MappingProxyType({}),
-    metadata: bool = True,
-    follows: Table | None = None,
-    is_stream: bool = False,
-) -> DataFrame:
-    jvm = Jvm.of(spark)
+@dataclass(frozen=True, slots=True)
+class _ScanOptions:
+    """The arguments of `read_snapshot` and `read_rows`.
+
+    Args:
+        with_vectors: whether to leave out the rows of deletion vectors.
+    """
+
+    with_vectors: bool
+    files: pa.Table | None = None
+    hadoop: Mapping[str, str] = field(default_factory=dict)
+    metadata: bool = True
+    follows: Table | None = None
+    is_stream: bool = False
+
+
+def _scan(spark: SparkSession, snapshot: Snapshot, scan: _ScanOptions) -> DataFrame:
+    jvm, files = Jvm.of(spark), scan.files
     more = [] if files is None else [name for name in _POSITION_TYPES if name in files.column_names]
     hidden = [StructField(name, _POSITION_TYPES[name]) for name in more]
-    if with_vectors:
+    if scan.with_vectors:
         hidden.append(StructField(DELETED_ROWS, PrimitiveType("binary")))
     tracked = materialized_columns(snapshot.config)
     in_files = () if tracked is None else row_ids.in_files(tracked)
@@ -226,15 +229,15 @@ def _scan(
     if hidden:
         in_files = (*in_files, row_ids.ROW_INDEX)
     time_zone = str(spark.conf.get("spark.sql.session.timeZone"))
-    index = FileIndex(jvm, snapshot, time_zone=time_zone, files=files, hidden=hidden, follows=follows)
-    base = scan_of(spark, index, snapshot.config, options, in_files, is_stream=is_stream)
+    index = FileIndex(jvm, snapshot, time_zone=time_zone, files=files, hidden=hidden, follows=scan.follows)
+    base = scan_of(spark, index, scan.hadoop, in_files, is_stream=scan.is_stream)
     if not hidden:
         return without_preview_types(_as_logical(base, snapshot.schema), snapshot)
     file = None
-    if metadata or tracked is not None:
+    if scan.metadata or tracked is not None:
         base, file = row_ids.with_file_metadata(jvm, base)
     row_index = row_ids.position(jvm, base)
-    if with_vectors:
+    if scan.with_vectors:
         base = base.where(is_live(jvm, base[DELETED_ROWS], row_index))
     columns = [logical_column(base, column) for column in snapshot.schema]
     if more:
@@ -271,7 +274,6 @@ def _refused(name: str, change: str, rows: DataFrame, snapshot: Snapshot) -> Col
 def scan_of(
     spark: SparkSession,
     index: FileIndex,
-    config: TableConfig,
     options: Mapping[str, str],
     in_files: Sequence[StructField] = (),
     *,
@@ -280,9 +282,11 @@ def scan_of(
     """Return Spark's own scan.
 
     Args:
+        options: reader options for Hadoop (``fs.…``).
         in_files: columns of the data files that the table lacks.
         is_stream: whether its rows are a micro-batch of a stream.
     """
+    config = index.snapshot.config
     check_geospatial_types(config.schema)
     jvm, by_id = Jvm.of(spark), config.column_mapping_mode == "id"
     session = jvm.session_with(spark, _BY_ID) if by_id else spark._jsparkSession

@@ -1,4 +1,10 @@
-"""A table as a streaming DataFrame: the plan of ``spark.readStream``, from which each query creates its own source."""
+"""A table as a streaming DataFrame: the plan of ``spark.readStream``, from which each query creates its own source.
+
+    readStream ──► StreamingRelation(StreamedTable) ──each query that starts──► TableStream ──each trigger──► latestOffset, getBatch
+
+`StreamedTable` and `TableStream` are Java classes. They store only constants and call Python for the rest. Offsets are transferred as JSON.
+If a call returns a JVM exception, the class throws it, so that the query reports exactly its message.
+"""
 
 from __future__ import annotations
 
@@ -12,6 +18,7 @@ from tahoe.api.table import Table
 from tahoe.base.exceptions import InvalidRequest, TahoeError
 from tahoe.snapshot.snapshot import Snapshot
 from tahoe.spark.jvm.bridge import JavaObject, Jvm
+from tahoe.spark.jvm.compiled import compiled_object
 from tahoe.spark.jvm.errors import install, java_exception
 from tahoe.spark.jvm.proxies import Proxied, answered
 from tahoe.spark.names.error_names import STREAMS, with_classes
@@ -19,16 +26,17 @@ from tahoe.spark.names.options import hadoop_options
 from tahoe.spark.names.settings import look_at_settings
 from tahoe.spark.names.snapshots import parsed_timestamp
 from tahoe.spark.stream.batch_frames import shown_schema
-from tahoe.spark.stream.java_classes import streamed_table, streaming_relation, table_stream
 from tahoe.spark.stream.micro_batches import MicroBatches, StreamedTable
 from tahoe.spark.stream.running_query import has_completed_last_batch
 from tahoe.spark.stream.schema_logs import read_for_columns
 from tahoe.spark.stream.stream_options import stream_options
 from tahoe.spark.stream.watermarks import event_time_column
 from tahoe.spark.versions.geospatial_types import check_geospatial_types
+from tahoe.spark.versions.source_names import name_argument, name_of_table
+from tahoe.spark.versions.streaming_package import streaming_package
 from tahoe.stream.source_options import SourceOptions
 
-__all__ = ["read_stream"]
+__all__ = ["package_of_streams", "read_stream"]
 
 
 def read_stream(
@@ -59,8 +67,8 @@ def read_stream(
     if schema is not None:
         _check_schema(jvm, snapshot, columns, schema)
     create = _Create(StreamedTable(spark, table, source_options, hadoop), str(columns.json()))
-    create.table = streamed_table(jvm, spark._jsparkSession, {"path": table.url, **options}, _source_name(jvm, name), create)
-    return jvm.frame(spark._jsparkSession, streaming_relation(jvm, create.table, columns), spark)
+    create.table = _streamed_table(jvm, spark._jsparkSession, {"path": table.url, **options}, _source_name(jvm, name), create)
+    return jvm.frame(spark._jsparkSession, _streaming_relation(jvm, create.table, columns), spark)
 
 
 def _columns(jvm: Jvm, snapshot: Snapshot, options: SourceOptions) -> JavaObject:
@@ -132,7 +140,7 @@ class _Create(Proxied):
         limits = options.limits
         reads = jvm.java_class("org.apache.spark.sql.connector.read.streaming.ReadLimit")
         limit = reads.maxFiles(limits.files) if limits.files is not None else reads.maxBytes(limits.bytes)
-        return table_stream(jvm, f"DeltaSource[{url}]", columns, limit, _Answers(jvm, batches))
+        return _table_stream(jvm, f"DeltaSource[{url}]", columns, limit, _Answers(jvm, batches))
 
     class Java:
         implements = ("scala.Function2",)
@@ -153,3 +161,54 @@ class _Answers(Proxied):
 
     class Java:
         implements = ("scala.Function3",)
+
+
+# -- Java classes --------------------------------------------------------------------------------------------------------
+
+_DATA_SOURCE = "org.apache.spark.sql.execution.datasources.DataSource"
+
+
+def _table_stream(jvm: Jvm, text: str, schema: JavaObject, limit: JavaObject, answers: Proxied) -> JavaObject:
+    """Return the source by which one query reads a table.
+
+    Args:
+        text: the name of the source in the query's progress.
+        limit: the ``ReadLimit`` of a trigger without a limit.
+        answers: a ``scala.Function3`` that is called with a method name, and the JSON of a start and an end or null.
+    """
+    return compiled_object(jvm, "TableStream", text, schema, limit, answers, offsets=package_of_streams(jvm))
+
+
+def _streamed_table(jvm: Jvm, session: JavaObject, options: Mapping[str, str], name: JavaObject, create: Proxied) -> JavaObject:
+    """Return a streamed table for a plan.
+
+    Args:
+        name: an ``Option`` with the user's name for the source, if Spark supports names.
+        create: a ``scala.Function2`` that creates a `_table_stream` for a query, from the query's folder for the source, and its id.
+    """
+    parameters = jvm.reflected(_DATA_SOURCE).getConstructors()[0].getParameterTypes()
+    java_session = f"({parameters[0].getName()}) session"
+    return compiled_object(
+        jvm,
+        "StreamedTable",
+        session,
+        jvm.map(options),
+        name,
+        create,
+        name_argument=name_argument(parameters),
+        session=java_session,
+    )
+
+
+def _streaming_relation(jvm: Jvm, table: JavaObject, schema: JavaObject) -> JavaObject:
+    """Return the plan leaf for a `_streamed_table`."""
+    attributes = jvm.catalyst("types.DataTypeUtils").toAttributes(schema)
+    relation = f"{package_of_streams(jvm)}.StreamingRelation"
+    parameters = jvm.reflected(relation).getConstructors()[0].getParameterTypes()
+    return jvm.java_class(relation)(table, "delta", attributes, *name_of_table(table, parameters))
+
+
+def package_of_streams(jvm: Jvm) -> str:
+    """Return `streaming_package` of this Spark."""
+    loader = jvm.java_class("org.apache.spark.util.Utils").getContextOrSparkClassLoader
+    return str(jvm.cached("the package of streaming", lambda: streaming_package(loader())))

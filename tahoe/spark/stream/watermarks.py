@@ -24,7 +24,7 @@ def event_time_column(spark: SparkSession, source: JavaObject, query: str | None
     """Return the table column of a query's watermark, if the initial snapshot is to be read in its order, otherwise None.
 
     Args:
-        source: the streamed table in the query's plan (`tahoe.spark.stream.java_classes.streamed_table`).
+        source: the streamed table in the query's plan (`StreamedTable.java`).
         query: the query's id.
         option: the option `withEventTimeOrder`; None if it is not set, and the session's setting applies.
         table: the table's URL, for messages.

@@ -41,28 +41,28 @@ class DeltaTableInTransaction:
     A DataFrame that reads a table directly reads its newest version; only `toDF` reads the transaction's version.
     """
 
-    def __init__(self, spark: SparkSession, held: HeldTable, options: Mapping[str, str], alias: str | None) -> None:
+    def __init__(self, spark: SparkSession, table: HeldTable, options: Mapping[str, str], alias: str | None) -> None:
         refuse_connect(spark, "A transaction over several tables")
         self._spark = spark
-        self._held = held
+        self._table = table
         self._options = dict(options)
         self._alias = alias
 
     def __repr__(self) -> str:
-        return f"DeltaTableInTransaction({self._held!r})"
+        return f"DeltaTableInTransaction({self._table!r})"
 
     def toDF(self) -> DataFrame:
         """Return the version at the beginning of the transaction. The whole table counts as read: a concurrent commit that changes it is a
         conflict.
         """
-        self._held.is_read = True
-        found = read_snapshot(self._spark, self._held.snapshot(), options=self._options)
-        return found if self._alias is None else found.alias(self._alias)
+        self._table.is_read = True
+        frame = read_snapshot(self._spark, self._table.snapshot(), options=self._options)
+        return frame if self._alias is None else frame.alias(self._alias)
 
     @checked_arguments
     def alias(self, aliasName: str) -> DeltaTableInTransaction:
         """Return the same table under a name for conditions."""
-        return DeltaTableInTransaction(self._spark, self._held, self._options, aliasName)
+        return DeltaTableInTransaction(self._spark, self._table, self._options, aliasName)
 
     def append(self, data: DataFrame, **options: object) -> None:
         """Add rows, as ``data.write.format("delta").mode("append")`` does; without rows nothing is committed.
@@ -100,9 +100,9 @@ class DeltaTableInTransaction:
         return merge_builder(self._target(), source, condition)
 
     def _target(self) -> CommandTarget:
-        return CommandTarget(self._spark, self._held, self._alias, self._options)
+        return CommandTarget(self._spark, self._table, self._alias, self._options)
 
     def _insert(self, mode: str, data: DataFrame, options: Mapping[str, object]) -> None:
         check_kind(data, "data", DataFrame)
-        given = {key: text for key, value in options.items() if (text := to_str(value)) is not None}
-        insert(self._held, data, insert_request(WriterCall(mode, {**self._options, **given}), settings_of(self._spark)))
+        text_options = {key: text for key, value in options.items() if (text := to_str(value)) is not None}
+        insert(self._table, data, insert_request(WriterCall(mode, {**self._options, **text_options}), settings_of(self._spark)))

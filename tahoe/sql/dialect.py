@@ -200,11 +200,11 @@ class Cursor:
 
     def fail(self, expected: str) -> NoReturn:
         """Raise `SqlSyntaxError` with the expected syntax and the position."""
-        shown = f"'{self.peek().text}'" if self.peek().text else "the end of input"
+        next_token = f"'{self.peek().text}'" if self.peek().text else "the end of input"
         line = self.text.count("\n", 0, self.peek().start) + 1
         position = self.peek().start - (self.text.rfind("\n", 0, self.peek().start) + 1)
         raise SqlSyntaxError(
-            f"Syntax error at or near {shown} (line {line}, pos {position}): expected "
+            f"Syntax error at or near {next_token} (line {line}, pos {position}): expected "
             f"{expected}. The statement is: {_short(self.text)}",
             line=line,
             position=position,

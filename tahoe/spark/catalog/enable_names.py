@@ -1,21 +1,30 @@
-"""Enables table names in a session: puts Python proxies into the fields of `tahoe.spark.catalog.session_fields`."""
+"""Enables table names in a session: puts Python proxies into private fields of its objects.
+
+The names and types of the fields are checked before anything is changed: an unsupported Spark version raises an error that names the
+difference, and is never changed halfway.
+
+    CatalogManager.defaultSessionCatalog     CatalogPlugin      create, load for reading or writing, time travel
+    SessionCatalog.tableRelationCache        Cache (Guava)      the plan for reading a named table
+    SessionState.sqlParser                   ParserInterface    statements on Delta tables
+    SessionState.createClone                 Function2          copies of the session have all of these too
+    SessionState.analyzerBuilder             Function0          in a copy: creates the owners of the first two
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from functools import partial
+from typing import Any
 
 from pyspark.sql import SparkSession
 
 from tahoe.spark.catalog.auto_compaction import compact_after
-from tahoe.spark.catalog.coordinated_names import notify_coordinator
 from tahoe.spark.catalog.jar_settings import restore_missing_catalog
 from tahoe.spark.catalog.loaded_tables import LoadedTables
-from tahoe.spark.catalog.planned_writes import plan_writes
-from tahoe.spark.catalog.raw_commands import refuse_raw_commands
+from tahoe.spark.catalog.optimizer_rules import notify_coordinator, plan_writes, refuse_raw_commands
 from tahoe.spark.catalog.relation_cache import relation_cache
 from tahoe.spark.catalog.session_catalog import session_catalog
-from tahoe.spark.catalog.session_fields import Field, fields_of_catalogs, fields_of_state
 from tahoe.spark.catalog.table_changes import register_table_changes
 from tahoe.spark.jvm.bridge import JavaObject, Jvm
 from tahoe.spark.jvm.compiled import compiled_object
@@ -26,6 +35,7 @@ from tahoe.spark.scan.from_log import answer_from_log
 from tahoe.spark.scan.renewal import follow_tables
 from tahoe.spark.scan.user_cache import recache
 from tahoe.spark.statements.parser import parser
+from tahoe.spark.versions.members import private_field, unsupported_spark
 
 __all__ = ["enable_names"]
 
@@ -56,18 +66,18 @@ def enable_names(spark: SparkSession) -> None:
 def _replace_fields(spark: SparkSession, state: JavaObject) -> None:
     """Look up all fields before changing one."""
     manager = state.catalogManager()
-    fields, catalogs = fields_of_state(state), fields_of_catalogs(manager)
+    fields, catalogs = _fields_of_state(state), _fields_of_catalogs(manager)
     _replace_in_catalogs(spark, manager, catalogs)
     _replace_in_state(spark, fields)
 
 
-def _replace_in_state(spark: SparkSession, fields: Mapping[str, Field]) -> None:
+def _replace_in_state(spark: SparkSession, fields: Mapping[str, _Field]) -> None:
     original = fields["createClone"].get()
     fields["sqlParser"].set(parser(fields["sqlParser"].get(), spark))
     fields["createClone"].set(compiled_object(Jvm.of(spark), "Copies", original, _CopiedSession(spark)))
 
 
-def _replace_in_catalogs(spark: SparkSession, manager: JavaObject, fields: Mapping[str, Field]) -> None:
+def _replace_in_catalogs(spark: SparkSession, manager: JavaObject, fields: Mapping[str, _Field]) -> None:
     tables, cache = LoadedTables(), fields["tableRelationCache"]
     catalog = fields["defaultSessionCatalog"]
     catalog.set(session_catalog(catalog.get(), spark, manager.v1SessionCatalog(), tables))
@@ -90,7 +100,7 @@ class _CopiedSession(Proxied):
     @answered
     def apply(self, session: JavaObject, state: JavaObject) -> None:
         """Replace the fields of the copy's state now, and those of its catalogs when they are created."""
-        copy, fields = SparkSession(self._spark.sparkContext, session), fields_of_state(state)
+        copy, fields = SparkSession(self._spark.sparkContext, session), _fields_of_state(state)
         _replace_in_state(copy, fields)
         builder = fields["analyzerBuilder"]
         arguments = (builder.get(), _CopiedCatalogs(copy))
@@ -111,9 +121,75 @@ class _CopiedCatalogs(Proxied):
     @answered
     def apply(self, manager: JavaObject) -> None:
         """Replace the fields of the catalogs."""
-        _replace_in_catalogs(self._spark, manager, fields_of_catalogs(manager))
+        _replace_in_catalogs(self._spark, manager, _fields_of_catalogs(manager))
 
     class Java:
         """The interface that the JVM may call on this object."""
 
         implements = ("scala.Function1",)
+
+
+# -- the private fields ------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class _Field:
+    """One private field of a JVM object, and the full name of its type."""
+
+    owner: JavaObject
+    field: JavaObject
+    interface: str
+
+    def get(self) -> JavaObject:
+        """Return the field's value."""
+        return self.field.get(self.owner)
+
+    def set(self, value: Any) -> None:
+        """Set the field's value."""
+        self.field.set(self.owner, value)
+
+
+_TYPES = {
+    "defaultSessionCatalog": "org.apache.spark.sql.connector.catalog.CatalogPlugin",
+    "tableRelationCache": ".guava.cache.Cache",  # Spark ships it under a package of its own, which differs between versions
+    "sqlParser": "org.apache.spark.sql.catalyst.parser.ParserInterface",
+    "createClone": "scala.Function2",
+    "analyzerBuilder": "scala.Function0",
+}
+
+
+def _fields_of_state(state: JavaObject) -> dict[str, _Field]:
+    """Return the fields of a ``SessionState``, by name.
+
+    Raises `Unsupported` (`TAHOE_SPARK_VERSION`): this Spark version lacks one of them, or it has another type.
+    """
+    return {name: _field(state, name) for name in ("sqlParser", "createClone", "analyzerBuilder")}
+
+
+def _fields_of_catalogs(manager: JavaObject) -> dict[str, _Field]:
+    """Return the fields of a ``CatalogManager`` and its ``SessionCatalog``. Raises the errors of `_fields_of_state`."""
+    owners = {"defaultSessionCatalog": manager, "tableRelationCache": manager.v1SessionCatalog()}
+    return {name: _field(owner, name) for name, owner in owners.items()}
+
+
+def _field(owner: JavaObject, name: str) -> _Field:
+    key = (str(owner.getClass().getName()), name)
+    if key not in _FIELDS:
+        field = private_field(owner, name)
+        if field is None:
+            raise unsupported_spark(_USE, f"{key[0]} has no {name}")
+        _FIELDS[key] = _checked(owner, field)
+    return _Field(owner, *_FIELDS[key])
+
+
+_USE = "give names to tables"
+# Sessions are copied often, and a field lookup takes dozens of calls.
+_FIELDS: dict[tuple[str, str], tuple[JavaObject, str]] = {}
+
+
+def _checked(owner: JavaObject, field: JavaObject) -> tuple[JavaObject, str]:
+    name, kind = str(field.getName()), field.getType()
+    if not kind.isInterface() or not str(kind.getName()).endswith(_TYPES[name]):
+        path, expected = f"{owner.getClass().getName()}.{name}", _TYPES[name].removeprefix(".")
+        raise unsupported_spark(_USE, f"{path} holds a {kind.getName()}, expected the interface {expected}")
+    return field, str(kind.getName())

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from pyspark.sql import SparkSession
 
 from tahoe.spark.catalog.loaded_tables import LoadedTable, LoadedTables
-from tahoe.spark.catalog.plan_copy import with_new_columns
 from tahoe.spark.jvm.bridge import JavaObject, Jvm
+from tahoe.spark.jvm.compiled import compiled_object
 from tahoe.spark.jvm.proxies import proxy
 from tahoe.spark.scan.relation import read_snapshot
 
@@ -59,7 +59,7 @@ class _RelationCache:
         if loaded is None:
             self._plans.pop(name, None)
             return self._original.getIfPresent(key)
-        return with_new_columns(self._jvm, self._plan(name, loaded))
+        return _with_new_columns(self._jvm, self._plan(name, loaded))
 
     def _plan(self, name: str, loaded: LoadedTable) -> JavaObject:
         settings = tuple(str(self._spark.conf.get(setting)) for setting in _SETTINGS)
@@ -75,3 +75,13 @@ class _RelationCache:
 
 def _is_same(first: LoadedTable, second: LoadedTable) -> bool:
     return first.snapshot is second.snapshot and first.follows is second.follows
+
+
+def _with_new_columns(jvm: Jvm, plan: JavaObject) -> JavaObject:
+    """Return a copy of an analyzed plan of file scans, projections and filters, with columns that differ from the original's.
+
+    Spark's own copies lose the hidden output of a projection, which provides `_metadata`. So the plan is copied node by node from the leaves:
+    each scan gets new columns, each alias a new id, and references are updated. An alias surrounds it, so that Spark never takes a bare
+    relation for a folder of Parquet files to write into.
+    """
+    return jvm.cached("PlanCopy", lambda: compiled_object(jvm, "PlanCopy")).copy(plan)

@@ -1,7 +1,7 @@
 """A Delta table for Spark's writers: one object is the table, the write builder, the write, and the relation that takes the rows.
 
 Spark passes the rows of INSERT, append and overwrite as a DataFrame with the query's own columns. The statement's plan shows whether they
-are matched by position or by name (`tahoe.spark.catalog.planned_writes`).
+are matched by position or by name (`tahoe.spark.catalog.optimizer_rules`).
 """
 
 from __future__ import annotations
@@ -12,13 +12,14 @@ from pyspark.sql import DataFrame, SparkSession
 
 from tahoe.api.table import Table
 from tahoe.base.exceptions import Unsupported
+from tahoe.expr.tree.predicate import quote_identifier
 from tahoe.protocol.config import TableConfig
 from tahoe.schema.evolve import store_anything
-from tahoe.spark.catalog.condition_text import condition_text
-from tahoe.spark.catalog.planned_writes import PLANNED
+from tahoe.spark.catalog.optimizer_rules import PLANNED
 from tahoe.spark.commands.insert import insert
 from tahoe.spark.commands.write_options import WriterCall, insert_request
 from tahoe.spark.jvm.bridge import JavaObject, Jvm
+from tahoe.spark.jvm.compiled import compiled_object
 from tahoe.spark.jvm.proxies import proxy
 from tahoe.spark.names.settings import settings_of
 from tahoe.spark.versions.schema_evolution import plan_evolves
@@ -29,7 +30,7 @@ __all__ = ["BY_DATAFRAME", "writable"]
 BY_DATAFRAME = "tahoe.byDataFrame"
 """An option of writes by name that do not come from SQL."""
 _SQL = "org.apache.spark.sql"
-# Spark requires BATCH_WRITE for dynamic partition overwrites, though they become appends (`tahoe.spark.catalog.planned_writes`).
+# Spark requires BATCH_WRITE for dynamic partition overwrites, though they become appends (`tahoe.spark.catalog.optimizer_rules`).
 # With ACCEPT_ANY_SCHEMA it neither casts nor counts the columns: Tahoe allows more casts than Spark's own rule of store assignment,
 # and columns may be added.
 _CAPABILITIES = ("ACCEPT_ANY_SCHEMA", "V1_BATCH_WRITE", "BATCH_WRITE", "OVERWRITE_BY_FILTER", "TRUNCATE", "OVERWRITE_DYNAMIC")
@@ -102,7 +103,7 @@ class _WritableTable:
 
     def overwrite(self, predicates: JavaObject) -> JavaObject:
         """Replace the rows for which all predicates are true."""
-        texts = [condition_text(self._jvm, predicate) for predicate in predicates]
+        texts = [_condition_text(self._jvm, predicate) for predicate in predicates]
         self._mode, self._where = "overwrite", " AND ".join(text for text in texts if text != "TRUE")
         return self.itself
 
@@ -160,3 +161,65 @@ class _WritableTable:
         assert self._by_name is not None, "the plan of a write is known before it runs"
         how = arrangement(self._spark, self._named, request.options, by_name=self._by_name, is_statement=is_statement)
         insert(self._table, arranged(DataFrame(data, self._spark), self._config, how), request)
+
+
+# -- the condition of an overwrite, which Spark passes as a tree of named predicates, as equivalent SQL ------------------------------
+
+_INFIX = ("AND", "OR", "=", "<=>", "<>", "<", "<=", ">", ">=", "+", "-", "*", "/", "%")
+_FUNCTIONS = ("ABS", "CEIL", "CHAR_LENGTH", "COALESCE", "CONCAT", "FLOOR", "GREATEST", "LEAST", "LOWER", "SUBSTRING", "UPPER")
+_PATTERNS = {"STARTS_WITH": "startswith", "ENDS_WITH": "endswith", "CONTAINS": "contains"}
+
+
+def _condition_text(jvm: Jvm, node: JavaObject) -> str:
+    """Return the SQL text of a predicate or of a part of it.
+
+    Raises:
+        Unsupported: an unsupported function; the message contains its name.
+    """
+    kind = str(node.getClass().getSimpleName())
+    if kind == "LiteralValue":
+        return _literal(jvm, node)
+    if kind == "FieldReference":
+        return ".".join(_quoted(str(part)) for part in node.fieldNames())
+    if kind in ("AlwaysTrue", "AlwaysFalse"):
+        return kind.removeprefix("Always").upper()
+    if kind == "Cast":
+        return f"CAST({_condition_text(jvm, node.expression())} AS {node.dataType().sql()})"
+    if kind == "Extract":
+        return f"EXTRACT({node.field()} FROM {_condition_text(jvm, node.source())})"
+    if not kind.endswith(("Predicate", "And", "Or", "Not", "ScalarExpression")):
+        raise _unknown(node, kind)
+    parts, name = [_condition_text(jvm, child) for child in node.children()], str(node.name())
+    if name in _INFIX and len(parts) == 2:
+        return f"({parts[0]} {name} {parts[1]})"
+    if name in _FUNCTIONS:
+        return f"{name.lower()}({', '.join(parts)})"
+    if name in _PATTERNS:
+        return f"{_PATTERNS[name]}({parts[0]}, {parts[1]})"
+    match name:
+        case "NOT":
+            return f"(NOT {parts[0]})"
+        case "IS_NULL":
+            return f"({parts[0]} IS NULL)"
+        case "IS_NOT_NULL":
+            return f"({parts[0]} IS NOT NULL)"
+        case "IN":
+            return f"({parts[0]} IN ({', '.join(parts[1:])}))"
+    raise _unknown(node, name)
+
+
+def _unknown(node: JavaObject, name: str) -> Unsupported:
+    return Unsupported(
+        f"The condition of an overwrite may not hold {name} ({str(node.toString())[:200]}). Compare columns with constants, or DELETE the "
+        "rows first.",
+        code="DELTA_UNSUPPORTED_EXPRESSION",
+        expression=name,
+    )
+
+
+def _literal(jvm: Jvm, node: JavaObject) -> str:
+    return str(compiled_object(jvm, "LiteralText", node).toString())
+
+
+def _quoted(name: str) -> str:
+    return name if name.isidentifier() else quote_identifier(name)

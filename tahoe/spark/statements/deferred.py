@@ -233,7 +233,7 @@ def execute_immediate(
         plan: an `EXECUTE_IMMEDIATE`.
         delta_statement: returns the plan for a statement on a Delta table; None for other texts.
         scripted: whether earlier statements may change its variables. Spark then evaluates them, and a command that would change a Delta
-            table without its log is rejected (`tahoe.spark.catalog.raw_commands`).
+            table without its log is rejected (`tahoe.spark.catalog.optimizer_rules`).
     """
     query = plan.query()
     if str(query.getClass().getSimpleName()) not in ("Left", "Right") or plan.targetVariables().nonEmpty():

@@ -36,11 +36,11 @@ class RowTarget(Target):
 
     Args:
         view: the name of the view; empty for a table.
-        shown: the columns of the view, each with its table column; None for an expression.
+        columns: of the view, each with its table column; None for an expression.
     """
 
     view: str = ""
-    shown: tuple[tuple[str, str | None], ...] = ()
+    columns: tuple[tuple[str, str | None], ...] = ()
 
     def command_target(self, spark: SparkSession) -> CommandTarget:
         """Return the table, its qualifiers and options for a command."""
@@ -59,7 +59,7 @@ class RowTarget(Target):
         """
         if not self.view:
             return
-        for name, column in self.shown:
+        for name, column in self.columns:
             if column is None or column.lower() != name.lower():
                 raise InvalidRequest(
                     f"Can't resolve column {name} of the temporary view {self.view} in table {self.named.table.url}. Rows can be changed "
@@ -69,8 +69,8 @@ class RowTarget(Target):
                     column=name,
                 )
         snapshot = self.named.table.snapshot()
-        if len(self.shown) < len(snapshot.schema.fields):
-            columns = [quote_identifier(name) for name, _ in self.shown]
+        if len(self.columns) < len(snapshot.schema.fields):
+            columns = [quote_identifier(name) for name, _ in self.columns]
             seen = named(shape_of(spark, snapshot).select(*columns), self.qualifiers)
             seen.select(*expressions, *assigned).schema  # noqa: B018 - analyses the expressions
 
@@ -79,9 +79,9 @@ class RowTarget(Target):
         if not self.view:
             return
         names = [column.name.lower() for column in self.named.table.schema()]
-        if sorted(name.lower() for name, _ in self.shown) != sorted(names):
+        if sorted(name.lower() for name, _ in self.columns) != sorted(names):
             raise InvalidRequest(
-                f"The temporary view {self.view} has the columns {', '.join(name for name, _ in self.shown)}, and table "
+                f"The temporary view {self.view} has the columns {', '.join(name for name, _ in self.columns)}, and table "
                 f"{self.named.table.url} has {', '.join(names)}. A MERGE needs a view of all columns of the table. Create the view again, or "
                 "merge into the table itself.",
                 code="DELTA_SCHEMA_CHANGE_SINCE_ANALYSIS",
@@ -160,8 +160,8 @@ def _of_temporary_view(plan: JavaObject, name: str, qualifiers: tuple[str, ...])
             table=index.follows.url,
         )
     refuse_other_columns(index.snapshot, index.follows.snapshot())
-    shown = _shown(plan, nodes, index)
-    return RowTarget(NamedTable(index.follows, TableName(None, tuple(name.split(".")))), qualifiers, {}, name, shown)
+    columns = _view_columns(plan, nodes, index)
+    return RowTarget(NamedTable(index.follows, TableName(None, tuple(name.split(".")))), qualifiers, {}, name, columns)
 
 
 def _refuse_older_version(leaves: Iterable[JavaObject]) -> None:
@@ -186,21 +186,21 @@ def _nodes_above_the_table(plan: JavaObject, index: FileIndex) -> list[JavaObjec
             return None
         chain.append(chain[-1].children().head())
     columns = index.snapshot.schema.names
-    table = max(place for place, node in enumerate(chain) if [str(one.name()) for one in items(node.output())] == columns)
+    table = max(depth for depth, node in enumerate(chain) if [str(column.name()) for column in items(node.output())] == columns)
     return chain[:table]
 
 
-def _shown(plan: JavaObject, nodes: Sequence[JavaObject], index: FileIndex) -> tuple[tuple[str, str | None], ...]:
+def _view_columns(plan: JavaObject, nodes: Sequence[JavaObject], index: FileIndex) -> tuple[tuple[str, str | None], ...]:
     """Return the columns of the view, each with its table column."""
     table = nodes[-1].children().head() if nodes else plan
-    known = {_id(one): str(one.name()) for one in items(table.output())}
+    names = {_id(column): str(column.name()) for column in items(table.output())}
     for node in reversed(nodes):
         if str(node.nodeName()) == "Project":
             for expression in items(node.projectList()):
-                column = known.get(_id(_without_cast(expression)))
-                if column is not None:
-                    known[_id(expression)] = column
-    return tuple((str(one.name()), known.get(_id(one))) for one in items(plan.output()))
+                name = names.get(_id(_without_cast(expression)))
+                if name is not None:
+                    names[_id(expression)] = name
+    return tuple((str(column.name()), names.get(_id(column))) for column in items(plan.output()))
 
 
 def _without_cast(expression: JavaObject) -> JavaObject:

@@ -30,9 +30,8 @@ from tahoe.spark.statements.create_like import LIKE_STATEMENTS
 from tahoe.spark.statements.create_table import CREATION_STATEMENTS
 from tahoe.spark.statements.delta_alter_table import ALTER_STATEMENTS
 from tahoe.spark.statements.delta_copies import COPY_STATEMENTS
-from tahoe.spark.statements.delta_describe import DETAIL_STATEMENTS
 from tahoe.spark.statements.delta_maintenance import MAINTENANCE_STATEMENTS
-from tahoe.spark.statements.describe import DESCRIBING_STATEMENTS
+from tahoe.spark.statements.describe import DESCRIBING_STATEMENTS, DETAIL_STATEMENTS
 from tahoe.spark.statements.rejected import REJECTED_STATEMENTS
 from tahoe.spark.statements.row_statements import ROW_STATEMENTS
 from tahoe.spark.statements.statement_types import DeltaStatement, SparkStatement

@@ -7,7 +7,6 @@ import pytest
 from tahoe.expr.parse.lexer import string_value
 from tahoe.spark.statements.delta_alter_table import AddConstraint, DropConstraint, DropFeature
 from tahoe.spark.statements.delta_copies import Clone, Convert, CopyInto, Restore
-from tahoe.spark.statements.delta_describe import DescribeDetail, DescribeHistory
 from tahoe.spark.statements.delta_maintenance import (
     ComputeStatistics,
     Fsck,
@@ -18,6 +17,7 @@ from tahoe.spark.statements.delta_maintenance import (
     UpgradeUniform,
     Vacuum,
 )
+from tahoe.spark.statements.describe import DescribeDetail, DescribeHistory
 from tahoe.spark.statements.registry import parse
 from tahoe.sql.dialect import SqlSyntaxError
 from tahoe.sql.table_name import TableName

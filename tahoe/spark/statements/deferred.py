@@ -119,7 +119,9 @@ def _deferred(
 
     if resolved is not None:
         return replace(resolved, parameters=tuple(parameters), run_with=run_with)
-    return Command(statement.node, lambda: None, statement.columns, tuple(parameters), run_with, statement.is_query)
+    # SHOW PARTITIONS has the columns of its table, which is not known yet: its rows cannot be returned, and must not fail a script.
+    is_query = statement.is_query and bool(statement.columns)
+    return Command(statement.node, lambda: None, statement.columns, tuple(parameters), run_with, is_query)
 
 
 def _bound(spark: SparkSession, plan: JavaObject, parameters: Sequence[JavaObject], values: Sequence[JavaObject]) -> JavaObject:

@@ -10,7 +10,7 @@ from importlib.resources import files
 import pytest
 from pyspark.sql import SparkSession
 
-from tahoe.spark.catalog.session_fields import fields_of_catalogs, fields_of_state
+from tahoe.spark.catalog.enable_names import fields_of_catalogs, fields_of_state
 from tahoe.spark.jvm.bridge import Jvm
 from tahoe.spark.jvm.compiled import PACKAGE, java_source
 from tahoe.spark.scan.file_index import FileIndex

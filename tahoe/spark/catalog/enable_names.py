@@ -37,7 +37,7 @@ from tahoe.spark.scan.user_cache import recache
 from tahoe.spark.statements.parser import parser
 from tahoe.spark.versions.members import private_field, unsupported_spark
 
-__all__ = ["enable_names"]
+__all__ = ["enable_names", "fields_of_catalogs", "fields_of_state"]
 
 
 def enable_names(spark: SparkSession) -> None:
@@ -66,7 +66,7 @@ def enable_names(spark: SparkSession) -> None:
 def _replace_fields(spark: SparkSession, state: JavaObject) -> None:
     """Look up all fields before changing one."""
     manager = state.catalogManager()
-    fields, catalogs = _fields_of_state(state), _fields_of_catalogs(manager)
+    fields, catalogs = fields_of_state(state), fields_of_catalogs(manager)
     _replace_in_catalogs(spark, manager, catalogs)
     _replace_in_state(spark, fields)
 
@@ -100,7 +100,7 @@ class _CopiedSession(Proxied):
     @answered
     def apply(self, session: JavaObject, state: JavaObject) -> None:
         """Replace the fields of the copy's state now, and those of its catalogs when they are created."""
-        copy, fields = SparkSession(self._spark.sparkContext, session), _fields_of_state(state)
+        copy, fields = SparkSession(self._spark.sparkContext, session), fields_of_state(state)
         _replace_in_state(copy, fields)
         builder = fields["analyzerBuilder"]
         arguments = (builder.get(), _CopiedCatalogs(copy))
@@ -121,7 +121,7 @@ class _CopiedCatalogs(Proxied):
     @answered
     def apply(self, manager: JavaObject) -> None:
         """Replace the fields of the catalogs."""
-        _replace_in_catalogs(self._spark, manager, _fields_of_catalogs(manager))
+        _replace_in_catalogs(self._spark, manager, fields_of_catalogs(manager))
 
     class Java:
         """The interface that the JVM may call on this object."""
@@ -158,7 +158,7 @@ _TYPES = {
 }
 
 
-def _fields_of_state(state: JavaObject) -> dict[str, _Field]:
+def fields_of_state(state: JavaObject) -> dict[str, _Field]:
     """Return the fields of a ``SessionState``, by name.
 
     Raises `Unsupported` (`TAHOE_SPARK_VERSION`): this Spark version lacks one of them, or it has another type.
@@ -166,8 +166,8 @@ def _fields_of_state(state: JavaObject) -> dict[str, _Field]:
     return {name: _field(state, name) for name in ("sqlParser", "createClone", "analyzerBuilder")}
 
 
-def _fields_of_catalogs(manager: JavaObject) -> dict[str, _Field]:
-    """Return the fields of a ``CatalogManager`` and its ``SessionCatalog``. Raises the errors of `_fields_of_state`."""
+def fields_of_catalogs(manager: JavaObject) -> dict[str, _Field]:
+    """Return the fields of a ``CatalogManager`` and its ``SessionCatalog``. Raises the errors of `fields_of_state`."""
     owners = {"defaultSessionCatalog": manager, "tableRelationCache": manager.v1SessionCatalog()}
     return {name: _field(owner, name) for name, owner in owners.items()}
 

@@ -53,17 +53,17 @@ TESTED_ELSEWHERE: Mapping[str, Mapping[str, str]] = {
         "ops/features/vector_tombstones": _DROP,
     },
     "an encoding used only when variants are reassembled": {
-        "schema/variant_bytes": "tests/unit/schema/test_shredded.py",
+        "schema/variant_bytes": "tests/unit/schema/test_variant_shredding.py",
     },
     "filters implied by one generated column; the tested invariant is that all of them together lose no row": {
         "protocol/column_values/generated_partition": _PARTITIONS,
-        "protocol/column_values/growing": _PARTITIONS,
+        "protocol/column_values/monotonic_expressions": _PARTITIONS,
     },
     "an HTML page, whose elements are tested after parsing": {
         "ops/layout/layout_page": "tests/unit/ops/layout/test_table_layout.py",
     },
     "memory use, measured by a benchmark": {
-        "snapshot/give_back": "tests/unit/snapshot/test_read_ahead.py",
+        "snapshot/memory_release": "tests/unit/snapshot/test_read_ahead.py",
     },
     "a command of `tahoe`, whose output and exit code are tested through the command line": {
         "cli/upkeep": _COMMAND,
@@ -84,14 +84,14 @@ TESTED_ELSEWHERE: Mapping[str, Mapping[str, str]] = {
         "expr/tree/signatures": "tests/unit/expr/tree/test_functions.py",
     },
     "a step of reading the log, covered by golden tables and by corrupted logs": {
-        "log/agreement": _CORRUPTION,
+        "log/consistency": _CORRUPTION,
         "log/checkpoints/checkpoint_reader": _REPLAY,
         "log/checkpoints/footer_check": _CORRUPTION,
         "log/checkpoints/parquet_source": "tests/unit/log/test_matching_files.py",
         "log/files/json_columns": "tests/unit/log/files/test_commits.py",
         "log/files/live_files": _REPLAY,
         "log/partition_keys": "tests/unit/log/test_matching_files.py",
-        "log/places": "tests/unit/snapshot/test_snapshot.py",
+        "log/commit_identity": "tests/unit/snapshot/test_snapshot.py",
         "log/tail": _REPLAY,
         "log/totals": "tests/unit/log/test_checksum.py",
         "snapshot/data_reader": "tests/unit/snapshot/test_scan.py",

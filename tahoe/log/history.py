@@ -8,9 +8,9 @@ from datetime import UTC, date, datetime
 from typing import Any
 
 from tahoe.base.exceptions import InvalidRequest, NotFound
+from tahoe.log.commit_identity import no_in_commit_timestamp
 from tahoe.log.files.commits import read_commit
 from tahoe.log.files.paths import parse
-from tahoe.log.places import no_in_commit_timestamp
 from tahoe.protocol.actions import Action, CommitInfo
 from tahoe.protocol.config import TableConfig
 from tahoe.store.log_store import LogStore

@@ -9,8 +9,8 @@ import pyarrow as pa
 from tahoe.base.exceptions import CorruptTable
 from tahoe.log.checkpoints.parquet_source import DamagedCheckpoint, RowGroup
 from tahoe.log.files.listing import Checkpoint
+from tahoe.protocol.action_members import check_partition_keys
 from tahoe.protocol.actions import Metadata
-from tahoe.protocol.demanded import check_partition_keys
 from tahoe.schema.types import StructType
 
 __all__ = ["check_keys", "check_keys_for", "has_all_keys"]

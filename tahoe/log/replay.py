@@ -17,17 +17,17 @@ import pyarrow as pa
 from tahoe.base.exceptions import CorruptTable, NotFound, Unsupported
 from tahoe.base.lazy import pc
 from tahoe.expr.tree.predicate import Predicate
-from tahoe.log.agreement import (
+from tahoe.log.checkpoints.checkpoint_reader import THREADS, CheckpointReader, open_checkpoint
+from tahoe.log.checkpoints.parquet_source import DamagedCheckpoint
+from tahoe.log.consistency import (
     check_adds_of_checkpoint,
     check_checkpoint,
     check_files,
     check_state,
-    may_disagree,
+    may_contradict,
     newest,
     no_state,
 )
-from tahoe.log.checkpoints.checkpoint_reader import THREADS, CheckpointReader, open_checkpoint
-from tahoe.log.checkpoints.parquet_source import DamagedCheckpoint
 from tahoe.log.files.columns import concat, with_fewer_chunks
 from tahoe.log.files.live_files import (
     FILES_SCHEMA,
@@ -42,7 +42,7 @@ from tahoe.log.files.paths import commit_name
 from tahoe.log.matching_files import ScanPlan, plan_scan, scan_checkpoint
 from tahoe.log.origin import located_in_log
 from tahoe.log.partition_keys import check_keys, check_keys_for
-from tahoe.log.respelt import ContradictoryCheckpoint, contradiction, removed_too
+from tahoe.log.path_spellings import ContradictoryCheckpoint, contradiction, removed_too
 from tahoe.log.segment import LogSegment, segment_for
 from tahoe.log.tail import Tail, read_tail
 from tahoe.protocol.actions import Action, AddFile, DomainMetadata, Metadata, Protocol, RemoveFile, SetTransaction
@@ -247,7 +247,7 @@ class _SegmentReader:
         if checkpoint is None:
             check_files(store, segment, tail.adds, tail)
             return added
-        if may_disagree(tail, checkpoint.num_adds):
+        if may_contradict(tail, checkpoint.num_adds):
             # That is only a guess: the files themselves decide.
             self.files()
         matching = _without(scan_checkpoint(checkpoint, plan, THREADS), tail.keys, store.url)

@@ -11,6 +11,7 @@ import pyarrow as pa
 from tahoe.base.exceptions import CorruptTable, NotFound
 from tahoe.base.lazy import pc
 from tahoe.log.checksum import VersionChecksum, parse_checksum
+from tahoe.log.commit_identity import CommitIdentity, check_identities, identity_of
 from tahoe.log.files.commits import check_seal, duplicate, parse_actions, parse_commit
 from tahoe.log.files.json_columns import ActionColumns, read_columns
 from tahoe.log.files.live_files import (
@@ -22,7 +23,6 @@ from tahoe.log.files.live_files import (
     tombstones_table,
     without_rows,
 )
-from tahoe.log.places import Place, check_places, place_of
 from tahoe.log.segment import LogSegment, TailFile, not_to_be_joined
 from tahoe.log.totals import FileTotals
 from tahoe.protocol.actions import (
@@ -54,7 +54,7 @@ class Tail:
         net: the change of the live files' totals, if the commits remove only existing files and add only new ones; None if a removed
             file lacks its size. A mismatch with a checksum requires a closer check, but is no proof.
         net_files: the change of their number alone.
-        places: of its commits without a seal, oldest first.
+        identities: of its commits without an embedded checksum, oldest first.
         transactions: by application.
         domains: by name, removed ones included.
         commit_info: of the newest commit; None if it has none or was read from a compaction.
@@ -66,7 +66,7 @@ class Tail:
     keys: pa.Array
     net_files: int = 0
     net: FileTotals | None = None
-    places: tuple[Place, ...] = ()
+    identities: tuple[CommitIdentity, ...] = ()
     protocol: Protocol | None = None
     metadata: Metadata | None = None
     transactions: Mapping[str, SetTransaction] = field(default_factory=dict)
@@ -104,11 +104,11 @@ def read_tail(store: LogStore, segment: LogSegment) -> Tail:
 def _read_files(store: LogStore, segment: LogSegment, files: Sequence[TailFile]) -> Tail:
     bodies, checksums = _read(store, files, [each for each in (segment.checksum, segment.checkpoint_checksum) if each])
     tail = _reconcile(store, files, bodies)
-    places = [place_of(file.first, body) for file, body in zip(files, bodies, strict=True) if file.first == file.last]
-    unsealed = tuple(place for place in places if place is not None)
-    check_places(unsealed, store.url)
+    identities = [identity_of(file.first, body) for file, body in zip(files, bodies, strict=True) if file.first == file.last]
+    unverified = tuple(identity for identity in identities if identity is not None)
+    check_identities(unverified, store.url)
     own, older = (checksums.get(each.name) if each else None for each in (segment.checksum, segment.checkpoint_checksum))
-    return replace(tail, places=unsealed, checksum=own, checkpoint_checksum=older)
+    return replace(tail, identities=unverified, checksum=own, checkpoint_checksum=older)
 
 
 # Below this the exact reader is as fast, because Arrow's has a fixed cost.

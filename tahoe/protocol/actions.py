@@ -10,7 +10,7 @@ from functools import cached_property
 from typing import Any
 
 from tahoe.base.exceptions import CorruptTable
-from tahoe.protocol.demanded import check_action
+from tahoe.protocol.action_members import check_action
 from tahoe.schema.types import StructType, schema_from_json
 
 __all__ = [
@@ -376,7 +376,7 @@ def to_json_line(action: Action) -> str:
 def action_from_json(line: Mapping[str, Any]) -> Action | None:
     """Return the action of one parsed line; None for an action that this version does not know (PROTOCOL.md: readers ignore those).
 
-    Raises `CorruptTable` if the action violates the specification (`tahoe.protocol.demanded`).
+    Raises `CorruptTable` if the action violates the specification (`tahoe.protocol.action_members`).
     """
     members = [(name, value) for name, value in line.items() if value is not None]
     for name, value in members:

@@ -14,9 +14,9 @@ import pyarrow as pa
 
 from tahoe.base.lazy import pc
 from tahoe.schema.arrow_values import nulls
-from tahoe.schema.shredded import is_shredded, unshredded
 from tahoe.schema.types import ArrayType, DataType, MapType, PrimitiveType, StructField, StructType, is_geospatial
 from tahoe.schema.variant_bytes import MalformedVariant
+from tahoe.schema.variant_shredding import is_shredded, unshredded
 
 __all__ = [
     "FIELD_ID",

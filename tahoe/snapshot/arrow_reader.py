@@ -20,8 +20,8 @@ from tahoe.base.lazy import pc, pq
 from tahoe.expr.compute.evaluate import filter_table
 from tahoe.expr.tree.predicate import Predicate
 from tahoe.log.checkpoints.footer_check import fault_in_footer
+from tahoe.protocol.action_members import check_partition_values
 from tahoe.protocol.actions import DeletionVectorDescriptor
-from tahoe.protocol.demanded import check_partition_values
 from tahoe.protocol.partition import deserialize
 from tahoe.schema.arrow import to_arrow_schema, to_arrow_type
 from tahoe.schema.arrow_values import scalar
@@ -37,9 +37,9 @@ from tahoe.snapshot.file_row_groups import (
     runs,
     whole,
 )
-from tahoe.snapshot.give_back import GiveBack
+from tahoe.snapshot.footer_cross_check import contradiction
+from tahoe.snapshot.memory_release import MemoryRelease
 from tahoe.snapshot.read_errors import check_text, told_as_damage
-from tahoe.snapshot.witness import contradiction
 
 if TYPE_CHECKING:
     from pyroaring import BitMap64
@@ -239,14 +239,14 @@ class FileReader:
             for start, run in runs(file.metadata, kept):
                 yield from _empty_batches(start, sum(file.metadata.row_group(i).num_rows for i in run), batch_rows)
             return
-        give_back = GiveBack()
+        memory_release = MemoryRelease()
         for start, run, opened in openings(file, source, kept, columns, verify_pages):
             some = rows_of_a_batch(file.metadata.row_group(run[0]), columns, batch_rows)
             for batch in opened.iter_batches(batch_size=some, row_groups=run, columns=columns, use_threads=threads):
                 size, rows = batch.nbytes, batch.num_rows
                 yield start, batch
                 del batch
-                give_back.passed(size)
+                memory_release.passed(size)
                 start += rows
 
     def checked(self, source: pa.NativeFile, verify_pages: bool = False) -> pq.ParquetFile:

@@ -18,7 +18,8 @@ import pyarrow as pa
 
 from tahoe.base.exceptions import CorruptTable, InvalidRequest, NotFound, Unsupported
 from tahoe.base.lazy import pc
-from tahoe.log.agreement import read_vouched_commit
+from tahoe.log.commit_identity import no_in_commit_timestamp
+from tahoe.log.consistency import read_verified_commit
 from tahoe.log.files.commits import read_commit
 from tahoe.log.files.live_files import canonical_path
 from tahoe.log.history import (
@@ -29,10 +30,9 @@ from tahoe.log.history import (
     states_its_time,
     version_at,
 )
-from tahoe.log.places import no_in_commit_timestamp
+from tahoe.protocol.action_members import check_partition_values
 from tahoe.protocol.actions import Action, AddCDCFile, AddFile, DeletionVectorDescriptor, Metadata, RemoveFile
 from tahoe.protocol.config import TableConfig
-from tahoe.protocol.demanded import check_partition_values
 from tahoe.schema.arrow import to_arrow_schema
 from tahoe.schema.arrow_values import array, scalar
 from tahoe.schema.types import ArrayType, DataType, MapType, PrimitiveType, StructField, StructType
@@ -178,8 +178,8 @@ class Feed:
         """
         timed_from = in_commit_timestamps_from(self.config)
         for version in range(self.start, self.end + 1):
-            actions = read_vouched_commit(self.store, version)
-            # The line that is lost most easily is the first, and with it a commit's seal.
+            actions = read_verified_commit(self.store, version)
+            # The line that is lost most easily is the first, and with it a commit's embedded checksum.
             if timed_from is not None and version >= timed_from and not states_its_time(actions):
                 raise no_in_commit_timestamp(self.store.url, version)
             yield from changed_files(actions, version, self.config)

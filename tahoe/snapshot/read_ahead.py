@@ -14,7 +14,7 @@ from collections.abc import Callable, Generator, Iterable, Iterator
 
 import pyarrow as pa
 
-from tahoe.snapshot.give_back import GiveBack
+from tahoe.snapshot.memory_release import MemoryRelease
 
 __all__ = ["read_ahead"]
 
@@ -74,7 +74,7 @@ class _Ahead:
         self.most_threads, self.most_open, self.most_bytes = threads, most_open, most_bytes
         self.threads: set[threading.Thread] = set()
         self.bytes = 0
-        self.give_back = GiveBack()
+        self.memory_release = MemoryRelease()
         self.stopped = False
 
     def next(self) -> pa.RecordBatch | None:
@@ -89,7 +89,7 @@ class _Ahead:
                     batch = first.waiting.popleft()
                     self.bytes -= batch.nbytes
                     self._go_on()
-                    self.give_back.passed(batch.nbytes)
+                    self.memory_release.passed(batch.nbytes)
                     return batch
                 if first.error is not None:
                     raise first.error

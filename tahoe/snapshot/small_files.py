@@ -19,8 +19,8 @@ from tahoe.log.checkpoints.footer_shape import FooterShape, Found
 from tahoe.protocol.statistics.thrift import read_integer
 from tahoe.snapshot.arrow_reader import FileReader, ReadTask
 from tahoe.snapshot.file_row_groups import is_at_hand, is_tiny, parquet_file
+from tahoe.snapshot.footer_cross_check import Bounds, certainly_equal
 from tahoe.snapshot.read_errors import OF_DAMAGED_BYTES
-from tahoe.snapshot.witness import Bounds, surely_agree
 
 __all__ = ["TinyFiles", "joined", "together"]
 
@@ -103,7 +103,7 @@ class _Known:
             Bounds(name, data_type, [one[low] for one in found], [one[high] for one in found])
             for name, low, high, data_type in sides
         ]
-        return surely_agree(rows, stated, stats)
+        return certainly_equal(rows, stated, stats)
 
 
 class TinyFiles:

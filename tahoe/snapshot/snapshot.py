@@ -15,11 +15,11 @@ from tahoe.base.exceptions import CorruptTable, NotFound, Unsupported
 from tahoe.base.lazy import cached_property
 from tahoe.expr.tree.expression import Expression
 from tahoe.expr.tree.predicate import Predicate
+from tahoe.log.commit_identity import check_identities, identity_of, no_in_commit_timestamp
 from tahoe.log.files.commits import parse_commit, read_commit
 from tahoe.log.files.paths import LOG_FOLDER, commit_name
 from tahoe.log.intents import notice
 from tahoe.log.origin import located_in_log
-from tahoe.log.places import check_places, no_in_commit_timestamp, place_of
 from tahoe.log.replay import (
     LogReader,
     TableState,
@@ -28,9 +28,9 @@ from tahoe.log.replay import (
     files_table,
 )
 from tahoe.log.segment import LogSegment, segment_for
+from tahoe.protocol.action_members import check_partition_values
 from tahoe.protocol.actions import Action, AddFile, CommitInfo, Metadata, Protocol
 from tahoe.protocol.config import TableConfig
-from tahoe.protocol.demanded import check_partition_values
 from tahoe.protocol.protocols import check_coordinated
 from tahoe.schema.types import StructType
 from tahoe.store.log_store import Entry, LogStore
@@ -258,8 +258,8 @@ class Snapshot:
             return Snapshot.at(self.store)
         snapshot = self
         bodies = self.store.get_many([entry.name for entry in following])
-        places = [place_of(self.version + number, body) for number, body in enumerate(bodies, start=1)]
-        check_places([place for place in places if place is not None], self.store.url)
+        identities = [identity_of(self.version + number, body) for number, body in enumerate(bodies, start=1)]
+        check_identities([identity for identity in identities if identity is not None], self.store.url)
         for entry, body in zip(following, bodies, strict=True):
             snapshot = snapshot.after(parse_commit(entry.name, body, self.store.url), entry)
         with snapshot.naming_origins():

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 from tahoe.base.exceptions import NotFound
-from tahoe.log.agreement import read_vouched_commit
+from tahoe.log.consistency import read_verified_commit
 from tahoe.log.files.paths import LOG_FOLDER, commit_name, parse
 from tahoe.protocol.actions import Action
 from tahoe.store.log_store import LogStore
@@ -70,7 +70,7 @@ class CommitReader:
             version += 1
 
     def _actions(self, version: int) -> tuple[Action, ...]:
-        return read_vouched_commit(self._store, version, self._fetched.pop(version, None))
+        return read_verified_commit(self._store, version, self._fetched.pop(version, None))
 
     def _fetch(self, first: int, last: int) -> int:
         """Fetch these commits concurrently; return the number to fetch next time, which grows as long as they are small."""

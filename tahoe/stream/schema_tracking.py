@@ -13,7 +13,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from tahoe.base.exceptions import InvalidRequest, NotFound
-from tahoe.log.agreement import read_vouched_commit
+from tahoe.log.consistency import read_verified_commit
 from tahoe.protocol.actions import AddCDCFile, AddFile, Metadata, Protocol, RemoveFile
 from tahoe.protocol.config import TableConfig
 from tahoe.snapshot.snapshot import Snapshot
@@ -191,7 +191,7 @@ def combine_upcoming_changes(store: LogStore, current: TrackedMetadata) -> Track
 def _metadata_alone(store: LogStore, version: int) -> tuple[Metadata | None, Protocol | None] | None:
     """Return a commit's metadata and protocol; None if it changes neither, has files, or is missing."""
     try:
-        actions = read_vouched_commit(store, version)
+        actions = read_verified_commit(store, version)
     except NotFound:
         return None
     metadata = next((action for action in actions if isinstance(action, Metadata)), None)

@@ -14,9 +14,9 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 from tahoe.base.exceptions import CorruptTable, InvalidRequest, NotFound, Unsupported
+from tahoe.log.commit_identity import no_in_commit_timestamp
 from tahoe.log.files.paths import commit_name
 from tahoe.log.history import commit_times, first_version_from, in_commit_timestamps_from
-from tahoe.log.places import no_in_commit_timestamp
 from tahoe.protocol.config import TableConfig
 from tahoe.snapshot.changes import check_feed_is_on
 from tahoe.snapshot.snapshot import Snapshot

@@ -14,10 +14,10 @@ import pyarrow as pa
 from tahoe.base.clock import Clock
 from tahoe.base.exceptions import CorruptTable, NotFound
 from tahoe.base.progress import Progress, silent
-from tahoe.log.agreement import check_checkpoint
 from tahoe.log.checkpoints.checkpoint_reader import open_checkpoint
 from tahoe.log.checkpoints.checkpoint_writer import write_checkpoint
 from tahoe.log.checkpoints.v2_writer import Changes, V2Writer
+from tahoe.log.consistency import check_checkpoint
 from tahoe.log.files.last_checkpoint import LastCheckpoint, publish
 from tahoe.log.segment import segment_for
 from tahoe.log.tail import read_tail

@@ -10,7 +10,7 @@ from typing import Any, Literal
 from tahoe.base.exceptions import InvalidRequest
 from tahoe.base.lazy import cached_property
 from tahoe.base.version import ENGINE_INFO
-from tahoe.log.files.seal import sealed
+from tahoe.log.files.commit_checksum import with_commit_checksum
 from tahoe.log.replay import add_files
 from tahoe.protocol.actions import Action, AddCDCFile, AddFile, CommitInfo, DomainMetadata, Metadata, Protocol, RemoveFile
 from tahoe.protocol.column_values.identity import with_marks
@@ -124,8 +124,8 @@ class PreparedCommit:
         return (CommitInfo(info), *actions)
 
     def to_bytes(self) -> bytes:
-        """Return the content of the commit's file for `version`, with its checksum (`tahoe.log.files.seal`)."""
-        return sealed(self.version, self.full_actions())
+        """Return the content of the commit's file for `version`, with its checksum (`tahoe.log.files.commit_checksum`)."""
+        return with_commit_checksum(self.version, self.full_actions())
 
 
 def prepare(

@@ -23,8 +23,8 @@ from tahoe.log.files.last_checkpoint import LastCheckpoint
 from tahoe.log.files.listing import Checkpoint
 from tahoe.log.files.live_files import FILES_SCHEMA, TOMBSTONES_SCHEMA, files_table, tombstones_table, without_rows
 from tahoe.log.files.paths import parse, sidecar_name
+from tahoe.protocol.action_members import check_names, fault_of_files
 from tahoe.protocol.actions import Action, AddFile, CheckpointMetadata, RemoveFile, SidecarFile, action_from_json
-from tahoe.protocol.demanded import check_names, fault_of_files
 from tahoe.store.log_store import Entry, LogStore
 
 __all__ = ["CheckpointReader", "conformed_adds", "open_checkpoint", "read_adds", "read_removes", "read_through", "sidecars_of"]

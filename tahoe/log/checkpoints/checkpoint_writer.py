@@ -2,7 +2,7 @@
 
 The layout serves partial reads: all other actions come before the live files, in row groups of their own, so that protocol and metadata
 cost one small read. The live files follow in the order of the log, which keeps files that were added together in one row group, so that
-its Parquet statistics over ``stats_parsed`` can skip it. Checksums of pages and a seal of the footer reveal a flipped bit.
+its Parquet statistics over ``stats_parsed`` can skip it. Checksums of pages and an embedded checksum of the footer reveal a flipped bit.
 
 A checkpoint is published only if its footer counts every row that was to be written; ``_last_checkpoint`` is written after it.
 """
@@ -21,6 +21,7 @@ import pyarrow as pa
 from tahoe.base.exceptions import TahoeError
 from tahoe.base.lazy import pq
 from tahoe.base.progress import Progress, silent, tracked
+from tahoe.log.checkpoints.checkpoint_checksum import checkpoint_with_checksum, footer_of
 from tahoe.log.checkpoints.checkpoint_rows import (
     REMOVE_TYPE,
     SINGLE_SCHEMA,
@@ -31,7 +32,6 @@ from tahoe.log.checkpoints.checkpoint_rows import (
     single_rows,
     unexpired,
 )
-from tahoe.log.checkpoints.checkpoint_seal import checkpoint_with_seal, footer_of
 from tahoe.log.checkpoints.footer_check import vouch_for_footer
 from tahoe.log.checkpoints.parquet_join import join_parquet
 from tahoe.log.files.last_checkpoint import LastCheckpoint, publish
@@ -74,7 +74,7 @@ def write_checkpoint(
     data = encode_checkpoint(single, files, kept, config, progress)
     expected = len(single) + kept.num_rows + files.num_rows
     verify_encoded(data, expected, files.num_rows, store.url, version)
-    data = checkpoint_with_seal(data, version)
+    data = checkpoint_with_checksum(data, version)
     store.put(checkpoint_name(version), data)
     footer = footer_of(data)
     vouch_for_footer(footer)

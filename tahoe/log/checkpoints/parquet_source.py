@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from tahoe.base.exceptions import CorruptTable, NotFound, StorageFailure
 from tahoe.base.lazy import cached_property, pq
-from tahoe.log.checkpoints.checkpoint_seal import SEAL_BYTES, fault_in_checkpoint_seal
+from tahoe.log.checkpoints.checkpoint_checksum import CHECKSUM_BYTES, fault_in_checkpoint_checksum
 from tahoe.log.checkpoints.footer_check import fault_in_footer
 from tahoe.log.files.listing import Checkpoint
 from tahoe.store.log_store import LogStore
@@ -89,8 +89,8 @@ class RowGroup:
                 yield self._valid(batch)
 
     def _valid(self, rows: _Rows) -> _Rows:
-        """Return the rows after validation: Arrow reads strings without checking UTF-8. A file with a seal has page checksums instead."""
-        if not self.file.has_seal:
+        """Return the rows after validation: Arrow reads strings without checking UTF-8. A file of Tahoe has page checksums instead."""
+        if not self.file.has_commit_checksum:
             rows.validate(full=True)
         return rows
 
@@ -116,7 +116,7 @@ class ParquetSource:
         return self._metadata[0]
 
     @property
-    def has_seal(self) -> bool:
+    def has_commit_checksum(self) -> bool:
         """Whether Tahoe wrote the file, and its footer is the one that was written."""
         return self._metadata[1]
 
@@ -132,15 +132,17 @@ class ParquetSource:
             raise self.damaged("it does not end as a Parquet file does")
         before, end = ending
         footer = end[:-_LENGTH_AND_MAGIC]
-        has_seal, fault = fault_in_checkpoint_seal(before, footer, self.checkpoint.version, may_be_older=self.size is not None)
+        has_commit_checksum, fault = fault_in_checkpoint_checksum(
+            before, footer, self.checkpoint.version, may_be_older=self.size is not None
+        )
         if fault is None and self.footer_crc32 is None:
-            fault = None if has_seal else fault_in_footer(footer)
+            fault = None if has_commit_checksum else fault_in_footer(footer)
         elif fault is None:
             fault = None if crc32(footer) == self.footer_crc32 else "its footer is not the one that was written"
         if fault is not None:
             raise self.damaged(fault)
         with reading(self):
-            return pq.read_metadata(pa.BufferReader(end)), has_seal
+            return pq.read_metadata(pa.BufferReader(end)), has_commit_checksum
 
     @cached_property
     def leaves(self) -> dict[str, int]:
@@ -187,7 +189,7 @@ _BYTES_OF_MOST_FOOTERS = 64 << 10
 
 
 def _end_of_file(source: pa.NativeFile, size: int) -> tuple[bytes, bytes] | None:
-    """The bytes where a seal may be, and a Parquet file's footer with the length and the magic bytes that follow it; None without a
+    """The bytes where a checksum may be, and a Parquet file's footer with the length and the magic bytes that follow it; None without a
     footer."""
     wanted = min(size, _BYTES_OF_MOST_FOOTERS)
     while True:
@@ -196,7 +198,7 @@ def _end_of_file(source: pa.NativeFile, size: int) -> tuple[bytes, bytes] | None
         length = int.from_bytes(end[-_LENGTH_AND_MAGIC:-4], "little") + _LENGTH_AND_MAGIC
         if len(end) != wanted or wanted < _LENGTH_AND_MAGIC or not end.endswith(b"PAR1") or length > size:
             return None
-        with_seal = min(size, length + SEAL_BYTES)
+        with_seal = min(size, length + CHECKSUM_BYTES)
         if with_seal <= wanted:
             return bytes(end[-with_seal:-length]), bytes(end[-length:])
         wanted = with_seal

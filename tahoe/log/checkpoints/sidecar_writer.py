@@ -1,6 +1,6 @@
 """Writes sidecars: files of live files or of tombstones, which the top level of a V2 checkpoint names (PROTOCOL.md, "Sidecar Files").
 
-Like all of a checkpoint that Tahoe writes, a sidecar has page checksums and a seal; the CRC-32 of its footer goes into the checkpoint.
+Like each checkpoint of Tahoe, a sidecar has page checksums and an embedded checksum; the CRC-32 of its footer goes into the checkpoint.
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ from zlib import crc32
 import pyarrow as pa
 
 from tahoe.base.lazy import cached_property, pc
+from tahoe.log.checkpoints.checkpoint_checksum import checkpoint_with_checksum, footer_of
 from tahoe.log.checkpoints.checkpoint_rows import REMOVE_TYPE, AddColumns, RowEncoder, pieces
-from tahoe.log.checkpoints.checkpoint_seal import checkpoint_with_seal, footer_of
 from tahoe.log.checkpoints.checkpoint_writer import verify_encoded
 from tahoe.log.checkpoints.footer_check import vouch_for_footer
 from tahoe.log.checkpoints.sidecar_summary import SidecarSummary, columns_of
@@ -70,7 +70,7 @@ class SidecarWriter:
         structs = self.wanted.of_files if kind == "add" else pa.Table.to_struct_array
         data = self._encoder.encode(self._encoder.rows(kind, piece, structs) for piece in pieces(rows, ROWS_IN_GROUP))
         verify_encoded(data, rows.num_rows, rows.num_rows if kind == "add" else 0, self.store.url, self.version)
-        data = checkpoint_with_seal(data, self.version)
+        data = checkpoint_with_checksum(data, self.version)
         footer = footer_of(data)
         path = f"{self.uuid()}.parquet"
         self.store.put(f"{SIDECAR_FOLDER}/{path}", data)

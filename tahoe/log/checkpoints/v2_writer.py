@@ -23,6 +23,7 @@ import pyarrow as pa
 from tahoe.base.clock import Clock
 from tahoe.base.lazy import pc
 from tahoe.base.progress import Progress, tracked
+from tahoe.log.checkpoints.checkpoint_checksum import checkpoint_with_checksum, footer_of
 from tahoe.log.checkpoints.checkpoint_reader import THREADS, CheckpointReader, read_adds, read_removes
 from tahoe.log.checkpoints.checkpoint_rows import (
     SINGLE_SCHEMA,
@@ -33,7 +34,6 @@ from tahoe.log.checkpoints.checkpoint_rows import (
     single_rows,
     unexpired,
 )
-from tahoe.log.checkpoints.checkpoint_seal import checkpoint_with_seal, footer_of
 from tahoe.log.checkpoints.footer_check import vouch_for_footer
 from tahoe.log.checkpoints.parquet_source import ParquetSource
 from tahoe.log.checkpoints.sidecar_plan import Written, plan_sidecars, rows_in_sidecar
@@ -161,7 +161,7 @@ class V2Writer:
         single = single_actions(self.state, self.config, self.now_ms)
         single.append({"checkpointMetadata": _with_pairs(CheckpointMetadata(self.version, tags).to_json_value())})
         single += [{"sidecar": _with_pairs(sidecar.to_json_value())} for sidecar in sidecars]
-        data = checkpoint_with_seal(RowEncoder.of(_TOP_LEVEL).encode([single_rows(single, _TOP_LEVEL)]), self.version)
+        data = checkpoint_with_checksum(RowEncoder.of(_TOP_LEVEL).encode([single_rows(single, _TOP_LEVEL)]), self.version)
         name = v2_checkpoint_name(self.version, self.clock.uuid())
         self.store.put(name, data)
         vouch_for_footer(footer_of(data))

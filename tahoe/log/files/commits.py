@@ -10,8 +10,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from tahoe.base.exceptions import CorruptTable, NotFound
+from tahoe.log.files.commit_checksum import fault_in_commit_checksum
 from tahoe.log.files.paths import commit_name, parse
-from tahoe.log.files.seal import fault_in_seal
 from tahoe.protocol.actions import (
     Action,
     AddFile,
@@ -59,7 +59,7 @@ def parse_commit(name: str, data: bytes, url: str) -> tuple[Action, ...]:
 
     Raises:
         CorruptTable: empty, cut, not JSON, an action of the wrong shape, two actions that contradict each other, or bytes that its
-            seal (`tahoe.log.files.seal`) contradicts.
+            embedded checksum (`tahoe.log.files.commit_checksum`) contradicts.
     """
     check_seal(name, data, url)
     actions = tuple(action for _, action in parse_actions(name, data, url))
@@ -83,10 +83,10 @@ def parse_actions(name: str, data: bytes, url: str) -> Iterator[tuple[int, Actio
 
 
 def check_seal(name: str, data: bytes, url: str) -> None:
-    """Raise `CorruptTable` where the bytes of a commit are not those that were written under its name, if it carries a seal."""
+    """Raise `CorruptTable` where the bytes of a commit are not those that were written under its name, if it carries an embedded checksum."""
     parsed = parse(name)
     if parsed is not None and parsed.kind == "commit":
-        fault = fault_in_seal(parsed.version, data)
+        fault = fault_in_commit_checksum(parsed.version, data)
         if fault is not None:
             raise _damaged(name, url, fault)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pyarrow as pa
 
 from tahoe.base.lazy import pc
-from tahoe.protocol.demanded import is_misspelt
+from tahoe.protocol.action_members import is_misspelt
 
 __all__ = ["has_misspelt_names", "nulls_are_written"]
 

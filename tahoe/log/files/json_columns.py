@@ -20,8 +20,8 @@ from tahoe.base.lazy import pc
 from tahoe.log.files.commits import check_no_duplicates, parse_actions
 from tahoe.log.files.demanded_columns import has_misspelt_names, nulls_are_written
 from tahoe.log.files.live_files import DELETION_VECTOR_TYPE, FILES_SCHEMA, STRING_MAP, TOMBSTONES_SCHEMA
+from tahoe.protocol.action_members import fault_of_files
 from tahoe.protocol.actions import Action, AddFile, Metadata
-from tahoe.protocol.demanded import fault_of_files
 from tahoe.schema.arrow_values import array, empty_table, scalar
 from tahoe.schema.types import schema_from_json
 

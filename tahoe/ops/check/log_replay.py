@@ -20,17 +20,18 @@ import pyarrow as pa
 from tahoe.base.exceptions import NotFound, TahoeError
 from tahoe.base.lazy import pc
 from tahoe.base.progress import Progress
-from tahoe.log.agreement import lost_its_id, vouches_for_itself
 from tahoe.log.checkpoints.checkpoint_reader import CheckpointReader, open_checkpoint
 from tahoe.log.checksum import VersionChecksum, parse_checksum
+from tahoe.log.commit_identity import CommitIdentityCheck, identity_of, no_in_commit_timestamp
+from tahoe.log.consistency import identifies_itself, lost_its_id
 from tahoe.log.files.commits import parse_commit
 from tahoe.log.files.listing import Checkpoint
 from tahoe.log.files.live_files import canonical_path
 from tahoe.log.files.paths import checksum_name, commit_name
 from tahoe.log.history import in_commit_timestamps_from, states_its_time
-from tahoe.log.places import PlaceCheck, no_in_commit_timestamp, place_of
-from tahoe.log.respelt import removed_too
+from tahoe.log.path_spellings import removed_too
 from tahoe.ops.check.subjects.violation import Reported, Violation, violation_of
+from tahoe.protocol.action_members import check_partition_values
 from tahoe.protocol.actions import (
     Action,
     AddCDCFile,
@@ -43,7 +44,6 @@ from tahoe.protocol.actions import (
     SetTransaction,
 )
 from tahoe.protocol.config import TableConfig
-from tahoe.protocol.demanded import check_partition_values
 from tahoe.schema.arrow_values import scalar
 from tahoe.schema.types import StructType
 from tahoe.store.log_store import Entry, LogStore
@@ -111,7 +111,7 @@ class LogReplay:
     _stated: CommitInfo = field(default_factory=lambda: CommitInfo({}))
 
     def __post_init__(self) -> None:
-        self._places = PlaceCheck(self.store.url)
+        self._places = CommitIdentityCheck(self.store.url)
 
     def run(self, files: LogFiles, progress: Progress) -> Iterator[Violation]:
         """Fold the commits that are newer than those folded before."""
@@ -157,14 +157,14 @@ class LogReplay:
             violations.append(
                 violation_of(no_in_commit_timestamp(self.store.url, version), "commit", "", version, commit_name(version))
             )
-        place = place_of(version, data)
+        place = identity_of(version, data)
         if place is not None and not told:
             with Reported(violations.append, "commit", f"Commit {version}", version, commit_name(version)):
                 self._places.check(place)
         yield from violations
         yield from self._checkpoints(files.checkpoints.get(version, ()))
         if self.live is not None and checksum is not None:
-            yield from self._checksum(version, checksum, vouches_for_itself(actions))
+            yield from self._checksum(version, checksum, identifies_itself(actions))
 
     def _apply(self, version: int, actions: tuple[Action, ...]) -> None:
         if version == 0:

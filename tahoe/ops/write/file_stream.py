@@ -21,7 +21,7 @@ from tahoe.protocol.config import TableConfig
 from tahoe.protocol.nan_bounds import with_statistics
 from tahoe.protocol.statistics.collect import StatisticsCollector, indexed_columns, string_prefix_length
 from tahoe.schema.evolve import check_holds_data
-from tahoe.snapshot.give_back import GiveBack
+from tahoe.snapshot.memory_release import MemoryRelease
 from tahoe.store.location import encode_path
 from tahoe.store.log_store import LogStore
 
@@ -73,7 +73,7 @@ def write_stream(
         now = clock.now_ms()
         with store.open_output(name) as sink:
             group, are_all = first
-            give_back = GiveBack()
+            memory_release = MemoryRelease()
             del first
             with parquet_writer(sink, group, codec, version, bloom_filters, are_all=are_all, footers=footers) as writer:
                 while True:
@@ -81,7 +81,7 @@ def write_stream(
                     collected.add(group)
                     size = group.nbytes
                     del group  # before the next group is built
-                    give_back.passed(size)
+                    memory_release.passed(size)
                     following = next(groups, None)
                     if following is None:
                         break

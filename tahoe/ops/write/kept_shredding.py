@@ -13,8 +13,8 @@ import pyarrow as pa
 
 from tahoe.base.lazy import pq
 from tahoe.schema.arrow import from_arrow_schema
-from tahoe.schema.shredded import is_shredded
 from tahoe.schema.types import DataType, PrimitiveType, StructField, StructType
+from tahoe.schema.variant_shredding import is_shredded
 from tahoe.snapshot.scan import BareVersion, ScannedVersion
 
 __all__ = ["with_variants_as_stored"]

@@ -13,7 +13,7 @@ from tahoe.expr.compute.compute import compute
 from tahoe.expr.tree.common_types import same_type
 from tahoe.expr.tree.expression import Expression, Reference
 from tahoe.expr.tree.predicate import Column, Comparison, In, IsNull, Literal, Or, Predicate, StartsWith, all_of, any_of
-from tahoe.protocol.column_values.growing import asks_for_days_alone, depends_on_zone, is_prefix, writes_years
+from tahoe.protocol.column_values.monotonic_expressions import asks_for_days_alone, depends_on_zone, is_prefix, writes_years
 from tahoe.schema.arrow import to_arrow_type
 from tahoe.schema.types import PrimitiveType, StructField, StructType
 
@@ -63,12 +63,12 @@ class GeneratedPartition:
 
     @property
     def writes_years(self) -> bool:
-        """See `tahoe.protocol.column_values.growing.writes_years`."""
+        """See `tahoe.protocol.column_values.monotonic_expressions.writes_years`."""
         return writes_years(self.value)
 
     @property
     def depends_on_zone(self) -> bool:
-        """See `tahoe.protocol.column_values.growing.depends_on_zone`."""
+        """See `tahoe.protocol.column_values.monotonic_expressions.depends_on_zone`."""
         return depends_on_zone(self.value)
 
     def is_base(self, column: Column, literal: Literal | None = None) -> bool:

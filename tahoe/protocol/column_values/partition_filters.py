@@ -23,7 +23,7 @@ from tahoe.expr.tree.common_types import same_type
 from tahoe.expr.tree.expression import references_of
 from tahoe.expr.tree.predicate import And, Or, Predicate, all_of, any_of, normalise
 from tahoe.protocol.column_values.generated_partition import GeneratedPartition
-from tahoe.protocol.column_values.growing import grows
+from tahoe.protocol.column_values.monotonic_expressions import grows
 from tahoe.protocol.column_values.time_parts import TimeParts, time_parts
 from tahoe.schema.types import PrimitiveType, StructField, StructType
 

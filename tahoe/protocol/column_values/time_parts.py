@@ -15,7 +15,7 @@ from typing import Any
 from tahoe.expr.tree.expression import Call, Cast, Expression, Literal, Reference
 from tahoe.expr.tree.predicate import And, Comparison, In, Or, Predicate, any_of
 from tahoe.protocol.column_values.generated_partition import MOST_VALUES, GeneratedPartition
-from tahoe.protocol.column_values.growing import pattern_fields
+from tahoe.protocol.column_values.monotonic_expressions import pattern_fields
 from tahoe.schema.types import PrimitiveType
 
 __all__ = ["TimeParts", "time_parts"]

@@ -28,7 +28,7 @@ from tahoe.protocol.features import Feature
 from tahoe.protocol.skipping import keep
 from tahoe.schema.collations import physical_collations
 from tahoe.schema.types import PrimitiveType, StructField, StructType
-from tahoe.snapshot.known_rows import KnownRows
+from tahoe.snapshot.row_statistics import RowStatistics
 from tahoe.snapshot.snapshot import Snapshot
 from tahoe.spark.jvm.bridge import JavaObject, Jvm
 from tahoe.spark.jvm.bulk_objects import LoggedValues
@@ -114,9 +114,9 @@ class FileIndex(Proxied):
         return index
 
     @cached_property
-    def known_rows(self) -> KnownRows:
+    def known_rows(self) -> RowStatistics:
         """The log's information on the rows of all files; kept as long as plans are, because counting reads each file's statistics."""
-        return KnownRows(self._snapshot.files(), self._snapshot.partition_columns)
+        return RowStatistics(self._snapshot.files(), self._snapshot.partition_columns)
 
     @property
     def time_zone(self) -> str:

@@ -1,7 +1,7 @@
 """Answers queries from the log: counts, minimum and maximum values, partition column values, and the files that a LIMIT needs.
 
 A rule of Spark's optimizer looks for an aggregate, or a limit, directly over a Delta scan, and queries the log's statistics in Python
-(`tahoe.snapshot.known_rows`). If these suffice, constants replace the aggregate, or rows without a file replace the scan; otherwise the
+(`tahoe.snapshot.row_statistics`). If these suffice, constants replace the aggregate, or rows without a file replace the scan; otherwise the
 plan stays. Filters on partition columns may be in between; deleted rows are subtracted.
 
 delta-spark does so for counts and bounds of whole tables (``spark.databricks.delta.optimizeMetadataQuery.enabled``).
@@ -19,7 +19,7 @@ from pyspark.sql import SparkSession
 
 from tahoe.expr.tree.predicate import Predicate, all_of, references
 from tahoe.schema.types import StructField
-from tahoe.snapshot.known_rows import KnownRows
+from tahoe.snapshot.row_statistics import RowStatistics
 from tahoe.spark.jvm.bridge import JavaObject, Jvm
 from tahoe.spark.jvm.bulk_objects import LoggedValues, rows_of
 from tahoe.spark.jvm.compiled import add_optimizer_rule
@@ -67,7 +67,7 @@ class _FromLog(Proxied):
         return _limited(index, rows, int(requested), node)
 
     def _partitions(
-        self, index: FileIndex, known_rows: KnownRows, names: Sequence[str], attributes: JavaObject
+        self, index: FileIndex, known_rows: RowStatistics, names: Sequence[str], attributes: JavaObject
     ) -> JavaObject | None:
         """Return a relation with the distinct values of partition columns."""
         columns = [_column(index, name) for name in names]
@@ -88,7 +88,7 @@ class _FromLog(Proxied):
         implements = ("scala.Function6",)
 
 
-def _known_rows(index: FileIndex, filters: Sequence[Filter]) -> KnownRows | None:
+def _known_rows(index: FileIndex, filters: Sequence[Filter]) -> RowStatistics | None:
     """Return the rows that fulfill filters on partition columns; None if a filter involves other columns."""
     snapshot = index.snapshot
     names = Names(snapshot.schema, opaque_columns(snapshot))
@@ -100,16 +100,16 @@ def _known_rows(index: FileIndex, filters: Sequence[Filter]) -> KnownRows | None
         predicates.append(predicate)
     if not predicates:
         return index.known_rows
-    return KnownRows(snapshot.files_matching(all_of(predicates)), snapshot.partition_columns)
+    return RowStatistics(snapshot.files_matching(all_of(predicates)), snapshot.partition_columns)
 
 
-def _constants(index: FileIndex, rows: KnownRows, questions: Sequence[str]) -> str | None:
+def _constants(index: FileIndex, rows: RowStatistics, questions: Sequence[str]) -> str | None:
     """Return one line per question: a number, days since 1970 for a date, nothing for null."""
     lines = [_constant(index, rows, *question.split("\t")) for question in questions]
     return None if None in lines else "\n".join(line for line in lines if line is not None)
 
 
-def _constant(index: FileIndex, rows: KnownRows, kind: str, name: str | None = None) -> str | None:
+def _constant(index: FileIndex, rows: RowStatistics, kind: str, name: str | None = None) -> str | None:
     if name is None:
         return _text(rows.count())
     column = _column(index, name)
@@ -128,7 +128,7 @@ def _text(count: int | None) -> str | None:
     return None if count is None else str(count)
 
 
-def _limited(index: FileIndex, rows: KnownRows, count: int, scan: JavaObject) -> JavaObject | None:
+def _limited(index: FileIndex, rows: RowStatistics, count: int, scan: JavaObject) -> JavaObject | None:
     """Return the scan with only the files that suffice for this number of rows; None if all files are needed."""
     files = rows.first(count)
     if files is None or len(files) >= index.snapshot.num_files:

@@ -14,12 +14,12 @@ import pytest
 
 from tahoe.base.exceptions import CorruptTable, NotFound, TahoeError
 from tahoe.expr.tree.predicate import Column, Comparison, Literal
-from tahoe.log.checkpoints.checkpoint_seal import SEAL_BYTES
+from tahoe.log.checkpoints.checkpoint_checksum import CHECKSUM_BYTES
 from tahoe.log.checkpoints.checkpoint_writer import write_checkpoint
 from tahoe.log.checkpoints.footer_check import fault_in_footer
+from tahoe.log.files.commit_checksum import with_commit_checksum
 from tahoe.log.files.live_files import add_files
 from tahoe.log.files.paths import LAST_CHECKPOINT, checkpoint_name, checksum_name, commit_name
-from tahoe.log.files.seal import sealed
 from tahoe.log.replay import LogReader
 from tahoe.log.segment import segment_for
 from tahoe.protocol.actions import CommitInfo, DomainMetadata, Protocol, SetTransaction
@@ -280,7 +280,7 @@ def test_where_a_seal_proves_the_commit_a_checksum_of_another_transaction_is_not
     log = memory_log()
     log.begin(add("a"))
     log.checksum(numFiles=7, txnId="someone else's")
-    log.store.put(commit_name(0), sealed(0, [CommitInfo({"txnId": "mine"}), PROTOCOL, METADATA, add("a")]))
+    log.store.put(commit_name(0), with_commit_checksum(0, [CommitInfo({"txnId": "mine"}), PROTOCOL, METADATA, add("a")]))
     with caplog.at_level(logging.WARNING):
         assert log.state().transaction_id == "mine"
         assert [a.path for a in log.live()] == ["a"]
@@ -369,11 +369,11 @@ def test_without_the_hint_the_footers_own_seal_tells_every_flipped_bit() -> None
     footer = len(whole) - 8 - int.from_bytes(whole[-8:-4], "little")
     chance = random.Random(7)
     unseen = 0
-    for position in [*range(footer - SEAL_BYTES, footer), *chance.sample(range(footer, len(whole)), 100)]:
+    for position in [*range(footer - CHECKSUM_BYTES, footer), *chance.sample(range(footer, len(whole)), 100)]:
         log.store.put(name, _flipped(whole, position))
         assert _outcome(log) == truth
         unseen += _is_whole(log, name)
-    assert unseen <= 8, "only a flipped bit in the seal's own magic bytes leaves the file as it is"
+    assert unseen <= 8, "only a flipped bit in the embedded checksum's own magic bytes leaves the file as it is"
 
 
 def _is_whole(log: Log, name: str) -> bool:
@@ -407,7 +407,7 @@ def test_a_text_in_a_foreign_checkpoint_that_is_none_makes_an_older_one_take_its
 
 
 def test_the_checkpoint_of_another_version_under_this_ones_name_is_not_used() -> None:
-    """As many files, as many bytes, no hint and no checksum: only the seal can tell."""
+    """As many files, as many bytes, no hint and no checksum: only the embedded checksum can tell."""
     log, name = _with_our_checkpoint()
     first = log.store.get(name)
     log.commit(remove(add("more")), add("instead"))
@@ -423,7 +423,9 @@ def test_a_footer_of_which_arrow_would_die_is_refused() -> None:
     whole, truth = log.store.get(name), _outcome(log)
     length = int.from_bytes(whole[-8:-4], "little")
     assert fault_in_footer(whole[-8 - length : -8]) is None
-    whole = whole[: -8 - length - SEAL_BYTES] + b"\0" * SEAL_BYTES + whole[-8 - length :]  # nor does its seal
+    whole = (
+        whole[: -8 - length - CHECKSUM_BYTES] + b"\0" * CHECKSUM_BYTES + whole[-8 - length :]
+    )  # nor does its embedded checksum
     faults = set()
     for position in range(len(whole) - 8 - length, len(whole) - 8, 5):
         flipped = _flipped(whole, position)

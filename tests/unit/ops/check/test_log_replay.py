@@ -1,4 +1,4 @@
-"""`check()` demands of each commit and checksum what reading demands of them: what neither seals nor checksums tell, places do."""
+"""`check()` applies the rules of reading to each commit and checksum, also to commits without embedded checksums."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def checksum(root: Path, version: int) -> Path:
 
 @pytest.fixture
 def foreign(tmp_path: Path) -> Callable[..., Path]:
-    """Makes a table of six versions as another writer leaves it: no seals, and no checksums unless asked for."""
+    """Makes a table of six versions as another writer leaves it: no embedded checksums, and no checksums unless asked for."""
 
     def made(properties: dict[str, str] | None = None, *, checksums: bool = False) -> Path:
         root = tmp_path / "t"

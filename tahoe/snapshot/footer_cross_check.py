@@ -18,7 +18,7 @@ from tahoe.base.lazy import pc, pq
 from tahoe.protocol.statistics.stats_json import parse_statistics
 from tahoe.schema.arrow_values import array, scalar
 
-__all__ = ["Bounds", "contradiction", "surely_agree"]
+__all__ = ["Bounds", "contradiction", "certainly_equal"]
 
 _MOST_ROW_GROUPS = 4
 _MOST_COLUMNS = 16
@@ -112,7 +112,7 @@ class Bounds:
     greatest: Sequence[bytes]
 
 
-def surely_agree(rows: Sequence[int], bounds: Sequence[Bounds], stats: Sequence[str | None]) -> bool:
+def certainly_equal(rows: Sequence[int], bounds: Sequence[Bounds], stats: Sequence[str | None]) -> bool:
     """Whether `contradiction` surely finds no difference in any of many files.
 
     Args:

@@ -10,8 +10,8 @@ import pyarrow as pa
 import pytest
 
 from tahoe.base.exceptions import CorruptTable
+from tahoe.protocol.action_members import check_names, check_partition_keys, fault_of_files
 from tahoe.protocol.actions import action_from_json
-from tahoe.protocol.demanded import check_names, check_partition_keys, fault_of_files
 from tahoe.schema.types import PrimitiveType, StructField, StructType
 
 VECTOR = {"storageType": "u", "pathOrInlineDv": "x" * 20, "offset": 1, "sizeInBytes": 40, "cardinality": 2}

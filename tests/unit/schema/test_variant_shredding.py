@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tahoe.schema.shredded import is_shredded, unshredded
 from tahoe.schema.variant_bytes import MalformedVariant
+from tahoe.schema.variant_shredding import is_shredded, unshredded
 from tests.variant_values import PRIMITIVES, Style, apart, decoded, metadata_of, value_of
 
 NAMES = ("a", "b", "ä.b", "", "\U0001f600", "\uffee", "z" * 70)

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tahoe import Table
-from tahoe.snapshot.known_rows import Bounds, KnownRows
+from tahoe.snapshot.row_statistics import Bounds, RowStatistics
 
 SCHEMA = pa.schema(
     [
@@ -47,9 +47,9 @@ def rows(values):
     )
 
 
-def known(table: Table) -> KnownRows:
+def known(table: Table) -> RowStatistics:
     snapshot = table.snapshot()
-    return KnownRows(snapshot.files(), snapshot.partition_columns)
+    return RowStatistics(snapshot.files(), snapshot.partition_columns)
 
 
 VALUES = st.fixed_dictionaries(
@@ -114,7 +114,7 @@ def test_a_file_without_a_count_leaves_the_count_open(stats):
     table.append(pa.table({"id": [1, 2]}))
     files = table.snapshot().files()
     files = files.set_column(files.column_names.index("stats"), "stats", pa.array([stats], pa.string()))
-    found = KnownRows(files, ())
+    found = RowStatistics(files, ())
     assert (found.count(), found.first(1), found.living_files()) == (None, None, None)
 
 
@@ -125,5 +125,5 @@ def test_bounds_that_are_not_tight_are_not_the_least_and_the_greatest():
     text = files["stats"][0].as_py().replace("}", "}", 1)[:-1] + ',"tightBounds":false}'
     wide = files.set_column(files.column_names.index("stats"), "stats", pa.array([text], pa.string()))
     column = table.snapshot().schema.find("id")
-    assert KnownRows(wide, ()).bounds(column) is None
-    assert KnownRows(wide, ()).count() == 2
+    assert RowStatistics(wide, ()).bounds(column) is None
+    assert RowStatistics(wide, ()).count() == 2

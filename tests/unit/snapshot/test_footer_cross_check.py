@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from tahoe.snapshot.witness import contradiction
+from tahoe.snapshot.footer_cross_check import contradiction
 
 ROWS = pa.table({"id": pa.array([1, 2, 3], pa.int64()), "name": ["a", None, "c"], "price": [0.5, 1.5, 2.5]})
 RIGHT: dict[str, Any] = {

@@ -18,12 +18,12 @@ from tahoe.base.wording import counted
 from tahoe.log.checkpoints.checkpoint_reader import CheckpointReader
 from tahoe.log.checkpoints.parquet_source import DamagedCheckpoint
 from tahoe.log.checksum import VersionChecksum, read_checksum, state_differences
+from tahoe.log.commit_identity import check_times
+from tahoe.log.files.commit_checksum import CHECKSUM_MEMBER
 from tahoe.log.files.commits import parse_commit, read_commit
 from tahoe.log.files.last_checkpoint import LastCheckpoint
 from tahoe.log.files.live_files import add_files, file_keys, files_table, key_of
 from tahoe.log.files.paths import checksum_name, commit_name
-from tahoe.log.files.seal import SEAL
-from tahoe.log.places import check_times
 from tahoe.log.segment import LogSegment
 from tahoe.log.tail import Tail
 from tahoe.log.totals import FileTotals
@@ -37,13 +37,13 @@ __all__ = [
     "check_checkpoint",
     "check_files",
     "check_state",
-    "disagreements",
+    "contradictions",
     "lost_its_id",
-    "may_disagree",
+    "may_contradict",
     "newest",
     "no_state",
-    "read_vouched_commit",
-    "vouches_for_itself",
+    "read_verified_commit",
+    "identifies_itself",
 ]
 
 logger = logging.getLogger(__name__)
@@ -100,13 +100,13 @@ def check_adds_of_checkpoint(
 
 def check_state(store: LogStore, segment: LogSegment, state: TableState, tail: Tail) -> None:
     """Check the commits' order, and protocol, metadata, transactions and domains against the version's checksum."""
-    check_times(tail.places, TableConfig(state.protocol, state.metadata, store.url))
+    check_times(tail.identities, TableConfig(state.protocol, state.metadata, store.url))
     if tail.checksum is not None:
         if state.transaction_id is not None and state.transaction_id == tail.checksum.transaction_id:
             state = _without_other_time(store, segment, state, tail.checksum)
         checkpoints = () if segment.checkpoint is None else segment.checkpoint.entries
         written_ms = max((segment.last_modified_ms, *(entry.modified_ms for entry in checkpoints))) if checkpoints else None
-        _report(store, segment, tail, disagreements(tail.checksum, state, written_ms=written_ms))
+        _report(store, segment, tail, contradictions(tail.checksum, state, written_ms=written_ms))
 
 
 def check_files(store: LogStore, segment: LogSegment, files: pa.Table, tail: Tail) -> None:
@@ -119,7 +119,7 @@ def check_files(store: LogStore, segment: LogSegment, files: pa.Table, tail: Tai
         _report(store, segment, tail, wrong)
 
 
-def may_disagree(tail: Tail, num_adds: int) -> bool:
+def may_contradict(tail: Tail, num_adds: int) -> bool:
     """Whether footers and commits alone contradict the version's checksum, so that the live files must be checked.
 
     Args:
@@ -133,7 +133,7 @@ def may_disagree(tail: Tail, num_adds: int) -> bool:
     return before is not None and net is not None and bool(checksum.totals.differences(before.totals.plus(net)))
 
 
-def disagreements(
+def contradictions(
     checksum: VersionChecksum,
     state: TableState,
     files: Sequence[AddFile] | FileTotals | None = None,
@@ -158,18 +158,19 @@ def disagreements(
     return wrong
 
 
-def read_vouched_commit(store: LogStore, version: int, data: bytes | None = None) -> tuple[Action, ...]:
-    """Read a commit as `read_commit`; a commit without a seal or a transaction id is checked against its checksum.
+def read_verified_commit(store: LogStore, version: int, data: bytes | None = None) -> tuple[Action, ...]:
+    """Read a commit as `read_commit`; a commit without an embedded checksum or a transaction id is checked against its checksum.
 
     For callers that read a single commit, without the rest of the log.
 
     Args:
         data: the commit's bytes, if they were read already.
 
-    Raises `CorruptTable` for a commit with neither a seal nor a transaction id whose checksum was made from a commit with an id.
+    Raises `CorruptTable` for a commit with neither an embedded checksum nor a transaction id, if its checksum was made from a commit
+    with an id.
     """
     actions = read_commit(store, version) if data is None else parse_commit(commit_name(version), data, store.url)
-    if not vouches_for_itself(actions):
+    if not identifies_itself(actions):
         try:
             checksum = read_checksum(store, version)
         except CorruptTable as error:
@@ -186,10 +187,10 @@ def read_vouched_commit(store: LogStore, version: int, data: bytes | None = None
     return actions
 
 
-def vouches_for_itself(actions: Sequence[Action]) -> bool:
-    """Whether a commit identifies itself: by its seal, or by the id of its transaction."""
+def identifies_itself(actions: Sequence[Action]) -> bool:
+    """Whether a commit identifies itself: by its embedded checksum, or by the id of its transaction."""
     info = newest(actions, CommitInfo)
-    return info is not None and (SEAL in info.values or info.transaction_id is not None)
+    return info is not None and (CHECKSUM_MEMBER in info.values or info.transaction_id is not None)
 
 
 def lost_its_id(version: int) -> str:
@@ -256,12 +257,12 @@ def _report(store: LogStore, segment: LogSegment, tail: Tail, found: Sequence[st
     if segment.checkpoint is not None:
         file = segment.checkpoint.names[0]
         message = (
-            f"{begin} The checkpoint {file} is short, a commit after it has lost lines or is not in its place, or the checksum is "
+            f"{begin} The checkpoint {file} is short, a commit after it has lost lines or is not in its identity, or the checksum is "
             "wrong: restore the damaged one from a backup, or delete the checksum if another reader confirms the log."
         )
         raise DamagedCheckpoint(store.url, segment.checkpoint, file, what, message)
     raise CorruptTable(
-        f"{begin} A commit has lost lines or is not in its place, or the checksum is wrong: restore the damaged commit from a "
+        f"{begin} A commit has lost lines or is not in its identity, or the checksum is wrong: restore the damaged commit from a "
         "backup, or delete the checksum if another reader confirms the log.",
         code="DELTA_TXN_LOG_FAILED_INTEGRITY",
         table=store.url,
@@ -273,8 +274,8 @@ def _report(store: LogStore, segment: LogSegment, tail: Tail, found: Sequence[st
 def _is_of(store: LogStore, checksum: VersionChecksum, version: int) -> bool:
     """Whether the checksum was made for this version, by the transaction ids.
 
-    If the ids differ, the checksum or the commit belongs to another version. With a seal in the commit it is the checksum, which can be
-    ignored; without one it is unknown, and the checksum is assumed to be right.
+    If the ids differ, the checksum file or the commit belongs to another version. A commit with an embedded checksum proves that it is the
+    checksum file, which can be ignored. Otherwise it is unknown, and the checksum file is assumed to be correct.
     """
     if checksum.transaction_id is None:
         return True
@@ -283,7 +284,7 @@ def _is_of(store: LogStore, checksum: VersionChecksum, version: int) -> bool:
     except (NotFound, CorruptTable):
         return True
     info = next((action for action in actions if isinstance(action, CommitInfo)), None)
-    if info is None or info.transaction_id in (None, checksum.transaction_id) or SEAL not in info.values:
+    if info is None or info.transaction_id in (None, checksum.transaction_id) or CHECKSUM_MEMBER not in info.values:
         return True
     logger.warning("%s/%s is of another transaction than its commit and was not used", store.url, checksum_name(version))
     return False

@@ -1,4 +1,4 @@
-"""Checks that the commits of a log without a seal (`tahoe.log.files.seal`) are at their own versions.
+"""Checks that the commits of a log without an embedded checksum (`tahoe.log.files.commit_checksum`) are at their own versions.
 
 Commits of other writers contain less: the version that was read, the transaction id, and the time. A commit cannot have read its own
 version or a later one, no transaction id occurs twice, and in-commit timestamps increase.
@@ -13,17 +13,17 @@ from itertools import pairwise
 from zlib import crc32
 
 from tahoe.base.exceptions import CorruptTable
+from tahoe.log.files.commit_checksum import has_commit_checksum
 from tahoe.log.files.paths import commit_name
-from tahoe.log.files.seal import has_seal
 from tahoe.protocol.actions import CommitInfo
 from tahoe.protocol.config import TableConfig
 
-__all__ = ["Place", "PlaceCheck", "check_places", "check_times", "no_in_commit_timestamp", "place_of"]
+__all__ = ["CommitIdentity", "CommitIdentityCheck", "check_identities", "check_times", "no_in_commit_timestamp", "identity_of"]
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
-    """The evidence in a commit without a seal for its version.
+class CommitIdentity:
+    """The evidence in a commit without an embedded checksum for its version.
 
     Args:
         read_version: the version that its writer had read.
@@ -37,14 +37,14 @@ class Place:
     content: tuple[int, int] | None = None
 
 
-def place_of(version: int, body: bytes) -> Place | None:
-    """Return the evidence in a commit's bytes for its version; None if the commit has a seal, which proves more."""
-    if has_seal(body):
+def identity_of(version: int, body: bytes) -> CommitIdentity | None:
+    """Return the evidence in a commit's bytes for its version; None if the commit has an embedded checksum, which proves more."""
+    if has_commit_checksum(body):
         return None
     info = _commit_info(body)
     read_version = info.values.get("readVersion")
     unique = "timestamp" in info.values and (b'{"add"' in body or b'{"remove"' in body)
-    return Place(
+    return CommitIdentity(
         version,
         info.transaction_id,
         read_version if isinstance(read_version, int) and not isinstance(read_version, bool) else None,
@@ -53,7 +53,7 @@ def place_of(version: int, body: bytes) -> Place | None:
     )
 
 
-class PlaceCheck:
+class CommitIdentityCheck:
     """Checks the commits of one log, oldest first, and remembers the values that must be unique."""
 
     def __init__(self, url: str) -> None:
@@ -61,46 +61,46 @@ class PlaceCheck:
         self._transactions: dict[str, int] = {}
         self._contents: dict[tuple[int, int], int] = {}
 
-    def check(self, place: Place) -> None:
+    def check(self, identity: CommitIdentity) -> None:
         """Raise `CorruptTable` if the next commit cannot have been written as its version."""
-        if place.read_version is not None and place.read_version >= place.version:
-            raise _misplaced(place.version, self._url, f"it says that its writer had read version {place.read_version}")
-        if place.transaction_id is not None:
-            other = self._transactions.setdefault(place.transaction_id, place.version)
-            if other != place.version:
-                what = f"its txnId {place.transaction_id} is that of {commit_name(other)} too, so one is a copy of the other"
-                raise _misplaced(place.version, self._url, what)
-        if place.content is not None:
-            other = self._contents.setdefault(place.content, place.version)
-            if other != place.version:
+        if identity.read_version is not None and identity.read_version >= identity.version:
+            raise _misplaced(identity.version, self._url, f"it says that its writer had read version {identity.read_version}")
+        if identity.transaction_id is not None:
+            other = self._transactions.setdefault(identity.transaction_id, identity.version)
+            if other != identity.version:
+                what = f"its txnId {identity.transaction_id} is that of {commit_name(other)} too, so one is a copy of the other"
+                raise _misplaced(identity.version, self._url, what)
+        if identity.content is not None:
+            other = self._contents.setdefault(identity.content, identity.version)
+            if other != identity.version:
                 what = f"it has the same bytes as {commit_name(other)}, so one is a copy of the other"
-                raise _misplaced(place.version, self._url, what)
+                raise _misplaced(identity.version, self._url, what)
 
 
-def check_places(places: Iterable[Place], url: str) -> None:
+def check_identities(identities: Iterable[CommitIdentity], url: str) -> None:
     """Raise `CorruptTable` if a commit cannot have been written as its version.
 
     Args:
-        places: of some commits of one log, oldest first.
+        identities: of some commits of one log, oldest first.
     """
-    check = PlaceCheck(url)
-    for place in places:
-        check.check(place)
+    check = CommitIdentityCheck(url)
+    for identity in identities:
+        check.check(identity)
 
 
-def check_times(places: Sequence[Place], config: TableConfig) -> None:
+def check_times(identities: Sequence[CommitIdentity], config: TableConfig) -> None:
     """Raise `CorruptTable` if in-commit timestamps do not increase (PROTOCOL.md, "In-Commit Timestamps"), and nothing else proves the order
     of the commits.
 
     Args:
-        places: of some commits of one log, oldest first.
+        identities: of some commits of one log, oldest first.
         config: of the version that they lead to.
     """
     if not config.in_commit_timestamps:
         return
     noted = config.metadata.configuration.get("delta.inCommitTimestampEnablementVersion", "0")
     enabled_at = int(noted) if noted.isdecimal() else 0
-    for before, after in pairwise(place for place in places if place.version >= enabled_at):
+    for before, after in pairwise(identity for identity in identities if identity.version >= enabled_at):
         earlier, later = before.in_commit_timestamp, after.in_commit_timestamp
         # A wrong clock can cause such times too: a commit that has read the version before its own is in the right position.
         if earlier is not None and later is not None and later <= earlier and after.read_version != before.version:
@@ -136,7 +136,7 @@ def _commit_info(body: bytes) -> CommitInfo:
 def _misplaced(version: int, url: str, what: str) -> CorruptTable:
     name = commit_name(version)
     return CorruptTable(
-        f"Table {url}: the commit {name} is not in its place, or the one before it is not: {what}. Commits were swapped, copied or "
+        f"Table {url}: the commit {name} is not in its identity, or the one before it is not: {what}. Commits were swapped, copied or "
         "restored under other names: restore the log's files from a backup.",
         code="DELTA_TXN_LOG_FAILED_INTEGRITY",
         table=url,

@@ -1,4 +1,4 @@
-"""The seal of a commit: whatever happens to the bytes of the file is told, whoever reads it, and at no further request."""
+"""The embedded checksum of a commit: whatever happens to the bytes of the file is told, whoever reads it, and at no further request."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from collections.abc import Sequence
 import pytest
 
 from tahoe.base.exceptions import CorruptTable
+from tahoe.log.files.commit_checksum import fault_in_commit_checksum, has_commit_checksum, with_commit_checksum
 from tahoe.log.files.commits import parse_commit, read_commit
 from tahoe.log.files.paths import commit_name
-from tahoe.log.files.seal import fault_in_seal, has_seal, sealed
 from tahoe.log.replay import LogReader
 from tahoe.log.segment import segment_for
 from tahoe.protocol.actions import Action, CommitInfo
@@ -26,21 +26,24 @@ ACTIONS: Sequence[Action] = (
 
 
 def test_a_sealed_commit_is_read_as_it_was_written() -> None:
-    data = sealed(3, ACTIONS)
+    data = with_commit_checksum(3, ACTIONS)
     info, *others = parse_commit(commit_name(3), data, URL)
-    assert tuple(others) == tuple(ACTIONS[1:]) and data.endswith(b"\n") and has_seal(data)
+    assert tuple(others) == tuple(ACTIONS[1:]) and data.endswith(b"\n") and has_commit_checksum(data)
     assert isinstance(info, CommitInfo) and info.values["operation"] == "TEST ö"
     assert all(isinstance(json.loads(line), dict) for line in data.decode().splitlines())
 
 
 def test_without_commit_info_there_is_no_seal_and_nothing_to_say() -> None:
-    data = sealed(3, ACTIONS[1:])
-    assert not has_seal(data) and fault_in_seal(9, data) is None
-    assert has_seal(sealed(0, [CommitInfo({})])) and fault_in_seal(0, sealed(0, [CommitInfo({})])) is None
+    data = with_commit_checksum(3, ACTIONS[1:])
+    assert not has_commit_checksum(data) and fault_in_commit_checksum(9, data) is None
+    assert (
+        has_commit_checksum(with_commit_checksum(0, [CommitInfo({})]))
+        and fault_in_commit_checksum(0, with_commit_checksum(0, [CommitInfo({})])) is None
+    )
 
 
 def test_every_cut_of_a_sealed_commit_is_told() -> None:
-    data = sealed(3, ACTIONS)
+    data = with_commit_checksum(3, ACTIONS)
     for end in range(len(data)):
         with pytest.raises(CorruptTable, match=commit_name(3)):
             parse_commit(commit_name(3), data[:end], URL)
@@ -48,7 +51,7 @@ def test_every_cut_of_a_sealed_commit_is_told() -> None:
 
 @pytest.mark.parametrize("step", [7, pytest.param(1, marks=pytest.mark.soak)])
 def test_every_flipped_bit_of_a_sealed_commit_is_told_or_changes_nothing(step: int) -> None:
-    data = sealed(3, ACTIONS)
+    data = with_commit_checksum(3, ACTIONS)
     told = 0
     for bit in range(0, len(data) * 8, step):
         flipped = bytearray(data)
@@ -64,7 +67,7 @@ def test_every_flipped_bit_of_a_sealed_commit_is_told_or_changes_nothing(step: i
 
 @pytest.mark.parametrize("end", ["a line more", "a line twice", "a line less", "no line break", "lines in another order"])
 def test_lines_that_come_go_or_move_are_told(end: str) -> None:
-    first, *others = sealed(3, ACTIONS).splitlines(keepends=True)
+    first, *others = with_commit_checksum(3, ACTIONS).splitlines(keepends=True)
     damaged = {
         "a line more": [first, *others, b'{"txn":{"appId":"a","version":1}}\n'],
         "a line twice": [first, *others, others[-1]],
@@ -80,7 +83,9 @@ def _sealed_log(versions: int) -> Log:
     log = memory_log()
     for version in range(versions):
         head = (PROTOCOL, METADATA) if version == 0 else ()
-        log.store.put(commit_name(version), sealed(version, [CommitInfo({"txnId": f"t{version}"}), *head, add(f"f{version}")]))
+        log.store.put(
+            commit_name(version), with_commit_checksum(version, [CommitInfo({"txnId": f"t{version}"}), *head, add(f"f{version}")])
+        )
     return log
 
 
@@ -99,8 +104,10 @@ def test_a_commit_copied_over_another_is_told_by_both_versions(of: int, into: in
 
 def test_commits_that_are_read_by_column_are_held_against_their_seals_too() -> None:
     log = memory_log()
-    log.store.put(commit_name(0), sealed(0, [CommitInfo({}), PROTOCOL, METADATA, *(add(f"f{i}") for i in range(2_000))]))
-    log.store.put(commit_name(1), sealed(1, [CommitInfo({}), add("last")]))
+    log.store.put(
+        commit_name(0), with_commit_checksum(0, [CommitInfo({}), PROTOCOL, METADATA, *(add(f"f{i}") for i in range(2_000))])
+    )
+    log.store.put(commit_name(1), with_commit_checksum(1, [CommitInfo({}), add("last")]))
     data = log.store.get(commit_name(0))
     assert len(data) > 256 << 10 and LogReader(log.store, segment_for(log.store)).files().num_rows == 2_001
     log.store.put(commit_name(0), data.replace(b'"path":"f1000"', b'"path":"f100o"'))
@@ -112,7 +119,7 @@ def test_a_commit_that_lost_all_but_its_first_line_does_not_give_deleted_rows_ag
     log = _sealed_log(2)
     old = add("f1")
     actions = [CommitInfo({"txnId": "t2"}), remove(old), add("f1", deletion_vector=vector("v", 5))]
-    whole = sealed(2, actions)
+    whole = with_commit_checksum(2, actions)
     log.store.put(commit_name(2), whole.splitlines(keepends=True)[0])
     with pytest.raises(CorruptTable, match=commit_name(2)):
         read_commit(log.store, 2)

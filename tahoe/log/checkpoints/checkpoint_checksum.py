@@ -1,4 +1,4 @@
-"""The seal of a checkpoint that Tahoe wrote: twenty bytes before its Parquet footer, with its version and the footer's CRC-32.
+"""The embedded checksum of a checkpoint that Tahoe wrote: twenty bytes before its Parquet footer, with its version and the footer's CRC-32.
 
 Pages carry checksums of their own, and the footer has none: a flipped bit in it may hide row groups, and the checkpoint of another version
 under this one's name is whole Parquet. Readers of Parquet go by offsets and never look at these bytes.
@@ -11,13 +11,13 @@ from __future__ import annotations
 from struct import Struct
 from zlib import crc32
 
-__all__ = ["SEAL_BYTES", "checkpoint_with_seal", "fault_in_checkpoint_seal", "footer_of"]
+__all__ = ["CHECKSUM_BYTES", "checkpoint_with_checksum", "fault_in_checkpoint_checksum", "footer_of"]
 
-_SEAL = Struct("<8sqI")
+_CHECKSUM = Struct("<8sqI")
 _MAGIC = b"TAHOECP1"
 _LENGTH_AND_MAGIC = 8
 
-SEAL_BYTES = _SEAL.size
+CHECKSUM_BYTES = _CHECKSUM.size
 
 
 def footer_of(data: bytes) -> bytes:
@@ -25,26 +25,26 @@ def footer_of(data: bytes) -> bytes:
     return data[len(data) - _LENGTH_AND_MAGIC - int.from_bytes(data[-8:-4], "little") : -_LENGTH_AND_MAGIC]
 
 
-def checkpoint_with_seal(data: bytes, version: int) -> bytes:
-    """A Parquet file with the seal before its footer. No offset in it changes, for all of them point before the footer."""
+def checkpoint_with_checksum(data: bytes, version: int) -> bytes:
+    """A Parquet file with the embedded checksum before its footer. No offset in it changes, for all of them point before the footer."""
     footer = footer_of(data)
-    seal = _SEAL.pack(_MAGIC, version, _crc32(version, footer))
-    return b"".join((memoryview(data)[: -_LENGTH_AND_MAGIC - len(footer)], seal, footer, data[-_LENGTH_AND_MAGIC:]))
+    checksum = _CHECKSUM.pack(_MAGIC, version, _crc32(version, footer))
+    return b"".join((memoryview(data)[: -_LENGTH_AND_MAGIC - len(footer)], checksum, footer, data[-_LENGTH_AND_MAGIC:]))
 
 
-def fault_in_checkpoint_seal(
+def fault_in_checkpoint_checksum(
     before: bytes, footer: bytes, version: int, *, may_be_older: bool = False
 ) -> tuple[bool, str | None]:
-    """Return whether there is a seal, and the fault that it reveals.
+    """Return whether there is an embedded checksum, and the fault that it reveals.
 
     Args:
-        before: the `SEAL_BYTES` bytes before the footer, or fewer at the beginning of a file.
+        before: the `CHECKSUM_BYTES` bytes before the footer, or fewer at the beginning of a file.
         version: the version in the file's name.
         may_be_older: whether it may have been written for an older version, as a sidecar may.
     """
-    if len(before) != SEAL_BYTES or not before.startswith(_MAGIC):
+    if len(before) != CHECKSUM_BYTES or not before.startswith(_MAGIC):
         return False, None
-    _, own, crc = _SEAL.unpack(before)
+    _, own, crc = _CHECKSUM.unpack(before)
     if crc != _crc32(own, footer):
         return True, "its footer is not the one that was written"
     in_place = own == version or (may_be_older and own < version)

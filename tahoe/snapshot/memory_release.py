@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pyarrow as pa
 
-__all__ = ["GiveBack"]
+__all__ = ["MemoryRelease"]
 
 
-class GiveBack:
+class MemoryRelease:
     """Counts the bytes that pass through one point of the code, and from time to time makes Arrow release its unused memory.
 
     Arrow's allocator keeps the freed memory of each thread for that thread, and releases only the memory of the calling thread. The thread

@@ -1,6 +1,6 @@
-"""The seal of a commit that Tahoe wrote: its version, its size in bytes, and their CRC-32.
+"""The embedded checksum of a commit that Tahoe wrote: its version, its size in bytes, and their CRC-32.
 
-The seal is at the end of ``commitInfo``, which is free-form by the specification (PROTOCOL.md, "Commit Provenance Information"), as
+The checksum is at the end of ``commitInfo``, which is free-form by the specification (PROTOCOL.md, "Commit Provenance Information"), as
 ``"tahoe.seal":"<version>.<bytes>.<crc32>"``. A reader of a commit can therefore detect, without another request, that the file is
 truncated, that a bit of it flipped, or that it has the name of another version. The CRC-32 is that of the whole file with eight zeros in
 place of the CRC-32 itself.
@@ -14,15 +14,15 @@ from zlib import crc32
 
 from tahoe.protocol.actions import Action, CommitInfo, to_json_line
 
-__all__ = ["SEAL", "fault_in_seal", "has_seal", "sealed"]
+__all__ = ["CHECKSUM_MEMBER", "fault_in_commit_checksum", "has_commit_checksum", "with_commit_checksum"]
 
 
-SEAL = "tahoe.seal"
+CHECKSUM_MEMBER = "tahoe.seal"
 """The member of `commitInfo`."""
 
 
-def sealed(version: int, actions: Sequence[Action]) -> bytes:
-    """The lines of a commit, with a seal where `commitInfo` is the first of them."""
+def with_commit_checksum(version: int, actions: Sequence[Action]) -> bytes:
+    """The lines of a commit, with an embedded checksum where `commitInfo` is the first of them."""
     lines = [to_json_line(action) for action in actions]
     if not actions or not isinstance(actions[0], CommitInfo):
         return _encoded(lines)
@@ -36,13 +36,13 @@ def sealed(version: int, actions: Sequence[Action]) -> bytes:
     return _with(data, position + _DIGITS_OF_SIZE + 1, f"{crc32(data):08x}".encode())
 
 
-def has_seal(data: bytes) -> bool:
-    """Whether a commit's bytes carry a seal, right or wrong."""
+def has_commit_checksum(data: bytes) -> bool:
+    """Whether a commit's bytes have an embedded checksum, correct or not."""
     return _position(data) is not None
 
 
-def fault_in_seal(version: int, data: bytes) -> str | None:
-    """Describe the difference between a commit's bytes and their seal; None if the seal is correct, or if there is none.
+def fault_in_commit_checksum(version: int, data: bytes) -> str | None:
+    """Describe the difference between a commit's bytes and their embedded checksum; None if it is correct or missing.
 
     Args:
         version: the version in the file's name.
@@ -50,27 +50,27 @@ def fault_in_seal(version: int, data: bytes) -> str | None:
     position = _position(data)
     if position is None:
         return None
-    seal = _SEAL.match(data, position)
-    if seal is None:
-        return "its seal cannot be read, so bytes of it have changed"
-    own, size = int(seal["version"]), int(seal["size"])
+    match = _CHECKSUM.match(data, position)
+    if match is None:
+        return "its embedded checksum cannot be read, so bytes of it have changed"
+    recorded_version, size = int(match["version"]), int(match["size"])
     if len(data) != size:
         return f"it has {len(data)} bytes, but was written with {size}"
-    if crc32(_with(data, seal.start("crc"), _NO_CRC.encode())) != int(seal["crc"], 16):
+    if crc32(_with(data, match.start("crc"), _NO_CRC.encode())) != int(match["crc"], 16):
         return "its bytes are not those that were written, for their CRC-32 is another"
-    if own != version:
-        return f"it was written as version {own} and stands in the place of version {version}"
+    if recorded_version != version:
+        return f"it was written as version {recorded_version} and stands in the place of version {version}"
     return None
 
 
-_NAME = f'"{SEAL}":"'
+_NAME = f'"{CHECKSUM_MEMBER}":"'
 _NO_CRC = "0" * 8
 _DIGITS_OF_SIZE = 12
-_SEAL = re.compile(rb'"tahoe\.seal":"(?P<version>\d+)\.(?P<size>\d{12})\.(?P<crc>[0-9a-f]{8})"\}\}(?:\n|$)')
+_CHECKSUM = re.compile(rb'"tahoe\.seal":"(?P<version>\d+)\.(?P<size>\d{12})\.(?P<crc>[0-9a-f]{8})"\}\}(?:\n|$)')
 
 
 def _position(data: bytes) -> int | None:
-    """Where the seal begins: in the first line, which is `commitInfo`. Inside of a JSON text its quotation marks would be escaped."""
+    """The offset of the checksum in the first line, which is `commitInfo`. Inside a JSON text its quotation marks would be escaped."""
     end = data.find(b"\n")
     position = data.rfind(_NAME.encode(), 0, len(data) if end < 0 else end)
     return None if position < 0 else position

@@ -19,7 +19,7 @@ from tahoe.schema.arrow import to_arrow_type
 from tahoe.schema.arrow_values import scalar
 from tahoe.schema.types import StructField
 
-__all__ = ["Bounds", "KnownRows"]
+__all__ = ["Bounds", "RowStatistics"]
 
 _EXACT = ("byte", "short", "integer", "long", "date")
 
@@ -37,7 +37,7 @@ class Bounds:
 
 
 @dataclass(frozen=True)
-class KnownRows:
+class RowStatistics:
     """The rows of some files of one version.
 
     Args:

@@ -189,9 +189,9 @@ def _postgresql(url: str, parts: SplitResult) -> Database:
         ""
     }
     socket = urlencode([(key, value) for key, value in query if key == "host"], safe="/")
-    shown = parts._replace(netloc=f"{user}@{location}" if user else location, query=socket).geturl()
+    url_shown = parts._replace(netloc=f"{user}@{location}" if user else location, query=socket).geturl()
     for secret in secrets:  # a malformed URL may have it in the wrong place
-        shown = shown.replace(secret, "***")
+        url_shown = url_shown.replace(secret, "***")
 
     def connect() -> Any:
         milliseconds = _LONGEST_WAIT_SECONDS * 1000
@@ -210,7 +210,7 @@ def _postgresql(url: str, parts: SplitResult) -> Database:
             connection.commit()
         return connection
 
-    return Database(url, shown, sorted(secrets, key=len, reverse=True), connect, errors=psycopg.Error, begin="", mark="%s")
+    return Database(url, url_shown, sorted(secrets, key=len, reverse=True), connect, errors=psycopg.Error, begin="", mark="%s")
 
 
 def _invalid_url(problem: str) -> InvalidRequest:

@@ -148,8 +148,8 @@ def state_differences(checksum: VersionChecksum, state: TableState, *, written_m
             )
     if checksum.domains is not None:
         stated = {each.domain: each.configuration for each in checksum.domains if not each.removed}
-        given = {each.domain: each.configuration for each in state.domains.values() if not each.removed}
-        wrong = sorted(name for name in stated.keys() | given.keys() if stated.get(name) != given.get(name))
+        domains = {each.domain: each.configuration for each in state.domains.values() if not each.removed}
+        wrong = sorted(name for name in stated.keys() | domains.keys() if stated.get(name) != domains.get(name))
         if wrong:
             wrong_parts.append(f"metadata domains that the log gives otherwise ({', '.join(wrong)})")
     for name, said, given_value in (

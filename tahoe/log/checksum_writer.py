@@ -141,8 +141,8 @@ def _untouched(previous: VersionChecksum, state: TableState, actions: Sequence[A
     names = {action.domain for action in actions if isinstance(action, DomainMetadata)}
     domains = None
     if previous.domains is not None:
-        kept = [domain for domain in previous.domains if domain.domain not in names]
-        domains = (*kept, *(domain for name, domain in state.domains.items() if name in names))
+        unchanged = [domain for domain in previous.domains if domain.domain not in names]
+        domains = (*unchanged, *(domain for name, domain in state.domains.items() if name in names))
     return replace(
         previous,
         protocol=state.protocol if Protocol in kinds else previous.protocol,

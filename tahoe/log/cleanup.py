@@ -53,14 +53,17 @@ def clean_up_log(
     retention_ms = config.properties.log_retention_ms if retention_ms is None else retention_ms
     cut_off_ms = (now_ms - retention_ms) // granularity_ms * granularity_ms
     checkpoints = checkpoints_in(entries)
-    kept, names = expired(parsed, set(checkpoints), cut_off_ms)
-    if not names or kept is None or kept < _protected_before(config):
+    oldest_kept, names = expired(parsed, set(checkpoints), cut_off_ms)
+    if not names or oldest_kept is None or oldest_kept < _protected_before(config):
         return []
-    _look_through(store, checkpoints[kept])
-    _tell_of_late_streams(store, kept)
+    _look_through(store, checkpoints[oldest_kept])
+    _warn_of_late_streams(store, oldest_kept)
     if config.features & COORDINATED:
-        staged = store.list_from(STAGED_FOLDER)
-        names += [one.name for one in staged if (version := staged_version(one.name)) is not None and version <= kept]
+        names += [
+            entry.name
+            for entry in store.list_from(STAGED_FOLDER)
+            if (version := staged_version(entry.name)) is not None and version <= oldest_kept
+        ]
     for name in names:
         store.delete(name)
     # This comes last: a writer that still saw the previous checkpoint after naming its sidecars again has a checkpoint that is listed here.
@@ -71,14 +74,15 @@ def clean_up_log(
     return names + orphans
 
 
-def _tell_of_late_streams(store: LogStore, kept: int) -> None:
-    for one in streams_of(store):
-        if one.version < kept:
+def _warn_of_late_streams(store: LogStore, oldest_kept: int) -> None:
+    for stream in streams_of(store):
+        if stream.version < oldest_kept:
             warn_once(
-                f"{store.url} {one.name} log",
-                f"The log of table {store.url} loses its commits before version {kept}, and the stream with the checkpoint {one.checkpoint} "
-                f"had read only those before {one.version} when it was last heard of. It can go on with what comes after them alone "
-                f"(failOnDataLoss = false). Let delta.logRetentionDuration be longer; if there is no such query, delete {one.name}.",
+                f"{store.url} {stream.name} log",
+                f"The log of table {store.url} loses its commits before version {oldest_kept}, and the stream with the checkpoint "
+                f"{stream.checkpoint} had read only those before {stream.version} when it was last heard of. It can go on with "
+                f"what comes after them alone (failOnDataLoss = false). Let delta.logRetentionDuration be longer; if there is "
+                f"no such query, delete {stream.name}.",
             )
 
 
@@ -93,16 +97,16 @@ def expired(
         cut_off_ms: commits up to this time are not needed for time travel.
     """
     old = [path.version for entry, path in parsed if path.kind == "commit" and entry.modified_ms <= cut_off_ms]
-    kept = max((version for version in complete_checkpoints if old and version <= max(old)), default=None)
-    if kept is None:
+    oldest_kept = max((version for version in complete_checkpoints if old and version <= max(old)), default=None)
+    if oldest_kept is None:
         return None, []
     going = []
     for entry, path in parsed:
-        compacted = path.kind == "compaction" and path.version <= kept
-        older = path.kind in ("commit", "checkpoint", "checksum") and path.version < kept
+        compacted = path.kind == "compaction" and path.version <= oldest_kept
+        older = path.kind in ("commit", "checkpoint", "checksum") and path.version < oldest_kept
         if older or compacted:
             going.append((path.kind != "commit", entry.name))
-    return kept, [name for _, name in sorted(going)]
+    return oldest_kept, [name for _, name in sorted(going)]
 
 
 def _protected_before(config: TableConfig) -> int:

@@ -247,11 +247,11 @@ def _compared(file: AddFile) -> tuple[object, ...]:
     return file.size, sorted((name, value or "") for name, value in file.partition_values.items())
 
 
-def _report(store: LogStore, segment: LogSegment, tail: Tail, found: Sequence[str]) -> None:
+def _report(store: LogStore, segment: LogSegment, tail: Tail, differences: Sequence[str]) -> None:
     """Raise the error for differences from a trustworthy checksum: that of the checkpoint, or of the log if there is none."""
-    if not found or tail.checksum is None or not _is_of(store, tail.checksum, segment.version):
+    if not differences or tail.checksum is None or not _is_of(store, tail.checksum, segment.version):
         return
-    what = "; ".join(found)
+    what = "; ".join(differences)
     name = checksum_name(segment.version)
     begin = f"Table {store.url}: at version {segment.version} the checksum {name} says {what}."
     if segment.checkpoint is not None:

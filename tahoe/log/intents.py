@@ -55,8 +55,8 @@ def notice(store: LogStore, entries: Iterable[Entry]) -> None:
     if not listed and store.url not in _known:
         return
     with _lock:
-        known = _known.get(store.url, {})
-        mine = {name: intent for name, intent in known.items() if intent.is_of_this_process}
+        previous = _known.get(store.url, {})
+        mine = {name: intent for name, intent in previous.items() if intent.is_of_this_process}
         intents = {entry.name: Intent(entry.name, entry.modified_ms, entry.name in mine) for entry in listed[:_MOST]}
         _set(store.url, {**mine, **intents})
 
@@ -70,7 +70,7 @@ def announce(url: str, name: str) -> None:
 def forget(url: str, name: str) -> None:
     """Remove a deleted intent from the record."""
     with _lock:
-        _set(url, {known: intent for known, intent in _known.get(url, {}).items() if known != name})
+        _set(url, {intent_name: intent for intent_name, intent in _known.get(url, {}).items() if intent_name != name})
 
 
 def standing(url: str) -> list[Intent]:

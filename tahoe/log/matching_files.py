@@ -95,7 +95,7 @@ _BATCH_ROWS = 8_192
 
 
 @dataclass(frozen=True, slots=True)
-class _Sifted:
+class _SiftedRows:
     """The result of the second filter for one batch.
 
     Args:
@@ -111,7 +111,7 @@ class _Sifted:
     texts: pa.Array | None = None
 
 
-def _scan_group(group: RowGroup, plan: ScanPlan, run: Callable[..., Iterator[_Sifted]]) -> list[pa.Table]:
+def _scan_group(group: RowGroup, plan: ScanPlan, run: Callable[..., Iterator[_SiftedRows]]) -> list[pa.Table]:
     columns = _deciding_columns(group, plan)
     if not columns:
         read = (conformed_adds(group, batch.column("add")) for batch in group.batches(_columns(group), _BATCH_ROWS))
@@ -148,16 +148,16 @@ def _deciding_columns(group: RowGroup, plan: ScanPlan) -> list[str]:
 
 def _groups(source: ParquetSource, plan: ScanPlan) -> list[RowGroup]:
     """Return the row groups that may contain matching files. Nulls in ``partitionValues_parsed`` count only if no file lacks a value."""
-    kept = set(row_groups_to_read(source.metadata, plan.files.condition))
+    selected = set(row_groups_to_read(source.metadata, plan.files.condition))
     width = len(plan.files.partition_columns)
     return [
         group
         for group in source.row_groups()
-        if group.index in kept or (plan.reads_partitions and not has_all_keys(group, width))
+        if group.index in selected or (plan.reads_partitions and not has_all_keys(group, width))
     ]
 
 
-def _sift(group: RowGroup, batch: pa.RecordBatch, plan: ScanPlan) -> _Sifted:
+def _sift(group: RowGroup, batch: pa.RecordBatch, plan: ScanPlan) -> _SiftedRows:
     struct = batch.column("add")
     members = _members(struct)
     if plan.reads_partitions:
@@ -184,7 +184,7 @@ def _sift(group: RowGroup, batch: pa.RecordBatch, plan: ScanPlan) -> _Sifted:
         else:
             mask = pc.and_(mask, _kept(on_data, members, "partitionValues", "stats", "tags"))
             exact = "stats" in members
-    return _Sifted(mask, mask.true_count, exact, _texts(members, mask))
+    return _SiftedRows(mask, mask.true_count, exact, _texts(members, mask))
 
 
 def _with_keys(group: RowGroup, files: pa.Table, plan: ScanPlan) -> pa.Table:

@@ -39,8 +39,8 @@ def check_keys_for(url: str, files: pa.Table, metadata: Metadata | None, checkpo
     if metadata is None or not metadata.partition_columns:
         return files
     schema = metadata.schema
-    known = [name for name in metadata.partition_columns if schema.find(name) is not None]
-    return check_keys(url, files, schema, known, checkpoint)
+    names = [name for name in metadata.partition_columns if schema.find(name) is not None]
+    return check_keys(url, files, schema, names, checkpoint)
 
 
 def has_all_keys(group: RowGroup, columns: int) -> bool:

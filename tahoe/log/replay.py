@@ -231,11 +231,11 @@ class _SegmentReader:
             all_of_checkpoint.append(part.select(["path", "size", "deletionVector"]))
             return _without(part, tail.keys, store.url)
 
-        kept = check_keys_for(store.url, checkpoint.adds(sift), metadata, checkpoint.checkpoint)
+        live = check_keys_for(store.url, checkpoint.adds(sift), metadata, checkpoint.checkpoint)
         whole = concat(all_of_checkpoint, FILES_SCHEMA)
         check_adds_of_checkpoint(store, checkpoint, segment.hint, tail, whole)
-        kept = self._without_removed(kept, checkpoint)
-        files = concat([kept, tail.adds], FILES_SCHEMA) if len(tail.adds) else kept
+        live = self._without_removed(live, checkpoint)
+        files = concat([live, tail.adds], FILES_SCHEMA) if len(tail.adds) else live
         check_files(store, segment, files, tail)
         return files
 
@@ -284,9 +284,9 @@ def advance_files(files: pa.Table, actions: Iterable[Action], root_url: str = ""
             last[key] = action
     if not last:
         return files
-    kept = _without(files, array(list(last), pa.string()), root_url)
+    remaining = _without(files, array(list(last), pa.string()), root_url)
     adds = [action for action in last.values() if isinstance(action, AddFile)]
-    return with_fewer_chunks(concat([kept, files_table(adds)], FILES_SCHEMA) if adds else kept)
+    return with_fewer_chunks(concat([remaining, files_table(adds)], FILES_SCHEMA) if adds else remaining)
 
 
 def _without(files: pa.Table, keys: pa.Array, root_url: str) -> pa.Table:

@@ -141,12 +141,12 @@ def _segment(
     if checkpoint is not None and target == checkpoint.version:
         _require_own_commit(store, listing, target, newest)
     _check_whole(store, listing, checkpoint, compactions, target, newest, without)
-    own = first if checkpoint is None else checkpoint.version
+    loaded_version = first if checkpoint is None else checkpoint.version
     last = listing.commits.get(target)
     return LogSegment(
         version=target,
         checkpoint=checkpoint,
-        commits=tuple(listing.commits[v] for v in range(own, target + 1) if v in listing.commits),
+        commits=tuple(listing.commits[v] for v in range(loaded_version, target + 1) if v in listing.commits),
         compactions=compactions,
         checksum=listing.checksums.get(target),
         checkpoint_checksum=None if checkpoint is None else listing.checksums.get(checkpoint.version),

@@ -107,8 +107,8 @@ def _read_files(store: LogStore, segment: LogSegment, files: Sequence[TailFile])
     identities = [identity_of(file.first, body) for file, body in zip(files, bodies, strict=True) if file.first == file.last]
     unverified = tuple(identity for identity in identities if identity is not None)
     check_identities(unverified, store.url)
-    own, older = (checksums.get(each.name) if each else None for each in (segment.checksum, segment.checkpoint_checksum))
-    return replace(tail, identities=unverified, checksum=own, checkpoint_checksum=older)
+    checksum, older = (checksums.get(each.name) if each else None for each in (segment.checksum, segment.checkpoint_checksum))
+    return replace(tail, identities=unverified, checksum=checksum, checkpoint_checksum=older)
 
 
 # Below this the exact reader is as fast, because Arrow's has a fixed cost.

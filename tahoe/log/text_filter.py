@@ -94,8 +94,8 @@ def _refutation(condition: Predicate) -> TextFilter | None:
             return TextFilter("|".join(patterns) or None, groups) if filters else None
         case Or(parts):
             each_part = [_refutation(part) for part in parts if part != NAN_MAY_BE_MISSING]
-            known = tuple(each for each in each_part if each is not None)
-            return TextFilter(None, (known,)) if known and len(known) == len(each_part) else None
+            refutations = tuple(each for each in each_part if each is not None)
+            return TextFilter(None, (refutations,)) if refutations and len(refutations) == len(each_part) else None
         case Comparison(op, column, literal) if column.path[0] in _MEMBERS and literal.value is not None:
             value = _opposite(op, column.path[0], literal.value, literal.data_type)
             return None if value is None else TextFilter(_located(column.path, value))

@@ -162,18 +162,18 @@ class FileTotals:
         """Return the totals without the counts of deletion vectors, for tables that do not use them."""
         return replace(self, num_deleted_records=None, num_deletion_vectors=None, deleted_record_counts=None)
 
-    def differences(self, found: FileTotals) -> list[str]:
-        """Describe the differences between `self` and `found`, with the member names of a version checksum."""
+    def differences(self, actual: FileTotals) -> list[str]:
+        """Describe the differences between `self` and `actual`, with the member names of a version checksum."""
         names = {
-            "numFiles": (self.num_files, found.num_files),
-            "tableSizeBytes": (self.size_bytes, found.size_bytes),
-            "numDeletedRecordsOpt": (self.num_deleted_records, found.num_deleted_records),
-            "numDeletionVectorsOpt": (self.num_deletion_vectors, found.num_deletion_vectors),
-            "deletedRecordCountsHistogramOpt": (self.deleted_record_counts, found.deleted_record_counts),
+            "numFiles": (self.num_files, actual.num_files),
+            "tableSizeBytes": (self.size_bytes, actual.size_bytes),
+            "numDeletedRecordsOpt": (self.num_deleted_records, actual.num_deleted_records),
+            "numDeletionVectorsOpt": (self.num_deletion_vectors, actual.num_deletion_vectors),
+            "deletedRecordCountsHistogramOpt": (self.deleted_record_counts, actual.deleted_record_counts),
         }
-        if self.sizes is not None and found.sizes is not None and self.sizes.boundaries == found.sizes.boundaries:
-            names["fileSizeHistogram"] = self.sizes.file_counts, found.sizes.file_counts
-            names["fileSizeHistogram.totalBytes"] = self.sizes.total_bytes, found.sizes.total_bytes
+        if self.sizes is not None and actual.sizes is not None and self.sizes.boundaries == actual.sizes.boundaries:
+            names["fileSizeHistogram"] = self.sizes.file_counts, actual.sizes.file_counts
+            names["fileSizeHistogram.totalBytes"] = self.sizes.total_bytes, actual.sizes.total_bytes
         return [
             f"{name} {_shown(stated)}, but the log gives {_shown(mine)}"
             for name, (stated, mine) in names.items()
@@ -209,8 +209,8 @@ def _deleted(file: AddFile | RemoveFile) -> int:
     return file.deletion_vector.cardinality if file.deletion_vector is not None else 0
 
 
-def _sum(one: int | None, other: int | None) -> int | None:
-    return None if one is None or other is None else one + other
+def _sum(left: int | None, right: int | None) -> int | None:
+    return None if left is None or right is None else left + right
 
 
 def _shown(value: int | tuple[int, ...]) -> str:

@@ -68,8 +68,8 @@ def check_action(name: str, value: Any) -> None:
 
 def is_misspelt(name: str, of: str = "") -> bool:
     """Whether the name differs only in case from a member of the action `of`, or from an action if `of` is empty."""
-    known, by_case = (_MEMBERS[of], _BY_CASE[of]) if of else (_ACTIONS, _ACTIONS_BY_CASE)
-    return name not in known and name.lower() in by_case
+    names, by_case = (_MEMBERS[of], _BY_CASE[of]) if of else (_ACTIONS, _ACTIONS_BY_CASE)
+    return name not in names and name.lower() in by_case
 
 
 def check_names(paths: Iterable[tuple[str, ...]]) -> None:
@@ -221,22 +221,22 @@ def _check(of: str, value: Any, what: str) -> None:
         )
 
 
-def _check_member(row: _Member, found: Any, what: str) -> None:
-    fits = isinstance(found, row.kind) and (row.kind is bool or not isinstance(found, bool))
+def _check_member(row: _Member, member: Any, what: str) -> None:
+    fits = isinstance(member, row.kind) and (row.kind is bool or not isinstance(member, bool))
     if fits and row.kind is list:
-        fits = all(isinstance(each, str) for each in found)
+        fits = all(isinstance(each, str) for each in member)
     if fits and row.members:
-        _check(row.members, found, what)
+        _check(row.members, member, what)
     elif fits and row.kind is dict:
-        fits = all(value is None or isinstance(value, str) for value in found.values())
+        fits = all(value is None or isinstance(value, str) for value in member.values())
     if not fits:
         raise CorruptTable(
-            f"{what} must be {_NAMES_OF_KINDS[row.kind]}{' of strings' * (row.kind is dict)}, found {_shown(found)}",
+            f"{what} must be {_NAMES_OF_KINDS[row.kind]}{' of strings' * (row.kind is dict)}, found {_shown(member)}",
             code="TAHOE_CORRUPT_ACTION",
         )
-    if row.kind is int and not row.least <= found <= row.most:
+    if row.kind is int and not row.least <= member <= row.most:
         raise CorruptTable(
-            f"{what} must be a number from {row.least} to {row.most}, found {_shown(found)}", code="TAHOE_CORRUPT_ACTION"
+            f"{what} must be a number from {row.least} to {row.most}, found {_shown(member)}", code="TAHOE_CORRUPT_ACTION"
         )
 
 

@@ -396,9 +396,9 @@ def action_from_json(line: Mapping[str, Any]) -> Action | None:
     return None
 
 
-def _put(value: dict[str, Any], name: str, found: Any) -> None:
-    if found is not None:
-        value[name] = found
+def _put(value: dict[str, Any], name: str, member: Any) -> None:
+    if member is not None:
+        value[name] = member
 
 
 def _protocol(value: Mapping[str, Any]) -> Protocol:

@@ -82,7 +82,7 @@ def clustering_paths(domains: Mapping[str, DomainMetadata], table: str) -> tuple
     try:
         columns = json.loads(domain.configuration).get("clusteringColumns", [])
         # The specification's own example has names, the reference writes paths.
-        return tuple((one,) if isinstance(one, str) else tuple(map(str, one)) for one in columns)
+        return tuple((path,) if isinstance(path, str) else tuple(map(str, path)) for path in columns)
     except (ValueError, AttributeError, TypeError) as error:
         raise CorruptTable(
             f"The metadata domain {DOMAIN} of table {table} holds {domain.configuration!r}, which is not "
@@ -120,7 +120,7 @@ def field_chain(schema: StructType, path: Path, *, physical: bool = False) -> li
         if not isinstance(inner, StructType):
             return []
         if physical:
-            column = next((one for one in inner if one.physical_name.lower() == name.lower()), None)
+            column = next((field for field in inner if field.physical_name.lower() == name.lower()), None)
         else:
             column = inner.find(name)
         if column is None:
@@ -167,8 +167,8 @@ def with_cube(adds: Iterable[AddFile], cube: Cube) -> list[AddFile]:
 
 def as_clustered_as(new: AddFile, old: AddFile) -> AddFile:
     """Return `new`, a file with the rows of `old` in the same order, with the clustering tags of `old`."""
-    kept = {key: value for key, value in (old.tags or {}).items() if key in (_ID, _BY, _CURVE)}
-    tags = {**(new.tags or {}), **kept} if kept else new.tags
+    clustering_tags = {key: value for key, value in (old.tags or {}).items() if key in (_ID, _BY, _CURVE)}
+    tags = {**(new.tags or {}), **clustering_tags} if clustering_tags else new.tags
     return replace(new, tags=tags, clustering_provider=old.clustering_provider)
 
 

@@ -201,19 +201,19 @@ class TableConfig:
             keys = column.metadata
             if "delta.generationExpression" in keys:
                 name = f"generatedColumns (column {column.name})"
-                known = id(column) in top_level and Feature.GENERATED_COLUMNS in self.features
-                yield Feature.GENERATED_COLUMNS if known else name, name
+                is_enforced = id(column) in top_level and Feature.GENERATED_COLUMNS in self.features
+                yield Feature.GENERATED_COLUMNS if is_enforced else name, name
             if any(key.startswith("delta.identity.") for key in keys):
                 name = f"identityColumns (column {column.name})"
-                known = id(column) in top_level and Feature.IDENTITY_COLUMNS in self.features
-                yield Feature.IDENTITY_COLUMNS if known else name, name
+                is_enforced = id(column) in top_level and Feature.IDENTITY_COLUMNS in self.features
+                yield Feature.IDENTITY_COLUMNS if is_enforced else name, name
             if "delta.invariants" in keys:
                 name = f"invariants (column {column.name})"
                 yield Feature.INVARIANTS if id(column) in in_structs else name, name
             if "CURRENT_DEFAULT" in keys:
                 name = f"allowColumnDefaults (column {column.name})"
-                known = id(column) in top_level and Feature.ALLOW_COLUMN_DEFAULTS in self.features
-                yield Feature.ALLOW_COLUMN_DEFAULTS if known else name, name
+                is_enforced = id(column) in top_level and Feature.ALLOW_COLUMN_DEFAULTS in self.features
+                yield Feature.ALLOW_COLUMN_DEFAULTS if is_enforced else name, name
             if DECLARED_TYPE in keys:
                 yield "char/varchar", f"char/varchar length (column {column.name})"
 

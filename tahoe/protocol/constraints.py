@@ -115,9 +115,9 @@ class Constraints:
     @property
     def columns(self) -> frozenset[str]:
         """The top-level columns that are needed to check a row."""
-        read = {name for one in self.checks for _, name in columns(one.condition)}
-        read |= {name for one in self.generated for _, name in columns(one.value)}
-        return frozenset(read | {one.column.name for one in self.generated} | {path[0] for path in self.required})
+        read = {name for rule in self.checks for _, name in columns(rule.condition)}
+        read |= {name for rule in self.generated for _, name in columns(rule.value)}
+        return frozenset(read | {rule.column.name for rule in self.generated} | {path[0] for path in self.required})
 
     def __bool__(self) -> bool:
         return bool(self.checks or self.generated or self.required)
@@ -130,8 +130,10 @@ class Constraints:
 
     def with_evaluator(self) -> Constraints:
         """Return the constraints that Tahoe's own evaluator can check: enough for rewriting rows of the table unchanged."""
-        checks = tuple(one for one in self.checks if engine_text_in(one.condition) is None)
-        return replace(self, checks=checks, generated=tuple(one for one in self.generated if engine_text_in(one.value) is None))
+        checks = tuple(rule for rule in self.checks if engine_text_in(rule.condition) is None)
+        return replace(
+            self, checks=checks, generated=tuple(rule for rule in self.generated if engine_text_in(rule.value) is None)
+        )
 
     def expressions(self) -> Iterator[tuple[Expression, str, str]]:
         """Yield each condition and each value of a generated column, with its text in the table and its name for messages."""
@@ -182,18 +184,18 @@ def check_new(config: TableConfig, *, by_spark: bool = False) -> None:
     constraints = constraints_of(config)
     if not by_spark:
         constraints.require_evaluator()
-    for one in constraints.generated:
-        wanted = one.column.data_type
-        if is_opaque(wanted):
+    for rule in constraints.generated:
+        data_type = rule.column.data_type
+        if is_opaque(data_type):
             raise InvalidRequest(
-                f"Table {config.table}: the generated column '{one.column.name}' is of type {wanted}, whose values cannot be compared and "
-                "so not checked. Give it another type.",
+                f"Table {config.table}: the generated column '{rule.column.name}' is of type {data_type}, whose values cannot be "
+                "compared and so not checked. Give it another type.",
                 code="DELTA_UNSUPPORTED_DATA_TYPE_IN_GENERATED_COLUMN",
                 table=config.table,
-                column=one.column.name,
+                column=rule.column.name,
             )
-        if engine_text_in(one.value) is None:
-            check_generated_type(one, parse_expression(one.text, config.schema).data_type, config.table)
+        if engine_text_in(rule.value) is None:
+            check_generated_type(rule, parse_expression(rule.text, config.schema).data_type, config.table)
 
 
 def check_default(column: StructField, table: str, *, enabled: bool, statement: str, by_spark: bool = False) -> None:
@@ -225,16 +227,16 @@ def check_default(column: StructField, table: str, *, enabled: bool, statement: 
         raise InvalidRequest(default.value.reason, code=default.value.code, table=table, column=column.name)
 
 
-def check_generated_type(one: Generated, data_type: DataType, table: str) -> None:
+def check_generated_type(rule: Generated, data_type: DataType, table: str) -> None:
     """Raise `InvalidRequest` (``DELTA_GENERATED_COLUMNS_EXPR_TYPE_MISMATCH``) unless the column has the type of its expression."""
-    wanted = one.column.data_type
-    if not same_type(data_type, wanted):
+    expected = rule.column.data_type
+    if not same_type(data_type, expected):
         raise InvalidRequest(
-            f"Table {table}: the generated column '{one.column.name}' is {wanted}, but its expression ({one.text[:200]}) is "
-            f"{data_type}. Give the column that type, or write CAST(... AS {sql_type(wanted)}).",
+            f"Table {table}: the generated column '{rule.column.name}' is {expected}, but its expression ({rule.text[:200]}) is "
+            f"{data_type}. Give the column that type, or write CAST(... AS {sql_type(expected)}).",
             code="DELTA_GENERATED_COLUMNS_EXPR_TYPE_MISMATCH",
             table=table,
-            column=one.column.name,
+            column=rule.column.name,
         )
 
 
@@ -265,10 +267,10 @@ def check_dependents(config: TableConfig, schema: StructType) -> None:
     """
     constraints = constraints_of(config)
     readers = [
-        *(("CONSTRAINT", f"CHECK constraint '{one.name}'", one.text, one.condition) for one in constraints.checks),
+        *(("CONSTRAINT", f"CHECK constraint '{rule.name}'", rule.text, rule.condition) for rule in constraints.checks),
         *(
-            ("GENERATED_COLUMNS", f"the generated column '{one.column.name}'", one.text, one.value)
-            for one in constraints.generated
+            ("GENERATED_COLUMNS", f"the generated column '{rule.column.name}'", rule.text, rule.value)
+            for rule in constraints.generated
         ),
     ]
     for kind, what, text, expression in readers:
@@ -298,11 +300,11 @@ def check(constraints: Constraints, rows: pa.Table) -> None:
         return
     for path in constraints.required:
         _check_required(constraints, path, rows)
-    for one in constraints.checks:
-        _refuse(constraints, one.name, one.text, _computed_mask(constraints, one, rows), one.condition, rows)
+    for rule in constraints.checks:
+        _refuse(constraints, rule.name, rule.text, _computed_mask(constraints, rule, rows), rule.condition, rows)
     for generated in constraints.generated:
-        given = compute(Reference((generated.column.name,), generated.column.data_type), rows)
-        mask = null_safe_equal(given, _computed(constraints, generated, rows))
+        stored = compute(Reference((generated.column.name,), generated.column.data_type), rows)
+        mask = null_safe_equal(stored, _computed(constraints, generated, rows))
         text = f"{quote_identifier(generated.column.name)} <=> {generated.text}"
         _refuse(constraints, "Generated Column", text, mask, generated.value, rows, generated.column.name)
 
@@ -314,24 +316,26 @@ def generated_values(constraints: Constraints, rows: pa.Table, absent: Iterable[
         rows: as for `check`.
         absent: names of the columns to compute, without regard to case; columns that are not generated are ignored.
     """
-    wanted = {name.lower() for name in absent}
+    names = {name.lower() for name in absent}
     return {
-        one.column.name: _computed(constraints, one, rows) for one in constraints.generated if one.column.name.lower() in wanted
+        rule.column.name: _computed(constraints, rule, rows)
+        for rule in constraints.generated
+        if rule.column.name.lower() in names
     }
 
 
-def recomputed(schema: StructType, rows: pa.Table, given: Iterable[str], table: str = "", time_zone: str = "UTC") -> pa.Table:
+def recomputed(schema: StructType, rows: pa.Table, written: Iterable[str], table: str = "", time_zone: str = "UTC") -> pa.Table:
     """Return rows with changed base columns, with their generated columns recomputed.
 
     Args:
         schema: the table's; rows have its logical names and types.
-        given: columns with explicit values, which `check` will compare with their expressions.
+        written: columns with explicit values, which `check` will compare with their expressions.
     """
-    kept = {name.lower() for name in given}
+    written_names = {name.lower() for name in written}
     constraints = Constraints(table, generated=tuple(_generated(schema, table, time_zone)))
     constraints.require_evaluator()
-    wanted = [one.column.name for one in constraints.generated if one.column.name.lower() not in kept]
-    for name, values in generated_values(constraints, rows, wanted).items():
+    names = [rule.column.name for rule in constraints.generated if rule.column.name.lower() not in written_names]
+    for name, values in generated_values(constraints, rows, names).items():
         position = rows.schema.get_field_index(name)
         rows = rows.set_column(position, rows.schema.field(position), values)
     return rows
@@ -421,10 +425,10 @@ def _checks(config: TableConfig, time_zone: str) -> Iterator[Check]:
 def _type_at(schema: StructType, path: tuple[str, ...]) -> DataType | None:
     at: DataType = schema
     for name in path:
-        found = at.find(name) if isinstance(at, StructType) else None
-        if found is None:
+        field = at.find(name) if isinstance(at, StructType) else None
+        if field is None:
             return None
-        at = found.data_type
+        at = field.data_type
     return at
 
 
@@ -448,14 +452,14 @@ class _LongConditions:
             return parse_condition(text, schema, time_zone)
         key = (text, schema.to_json(), time_zone)
         with self._lock:
-            found = self._known.pop(key, None)
-        if found is None:
-            found = parse_condition(text, schema, time_zone)
+            condition = self._known.pop(key, None)
+        if condition is None:
+            condition = parse_condition(text, schema, time_zone)
         with self._lock:
-            self._known[key] = found
+            self._known[key] = condition
             while len(self._known) > _MOST_KEPT:
                 self._known.popitem(last=False)
-        return found
+        return condition
 
 
 _LONG, _MOST_KEPT = 2_000, 8
@@ -559,18 +563,18 @@ def _check_required(constraints: Constraints, path: tuple[str, ...], rows: pa.Ta
         raise null_found(path, constraints.table)
 
 
-def _computed_mask(constraints: Constraints, one: Check, rows: pa.Table) -> pa.Array:
+def _computed_mask(constraints: Constraints, constraint: Check, rows: pa.Table) -> pa.Array:
     try:
-        return compute_mask(one.condition, rows)
+        return compute_mask(constraint.condition, rows)
     except InvalidRequest as error:
-        raise _not_computed(constraints, f"CHECK constraint '{one.name}'", one.text, error) from error
+        raise _not_computed(constraints, f"CHECK constraint '{constraint.name}'", constraint.text, error) from error
 
 
-def _computed(constraints: Constraints, one: Generated, rows: pa.Table) -> pa.Array:
+def _computed(constraints: Constraints, generated: Generated, rows: pa.Table) -> pa.Array:
     try:
-        return compute(one.value, rows)
+        return compute(generated.value, rows)
     except InvalidRequest as error:
-        raise _not_computed(constraints, f"the generated column '{one.column.name}'", one.text, error) from error
+        raise _not_computed(constraints, f"the generated column '{generated.column.name}'", generated.text, error) from error
 
 
 def _not_computed(constraints: Constraints, what: str, text: str, error: InvalidRequest) -> InvalidRequest:
@@ -589,6 +593,6 @@ def _refuse(constraints: Constraints, name: str, text: str, mask: pa.Array, read
     if broken < 0:
         return
     row = rows.slice(broken, 1)
-    shown = {str(one).replace("`", ""): compute(one, row)[0].as_py() for one in references_of(read)}
-    shown |= {column: row.column(column)[0].as_py() for column in more}
-    raise violated(constraints.table, name, text, shown)
+    values = {str(reference).replace("`", ""): compute(reference, row)[0].as_py() for reference in references_of(read)}
+    values |= {column: row.column(column)[0].as_py() for column in more}
+    raise violated(constraints.table, name, text, values)

@@ -269,8 +269,8 @@ def _data_of_file(content: bytes, descriptor: DeletionVectorDescriptor, name: st
     end = start + 4 + descriptor.size_in_bytes
     size = int.from_bytes(content[start : start + 4], "big")
     if size != descriptor.size_in_bytes or start < 1 or size < 4 or end + 4 > len(content):
-        held = f"{size} bytes in a file of {len(content)}"
-        raise _mismatch("SIZE", where, f"has at offset {start}", f"{descriptor.size_in_bytes} bytes", held)
+        found_sizes = f"{size} bytes in a file of {len(content)}"
+        raise _mismatch("SIZE", where, f"has at offset {start}", f"{descriptor.size_in_bytes} bytes", found_sizes)
     data = content[start + 4 : end]
     stated = int.from_bytes(content[end : end + 4], "big")
     actual = zlib.crc32(data)
@@ -279,9 +279,9 @@ def _data_of_file(content: bytes, descriptor: DeletionVectorDescriptor, name: st
     return data
 
 
-def _mismatch(kind: str, where: str, verb: str, expected: str, found: str) -> CorruptTable:
+def _mismatch(kind: str, where: str, verb: str, expected: str, actual: str) -> CorruptTable:
     return CorruptTable(
-        f"The deletion vector in {where} {verb} {found}, but {expected} are stated. The file or the log is damaged: "
+        f"The deletion vector in {where} {verb} {actual}, but {expected} are stated. The file or the log is damaged: "
         "restore it from a copy, or restore the table to an earlier version.",
         code=f"DELTA_DELETION_VECTOR_{kind}_MISMATCH",
         where=where,

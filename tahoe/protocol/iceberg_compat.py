@@ -193,8 +193,8 @@ def _check_row_tracking(config: TableConfig, previous: TableConfig | None) -> No
 def _check_vectors(config: TableConfig, previous: TableConfig | None, version: int) -> None:
     if Feature.DELETION_VECTORS not in FEATURES[ICEBERG_COMPAT[version]].forbids or deletes_form(config.properties) == "position":
         return
-    for one in (config, previous):
-        if one is not None and one.is_active(Feature.DELETION_VECTORS):
+    for version_config in (config, previous):
+        if version_config is not None and version_config.is_active(Feature.DELETION_VECTORS):
             raise _violation(
                 config,
                 "DELETION_VECTORS_SHOULD_BE_DISABLED",
@@ -250,8 +250,8 @@ def _check_types(config: TableConfig, version: int) -> None:
 
 
 def _check_nested_ids(config: TableConfig, name: str, column: StructField) -> None:
-    wanted = set(nested_keys(column.data_type, column.physical_name))
-    if wanted - set(nested_ids_of(column)):
+    expected = set(nested_keys(column.data_type, column.physical_name))
+    if expected - set(nested_ids_of(column)):
         raise _violation(
             config,
             "WRONG_REQUIRED_TABLE_PROPERTY",

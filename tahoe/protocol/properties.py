@@ -416,9 +416,9 @@ _ROWS = {row.key.lower(): row for row in _ALL_ROWS}
 
 
 def _lookup(configuration: Mapping[str, str], key: str) -> str | None:
-    found = configuration.get(key)
-    if found is not None:
-        return found
+    exact = configuration.get(key)
+    if exact is not None:
+        return exact
     lowered = key.lower()
     return next((value for name, value in configuration.items() if name.lower() == lowered), None)
 

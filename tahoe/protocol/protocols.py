@@ -47,7 +47,7 @@ def features_of(protocol: Protocol) -> frozenset[str]:
 def check_readable(protocol: Protocol, table: str) -> None:
     """Raise `Unsupported` naming every reader feature that this version cannot read, and `CorruptTable` for a protocol that
     contradicts the specification. Unknown writer versions do not affect readers."""
-    _check_versions(protocol, table, known=1 <= protocol.min_reader_version <= _NEWEST_READER)
+    _check_versions(protocol, table, is_supported=1 <= protocol.min_reader_version <= _NEWEST_READER)
     _check_lists(protocol, table)
     if protocol.min_reader_version < _NEWEST_READER:
         return
@@ -65,7 +65,7 @@ def check_readable(protocol: Protocol, table: str) -> None:
 def check_writable(protocol: Protocol, table: str) -> None:
     """Raise `Unsupported` naming every feature that this version cannot write."""
     check_readable(protocol, table)
-    _check_versions(protocol, table, known=1 <= protocol.min_writer_version <= _NEWEST_WRITER)
+    _check_versions(protocol, table, is_supported=1 <= protocol.min_writer_version <= _NEWEST_WRITER)
     missing = sorted(name for name in features_of(protocol) if not _supports(name, Use.WRITE))
     if missing:
         raise Unsupported(
@@ -97,10 +97,10 @@ def check_coordinated(protocol: Protocol, store: LogStore) -> None:
     )
 
 
-def upgraded(protocol: Protocol, wanted: Iterable[str]) -> Protocol:
-    """Return the weakest protocol that supports all of `protocol` and the features `wanted`, with the features that they require."""
+def upgraded(protocol: Protocol, features: Iterable[str]) -> Protocol:
+    """Return the weakest protocol that supports all of `protocol` and the features `features`, with the features that they require."""
     names = set(features_of(protocol))
-    queue = list(wanted)
+    queue = list(features)
     while queue:
         name = queue.pop()
         if name not in FEATURES:
@@ -162,18 +162,18 @@ def normalise(names: frozenset[str], least: Protocol) -> Protocol:
 
     `least` gives the minimum version numbers of the result: a write never downgrades a table.
     """
-    known = [FEATURES[name] for name in names if name in FEATURES]
-    if least.min_writer_version < _NEWEST_WRITER and len(known) == len(names) and all(row.legacy for row in known):
-        reader = max([least.min_reader_version, *(row.legacy[0] for row in known if row.legacy)])
-        writer = max([least.min_writer_version, *(row.legacy[1] for row in known if row.legacy)])
+    rows = [FEATURES[name] for name in names if name in FEATURES]
+    if least.min_writer_version < _NEWEST_WRITER and len(rows) == len(names) and all(row.legacy for row in rows):
+        reader = max([least.min_reader_version, *(row.legacy[0] for row in rows if row.legacy)])
+        writer = max([least.min_writer_version, *(row.legacy[1] for row in rows if row.legacy)])
         candidate = Protocol(reader, writer)
         if features_of(candidate) == names:
             return candidate
-    readers = frozenset(row.name for row in known if row.reader) | (least.reader_features or frozenset())
-    modern_reader = any(row.reader and row.legacy is None for row in known) or least.min_reader_version == _NEWEST_READER
+    readers = frozenset(row.name for row in rows if row.reader) | (least.reader_features or frozenset())
+    modern_reader = any(row.reader and row.legacy is None for row in rows) or least.min_reader_version == _NEWEST_READER
     if modern_reader:
         return Protocol(_NEWEST_READER, _NEWEST_WRITER, readers, names)
-    reader = max([least.min_reader_version, *(row.legacy[0] for row in known if row.reader and row.legacy)])
+    reader = max([least.min_reader_version, *(row.legacy[0] for row in rows if row.reader and row.legacy)])
     return Protocol(reader, _NEWEST_WRITER, None, names)
 
 
@@ -181,9 +181,9 @@ def _supports(name: str, use: Use) -> bool:
     return name in FEATURES and FEATURES[name].supports(use)
 
 
-def _check_versions(protocol: Protocol, table: str, *, known: bool) -> None:
+def _check_versions(protocol: Protocol, table: str, *, is_supported: bool) -> None:
     reader, writer = protocol.min_reader_version, protocol.min_writer_version
-    if not known:
+    if not is_supported:
         raise Unsupported(
             f"Table {table} has protocol ({reader}, {writer}); this version of Tahoe knows readers up to {_NEWEST_READER} and "
             f"writers up to {_NEWEST_WRITER}. Upgrade Tahoe.",

@@ -378,9 +378,9 @@ class _Bounded:
         return all_of(self._not_only(literal) for literal in literals) if len(literals) <= _MAX_TERMS else TRUE
 
     def _begins(self, prefix: str) -> Predicate:
-        wanted = Literal(prefix, PrimitiveType("string"))
-        early = any_of((Comparison("<=", self._least, wanted), StartsWith(self._least, prefix)))
-        return all_of((Comparison(">=", self._greatest, wanted), early))
+        literal = Literal(prefix, PrimitiveType("string"))
+        early = any_of((Comparison("<=", self._least, literal), StartsWith(self._least, prefix)))
+        return all_of((Comparison(">=", self._greatest, literal), early))
 
     def _loosened(self, value: Any, direction: int) -> Any:
         """Widen a bound of a double column that was float: bounds in the log have fewer digits than its values have now."""
@@ -389,12 +389,12 @@ class _Bounded:
 
 def _ranges(literals: tuple[Literal, ...]) -> Iterator[tuple[Literal, Literal]]:
     """Cover the literals by a few ranges: one range each, or a range for several neighbors when there are many."""
-    known = [literal for literal in literals if literal.value is not None]
-    if len(known) <= _MAX_TERMS:
-        yield from ((literal, literal) for literal in known)
+    values = [literal for literal in literals if literal.value is not None]
+    if len(values) <= _MAX_TERMS:
+        yield from ((literal, literal) for literal in values)
         return
-    not_numbers = [literal for literal in known if literal.value != literal.value]
-    ordered = sorted((literal for literal in known if literal.value == literal.value), key=lambda literal: literal.value)
+    not_numbers = [literal for literal in values if literal.value != literal.value]
+    ordered = sorted((literal for literal in values if literal.value == literal.value), key=lambda literal: literal.value)
     size = -(-len(ordered) // _MAX_TERMS)
     for start in range(0, len(ordered), size):
         group = ordered[start : start + size]
@@ -402,18 +402,18 @@ def _ranges(literals: tuple[Literal, ...]) -> Iterator[tuple[Literal, Literal]]:
     yield from ((literal, literal) for literal in not_numbers[:1])
 
 
-def statistics_of(files: pa.Table, wanted: pa.StructType) -> pa.ChunkedArray:
+def statistics_of(files: pa.Table, shape: pa.StructType) -> pa.ChunkedArray:
     """Return the requested statistics from ``stats_parsed`` where a file has it, else from the text of ``stats``."""
     names = files.column_names
     texts = files.column("stats") if "stats" in names else pa.nulls(files.num_rows, pa.string())
     if "stats_parsed" not in names:
-        return parse_statistics(texts, wanted)
+        return parse_statistics(texts, shape)
     parsed = files.column("stats_parsed")
-    narrow = _narrow(parsed, wanted)
+    narrow = _narrow(parsed, shape)
     unparsed = pc.and_(pc.is_null(parsed), pc.is_valid(texts))
     if not pc.any(unparsed).as_py():
         return narrow
-    both = pa.chunked_array([*narrow.chunks, *parse_statistics(texts.filter(unparsed), wanted).chunks], wanted)
+    both = pa.chunked_array([*narrow.chunks, *parse_statistics(texts.filter(unparsed), shape).chunks], shape)
     ranks = pc.cumulative_sum(pc.cast(unparsed, pa.int64()))
     return both.take(pc.if_else(unparsed, pc.add(ranks, scalar(files.num_rows - 1)), _counting(files.num_rows)))
 
@@ -422,13 +422,13 @@ def _counting(rows: int) -> pa.Array:
     return pc.subtract(pc.cumulative_sum(pa.repeat(scalar(1, pa.int64()), rows)), scalar(1))
 
 
-def _narrow(parsed: pa.ChunkedArray, wanted: pa.StructType) -> pa.ChunkedArray:
-    return pa.chunked_array([_narrow_chunk(chunk, wanted) for chunk in parsed.chunks], wanted)
+def _narrow(parsed: pa.ChunkedArray, shape: pa.StructType) -> pa.ChunkedArray:
+    return pa.chunked_array([_narrow_chunk(chunk, shape) for chunk in parsed.chunks], shape)
 
 
-def _narrow_chunk(chunk: pa.StructArray, wanted: pa.StructType) -> pa.StructArray:
+def _narrow_chunk(chunk: pa.StructArray, shape: pa.StructType) -> pa.StructArray:
     members = []
-    for member in wanted.fields:
+    for member in shape.fields:
         position = chunk.type.get_field_index(member.name)
         if position < 0:
             members.append(pa.nulls(len(chunk), member.type))
@@ -439,7 +439,7 @@ def _narrow_chunk(chunk: pa.StructArray, wanted: pa.StructType) -> pa.StructArra
             members.append(_narrow_chunk(values, member.type) if nested else pa.nulls(len(chunk), member.type))
         else:
             members.append(_cast(values, member.type))
-    return pa.StructArray.from_arrays(members, fields=wanted.fields)
+    return pa.StructArray.from_arrays(members, fields=shape.fields)
 
 
 def _cast(values: pa.Array, kind: pa.DataType) -> pa.Array:

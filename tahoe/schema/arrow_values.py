@@ -101,9 +101,9 @@ def _nested(values: Sequence[Any], data_type: pa.DataType) -> pa.Array:
     lists = [() if value is None else value.items() if isinstance(value, dict) else _exactly(value, list) for value in values]
     offsets = _offsets(map(len, lists))
     if pa.types.is_list(data_type):
-        children = [_built([item for one in lists for item in one], data_type.value_type)]
+        children = [_built([item for values_of_list in lists for item in values_of_list], data_type.value_type)]
         return pa.Array.from_buffers(data_type, len(values), [validity, offsets], children=children)
-    pairs = [_exactly(pair, tuple) for one in lists for pair in one]
+    pairs = [_exactly(pair, tuple) for values_of_list in lists for pair in values_of_list]
     if any(len(pair) != 2 or pair[0] is None for pair in pairs):
         raise _NotKnown
     keys, items = (_built([pair[i] for pair in pairs], part) for i, part in ((0, data_type.key_type), (1, data_type.item_type)))

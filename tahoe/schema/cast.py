@@ -117,10 +117,10 @@ def find_by_id(struct: pa.DataType, column: StructField) -> int | None:
     """Find a field by Parquet field id (column mapping mode ``id``); a column without an id, as in the change data feed, by name."""
     if column.field_id is None:
         return find_physical(struct, column)
-    wanted = str(column.field_id).encode()
+    field_id = str(column.field_id).encode()
     for index in range(struct.num_fields):
         metadata = struct.field(index).metadata
-        if metadata is not None and metadata.get(FIELD_ID) == wanted:
+        if metadata is not None and metadata.get(FIELD_ID) == field_id:
             return index
     return None
 
@@ -222,11 +222,11 @@ def _conform_struct(array: pa.Array, data_type: StructType, target: pa.DataType,
     children = []
     for index, column in enumerate(data_type):
         position = rule.find(array.type, column)
-        wanted = target.field(index).type
+        field_type = target.field(index).type
         if position is None:
-            children.append(nulls(len(array), wanted))
+            children.append(nulls(len(array), field_type))
         else:
-            children.append(conform(array.field(position), column.data_type, wanted, rule, (*path, column.name)))
+            children.append(conform(array.field(position), column.data_type, field_type, rule, (*path, column.name)))
     fields = [target.field(index) for index in range(target.num_fields)]
     mask = array.is_null() if array.null_count else None
     if not children:

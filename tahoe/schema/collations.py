@@ -36,15 +36,18 @@ def is_collated(column: StructField) -> bool:
 def compares_by_bytes(column: StructField) -> bool:
     """Whether strings in the column, or in a field inside it, are equal exactly if their bytes are: it has no collation and no ``char(n)``,
     which compares as if it were padded with spaces."""
-    return not any(_own(one) or has_char(one) for one in all_fields(StructType((column,))))
+    return not any(_own(field) or has_char(field) for field in all_fields(StructType((column,))))
 
 
 def physical_collations(column: StructField, metadata: Mapping[str, Any]) -> dict[str, Any]:
     """The metadata of a field that goes by its physical name: its collations are kept by paths that begin with the name."""
-    given = metadata.get(COLLATIONS)
-    if not isinstance(given, dict):
+    collations = metadata.get(COLLATIONS)
+    if not isinstance(collations, dict):
         return dict(metadata)
-    return {**metadata, COLLATIONS: {column.physical_name + path.removeprefix(column.name): one for path, one in given.items()}}
+    return {
+        **metadata,
+        COLLATIONS: {column.physical_name + path.removeprefix(column.name): collation for path, collation in collations.items()},
+    }
 
 
 def check_no_new_collations(schema: StructType, before: StructType | None = None) -> None:
@@ -57,8 +60,8 @@ def check_no_new_collations(schema: StructType, before: StructType | None = None
         Unsupported: ``DELTA_UNSUPPORTED_DATA_TYPES``. Tables with collations need the feature `collations`, which Tahoe does not write.
     """
     for column in schema:
-        names, known = _inside(column), None if before is None else before.find(column.name)
-        if names and (known is None or names != _inside(known)):
+        names, previous = _inside(column), None if before is None else before.find(column.name)
+        if names and (previous is None or names != _inside(previous)):
             raise Unsupported(
                 f"Column '{column.name}' has the collation {', '.join(sorted(set(names)))}. Collations are a proposed table feature, "
                 "and delta-spark 4.4 writes none either: the statistics of files are bounds by bytes, by which readers would skip files with "
@@ -83,11 +86,11 @@ def collation_refused(column: str, what: str) -> InvalidRequest:
 
 
 def _inside(column: StructField) -> list[str]:
-    return [name for one in all_fields(StructType((column,))) for name in _own(one)]
+    return [name for field in all_fields(StructType((column,))) for name in _own(field)]
 
 
 def _own(column: StructField) -> list[str]:
     """The collations of the texts that belong to the field itself, but for the order of bytes."""
-    given = column.metadata.get(COLLATIONS)
-    names = given.values() if isinstance(given, dict) else () if given is None else (given,)
+    collations = column.metadata.get(COLLATIONS)
+    names = collations.values() if isinstance(collations, dict) else () if collations is None else (collations,)
     return [str(name) for name in names if str(name).rpartition(".")[2] != _BY_BYTES]

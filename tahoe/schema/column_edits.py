@@ -78,13 +78,13 @@ def name_of(path: Sequence[str]) -> str:
 def field_at(schema: StructType, path: Path) -> StructField | None:
     """Return the column at a path, or None; for ``element``, ``key`` and ``value``, a field with the type of the collection's part."""
     at: DataType = schema
-    found: StructField | None = None
+    field: StructField | None = None
     for part in path:
-        found = _child(at, part)
-        if found is None:
+        field = _child(at, part)
+        if field is None:
             return None
-        at = found.data_type
-    return found
+        at = field.data_type
+    return field
 
 
 def with_columns(schema: StructType, columns: Sequence[NewColumn]) -> StructType:
@@ -95,12 +95,12 @@ def with_columns(schema: StructType, columns: Sequence[NewColumn]) -> StructType
             exists or is added twice.
     """
     added: set[Path] = set()
-    for one in columns:
-        lowered = tuple(part.lower() for part in one.path)
+    for new in columns:
+        lowered = tuple(part.lower() for part in new.path)
         if lowered in added:
-            raise _there_already("COLUMN_ALREADY_EXISTS", one.path, "would be added twice")
+            raise _there_already("COLUMN_ALREADY_EXISTS", new.path, "would be added twice")
         added.add(lowered)
-        schema = with_column(schema, one)
+        schema = with_column(schema, new)
     return schema
 
 
@@ -145,7 +145,7 @@ def without_column(schema: StructType, path: Path) -> StructType:
                 code="DELTA_DROP_COLUMN_ON_SINGLE_FIELD_SCHEMA",
                 column=name_of(path),
             )
-        return StructType(tuple(one for one in parent if one is not column))
+        return StructType(tuple(field for field in parent if field is not column))
 
     return _edited(schema, path[:-1], drop, path)
 
@@ -169,10 +169,10 @@ def with_field(schema: StructType, path: Path, new: StructField, position: Posit
         if not isinstance(parent, StructType) or old is None:
             raise not_there(schema, path)
         if position is None:
-            return StructType(tuple(new if one is old else one for one in parent))
+            return StructType(tuple(new if field is old else field for field in parent))
         if position.after is not None and position.after.lower() == old.name.lower():
-            return StructType(tuple(new if one is old else one for one in parent))
-        return StructType(_placed(tuple(one for one in parent if one is not old), new, position, path))
+            return StructType(tuple(new if field is old else field for field in parent))
+        return StructType(_placed(tuple(field for field in parent if field is not old), new, position, path))
 
     return _edited(schema, path[:-1], change, path)
 
@@ -221,7 +221,7 @@ def _edited(schema: StructType, parents: Path, edit: Callable[[DataType], DataTy
         inner = walk(child.data_type, rest[1:])
         match at:
             case StructType():
-                return StructType(tuple(replace(one, data_type=inner) if one is child else one for one in at))
+                return StructType(tuple(replace(field, data_type=inner) if field is child else field for field in at))
             case ArrayType():
                 return replace(at, element_type=inner)
             case MapType():

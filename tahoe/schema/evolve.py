@@ -234,8 +234,8 @@ def without_void(data_type: _Type) -> _Type:
     result: DataType
     match data_type:
         case StructType(fields):
-            kept = (column for column in fields if column.data_type != _VOID)
-            result = StructType(tuple(replace(column, data_type=without_void(column.data_type)) for column in kept))
+            columns = (column for column in fields if column.data_type != _VOID)
+            result = StructType(tuple(replace(column, data_type=without_void(column.data_type)) for column in columns))
         case ArrayType(element):
             result = replace(data_type, element_type=without_void(element))
         case MapType(key, value):
@@ -363,9 +363,9 @@ def _is_numeric(data_type: DataType) -> bool:
 def _extra_column(column: StructField, table: StructType, path: tuple[str, ...]) -> SchemaMismatch:
     name = ".".join((*path, column.name))
     inside = f"struct '{'.'.join(path)}'" if path else "table"
-    known = ", ".join(f"{field.name} {field.data_type}" for field in table)
+    table_columns = ", ".join(f"{field.name} {field.data_type}" for field in table)
     return SchemaMismatch(
-        f"The data has a column '{name}' ({column.data_type}) that the {inside} does not have; the {inside} has: {known}. "
+        f"The data has a column '{name}' ({column.data_type}) that the {inside} does not have; the {inside} has: {table_columns}. "
         "Set mergeSchema to add it to the table, or drop it from the data.",
         column=name,
         data_type=str(column.data_type),

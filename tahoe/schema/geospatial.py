@@ -49,17 +49,17 @@ def normalised(text: str) -> str | None:
     A coordinate reference system is ``authority:code``. `GEOMETRY(ANY)`, whose values have systems of their own, is not a column type of
     Delta (``DELTA_GEOSPATIAL_SRID_NOT_SUPPORTED`` in delta-spark), and neither is a type whose system is written out in JSON.
     """
-    found = _TYPE.fullmatch(text)
-    if not found:
+    match = _TYPE.fullmatch(text)
+    if not match:
         return None
-    given = [] if found[2] is None else [part.strip() for part in found[2].split(",")]
+    parameters = [] if match[2] is None else [part.strip() for part in match[2].split(",")]
     algorithm = _SPHERICAL
-    if found[1] == "geography" and given and ":" not in given[-1]:
-        algorithm = given.pop().upper()
-    crs = _crs(given[0]) if given else DEFAULT_CRS
-    if len(given) > 1 or not _CRS.fullmatch(crs) or crs == MIXED_CRS or algorithm not in _ALGORITHMS:
+    if match[1] == "geography" and parameters and ":" not in parameters[-1]:
+        algorithm = parameters.pop().upper()
+    crs = _crs(parameters[0]) if parameters else DEFAULT_CRS
+    if len(parameters) > 1 or not _CRS.fullmatch(crs) or crs == MIXED_CRS or algorithm not in _ALGORITHMS:
         return None
-    return f"geometry({crs})" if found[1] == "geometry" else f"geography({crs}, {algorithm})"
+    return f"geometry({crs})" if match[1] == "geometry" else f"geography({crs}, {algorithm})"
 
 
 def is_geospatial_name(name: str) -> bool:
@@ -115,9 +115,9 @@ class WellKnownBinary(pa.ExtensionType):  # type: ignore[misc]  # pyarrow has no
         return cls(_name(serialized) or f"geometry({DEFAULT_CRS})")
 
 
-def _crs(given: str) -> str:
-    upper = given.upper()
-    return _SAME.get(upper, upper if upper.startswith(_WITHOUT_CASE) else given)
+def _crs(name: str) -> str:
+    upper = name.upper()
+    return _SAME.get(upper, upper if upper.startswith(_WITHOUT_CASE) else name)
 
 
 def _serialized(name: str) -> bytes:

@@ -93,12 +93,12 @@ def assign_nested_ids(schema: StructType, max_id: int) -> tuple[StructType, int]
 
     def assign(column: StructField) -> StructField:
         nonlocal last
-        known = dict(nested_ids_of(column))
+        ids = dict(nested_ids_of(column))
         for key in nested_keys(column.data_type, column.physical_name):
-            if key not in known:
+            if key not in ids:
                 last += 1
-                known[key] = last
-        return replace(column, metadata={**column.metadata, NESTED_IDS_KEY: known}) if known else column
+                ids[key] = last
+        return replace(column, metadata={**column.metadata, NESTED_IDS_KEY: ids}) if ids else column
 
     return transform_fields(schema, assign), last
 
@@ -164,14 +164,14 @@ def reuse_mapping(new: StructType, old: StructType) -> StructType:
 
     For overwriting a table's schema: columns that stay the same keep their ids, so that readers by id see no change.
     """
-    known = {tuple(part.lower() for part in path): column for path, column in explode(old)}
+    columns = {tuple(part.lower() for part in path): column for path, column in explode(old)}
 
     def reuse(path: tuple[str, ...], column: StructField) -> StructField:
-        before = known.get(tuple(part.lower() for part in path))
+        before = columns.get(tuple(part.lower() for part in path))
         if before is None or not _same_type(before.data_type, column.data_type):
             return column
-        kept = {key: before.metadata[key] for key in _KEYS if key in before.metadata}
-        return replace(column, metadata={**kept, **column.metadata})
+        metadata = {key: before.metadata[key] for key in _KEYS if key in before.metadata}
+        return replace(column, metadata={**metadata, **column.metadata})
 
     return transform_with_path(new, reuse)
 
@@ -284,18 +284,18 @@ def _walk(schema: StructType, path: tuple[str, ...]) -> Iterator[tuple[str, Stru
                 )
 
 
-def _same_type(one: DataType, other: DataType) -> bool:
+def _same_type(left: DataType, right: DataType) -> bool:
     """Whether the types are equal except for nullability and metadata."""
-    match one, other:
+    match left, right:
         case StructType(), StructType():
-            return [n.lower() for n in one.names] == [n.lower() for n in other.names] and all(
-                _same_type(a.data_type, b.data_type) for a, b in zip(one, other, strict=True)
+            return [n.lower() for n in left.names] == [n.lower() for n in right.names] and all(
+                _same_type(a.data_type, b.data_type) for a, b in zip(left, right, strict=True)
             )
         case ArrayType(), ArrayType():
-            return _same_type(one.element_type, other.element_type)
+            return _same_type(left.element_type, right.element_type)
         case MapType(), MapType():
-            return _same_type(one.key_type, other.key_type) and _same_type(one.value_type, other.value_type)
-    return one == other
+            return _same_type(left.key_type, right.key_type) and _same_type(left.value_type, right.value_type)
+    return left == right
 
 
 def _broken(message: str, column: str) -> CorruptTable:

@@ -103,11 +103,12 @@ class _Renaming:
                 )
         return data
 
-    def _too_few(self, count: int, wanted: int, path: tuple[str, ...]) -> SchemaMismatch:
+    def _too_few(self, count: int, expected: int, path: tuple[str, ...]) -> SchemaMismatch:
         where = f"column '{'.'.join(path)}'" if path else "the table"
         parts = "fields" if path else "columns"
         return SchemaMismatch(
-            f"Cannot write to {self._named}: {where} has {wanted} {parts}, and the query gives {count}. Give all of them, or write BY NAME.",
+            f"Cannot write to {self._named}: {where} has {expected} {parts}, and the query gives {count}. Give all of them, or "
+            "write BY NAME.",
             code="DELTA_INSERT_COLUMN_ARITY_MISMATCH",
             table=self._named,
             column=".".join(path),

@@ -67,7 +67,7 @@ def may_become(old: str | None, new: str | None) -> bool:
     """Whether every text of one declared type is one of another already; None is a plain string."""
     if new is None or old == new:
         return True
-    before, after = (_leaf(one or "") for one in (old, new))
+    before, after = (_leaf(text or "") for text in (old, new))
     return before is not None and after is not None and not after.padded and before.most <= after.most
 
 
@@ -88,8 +88,8 @@ _Declared = str | list[Any] | dict[str, Any] | tuple[Any, Any]
 
 
 def _leaf(text: str) -> TextLimit | None:
-    found = _LEAF.fullmatch(text)
-    return None if found is None else TextLimit(int(found[2]), found[1] is None)
+    match = _LEAF.fullmatch(text)
+    return None if match is None else TextLimit(int(match[2]), match[1] is None)
 
 
 def _limits(declared: _Declared | None, data_type: DataType, column: StructField) -> TextLimit | Limits | None:
@@ -98,8 +98,8 @@ def _limits(declared: _Declared | None, data_type: DataType, column: StructField
         case StructType(fields), None | dict():
             below = _by_field(declared or {}, data_type, column)
             parts = [
-                limits_of(one) if inner is None else _limits(inner, one.data_type, column)
-                for one, inner in zip(fields, below, strict=True)
+                limits_of(field) if inner is None else _limits(inner, field.data_type, column)
+                for field, inner in zip(fields, below, strict=True)
             ]
         case ArrayType(element), None | [_]:
             parts = [_limits(declared[0] if declared else None, element, column)]
@@ -122,7 +122,7 @@ def _by_field(declared: dict[str, Any], struct: StructType, column: StructField)
     if not declared:
         return [None] * len(struct)
     by_name = {name.lower(): inner for name, inner in declared.items()}
-    names = [one.name.lower() for one in struct]
+    names = [field.name.lower() for field in struct]
     if set(by_name) <= set(names):
         return [by_name.get(name) for name in names]
     if len(declared) == len(struct):
@@ -151,19 +151,19 @@ class _Reader:
 
     def whole(self) -> _Declared:
         try:
-            found = self._type()
+            data_type = self._type()
         except RecursionError as error:
             raise _unreadable(self._column) from error
         if self._place != len(self._text):
             raise _unreadable(self._column)
-        return found
+        return data_type
 
     def _type(self) -> _Declared:
-        found = self._WORD.match(self._text, self._place)
-        if found is None:
+        match = self._WORD.match(self._text, self._place)
+        if match is None:
             raise _unreadable(self._column)
-        self._place = found.end()
-        word = found[0].strip()
+        self._place = match.end()
+        word = match[0].strip()
         if not self._comes("<"):
             return word
         made: _Declared

@@ -120,8 +120,8 @@ class StructField:
     @property
     def field_id(self) -> int | None:
         """The column id of column mapping, or None."""
-        found = self.metadata.get("delta.columnMapping.id")
-        return None if found is None else int(found)
+        number = self.metadata.get("delta.columnMapping.id")
+        return None if number is None else int(number)
 
     def to_json_value(self) -> Any:
         """Return the field's object in `schemaString`, its metadata included."""
@@ -160,23 +160,23 @@ class StructType:
 
     def field(self, name: str) -> StructField:
         """Return the field of `find`; a missing field raises `InvalidRequest`, which lists the existing names."""
-        found = self.find(name)
-        if found is None:
+        column = self.find(name)
+        if column is None:
             raise InvalidRequest(
                 f"There is no column '{name}'; the columns are: {', '.join(self.names)}.",
                 code="DELTA_COLUMN_NOT_FOUND",
                 column=name,
             )
-        return found
+        return column
 
     def resolve(self, path: tuple[str, ...]) -> StructField | None:
         """Return the nested field at `path` through structs, or None."""
-        found = self.find(path[0])
+        column = self.find(path[0])
         for part in path[1:]:
-            if found is None or not isinstance(found.data_type, StructType):
+            if column is None or not isinstance(column.data_type, StructType):
                 return None
-            found = found.data_type.find(part)
-        return found
+            column = column.data_type.find(part)
+        return column
 
     def select(self, names: list[str]) -> StructType:
         """Return a struct of these fields, in this order. Raises `InvalidRequest` for a missing field."""
@@ -271,9 +271,9 @@ def _field(value: Any, path: tuple[str, ...]) -> StructField:
 
 
 def _member(value: Mapping[str, Any], name: str, kind: type | tuple[type, ...], path: tuple[str, ...]) -> Any:
-    found = value.get(name)
-    if isinstance(found, kind):
-        return found
+    member = value.get(name)
+    if isinstance(member, kind):
+        return member
     raise _broken(path, f"no right '{name}', which the specification demands, in {json.dumps(value)[:200]}")
 
 
@@ -292,9 +292,9 @@ def _named(name: str, path: tuple[str, ...]) -> DataType:
     geospatial = normalised(name)
     if geospatial is not None:
         return PrimitiveType(geospatial)
-    found = _DECIMAL.fullmatch(name)
-    if found:
-        precision, scale = (int(digits[:10]) for digits in found.groups())
+    match = _DECIMAL.fullmatch(name)
+    if match:
+        precision, scale = (int(digits[:10]) for digits in match.groups())
         if not (1 <= precision <= _MOST_DIGITS and 0 <= scale <= precision):
             limits = f"a precision is from 1 to {_MOST_DIGITS}, and a scale from 0 to the precision"
             raise _broken(path, f"the type {name[:60]}, but {limits}")

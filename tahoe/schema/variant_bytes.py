@@ -59,9 +59,9 @@ class Dictionary:
         count = _number(metadata, 1, width)
         start = 1 + width * (count + 2)
         offsets = [start + _number(metadata, 1 + width * (1 + index), width) for index in range(count + 1)]
-        if offsets[-1] > len(metadata) or any(one > other for one, other in pairwise(offsets)):
+        if offsets[-1] > len(metadata) or any(begin > end for begin, end in pairwise(offsets)):
             raise MalformedVariant("its metadata names fields beyond its own end")
-        names = tuple(metadata[one:other] for one, other in pairwise(offsets))
+        names = tuple(metadata[begin:end] for begin, end in pairwise(offsets))
         return cls(names, {name: place for place, name in enumerate(names)})
 
     def place(self, name: bytes) -> int:

@@ -38,14 +38,14 @@ def unshredded(array: pa.StructArray) -> pa.StructArray:
         raise MalformedVariant("its metadata is not binary")
     missing = array.is_null()
     metadata = array.flatten()[position]
-    known = dict[bytes | None, Dictionary]({None: _NOTHING})
+    by_metadata = dict[bytes | None, Dictionary]({None: _NOTHING})
     dictionaries = list[Dictionary]()
     for text, is_missing in zip(metadata.to_pylist(), missing.to_pylist(), strict=True):
         if text is None and not is_missing:
             raise MalformedVariant("it has no metadata")
-        if text not in known:
-            known[text] = Dictionary.of(text)
-        dictionaries.append(known[text])
+        if text not in by_metadata:
+            by_metadata[text] = Dictionary.of(text)
+        dictionaries.append(by_metadata[text])
     # A missing value in a required position is a variant's null.
     values = [NULL if value is None else value for value in _values(array, dictionaries)]
     return pa.StructArray.from_arrays([pa.array(values, pa.binary()), metadata], ["value", "metadata"], mask=missing)
@@ -66,23 +66,25 @@ def _values(group: pa.StructArray, dictionaries: Sequence[Dictionary]) -> list[b
         return rest
     if pa.types.is_struct(typed.type):
         return _objects(typed, rest, dictionaries)
-    found = _arrays(typed, dictionaries) if _is_list(typed.type) else _primitives(typed)
-    if any(one is not None and other is not None for one, other in zip(rest, found, strict=True)):
+    typed_values = _arrays(typed, dictionaries) if _is_list(typed.type) else _primitives(typed)
+    if any(untyped is not None and typed_value is not None for untyped, typed_value in zip(rest, typed_values, strict=True)):
         raise MalformedVariant("it has both a value and a typed_value, and is no object")
-    return [other if one is None else one for one, other in zip(rest, found, strict=True)]
+    return [typed_value if untyped is None else untyped for untyped, typed_value in zip(rest, typed_values, strict=True)]
 
 
 def _objects(typed: pa.StructArray, rest: Sequence[bytes | None], dictionaries: Sequence[Dictionary]) -> list[bytes | None]:
     """Assemble objects some of whose fields have columns of their own; `rest` has the other fields, and the values that are not objects."""
     names = [field.name.encode() for field in typed.type.fields]
     # An object lists its fields in the order of their names' bytes.
-    columns = sorted(zip(names, (_values(child, dictionaries) for child in typed.flatten()), strict=True), key=lambda one: one[0])
+    columns = sorted(
+        zip(names, (_values(child, dictionaries) for child in typed.flatten()), strict=True), key=lambda pair: pair[0]
+    )
     shredded = frozenset(names)
-    found = list[bytes | None]()
+    objects = list[bytes | None]()
     for row, is_object in enumerate(typed.is_valid().to_pylist()):
         others = rest[row]
         if not is_object:
-            found.append(others)
+            objects.append(others)
             continue
         fields = [(name, value) for name, values in columns if (value := values[row]) is not None]
         if others is not None:
@@ -90,8 +92,8 @@ def _objects(typed: pa.StructArray, rest: Sequence[bytes | None], dictionaries: 
             if not shredded.isdisjoint(unnamed):
                 raise MalformedVariant("a field with a column of its own is in the value beside it too")
             fields = sorted([*fields, *unnamed.items()])
-        found.append(object_of([(dictionaries[row].place(name), value) for name, value in fields]))
-    return found
+        objects.append(object_of([(dictionaries[row].place(name), value) for name, value in fields]))
+    return objects
 
 
 def _arrays(typed: pa.Array, dictionaries: Sequence[Dictionary]) -> list[bytes | None]:
@@ -101,7 +103,7 @@ def _arrays(typed: pa.Array, dictionaries: Sequence[Dictionary]) -> list[bytes |
     of_elements = [
         dictionary for dictionary, start, end in zip(dictionaries, offsets, offsets[1:], strict=False) for _ in range(end - start)
     ]
-    elements = [NULL if one is None else one for one in _values(typed.values[first:last], of_elements)]
+    elements = [NULL if element is None else element for element in _values(typed.values[first:last], of_elements)]
     return [
         array_of(elements[start - first : end - first]) if is_array else None
         for is_array, start, end in zip(valid, offsets, offsets[1:], strict=False)
@@ -112,13 +114,13 @@ def _primitives(typed: pa.Array) -> list[bytes | None]:
     """Encode the values of a column without parts as the variant type that the specification assigns to the column's type."""
     kind, types = typed.type, pa.types
     if types.is_boolean(kind):
-        return [None if one is None else b"\x04" if one else b"\x08" for one in typed.to_pylist()]
+        return [None if value is None else b"\x04" if value else b"\x08" for value in typed.to_pylist()]
     if types.is_string(kind) or types.is_large_string(kind):
-        return [None if one is None else _text(one) for one in _checked(typed).cast(pa.large_binary()).to_pylist()]
+        return [None if value is None else _text(value) for value in _checked(typed).cast(pa.large_binary()).to_pylist()]
     if types.is_binary(kind) or types.is_large_binary(kind):
-        return [None if one is None else b"\x3c" + len(one).to_bytes(4, "little") + one for one in typed.to_pylist()]
+        return [None if value is None else b"\x3c" + len(value).to_bytes(4, "little") + value for value in typed.to_pylist()]
     if kind == pa.binary(16):
-        return [None if one is None else b"\x50" + one for one in typed.to_pylist()]
+        return [None if value is None else b"\x50" + value for value in typed.to_pylist()]
     if types.is_decimal(kind) and kind.precision <= _DIGITS[-1][0] and 0 <= kind.scale <= kind.precision:
         header, width = next((header, width) for digits, header, width in _DIGITS if kind.precision <= digits)
         return _fixed(typed, bytes((header << 2, kind.scale)), width)

@@ -25,14 +25,16 @@ def first_fault(values: pa.Array, data_type: DataType) -> str | None:
         case StructType(fields):
             parts = values.flatten()
             return next(
-                (fault for part, one in zip(parts, fields, strict=True) if (fault := first_fault(part, one.data_type))), None
+                (fault for part, field in zip(parts, fields, strict=True) if (fault := first_fault(part, field.data_type))), None
             )
         case ArrayType(element):
             return first_fault(values.flatten(), element)
         case MapType(key, value):
-            kept = values.drop_null()
-            start, end = (kept.offsets[0].as_py(), kept.offsets[-1].as_py()) if len(kept) else (0, 0)
-            return first_fault(kept.keys[start:end], key) or first_fault(kept.items[start:end], value)
+            values_present = values.drop_null()
+            start, end = (
+                (values_present.offsets[0].as_py(), values_present.offsets[-1].as_py()) if len(values_present) else (0, 0)
+            )
+            return first_fault(values_present.keys[start:end], key) or first_fault(values_present.items[start:end], value)
         case PrimitiveType(name) if is_geospatial(data_type):
             stored = values.storage if isinstance(values, pa.ExtensionArray) else values
             in_degrees = is_geography_name(name)
@@ -67,11 +69,11 @@ class _Reader:
         self._value = value
         self._in_degrees = in_degrees
 
-    def geometry(self, at: int, wanted: tuple[int, int] | None, depth: int) -> int:
+    def geometry(self, at: int, expected: tuple[int, int] | None, depth: int) -> int:
         """Where the geometry that begins at `at` ends.
 
         Args:
-            wanted: the kind and dimensions that it must have as a part of another; the kind 0 for any.
+            expected: the kind and dimensions that it must have as a part of another; the kind 0 for any.
         """
         if depth > _MOST_NESTED:
             raise _Fault("collections in it are nested too deep")
@@ -83,7 +85,7 @@ class _Reader:
         dimensions, kind = divmod(code, 1000)
         if dimensions > 3 or not _POINT <= kind <= _COLLECTION:
             raise _Fault(f"its type is {code:#x}; known are ISO's 1 to 7, and these plus 1000, 2000 and 3000")
-        if wanted is not None and (wanted[0] not in (0, kind) or wanted[1] != dimensions):
+        if expected is not None and (expected[0] not in (0, kind) or expected[1] != dimensions):
             raise _Fault(f"a part of it has the type {code}")
         width = 2 + (dimensions in (1, 3)) + (dimensions in (2, 3))
         at += 5

@@ -149,7 +149,7 @@ def with_type_changes(old: StructType, new: StructType) -> StructType:
         was = before.get(path)
         if was is None or was.physical_name != column.physical_name:
             return column
-        changes = [_told(*one) for one in _changes(was.data_type, column.data_type, ())]
+        changes = [_change_record(*change) for change in _changes(was.data_type, column.data_type, ())]
         earlier = list(column.metadata.get(TYPE_CHANGES_KEY) or ())
         return replace(column, metadata={**column.metadata, TYPE_CHANGES_KEY: [*earlier, *changes]}) if changes else column
 
@@ -175,8 +175,8 @@ def widened(table: DataType, data: DataType, widening: Widening) -> Any:
             pairs = ((column, data.find(column.name)) for column in table)
             return StructType(
                 tuple(
-                    column if found is None else replace(column, data_type=widened(column.data_type, found.data_type, widening))
-                    for column, found in pairs
+                    column if other is None else replace(column, data_type=widened(column.data_type, other.data_type, widening))
+                    for column, other in pairs
                 )
             )
         case ArrayType(), ArrayType():
@@ -228,13 +228,13 @@ def check_type_changes(schema: StructType) -> None:
 def preview_type_changes(schema: StructType) -> dict[str, str]:
     """Return the columns with a type change that only the preview of type widening allowed (`is_lossless`, not `is_widening`), each with a
     description of the change. For a schema that has passed `check_type_changes`."""
-    found = {}
+    previews = {}
     for path, column in explode(schema):
         for change in column.metadata.get(TYPE_CHANGES_KEY) or ():
             old, new = _type_named(change["fromType"]), _type_named(change["toType"])
             if not is_widening(old, new):
-                found[path[0]] = f"{old} to {new}"
-    return found
+                previews[path[0]] = f"{old} to {new}"
+    return previews
 
 
 def _type_named(value: object) -> DataType:
@@ -274,6 +274,6 @@ def _changes(old: DataType, new: DataType, path: tuple[str, ...]) -> Iterator[tu
             yield path, old, new
 
 
-def _told(path: tuple[str, ...], old: DataType, new: DataType) -> dict[str, str]:
-    told = {"fromType": str(old.to_json_value()), "toType": str(new.to_json_value())}
-    return {**told, "fieldPath": ".".join(path)} if path else told
+def _change_record(path: tuple[str, ...], old: DataType, new: DataType) -> dict[str, str]:
+    change = {"fromType": str(old.to_json_value()), "toType": str(new.to_json_value())}
+    return {**change, "fieldPath": ".".join(path)} if path else change

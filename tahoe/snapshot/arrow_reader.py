@@ -171,10 +171,10 @@ def _opened(task: ReadTask, open_input: Callable[[str], pa.NativeFile]) -> pa.Na
     return source
 
 
-def wrong_size(name: str, found: int, expected: int) -> CorruptTable:
+def wrong_size(name: str, size: int, expected: int) -> CorruptTable:
     """Return the error for a data file whose size differs from the log."""
     return CorruptTable(
-        f"Data file '{name}' has {found:,} bytes, but the table's log says {expected:,}: it was cut, or another file lies in its "
+        f"Data file '{name}' has {size:,} bytes, but the table's log says {expected:,}: it was cut, or another file lies in its "
         "place. Restore the file from a copy, or restore the table to an earlier version.",
         code="TAHOE_DATA_FILE_SIZE",
         file=name,
@@ -230,17 +230,17 @@ class FileReader:
             yield from whole(file, columns, batch_rows)
             return
         threads = file.metadata.num_rows >= _ROWS_WORTH_THREADS
-        kept: Sequence[int] = range(file.num_row_groups)
+        row_groups: Sequence[int] = range(file.num_row_groups)
         if predicate is not None:
-            kept = row_groups_that_may_match(predicate, file, self._leaf_of(file.schema_arrow))
+            row_groups = row_groups_that_may_match(predicate, file, self._leaf_of(file.schema_arrow))
         if most_row_groups is not None:
-            kept = evenly(kept, most_row_groups)
+            row_groups = evenly(row_groups, most_row_groups)
         if not columns:
-            for start, run in runs(file.metadata, kept):
+            for start, run in runs(file.metadata, row_groups):
                 yield from _empty_batches(start, sum(file.metadata.row_group(i).num_rows for i in run), batch_rows)
             return
         memory_release = MemoryRelease()
-        for start, run, opened in openings(file, source, kept, columns, verify_pages):
+        for start, run, opened in openings(file, source, row_groups, columns, verify_pages):
             some = rows_of_a_batch(file.metadata.row_group(run[0]), columns, batch_rows)
             for batch in opened.iter_batches(batch_size=some, row_groups=run, columns=columns, use_threads=threads):
                 size, rows = batch.nbytes, batch.num_rows
@@ -355,12 +355,12 @@ class FileReader:
         if self.is_plain and file_schema.equals(self.arrow_schema):
             return list(file_schema.names)
         file_type = pa.struct(file_schema)
-        wanted = [
+        columns = [
             self.rule.find(file_type, column)
             for column in self.schema
             if column.name not in self.partition_values and column.data_type != PrimitiveType("void")
         ]
-        names = [file_schema.field(position).name for position in wanted if position is not None]
+        names = [file_schema.field(position).name for position in columns if position is not None]
         tracking = self.row_tracking
         if tracking is not None:
             extra = []

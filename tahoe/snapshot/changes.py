@@ -342,10 +342,10 @@ def _reads_as(earlier: DataType, later: DataType) -> bool:
     """Whether data of the type `earlier` can be read as `later`: the same, a wider one, or a struct with more fields."""
     match earlier, later:
         case StructType(fields), StructType():
-            found = [(column, later.find(column.name)) for column in fields]
+            pairs = [(column, later.find(column.name)) for column in fields]
             return all(
                 new is not None and new.physical_name == old.physical_name and _reads_as(old.data_type, new.data_type)
-                for old, new in found
+                for old, new in pairs
             )
         case ArrayType(), ArrayType():
             return _reads_as(earlier.element_type, later.element_type)
@@ -405,9 +405,9 @@ class _Reader:
             positions = pa.array(meant.to_array(), _LONG)
             task = ReadTask(name, file.size or None, file.partition_values)
             for batch in self._files.read(task, row_index_column=self._position):
-                kept = batch.filter(pc.is_in(batch.column(batch.num_columns - 1), value_set=positions))
-                if kept.num_rows:
-                    yield _with_kind(kept.select(range(batch.num_columns - 1)), file.kind)
+                rows = batch.filter(pc.is_in(batch.column(batch.num_columns - 1), value_set=positions))
+                if rows.num_rows:
+                    yield _with_kind(rows.select(range(batch.num_columns - 1)), file.kind)
 
 
 def _with_kind(batch: pa.RecordBatch, kind: str) -> pa.RecordBatch:

@@ -55,7 +55,7 @@ def row_groups_that_may_match(predicate: Predicate, file: pq.ParquetFile, leaf_o
     # Names with dots in them can make two leaves look alike; such columns are not used.
     paths = [metadata.schema.column(i).path for i in range(metadata.num_columns)]
     positions = {path: i for i, path in enumerate(paths) if paths.count(path) == 1}
-    wanted = _in_short(predicate)
+    selected = _in_short(predicate)
 
     def bounds_in(group: pq.RowGroupMetaData) -> Callable[[Column], _Bounds | None]:
         def bounds(column: Column) -> _Bounds | None:
@@ -65,7 +65,7 @@ def row_groups_that_may_match(predicate: Predicate, file: pq.ParquetFile, leaf_o
 
         return bounds
 
-    return [i for i in range(metadata.num_row_groups) if _may_match(wanted, bounds_in(metadata.row_group(i)))]
+    return [i for i in range(metadata.num_row_groups) if _may_match(selected, bounds_in(metadata.row_group(i)))]
 
 
 @kept_by_identity
@@ -107,8 +107,8 @@ def _may_match(predicate: Predicate, bounds: Callable[[Column], _Bounds | None])
         case Or(parts):
             return any(_may_match(part, bounds) for part in parts)
         case Comparison() | In() | IsNull() | IsNotNull() | StartsWith():
-            found = bounds(predicate.column)
-            return found is None or _leaf_may_match(predicate, found)
+            column_bounds = bounds(predicate.column)
+            return column_bounds is None or _leaf_may_match(predicate, column_bounds)
     return True
 
 
@@ -201,7 +201,7 @@ def parquet_file(
 
 
 def openings(
-    file: pq.ParquetFile, source: pa.NativeFile, kept: Sequence[int], columns: Sequence[str], verify_pages: bool
+    file: pq.ParquetFile, source: pa.NativeFile, row_groups: Sequence[int], columns: Sequence[str], verify_pages: bool
 ) -> Iterator[tuple[int, list[int], pq.ParquetFile]]:
     """Yield runs of row groups, each with the file opened in the way that suits its size and its storage.
 
@@ -209,13 +209,13 @@ def openings(
     time, and a row group that is too large by itself in pieces.
     """
     if isinstance(source, _AT_HAND):
-        yield from ((start, run, file) for start, run in runs(file.metadata, kept))
+        yield from ((start, run, file) for start, run in runs(file.metadata, row_groups))
         return
     if isinstance(source, pa.OSFile):
         pieces = parquet_file(source, verify_pages=verify_pages, buffer_size=_LOCAL_PIECE, metadata=file.metadata)
-        yield from ((start, run, pieces) for start, run in runs(file.metadata, kept))
+        yield from ((start, run, pieces) for start, run in runs(file.metadata, row_groups))
         return
-    for start, run in runs(file.metadata, kept):
+    for start, run in runs(file.metadata, row_groups):
         for first, some in _split(file.metadata, start, run, columns):
             if _compressed(file.metadata, some[0], columns) <= _FETCHED_AT_ONCE:
                 yield first, some, file
@@ -265,9 +265,9 @@ def is_tiny(source: pa.NativeFile) -> bool:
 
 def _chunks(group: pq.RowGroupMetaData, columns: Sequence[str]) -> list[pq.ColumnChunkMetaData]:
     """Return the chunks of the columns; for names with dots it is a guess, which is sufficient for sizes."""
-    wanted = {name.partition(".")[0] for name in columns}
+    roots = {name.partition(".")[0] for name in columns}
     chunks = (group.column(i) for i in range(group.num_columns))
-    return [chunk for chunk in chunks if chunk.path_in_schema.partition(".")[0] in wanted]
+    return [chunk for chunk in chunks if chunk.path_in_schema.partition(".")[0] in roots]
 
 
 _AT_HAND = (pa.MemoryMappedFile, pa.BufferReader)
@@ -287,12 +287,12 @@ def whole(file: pq.ParquetFile, columns: Sequence[str], batch_rows: int) -> Iter
         start += batch.num_rows
 
 
-def runs(metadata: pq.FileMetaData, kept: Sequence[int]) -> Iterator[tuple[int, list[int]]]:
+def runs(metadata: pq.FileMetaData, row_groups: Sequence[int]) -> Iterator[tuple[int, list[int]]]:
     """Yield runs of neighbouring row groups to read, with the position of their first row: positions within a run are contiguous."""
     start, run_start, run = 0, 0, list[int]()
-    wanted = set(kept)
+    selected = set(row_groups)
     for index in range(metadata.num_row_groups):
-        if index in wanted:
+        if index in selected:
             run_start = run_start if run else start
             run.append(index)
         elif run:

@@ -57,10 +57,10 @@ def _other_bounds(footer: pq.FileMetaData, stats: Mapping[str, Any], columns: Ma
     least, greatest = _object(stats.get("minValues")), _object(stats.get("maxValues"))
     stated = [name for name in columns if name in least and name in greatest and columns[name] in positions]
     for name in stated[:_MOST_COLUMNS]:
-        held = _bounds(footer, positions[str(columns[name])])
-        if held is None:
+        footer_bounds = _bounds(footer, positions[str(columns[name])])
+        if footer_bounds is None:
             continue
-        for what, mine, theirs in (("least", held[0], least[name]), ("greatest", held[1], greatest[name])):
+        for what, mine, theirs in (("least", footer_bounds[0], least[name]), ("greatest", footer_bounds[1], greatest[name])):
             if _is_comparable(mine, theirs) and mine != theirs:
                 return f"the {what} value of its column '{name}' is {mine!r}, but the table's log says {theirs!r}"
     return None
@@ -120,19 +120,19 @@ def certainly_equal(rows: Sequence[int], bounds: Sequence[Bounds], stats: Sequen
         bounds: of columns, all of which the files have.
         stats: of each file, as in the log.
     """
-    compared = [one for one in bounds if _is_whole_number(one.data_type) or _is_text(one.data_type)][:_MOST_COLUMNS]
-    values = pa.struct([(one.name, pa.int64() if _is_whole_number(one.data_type) else pa.string()) for one in compared])
-    wanted = pa.struct([("numRecords", pa.int64()), ("minValues", values), ("maxValues", values)])
-    stated = parse_statistics(array(stats, pa.string()), wanted)
+    compared = [column for column in bounds if _is_whole_number(column.data_type) or _is_text(column.data_type)][:_MOST_COLUMNS]
+    values = pa.struct([(column.name, pa.int64() if _is_whole_number(column.data_type) else pa.string()) for column in compared])
+    shape = pa.struct([("numRecords", pa.int64()), ("minValues", values), ("maxValues", values)])
+    stated = parse_statistics(array(stats, pa.string()), shape)
     if not _are_equal(array(rows, pa.int64()), pc.struct_field(stated, "numRecords")):
         return False
-    for one in compared:
-        for side, held in (("minValues", one.least), ("maxValues", one.greatest)):
-            theirs = pc.struct_field(stated, [side, one.name])
-            if _is_whole_number(one.data_type):
-                mine = _whole_numbers(held)
+    for column in compared:
+        for side, footer_values in (("minValues", column.least), ("maxValues", column.greatest)):
+            theirs = pc.struct_field(stated, [side, column.name])
+            if _is_whole_number(column.data_type):
+                mine = _whole_numbers(footer_values)
             else:
-                mine = array(held, pa.binary()).cast(pa.string())
+                mine = array(footer_values, pa.binary()).cast(pa.string())
                 short = pc.and_(_is_short(mine), _is_short(theirs))
                 mine, theirs = mine.filter(short), theirs.filter(short)
             if not _are_equal(mine, theirs):
@@ -145,9 +145,9 @@ def _are_equal(mine: pa.Array, theirs: pa.ChunkedArray) -> bool:
     return bool(pc.all(pc.equal(mine, theirs), min_count=0).as_py())
 
 
-def _whole_numbers(held: Sequence[bytes]) -> pa.Array:
-    data_type = pa.int32() if len(held[0]) == 4 else pa.int64()  # every one has the size of its type
-    return pa.Array.from_buffers(data_type, len(held), [None, pa.py_buffer(b"".join(held))]).cast(pa.int64())
+def _whole_numbers(texts: Sequence[bytes]) -> pa.Array:
+    data_type = pa.int32() if len(texts[0]) == 4 else pa.int64()  # every one has the size of its type
+    return pa.Array.from_buffers(data_type, len(texts), [None, pa.py_buffer(b"".join(texts))]).cast(pa.int64())
 
 
 def _is_short(texts: pa.Array | pa.ChunkedArray) -> pa.Array | pa.ChunkedArray:

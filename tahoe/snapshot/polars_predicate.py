@@ -54,11 +54,11 @@ def _implied(tree: Any, schema: StructType) -> Predicate:
 
 def _comparison(op: str, name: str, tree: Any, schema: StructType) -> Predicate:
     field = schema.find(name)
-    found = None if field is None else _literal(tree, str(field.data_type))
-    if field is None or found is None or not compares_by_bytes(field):
+    literal = None if field is None else _literal(tree, str(field.data_type))
+    if field is None or literal is None or not compares_by_bytes(field):
         return TRUE
     try:
-        return compare(op, Column((field.name,)), field.data_type, found)
+        return compare(op, Column((field.name,)), field.data_type, literal)
     except InvalidRequest:
         return TRUE
 

@@ -50,19 +50,19 @@ class RowStatistics:
 
     def count(self) -> int | None:
         """The number of live rows; None if the log does not have it."""
-        living = self._living
-        return None if living is None else int(pc.sum(living, min_count=0).as_py())
+        live = self._living
+        return None if live is None else int(pc.sum(live, min_count=0).as_py())
 
     def count_of(self, column: StructField) -> int | None:
         """Return the number of non-null values of a top-level column; None if the log does not have it."""
         if column.name in self.partition_columns:
-            living = self._living
+            live = self._living
             has_value = partition_column(self.files, column).is_valid()
-            return None if living is None else int(pc.sum(living.filter(has_value), min_count=0).as_py())
+            return None if live is None else int(pc.sum(live.filter(has_value), min_count=0).as_py())
         if self._has_vectors:
             return None
-        known = self._statistics(column, "nullCount")
-        rows, nulls = (pc.struct_field(known, path) for path in (["numRecords"], ["nullCount", column.physical_name]))
+        statistics = self._statistics(column, "nullCount")
+        rows, nulls = (pc.struct_field(statistics, path) for path in (["numRecords"], ["nullCount", column.physical_name]))
         if rows.null_count or nulls.null_count:
             return None
         return int(pc.sum(pc.subtract(rows, nulls), min_count=0).as_py())
@@ -72,34 +72,32 @@ class RowStatistics:
         if str(column.data_type) not in _EXACT:
             return None
         if column.name in self.partition_columns:
-            living = self._living
-            return (
-                None if living is None else _least_and_greatest([partition_column(self.files, column).filter(_any(living))] * 2)
-            )
+            live = self._living
+            return None if live is None else _least_and_greatest([partition_column(self.files, column).filter(_any(live))] * 2)
         if self._has_vectors:
             return None
-        known = self._statistics(column, "minValues", "maxValues", "nullCount")
+        statistics = self._statistics(column, "minValues", "maxValues", "nullCount")
         name = column.physical_name
         rows, nulls, least, greatest, tight = (
-            pc.struct_field(known, path)
+            pc.struct_field(statistics, path)
             for path in (["numRecords"], ["nullCount", name], ["minValues", name], ["maxValues", name], ["tightBounds"])
         )
-        told = pc.and_(pc.and_(least.is_valid(), greatest.is_valid()), pc.fill_null(tight, scalar(True)))
+        are_exact = pc.and_(pc.and_(least.is_valid(), greatest.is_valid()), pc.fill_null(tight, scalar(True)))
         only_nulls = pc.fill_null(pc.equal(rows, nulls), scalar(False))
-        if not pc.all(pc.or_(told, only_nulls), min_count=0).as_py():
+        if not pc.all(pc.or_(are_exact, only_nulls), min_count=0).as_py():
             return None
         with_values = pc.invert(only_nulls)
         return _least_and_greatest([least.filter(with_values), greatest.filter(with_values)])
 
     def living_files(self) -> pa.Table | None:
         """Return the files with live rows, or None if the log does not determine them; their partition values are those of the table."""
-        living = self._living
-        return None if living is None else self.files.filter(_any(living))
+        live = self._living
+        return None if live is None else self.files.filter(_any(live))
 
     def first(self, count: int) -> pa.Table | None:
         """Return the first files of the log that contain at least `count` live rows; None if too few files have a known number of rows."""
-        living = self._told
-        enough = pc.greater_equal(pc.cumulative_sum(pc.fill_null(living, scalar(0))), scalar(count))
+        live = self._live_rows
+        enough = pc.greater_equal(pc.cumulative_sum(pc.fill_null(live, scalar(0))), scalar(count))
         place = pc.index(enough, scalar(True)).as_py()
         return None if place < 0 else self.files.slice(0, place + 1)
 
@@ -110,7 +108,7 @@ class RowStatistics:
         return bool(self.files["deletionVector"].null_count < len(self.files))
 
     @cached_property
-    def _told(self) -> pa.ChunkedArray:
+    def _live_rows(self) -> pa.ChunkedArray:
         """The number of live rows of each file; null if the log does not have it."""
         rows = pc.struct_field(statistics_of(self.files, pa.struct([("numRecords", pa.int64())])), ["numRecords"])
         rows = pc.if_else(pc.less(rows, 0), scalar(None, pa.int64()), rows)
@@ -121,7 +119,7 @@ class RowStatistics:
 
     @cached_property
     def _living(self) -> pa.ChunkedArray | None:
-        return None if self._told.null_count else self._told
+        return None if self._live_rows.null_count else self._live_rows
 
     def _statistics(self, column: StructField, *kinds: str) -> pa.ChunkedArray:
         values, name = to_arrow_type(column.data_type), column.physical_name
@@ -129,8 +127,8 @@ class RowStatistics:
         return statistics_of(self.files, pa.struct([("numRecords", pa.int64()), ("tightBounds", pa.bool_()), *members]))
 
 
-def _any(living: pa.ChunkedArray) -> pa.ChunkedArray:
-    return pc.greater(living, scalar(0))
+def _any(live: pa.ChunkedArray) -> pa.ChunkedArray:
+    return pc.greater(live, scalar(0))
 
 
 def _least_and_greatest(of: Sequence[pa.ChunkedArray | pa.Array]) -> Bounds:

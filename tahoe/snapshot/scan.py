@@ -242,12 +242,12 @@ class Scan:
         """Yield the rows of the tasks in their order; a few files are read ahead in parallel if that is faster."""
         # A new `DataFiles`, so that its cached vectors are freed after the last row.
         files = DataFiles(self.snapshot.store, self.snapshot.config)
-        wanted = self.arrow_schema.names
+        names = self.arrow_schema.names
         read_schema = self._read_schema()
         streams = [partial(self._read, files, task, read_schema) for task in tasks]
         with closing(self._in_order(streams, tasks, ahead=ahead)) as batches:
             for batch in batches:
-                yield batch if batch.num_columns == len(wanted) else batch.select(wanted)
+                yield batch if batch.num_columns == len(names) else batch.select(names)
 
     def _in_order(
         self, streams: Sequence[Callable[[], Iterator[pa.RecordBatch]]], tasks: Sequence[ReadTask], *, ahead: bool = True
@@ -261,10 +261,10 @@ class Scan:
 
     def _read_schema(self) -> StructType:
         """Return the schema to read: the columns of the result, and those that predicate and condition need."""
-        wanted = {path[0] for path in references(self.predicate)} if self.predicate is not None else set()
-        wanted |= {name for _, name in columns(self.condition)} if self.condition is not None else set()
+        needed = {path[0] for path in references(self.predicate)} if self.predicate is not None else set()
+        needed |= {name for _, name in columns(self.condition)} if self.condition is not None else set()
         names = {column.name for column in self.schema}
-        extra = [self.snapshot.schema.field(name) for name in sorted(wanted)]
+        extra = [self.snapshot.schema.field(name) for name in sorted(needed)]
         more = tuple({column.name: column for column in extra if column.name not in names}.values())
         return StructType((*self.schema.fields, *more))
 

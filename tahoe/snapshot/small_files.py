@@ -15,7 +15,7 @@ import pyarrow as pa
 from tahoe.base.exceptions import TahoeError
 from tahoe.base.lazy import pq
 from tahoe.log.checkpoints.footer_check import fault_in_footer
-from tahoe.log.checkpoints.footer_shape import FooterShape, Found
+from tahoe.log.checkpoints.footer_shape import FooterShape, FooterValues
 from tahoe.protocol.statistics.thrift import read_integer
 from tahoe.snapshot.arrow_reader import FileReader, ReadTask
 from tahoe.snapshot.file_row_groups import is_at_hand, is_tiny, parquet_file
@@ -35,14 +35,14 @@ _ROWS_OF_A_BATCH = 1 << 16
 def together(tasks: Sequence[ReadTask]) -> list[list[ReadTask]]:
     """Group the files, in their order, into streams: neighbouring small files become one stream."""
     groups: list[list[ReadTask]] = []
-    held = 0
+    size = 0
     for task in tasks:
         more = _BYTES_OF_A_STREAM if task.size is None else task.size
-        if not groups or held + more > _BYTES_OF_A_STREAM or len(groups[-1]) == _FILES_OF_A_STREAM:
+        if not groups or size + more > _BYTES_OF_A_STREAM or len(groups[-1]) == _FILES_OF_A_STREAM:
             groups.append([])
-            held = 0
+            size = 0
         groups[-1].append(task)
-        held += more
+        size += more
     return groups
 
 
@@ -73,7 +73,7 @@ def _joined(batches: list[pa.RecordBatch]) -> pa.RecordBatch:
 # -- tiny files ------------------------------------------------------------------------------------------------------------------
 
 
-class _Known:
+class _FileKind:
     """A known shape of footers, with the columns to read and the bounds to check in files of that shape.
 
     Args:
@@ -95,12 +95,12 @@ class _Known:
                 self.is_whole = self.is_whole and not _is_odd(data_type)
                 self.bounds.append((name, places[str(in_file)], data_type))
 
-    def agrees(self, found: Sequence[Found], stats: Sequence[str | None]) -> bool:
+    def agrees(self, footers: Sequence[FooterValues], stats: Sequence[str | None]) -> bool:
         """Whether the log's statistics of files surely agree with their footers."""
-        rows = [read_integer(one[self.shape.rows], 0) for one in found]
+        rows = [read_integer(values[self.shape.rows], 0) for values in footers]
         sides = [(name, *self.shape.bounds[place], data_type) for name, place, data_type in self.bounds]
         stated = [
-            Bounds(name, data_type, [one[low] for one in found], [one[high] for one in found])
+            Bounds(name, data_type, [values[low] for values in footers], [values[high] for values in footers])
             for name, low, high, data_type in sides
         ]
         return certainly_equal(rows, stated, stats)
@@ -116,7 +116,7 @@ class TinyFiles:
     def __init__(self, reader_of: Callable[[ReadTask], FileReader], open_input: Callable[[str], pa.NativeFile]) -> None:
         self._reader_of = reader_of
         self._open_input = open_input
-        self._known: list[_Known] = []
+        self._kinds: list[_FileKind] = []
         self._is_of_use = True
 
     def rows(self, tasks: Sequence[ReadTask]) -> list[pa.RecordBatch] | None:
@@ -129,8 +129,8 @@ class TinyFiles:
         try:
             reader = self._reader_of(tasks[0])
             batches = list[pa.RecordBatch]()
-            for known, found, some, tables in self._runs(tasks, reader):
-                if not known.agrees(found, [task.stats for task in some]):
+            for file_kind, footers, some, tables in self._runs(tasks, reader):
+                if not file_kind.agrees(footers, [task.stats for task in some]):
                     return None
                 batches += [reader.logical(batch, 0) for batch in pa.concat_tables(tables).combine_chunks().to_batches()]
             return batches
@@ -139,21 +139,21 @@ class TinyFiles:
 
     def _runs(
         self, tasks: Sequence[ReadTask], reader: FileReader
-    ) -> Iterator[tuple[_Known, list[Found], list[ReadTask], list[pa.Table]]]:
+    ) -> Iterator[tuple[_FileKind, list[FooterValues], list[ReadTask], list[pa.Table]]]:
         """Yield runs of neighbouring files whose footers have one shape. Raises `_ByItself` for a file that cannot be read in this way."""
-        last, found, some, tables = None, list[Found](), list[ReadTask](), list[pa.Table]()
+        last, footers, some, tables = None, list[FooterValues](), list[ReadTask](), list[pa.Table]()
         for task in tasks:
             content = self._content(task)
-            known, what = self._proven(content, reader)
-            if last is not None and last is not known:
-                yield last, found, some, tables
-                found, some, tables = [], [], []
-            last = known
-            found.append(what)
+            file_kind, what = self._proven(content, reader)
+            if last is not None and last is not file_kind:
+                yield last, footers, some, tables
+                footers, some, tables = [], [], []
+            last = file_kind
+            footers.append(what)
             some.append(task)
-            tables.append(parquet_file(pa.BufferReader(content), verify_pages=False).read(known.columns, use_threads=False))
+            tables.append(parquet_file(pa.BufferReader(content), verify_pages=False).read(file_kind.columns, use_threads=False))
         if last is not None:
-            yield last, found, some, tables
+            yield last, footers, some, tables
 
     def _content(self, task: ReadTask) -> pa.Buffer:
         with self._open_input(task.name) as source:
@@ -163,26 +163,26 @@ class TinyFiles:
             self._is_of_use = is_at_hand(source)
         raise _ByItself
 
-    def _proven(self, content: pa.Buffer, reader: FileReader) -> tuple[_Known, Found]:
+    def _proven(self, content: pa.Buffer, reader: FileReader) -> tuple[_FileKind, FooterValues]:
         """Return the shape of a footer that Arrow can read safely, and the values in it; raise `_ByItself` otherwise."""
         size = content.size
         length = int.from_bytes(content[size - 8 : size - 4].to_pybytes(), "little")
         if not 0 < length <= size - 12:
             raise _ByItself
         footer = content[size - 8 - length : size - 8].to_pybytes()
-        for known in self._known:
-            found = known.shape.found_in(footer)
-            if found is not None:
-                return known, found
-        shape = FooterShape.of(footer) if len(self._known) < _MOST_SHAPES and fault_in_footer(footer) is None else None
-        found = None if shape is None else shape.found_in(footer)
-        if shape is None or found is None:
+        for file_kind in self._kinds:
+            values = file_kind.shape.values_in(footer)
+            if values is not None:
+                return file_kind, values
+        shape = FooterShape.of(footer) if len(self._kinds) < _MOST_SHAPES and fault_in_footer(footer) is None else None
+        values = None if shape is None else shape.values_in(footer)
+        if shape is None or values is None:
             raise _ByItself
-        known = _Known(shape, parquet_file(pa.BufferReader(content), verify_pages=False), reader)
-        if not known.is_whole:
+        file_kind = _FileKind(shape, parquet_file(pa.BufferReader(content), verify_pages=False), reader)
+        if not file_kind.is_whole:
             raise _ByItself
-        self._known.append(known)
-        return known, found
+        self._kinds.append(file_kind)
+        return file_kind, values
 
 
 class _ByItself(Exception):

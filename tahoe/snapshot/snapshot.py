@@ -246,8 +246,8 @@ class Snapshot:
             CorruptTable: a commit file contains the commit of another version.
         """
         newest = self.segment.commits[-1] if self.segment.commits else None
-        known = self.store.head(commit_name(self.version))
-        if newest is None or known is None or (known.size, known.modified_ms) != (newest.size, newest.modified_ms):
+        head = self.store.head(commit_name(self.version))
+        if newest is None or head is None or (head.size, head.modified_ms) != (newest.size, newest.modified_ms):
             return self._replaced()
         if self.steps > _MOST_STEPS and self.base is None and not self.has_files_in_memory:
             return Snapshot.at(self.store)  # reading its files would read every commit since
@@ -302,11 +302,11 @@ class Snapshot:
             return latest
         if latest.version < self.version:
             raise self._lost(f"the log ends with version {latest.version}", commit_name(latest.version + 1))
-        own, now = self.state.transaction_id, latest.state.transaction_id
+        before, after = self.state.transaction_id, latest.state.transaction_id
         if latest.version > self.version:
-            now = _transaction_id(self.store, self.version)
-        if own is not None and now is not None and own != now:
-            raise self._lost(f"another transaction ({now} in place of {own}) has its name", commit_name(self.version))
+            after = _transaction_id(self.store, self.version)
+        if before is not None and after is not None and before != after:
+            raise self._lost(f"another transaction ({after} in place of {before}) has its name", commit_name(self.version))
         return latest
 
     def _lost(self, what: str, file: str) -> LostVersions:

@@ -46,10 +46,10 @@ class ScanStream:
         """
         if requested_schema is None:
             return self.scan.to_batches(self.limit).__arrow_c_stream__()
-        wanted = pa.Schema._import_from_c_capsule(requested_schema)
-        scan = self.scan if wanted.names == self.scan.arrow_schema.names else replace(self.scan, columns=tuple(wanted.names))
+        schema = pa.Schema._import_from_c_capsule(requested_schema)
+        scan = self.scan if schema.names == self.scan.arrow_schema.names else replace(self.scan, columns=tuple(schema.names))
         try:
-            return scan.to_batches(self.limit).cast(wanted).__arrow_c_stream__()
+            return scan.to_batches(self.limit).cast(schema).__arrow_c_stream__()
         except (pa.ArrowTypeError, pa.ArrowInvalid, ValueError, NotImplementedError) as error:
             raise InvalidRequest(
                 f"The rows of table {scan.snapshot.store.url} cannot be had in the schema that was asked for: {error}. "
@@ -91,7 +91,7 @@ def to_polars(scan: Scan, limit: int | None = None) -> pl.LazyFrame:
     from tahoe.snapshot.polars_predicate import implied_predicate
 
     def read(columns: list[str] | None, predicate: pl.Expr | None, rows: int | None, _: int | None) -> Iterator[pl.DataFrame]:
-        most = min((one for one in (limit, rows) if one is not None), default=None)
+        most = min((most_rows for most_rows in (limit, rows) if most_rows is not None), default=None)
         narrow = scan
         if predicate is not None and most is None:
             # A limit counts the rows before the filter, so nothing may be left out before it.
@@ -111,8 +111,8 @@ def to_polars(scan: Scan, limit: int | None = None) -> pl.LazyFrame:
 
 def _narrowed(scan: Scan, columns: list[str]) -> Scan:
     """Return the scan of these columns only; the row id columns, which are not the table's, are included all or not at all."""
-    own = tuple(name for name in columns if scan.schema.find(name) is not None)
-    return replace(scan, columns=own, row_ids=len(own) < len(columns))
+    names = tuple(name for name in columns if scan.schema.find(name) is not None)
+    return replace(scan, columns=names, row_ids=len(names) < len(columns))
 
 
 def _missing(package: str, method: str) -> Unsupported:

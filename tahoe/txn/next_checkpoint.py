@@ -56,7 +56,7 @@ def write_next_checkpoint(
     writer = V2Writer(store, version, state, config, clock, now_ms, progress)
     hint = None if from_scratch else _from_previous_checkpoint(writer)
     if hint is None:
-        hint = writer.anew(*rows())
+        hint = writer.write(*rows())
     publish(store, hint)
     return hint
 

@@ -44,11 +44,11 @@ def fault_in_checkpoint_checksum(
     """
     if len(before) != CHECKSUM_BYTES or not before.startswith(_MAGIC):
         return False, None
-    _, own, crc = _CHECKSUM.unpack(before)
-    if crc != _crc32(own, footer):
+    _, recorded_version, crc = _CHECKSUM.unpack(before)
+    if crc != _crc32(recorded_version, footer):
         return True, "its footer is not the one that was written"
-    in_place = own == version or (may_be_older and own < version)
-    return True, None if in_place else f"it was written for version {own}"
+    in_place = recorded_version == version or (may_be_older and recorded_version < version)
+    return True, None if in_place else f"it was written for version {recorded_version}"
 
 
 def _crc32(version: int, footer: bytes) -> int:

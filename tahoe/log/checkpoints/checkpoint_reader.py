@@ -50,15 +50,15 @@ class CheckpointReader:
 
     def opened(self, leaf: str) -> Sequence[ParquetSource]:
         """The Parquet files that may have values in a leaf column, in order. Their footers are read, side by side where there are several."""
-        wanted = []
+        unopened = []
         for source in self.sources:
             summary = self.summaries.get(source.name)
             if summary is None or (summary.removes if leaf.startswith("remove.") else summary.adds):
-                wanted.append(source)
-        if len(wanted) > 1:
-            with ThreadPoolExecutor(min(len(wanted), _FOOTERS_AT_ONCE)) as pool:
-                list(pool.map(lambda source: source.leaves, wanted))
-        return [source for source in wanted if leaf in source.leaves]
+                unopened.append(source)
+        if len(unopened) > 1:
+            with ThreadPoolExecutor(min(len(unopened), _FOOTERS_AT_ONCE)) as pool:
+                list(pool.map(lambda source: source.leaves, unopened))
+        return [source for source in unopened if leaf in source.leaves]
 
     @cached_property
     def num_actions(self) -> int:
@@ -338,9 +338,9 @@ def _conformed(
         if name not in schema.names:
             arrays.append(member)
         else:
-            wanted = schema.field(name).type
+            data_type = schema.field(name).type
             with reading(group.file):
-                arrays.append(pa.nulls(count, wanted) if member is None else cast_chunks(member, wanted))
+                arrays.append(pa.nulls(count, data_type) if member is None else cast_chunks(member, data_type))
     files = pa.Table.from_arrays(arrays, list(names))
     fault = fault_of_files("add" if schema is FILES_SCHEMA else "remove", files)
     if fault is not None:

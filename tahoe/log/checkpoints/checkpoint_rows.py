@@ -174,16 +174,16 @@ class AddColumns:
         return pa.StructArray.from_arrays([columns[field.name] for field in self.type], fields=list(self.type))
 
 
-def _statistics(files: pa.Table, wanted: pa.StructType) -> pa.StructArray:
+def _statistics(files: pa.Table, shape: pa.StructType) -> pa.StructArray:
     """Statistics as structs: as they are where an older checkpoint had them, parsed from their text elsewhere."""
     texts = _one_array(files.column("stats"))
     if "stats_parsed" not in files.column_names:
-        return _one_array(parse_statistics(texts, wanted))
-    carried = cast_members(_one_array(files.column("stats_parsed")), wanted)
+        return _one_array(parse_statistics(texts, shape))
+    carried = cast_members(_one_array(files.column("stats_parsed")), shape)
     missing = pc.and_(carried.is_null(), texts.is_valid())
     if not missing.true_count:
         return carried
-    parsed = _one_array(parse_statistics(texts.filter(missing), wanted))
+    parsed = _one_array(parse_statistics(texts.filter(missing), shape))
     ranks = pc.add(pc.cumulative_sum(missing.cast(pa.int64())), scalar(len(carried) - 1, pa.int64()))
     return pa.concat_arrays([carried, parsed]).take(pc.if_else(missing, ranks, pa.arange(0, len(carried))))
 

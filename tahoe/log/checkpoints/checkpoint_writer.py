@@ -69,10 +69,10 @@ def write_checkpoint(
         now_ms: milliseconds since the epoch.
         progress: reports the encoded row groups.
     """
-    kept = unexpired(tombstones, now_ms - config.properties.deleted_file_retention_ms)
+    unexpired_tombstones = unexpired(tombstones, now_ms - config.properties.deleted_file_retention_ms)
     single = single_actions(state, config, now_ms)
-    data = encode_checkpoint(single, files, kept, config, progress)
-    expected = len(single) + kept.num_rows + files.num_rows
+    data = encode_checkpoint(single, files, unexpired_tombstones, config, progress)
+    expected = len(single) + unexpired_tombstones.num_rows + files.num_rows
     verify_encoded(data, expected, files.num_rows, store.url, version)
     data = checkpoint_with_checksum(data, version)
     store.put(checkpoint_name(version), data)
@@ -95,12 +95,12 @@ def encode_checkpoint(
     Args:
         single: the actions that are not files, one mapping from the action's name to its members each.
     """
-    wanted = AddColumns.of(config)
-    schema = pa.schema([*SINGLE_SCHEMA, ("add", wanted.type), ("remove", REMOVE_TYPE)])
+    add_columns = AddColumns.of(config)
+    schema = pa.schema([*SINGLE_SCHEMA, ("add", add_columns.type), ("remove", REMOVE_TYPE)])
     encoder = RowEncoder.of(schema)
     jobs: list[Callable[[], pa.Table]] = [lambda: single_rows(single, schema)]
     jobs += [partial(encoder.rows, "remove", piece, pa.Table.to_struct_array) for piece in pieces(tombstones, ROWS_IN_ROW_GROUP)]
-    jobs += [partial(encoder.rows, "add", piece, wanted.of_files) for piece in pieces(files, ROWS_IN_ROW_GROUP)]
+    jobs += [partial(encoder.rows, "add", piece, add_columns.of_files) for piece in pieces(files, ROWS_IN_ROW_GROUP)]
     if files.num_rows + tombstones.num_rows <= _ROWS_WORTH_THREADS:
         return encoder.encode(job() for job in jobs)
     with ThreadPoolExecutor(_THREADS) as pool:

@@ -136,9 +136,9 @@ def _fault_in_metadata(metadata: Struct | None, leaf: _Leaf) -> str | None:
     return None
 
 
-def _are_geospatial(given: tuple[int, Any]) -> bool:
+def _are_geospatial(thrift_value: tuple[int, Any]) -> bool:
     """Whether a value is `GeospatialStatistics`: a box with both ends of each of its dimensions, and a list of kinds."""
-    kind, statistics = given
+    kind, statistics = thrift_value
     if kind != STRUCT or not statistics.keys() <= {_BOX, _KINDS}:
         return False
     _list(statistics, _KINDS, I32)

@@ -26,9 +26,9 @@ from tahoe.protocol.statistics.thrift import (
     read_list_head,
 )
 
-__all__ = ["FooterShape", "Found"]
+__all__ = ["FooterShape", "FooterValues"]
 
-Found: TypeAlias = list[bytes]
+FooterValues: TypeAlias = list[bytes]
 """The variable values of a footer that are read, as bytes; `FooterShape.rows` and `FooterShape.bounds` are their indexes."""
 
 _BYTE_ARRAY = 6
@@ -57,7 +57,7 @@ class FooterShape:
         parts: patterns of bytes, separated by strings that are preceded by their length.
         layout: the bytes before the number of rows and after the row group: the schema and the writer. Files with the same layout have
             the same columns.
-        rows: the index in `Found` of the number of rows.
+        rows: the index in `FooterValues` of the number of rows.
         bounds: the indexes of the least and the greatest value, by the number of the leaf column; only of columns that have both.
     """
 
@@ -69,48 +69,48 @@ class FooterShape:
     @classmethod
     def of(cls, footer: bytes) -> FooterShape | None:
         """The shape of a footer in which `fault_in_footer` finds nothing; None where it has other than one row group."""
-        drawn = _Drawn(footer)
+        recorder = _LayoutRecorder(footer)
         try:
-            end = drawn.struct(0, _FOOTER)
+            end = recorder.struct(0, _FOOTER)
         except (CorruptTable, IndexError, ValueError, RecursionError):
             return None
-        if end != len(footer) or drawn.row_groups != 1:
+        if end != len(footer) or recorder.row_groups != 1:
             return None
-        parts = tuple(re.compile(part, re.DOTALL) for part in drawn.parts)
-        layout = footer[: drawn.before] + footer[drawn.after :]
+        parts = tuple(re.compile(part, re.DOTALL) for part in recorder.parts)
+        layout = footer[: recorder.before] + footer[recorder.after :]
         return cls(
-            parts, layout, drawn.rows, {leaf: (low, high) for leaf, (low, high) in drawn.bounds.items() if low >= 0 <= high}
+            parts, layout, recorder.rows, {leaf: (low, high) for leaf, (low, high) in recorder.bounds.items() if low >= 0 <= high}
         )
 
-    def found_in(self, footer: bytes) -> Found | None:
+    def values_in(self, footer: bytes) -> FooterValues | None:
         """Return the variable values of a footer of this shape; None if it has another shape."""
         at = 0
-        found: Found = []
+        values: FooterValues = []
         for number, part in enumerate(self.parts):
             if number:
                 length = footer[at] if at < len(footer) else 0x80
                 if length >= 0x80:
                     return None  # a text of more than 127 bytes
-                found.append(footer[at + 1 : at + 1 + length])
+                values.append(footer[at + 1 : at + 1 + length])
                 at += 1 + length
             matched = part.match(footer, at)
             if matched is None:
                 return None
-            found += matched.groups()
+            values += matched.groups()
             at = matched.end()
-        return found if at == len(footer) else None
+        return values if at == len(footer) else None
 
 
 _VARINT = rb"[\x80-\xff]{0,9}[\x00-\x7f]"
 
 
 @dataclass
-class _Drawn:
-    """Walks a footer, and writes down the patterns of its bytes."""
+class _LayoutRecorder:
+    """Records the layout of a footer as patterns of its bytes."""
 
     data: bytes
     parts: list[bytes] = field(default_factory=lambda: [b""])
-    found: int = 0
+    num_values: int = 0
     leaf: int = -1
     kind: int = -1
     rows: int = -1
@@ -120,7 +120,7 @@ class _Drawn:
     bounds: dict[int, list[int]] = field(default_factory=dict)
 
     def struct(self, at: int, rules: dict[int, Any]) -> int:
-        """Draw the struct that begins here; returns where it ends."""
+        """Record the layout of the Thrift struct at an offset; return the offset after it."""
         number = 0
         if rules is _COLUMN:
             self.leaf += 1
@@ -177,8 +177,8 @@ class _Drawn:
             self.parts[-1] += b"(.{%d})" % (end - at - 1)
 
     def _place(self) -> int:
-        self.found += 1
-        return self.found - 1
+        self.num_values += 1
+        return self.num_values - 1
 
     def _same(self, begin: int, end: int) -> None:
         self.parts[-1] += re.escape(self.data[begin:end])

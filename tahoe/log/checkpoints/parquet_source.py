@@ -191,14 +191,14 @@ _BYTES_OF_MOST_FOOTERS = 64 << 10
 def _end_of_file(source: pa.NativeFile, size: int) -> tuple[bytes, bytes] | None:
     """The bytes where a checksum may be, and a Parquet file's footer with the length and the magic bytes that follow it; None without a
     footer."""
-    wanted = min(size, _BYTES_OF_MOST_FOOTERS)
+    count = min(size, _BYTES_OF_MOST_FOOTERS)
     while True:
-        source.seek(size - wanted)
-        end = source.read(wanted)
+        source.seek(size - count)
+        end = source.read(count)
         length = int.from_bytes(end[-_LENGTH_AND_MAGIC:-4], "little") + _LENGTH_AND_MAGIC
-        if len(end) != wanted or wanted < _LENGTH_AND_MAGIC or not end.endswith(b"PAR1") or length > size:
+        if len(end) != count or count < _LENGTH_AND_MAGIC or not end.endswith(b"PAR1") or length > size:
             return None
-        with_seal = min(size, length + CHECKSUM_BYTES)
-        if with_seal <= wanted:
-            return bytes(end[-with_seal:-length]), bytes(end[-length:])
-        wanted = with_seal
+        needed = min(size, length + CHECKSUM_BYTES)
+        if needed <= count:
+            return bytes(end[-needed:-length]), bytes(end[-length:])
+        count = needed

@@ -34,21 +34,21 @@ class SidecarWriter:
 
     Args:
         version: of the checkpoint.
-        wanted: the columns of its live files.
+        add_columns: the columns of its live files.
         now_ms: milliseconds since the epoch.
         uuid: gives a new name.
     """
 
     store: LogStore
     version: int
-    wanted: AddColumns
+    add_columns: AddColumns
     now_ms: int
     uuid: Callable[[], str] = field(repr=False)
 
     @cached_property
     def columns(self) -> str:
         """The name of the columns that its sidecars have."""
-        return columns_of(self.wanted.type)
+        return columns_of(self.add_columns.type)
 
     def adds(self, files: pa.Table) -> SidecarFile:
         """Write live files.
@@ -64,10 +64,10 @@ class SidecarWriter:
 
     @cached_property
     def _encoder(self) -> RowEncoder:
-        return RowEncoder.of(pa.schema([("add", self.wanted.type), ("remove", REMOVE_TYPE)]))
+        return RowEncoder.of(pa.schema([("add", self.add_columns.type), ("remove", REMOVE_TYPE)]))
 
     def _write(self, rows: pa.Table, kind: str) -> SidecarFile:
-        structs = self.wanted.of_files if kind == "add" else pa.Table.to_struct_array
+        structs = self.add_columns.of_files if kind == "add" else pa.Table.to_struct_array
         data = self._encoder.encode(self._encoder.rows(kind, piece, structs) for piece in pieces(rows, ROWS_IN_GROUP))
         verify_encoded(data, rows.num_rows, rows.num_rows if kind == "add" else 0, self.store.url, self.version)
         data = checkpoint_with_checksum(data, self.version)

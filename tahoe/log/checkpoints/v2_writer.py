@@ -86,17 +86,17 @@ class V2Writer:
     now_ms: int
     progress: Progress
 
-    def anew(self, files: pa.Table, tombstones: pa.Table) -> LastCheckpoint:
+    def write(self, files: pa.Table, tombstones: pa.Table) -> LastCheckpoint:
         """Write the checkpoint with new sidecars only.
 
         Args:
             files: the live files.
             tombstones: expired ones are left out.
         """
-        kept = unexpired(tombstones, self._expired_ms)
+        recent = unexpired(tombstones, self._expired_ms)
         writer = self._sidecars()
         jobs = [partial(_write, writer.adds, (piece,)) for piece in pieces(files, rows_in_sidecar(files.num_rows))]
-        jobs += [partial(_write, writer.removes, (piece,)) for piece in pieces(kept, rows_in_sidecar(kept.num_rows))]
+        jobs += [partial(_write, writer.removes, (piece,)) for piece in pieces(recent, rows_in_sidecar(recent.num_rows))]
         return self.top_level([sidecar for written in self._run(jobs) for sidecar in written])
 
     def after(self, before: CheckpointReader, sidecars: Sequence[SidecarFile], changes: Changes) -> LastCheckpoint | None:
@@ -114,23 +114,25 @@ class V2Writer:
             DamagedCheckpoint: a sidecar cannot be read.
         """
         writer = self._sidecars()
-        held = _held(before, sidecars)
-        if held is None or any(each.summary.columns != writer.columns and each.summary.adds for each in held):
+        kept_sidecars = _kept_sidecars(before, sidecars)
+        if kept_sidecars is None or any(each.summary.columns != writer.columns and each.summary.adds for each in kept_sidecars):
             return None
-        adds = _merged([each for each in held if each.summary.adds], changes.adds, changes.keys, "add")
-        removes = [each for each in held if each.summary.removes and each.summary.newest > self._expired_ms]
+        adds = _merged([each for each in kept_sidecars if each.summary.adds], changes.adds, changes.keys, "add")
+        removes = [each for each in kept_sidecars if each.summary.removes and each.summary.newest > self._expired_ms]
         gone = _merged(removes, unexpired(changes.removes, self._expired_ms), changes.keys, "remove")
         if adds is None or gone is None:
             return None
         expired_ms = self._expired_ms
-        parts: list[_Held | Callable[[], list[SidecarFile]]] = []
-        parts += [each if isinstance(each, _Held) else partial(_write, writer.adds, each) for each in adds]
+        parts: list[_KeptSidecar | Callable[[], list[SidecarFile]]] = []
+        parts += [each if isinstance(each, _KeptSidecar) else partial(_write, writer.adds, each) for each in adds]
         parts += [
-            each if isinstance(each, _Held) else partial(_write, writer.removes, (unexpired(rows, expired_ms) for rows in each))
+            each
+            if isinstance(each, _KeptSidecar)
+            else partial(_write, writer.removes, (unexpired(rows, expired_ms) for rows in each))
             for each in gone
         ]
-        written = iter(self._run([part for part in parts if not isinstance(part, _Held)]))
-        named = [sidecar for part in parts for sidecar in ([part.sidecar] if isinstance(part, _Held) else next(written))]
+        written = iter(self._run([part for part in parts if not isinstance(part, _KeptSidecar)]))
+        named = [sidecar for part in parts for sidecar in ([part.sidecar] if isinstance(part, _KeptSidecar) else next(written))]
         if changes.totals not in (None, _totals(named)):
             return None
         hint = self.top_level(named)
@@ -186,7 +188,7 @@ _TOP_LEVEL = pa.schema(
 
 
 @dataclass(frozen=True, slots=True)
-class _Held:
+class _KeptSidecar:
     """A sidecar of the previous checkpoint."""
 
     sidecar: SidecarFile
@@ -194,15 +196,15 @@ class _Held:
     source: ParquetSource
 
 
-def _held(before: CheckpointReader, sidecars: Sequence[SidecarFile]) -> list[_Held] | None:
+def _kept_sidecars(before: CheckpointReader, sidecars: Sequence[SidecarFile]) -> list[_KeptSidecar] | None:
     """Return all sidecars; None if Tahoe has not written all of them."""
     sources = before.sources[len(before.sources) - len(sidecars) :]
-    held = []
+    kept_sidecars = []
     for sidecar, source in zip(sidecars, sources, strict=True):
         summary = summary_of(sidecar)
         if summary is not None:
-            held.append(_Held(sidecar, summary, source))
-    return held if len(held) == len(sidecars) else None
+            kept_sidecars.append(_KeptSidecar(sidecar, summary, source))
+    return kept_sidecars if len(kept_sidecars) == len(sidecars) else None
 
 
 def _totals(sidecars: Sequence[SidecarFile]) -> tuple[int, int]:
@@ -216,51 +218,55 @@ def _write(write: Callable[[pa.Table], SidecarFile], tables: Iterable[pa.Table])
     return [write(rows) for rows in tables if rows.num_rows]
 
 
-def _merged(held: Sequence[_Held], new: pa.Table, keys: pa.Array, kind: str) -> list[_Held | Iterator[pa.Table]] | None:
+def _merged(
+    sidecars: Sequence[_KeptSidecar], new: pa.Table, keys: pa.Array, kind: str
+) -> list[_KeptSidecar | Iterator[pa.Table]] | None:
     """Merge the old rows, except those of `keys`, with the new ones.
 
     Returns the sidecars that stay, and iterators over the tables of the sidecars to write, which read lazily; None for too many of them.
     """
     with ThreadPoolExecutor(THREADS) as pool:
-        lost = list(pool.map(lambda each: _rows_of(each, keys, kind), held))
-    rows = [each.summary.rows - gone for each, gone in zip(held, lost, strict=True)]
+        lost = list(pool.map(lambda each: _rows_of(each, keys, kind), sidecars))
+    rows = [each.summary.rows - gone for each, gone in zip(sidecars, lost, strict=True)]
     full = rows_in_sidecar(sum(rows) + new.num_rows)
     planned = plan_sidecars(rows, [gone > 0 for gone in lost], new.num_rows, full)
     if planned is None:
         return None
     return [
-        _rows_to_write([held[i] for i in part.members], new if part.takes_new else None, keys, kind, full)
+        _rows_to_write([sidecars[i] for i in part.members], new if part.takes_new else None, keys, kind, full)
         if isinstance(part, Written)
-        else held[part]
+        else sidecars[part]
         for part in planned
     ]
 
 
-def _rows_of(held: _Held, keys: pa.Array, kind: str) -> int:
+def _rows_of(sidecar: _KeptSidecar, keys: pa.Array, kind: str) -> int:
     """Count the rows of a sidecar with one of the keys. Its footer is read, and checked against its summary."""
-    summary, found = held.summary, 0
+    summary, count = sidecar.summary, 0
     leaves = [f"{kind}.path", *([f"{kind}.deletionVector"] if summary.vectors else [])]
-    for group in held.source.row_groups():
+    for group in sidecar.source.row_groups():
         rows = pa.Table.from_struct_array(group.read(leaves).column(kind))
         if summary.plain and not summary.vectors:
-            found += pc.sum(pc.is_in(rows.column("path"), value_set=keys), min_count=0).as_py()
+            count += pc.sum(pc.is_in(rows.column("path"), value_set=keys), min_count=0).as_py()
         else:
-            found += sum(
-                pc.sum(pc.is_in(file_keys(batch, held.source.store.url), value_set=keys), min_count=0).as_py()
+            count += sum(
+                pc.sum(pc.is_in(file_keys(batch, sidecar.source.store.url), value_set=keys), min_count=0).as_py()
                 for batch in rows.to_batches()
             )
-    return found
+    return count
 
 
-def _rows_to_write(held: Sequence[_Held], new: pa.Table | None, keys: pa.Array, kind: str, full: int) -> Iterator[pa.Table]:
+def _rows_to_write(
+    sidecars: Sequence[_KeptSidecar], new: pa.Table | None, keys: pa.Array, kind: str, full: int
+) -> Iterator[pa.Table]:
     """Yield one table for each sidecar to write. Nothing is read before the first is requested."""
     schema = FILES_SCHEMA if kind == "add" else TOMBSTONES_SCHEMA
-    yield from pieces(concat([*_left(held, keys, kind), *([] if new is None else [new])], schema), full)
+    yield from pieces(concat([*_left(sidecars, keys, kind), *([] if new is None else [new])], schema), full)
 
 
-def _left(held: Sequence[_Held], keys: pa.Array, kind: str) -> Iterator[pa.Table]:
+def _left(sidecars: Sequence[_KeptSidecar], keys: pa.Array, kind: str) -> Iterator[pa.Table]:
     """Yield the rows of sidecars without those of the keys."""
-    for each in held:
+    for each in sidecars:
         for group in each.source.row_groups():
             rows = read_adds(group) if kind == "add" else read_removes(group)
             gone = [pc.is_in(file_keys(batch, each.source.store.url), value_set=keys) for batch in rows.to_batches()]

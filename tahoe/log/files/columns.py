@@ -41,26 +41,26 @@ _MOST_CHUNKS = 16
 _ROWS_OF_SMALL_CHUNKS = 8_192
 
 
-def cast_members(values: pa.Array, wanted: pa.DataType) -> pa.Array:
+def cast_members(values: pa.Array, target: pa.DataType) -> pa.Array:
     """Cast the values; members that a struct lacks become null, and members that the new type lacks are dropped."""
-    if values.type == wanted:
+    if values.type == target:
         return values
-    if pa.types.is_struct(wanted):
+    if pa.types.is_struct(target):
         have = {values.type.field(i).name: child for i, child in enumerate(values.flatten())}
         children = [
             cast_members(have[field.name], field.type) if field.name in have else pa.nulls(len(values), field.type)
-            for field in wanted
+            for field in target
         ]
-        return pa.StructArray.from_arrays(children, fields=list(wanted), mask=values.is_null())
-    return values.cast(wanted)
+        return pa.StructArray.from_arrays(children, fields=list(target), mask=values.is_null())
+    return values.cast(target)
 
 
-def cast_chunks(values: pa.ChunkedArray | pa.Array, wanted: pa.DataType) -> pa.ChunkedArray | pa.Array:
-    """Cast the values to the Arrow type `wanted`, chunk by chunk (see `cast_members`); return the same object if they have the type."""
-    if values.type == wanted:
+def cast_chunks(values: pa.ChunkedArray | pa.Array, target: pa.DataType) -> pa.ChunkedArray | pa.Array:
+    """Cast the values to the Arrow type `target`, chunk by chunk (see `cast_members`); return the same object if they have the type."""
+    if values.type == target:
         return values
     chunks = values.chunks if isinstance(values, pa.ChunkedArray) else [values]
-    return pa.chunked_array([cast_members(chunk, wanted) for chunk in chunks], wanted)
+    return pa.chunked_array([cast_members(chunk, target) for chunk in chunks], target)
 
 
 def _with_schema(part: pa.Table, schema: pa.Schema) -> pa.Table:

@@ -195,15 +195,15 @@ def _one_action_a_line(table: pa.Table) -> bool:
 
 def _others(table: pa.Table, commits: Sequence[_Commit], url: str) -> tuple[Action, ...]:
     """Parse the few actions that are not files, each exactly from its own line."""
-    wanted = None
+    valid_rows = None
     for name in _SINGLE_TYPES:
         valid = table.column(name).is_valid()
-        wanted = valid if wanted is None else pc.or_(wanted, valid)
+        valid_rows = valid if valid_rows is None else pc.or_(valid_rows, valid)
     actions: list[Action] = []
     of_this_file: list[Action] = []
     number, before = 0, 0
     split: list[bytes] = []
-    for row in pc.indices_nonzero(wanted).to_pylist():
+    for row in pc.indices_nonzero(valid_rows).to_pylist():
         while row >= before + commits[number].lines:
             before += commits[number].lines
             number += 1
@@ -277,8 +277,8 @@ def _map_of_struct(values: pa.StructArray, keys: Sequence[str], *, keep_null: bo
     member = pc.subtract(order, pc.multiply(row, wide))
     items = pa.concat_arrays(members).take(pc.add(pc.multiply(member, scalar(count)), row))
     names = array(keys, pa.string()).take(member)
-    kept = valid.take(row) if keep_null else items.is_valid()
-    lengths = pc.cumulative_sum(kept.cast(pa.int32()))
+    mask = valid.take(row) if keep_null else items.is_valid()
+    lengths = pc.cumulative_sum(mask.cast(pa.int32()))
     ends = lengths.take(pa.arange(width - 1, count * width, width))
     offsets = pa.concat_arrays([array([0], pa.int32()), ends])
-    return pa.MapArray.from_arrays(offsets, names.filter(kept), items.filter(kept), mask=pc.invert(valid))
+    return pa.MapArray.from_arrays(offsets, names.filter(mask), items.filter(mask), mask=pc.invert(valid))

@@ -107,8 +107,8 @@ def parse_last_checkpoint(data: bytes) -> LastCheckpoint:
 
 def publish(store: LogStore, hint: LastCheckpoint) -> None:
     """Make it the table's hint, unless that names a newer checkpoint."""
-    known = read_last_checkpoint(store)
-    if known is None or known.version <= hint.version:
+    current = read_last_checkpoint(store)
+    if current is None or current.version <= hint.version:
         write_last_checkpoint(store, hint)
 
 

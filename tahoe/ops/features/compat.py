@@ -43,7 +43,7 @@ def compat_of(config: TableConfig) -> list[EngineCompat]:
 def readers_of(protocol: Protocol) -> tuple[str, ...]:
     """Return the engines that can read a table with this protocol, each with its versions."""
     judged = (_judged(engine, protocol, "name") for engine in ENGINES)
-    return tuple(f"{one.engine} {one.versions}" for one in judged if one.reads == "yes")
+    return tuple(f"{compat.engine} {compat.versions}" for compat in judged if compat.reads == "yes")
 
 
 def _judged(engine: Engine, protocol: Protocol, mapping_mode: str) -> EngineCompat:
@@ -68,9 +68,9 @@ def _is_of_readers(name: str) -> bool:
     return FEATURES[name].reader if name in FEATURES else True
 
 
-def _answer(needed: Iterable[str], known: str, engine: Engine, is_too_new: bool) -> tuple[Answer, str]:
+def _answer(needed: Iterable[str], supported: str, engine: Engine, is_too_new: bool) -> tuple[Answer, str]:
     """Return whether the engine supports these features, and the reason if it does not or if that is unknown."""
-    unnamed = sorted(set(needed) - set(known.split()))
+    unnamed = sorted(set(needed) - set(supported.split()))
     refused = [name for name in unnamed if name not in engine.unless_used.split()]
     if not engine.is_complete:
         refused = [name for name in unnamed if name in engine.refuses.split()]

@@ -352,7 +352,7 @@ class _Drop:
 
     def _metadata(self, snapshot: Snapshot) -> Metadata:
         gone = {key.lower() for key in self.removal.properties}
-        kept = {key: value for key, value in snapshot.metadata.configuration.items() if key.lower() not in gone}
+        configuration = {key: value for key, value in snapshot.metadata.configuration.items() if key.lower() not in gone}
         if self._has_barrier:
-            kept[_PROTECTS] = str(snapshot.version + 1)
-        return replace(snapshot.metadata, configuration=kept)
+            configuration[_PROTECTS] = str(snapshot.version + 1)
+        return replace(snapshot.metadata, configuration=configuration)

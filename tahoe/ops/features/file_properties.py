@@ -48,10 +48,10 @@ def set_properties(
     Raises: the errors of `tahoe.ops.tables.alter.stage_set_properties` and `stage_without_mapping`.
     """
     work, snapshot = Work(begin, commit, progress), begin().existing()
-    wanted = {key.lower(): value.lower() for key, value in properties.items()}
-    if wanted.get(_MODE.lower()) == "none":
+    requested = {key.lower(): value.lower() for key, value in properties.items()}
+    if requested.get(_MODE.lower()) == "none":
         _remove_mapping(work, snapshot)
-    if wanted.get(ENABLED.lower()) == "true" and not has_row_tracking(snapshot.config):
+    if requested.get(ENABLED.lower()) == "true" and not has_row_tracking(snapshot.config):
         _give_row_ids(work, snapshot, files_per_commit)
     return _committed(work, lambda transaction: stage_set_properties(transaction, transaction.existing(), properties))
 

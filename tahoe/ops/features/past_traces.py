@@ -28,23 +28,23 @@ def oldest_use(store: LogStore, removal: Removal, version: int, progress: Progre
     if removal.uses is None:
         return None
     listing = Listing.read(store, None)
-    found = [_in_commits(store, removal, listing, version, progress)]
-    checkpoints = sorted(one for one in listing.complete_checkpoints if one <= version)
+    uses = [_in_commits(store, removal, listing, version, progress)]
+    checkpoints = sorted(number for number in listing.complete_checkpoints if number <= version)
     if removal.is_of_checkpoint:
-        found += [one for one in checkpoints if any(_is_v2(store, kept) for kept in listing.complete_checkpoints[one])]
+        uses += [number for number in checkpoints if any(_is_v2(store, part) for part in listing.complete_checkpoints[number])]
     elif checkpoints:
         earliest = Snapshot.at(store, checkpoints[0])
         state: list[Action] = [earliest.metadata, *add_files(earliest.files())]
-        found += [earliest.version] if any(map(removal.uses, state)) else []
-    return min((one for one in found if one is not None), default=None)
+        uses += [earliest.version] if any(map(removal.uses, state)) else []
+    return min((use for use in uses if use is not None), default=None)
 
 
 def _in_commits(store: LogStore, removal: Removal, listing: Listing, version: int, progress: Progress) -> int | None:
     assert removal.uses is not None
-    versions = sorted(one for one in listing.commits if one <= version)
-    for one in tracked(versions, progress, "commits read", len(versions)):
-        if any(map(removal.uses, read_commit(store, one))):
-            return one
+    versions = sorted(number for number in listing.commits if number <= version)
+    for number in tracked(versions, progress, "commits read", len(versions)):
+        if any(map(removal.uses, read_commit(store, number))):
+            return number
     return None
 
 
@@ -62,7 +62,11 @@ def _is_v2(store: LogStore, checkpoint: Checkpoint) -> bool:
 
 
 def _v2_actions(store: LogStore, checkpoint: Checkpoint) -> Iterator[Action]:
-    return (one for one in open_checkpoint(store, checkpoint).single_actions if isinstance(one, CheckpointMetadata | SidecarFile))
+    return (
+        action
+        for action in open_checkpoint(store, checkpoint).single_actions
+        if isinstance(action, CheckpointMetadata | SidecarFile)
+    )
 
 
 def is_truncated_before(store: LogStore, version: int) -> bool:
@@ -70,4 +74,4 @@ def is_truncated_before(store: LogStore, version: int) -> bool:
     if version <= 0:
         return True
     listing = Listing.read(store, None)
-    return all(one >= version for one in listing.commits) and min(listing.complete_checkpoints, default=-1) >= version
+    return all(number >= version for number in listing.commits) and min(listing.complete_checkpoints, default=-1) >= version

@@ -74,15 +74,15 @@ def stage_without_mapping(transaction: Transaction, progress: Progress = silent)
     paths = clustering.clustering_paths(snapshot.state.domains, old.table)
     if paths:
         transaction.stage(clustering.clustering_domain([clustering.logical_path(old.schema, path) for path in paths]))
-    told = rewrite_metrics(removed, added)
+    metrics = rewrite_metrics(removed, added)
     return Operation(
         "REMOVE COLUMN MAPPING",
         {},
         {
             "numRewrittenFiles": len(removed),
-            "numOutputBytes": told["numAddedBytes"],
-            "numRemovedBytes": told["numRemovedBytes"],
-            "numDeletionVectorsRemoved": told["numDeletionVectorsRemoved"],
+            "numOutputBytes": metrics["numAddedBytes"],
+            "numRemovedBytes": metrics["numRemovedBytes"],
+            "numDeletionVectorsRemoved": metrics["numDeletionVectorsRemoved"],
         },
     )
 
@@ -98,9 +98,9 @@ def _unmapped(config: TableConfig) -> TableConfig:
             columns=bad,
         )
     gone = {_MODE.lower(), _MAX_ID.lower()}
-    kept = {key: value for key, value in config.metadata.configuration.items() if key.lower() not in gone}
+    configuration = {key: value for key, value in config.metadata.configuration.items() if key.lower() not in gone}
     schema = without_mapping(config.schema)
-    return replace(config, metadata=replace(config.metadata, schema_string=schema.to_json(), configuration=kept))
+    return replace(config, metadata=replace(config.metadata, schema_string=schema.to_json(), configuration=configuration))
 
 
 def _with_plain_names(snapshot: Snapshot, plain: TableConfig, add: AddFile, transaction: Transaction) -> list[AddFile]:
@@ -143,28 +143,30 @@ def files_of_other_types(snapshot: Snapshot, progress: Progress = silent) -> Ite
         return
     expected = list(expected_schema(config))
     widened = {column.physical_name for column in config.schema if _changed(column)}
-    wanted = [field for field in expected if field.name in widened]
+    fields = [field for field in expected if field.name in widened]
     adds: Sequence[AddFile] = add_files(snapshot.files())
     read = tracked(footers(snapshot, adds), progress, "footers read", len(adds))
     for add, footer in zip(adds, read, strict=True):
-        if _has_other_types(footer, wanted):
+        if _has_other_types(footer, fields):
             yield add
 
 
 def _changed(column: StructField) -> bool:
-    return any(TYPE_CHANGES_KEY in found.metadata for found in all_fields(StructType((column,))))
+    return any(TYPE_CHANGES_KEY in field.metadata for field in all_fields(StructType((column,))))
 
 
-def _has_other_types(footer: pq.FileMetaData, wanted: Sequence[pa.Field]) -> bool:
-    found = {field.name: field for field in footer.schema.to_arrow_schema()}
-    return any(_narrower(found[field.name].type, field.type) for field in wanted if field.name in found)
+def _has_other_types(footer: pq.FileMetaData, expected: Sequence[pa.Field]) -> bool:
+    actual = {field.name: field for field in footer.schema.to_arrow_schema()}
+    return any(_narrower(actual[field.name].type, field.type) for field in expected if field.name in actual)
 
 
 def _narrower(actual: pa.DataType, expected: pa.DataType) -> bool:
     """Whether the type in a file can be widened and differs from the table's type."""
     if pa.types.is_struct(actual) and pa.types.is_struct(expected):
-        known = {field.name: field for field in actual.fields}
-        return any(_narrower(known[field.name].type, field.type) for field in expected.fields if field.name in known)
+        actual_fields = {field.name: field for field in actual.fields}
+        return any(
+            _narrower(actual_fields[field.name].type, field.type) for field in expected.fields if field.name in actual_fields
+        )
     if pa.types.is_map(actual) and pa.types.is_map(expected):
         return _narrower(actual.key_type, expected.key_type) or _narrower(actual.item_type, expected.item_type)
     if pa.types.is_list(actual) and pa.types.is_list(expected):

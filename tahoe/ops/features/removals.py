@@ -117,9 +117,9 @@ def _set_properties(work: Work, properties: Mapping[str, str | None], words: str
     """Set properties, or unset those with the value None; return whether anything changed."""
 
     def stage(transaction: Transaction) -> Operation | None:
-        known = transaction.existing().metadata.configuration
-        wanted = {key: value for key, value in properties.items() if _value(known, key) != value}
-        return stage_changed_properties(transaction, transaction.existing(), wanted, words) if wanted else None
+        configuration = transaction.existing().metadata.configuration
+        changed = {key: value for key, value in properties.items() if _value(configuration, key) != value}
+        return stage_changed_properties(transaction, transaction.existing(), changed, words) if changed else None
 
     return work.do(stage)
 
@@ -146,16 +146,16 @@ def _marked(snapshot: Snapshot, progress: Progress) -> list[AddFile]:
 
 
 def _vector_traces(snapshot: Snapshot) -> list[str]:
-    found = [f"{_VECTORS} = true"] if snapshot.config.properties.enable_deletion_vectors else []
+    traces = [f"{_VECTORS} = true"] if snapshot.config.properties.enable_deletion_vectors else []
     marked = snapshot.num_files - snapshot.files()["deletionVector"].null_count
-    return found + ([f"{counted(marked, 'file')} with deletion vectors"] if marked else [])
+    return traces + ([f"{counted(marked, 'file')} with deletion vectors"] if marked else [])
 
 
 def _vector_steps(snapshot: Snapshot) -> list[str]:
-    found = [f"{_VECTORS} is unset"] if snapshot.config.properties.enable_deletion_vectors else []
-    found.append("files with deletion vectors are written anew without the dead rows")
+    steps = [f"{_VECTORS} is unset"] if snapshot.config.properties.enable_deletion_vectors else []
+    steps.append("files with deletion vectors are written anew without the dead rows")
     return [
-        *found,
+        *steps,
         "files of vectors are noted as removed, so that a VACUUM that knows no vectors keeps them as long as it keeps files",
     ]
 
@@ -201,8 +201,8 @@ def _uses_mapping(action: Action) -> bool:
 
 
 def _widening_traces(snapshot: Snapshot) -> list[str]:
-    found = [f"{_WIDENING} = true"] if snapshot.config.properties.get(_WIDENING) else []
-    return found + (["types of columns that were narrower"] if has_type_changes(snapshot.config) else [])
+    traces = [f"{_WIDENING} = true"] if snapshot.config.properties.get(_WIDENING) else []
+    return traces + (["types of columns that were narrower"] if has_type_changes(snapshot.config) else [])
 
 
 def _without_widening(work: Work) -> bool:
@@ -244,9 +244,9 @@ def _numbered(snapshot: Snapshot) -> int:
 
 def _row_id_traces(snapshot: Snapshot) -> list[str]:
     properties = snapshot.config.properties
-    found = [f"{ENABLED} = true"] if properties.get(ENABLED) else []
-    found += [] if properties.get(SUSPENDED) else [f"{SUSPENDED} = false, so that writers give ids"]
-    return found + ([f"{counted(_numbered(snapshot), 'file')} with row ids"] if _numbered(snapshot) else [])
+    traces = [f"{ENABLED} = true"] if properties.get(ENABLED) else []
+    traces += [] if properties.get(SUSPENDED) else [f"{SUSPENDED} = false, so that writers give ids"]
+    return traces + ([f"{counted(_numbered(snapshot), 'file')} with row ids"] if _numbered(snapshot) else [])
 
 
 def _without_row_ids(work: Work) -> bool:
@@ -277,8 +277,8 @@ def _policy_traces(snapshot: Snapshot) -> list[str]:
 
 
 def _time_traces(snapshot: Snapshot) -> list[str]:
-    found = [f"{_TIMES} = true"] if snapshot.config.properties.get(_TIMES) else []
-    return found + [key for key in _TIMES_SINCE if _value(snapshot.metadata.configuration, key) is not None]
+    traces = [f"{_TIMES} = true"] if snapshot.config.properties.get(_TIMES) else []
+    return traces + [key for key in _TIMES_SINCE if _value(snapshot.metadata.configuration, key) is not None]
 
 
 def _constraint_names(snapshot: Snapshot) -> list[str]:
@@ -336,7 +336,7 @@ def _without_domains(work: Work) -> bool:
         domains = list(transaction.existing().state.domains.values())
         if not domains:
             return None
-        transaction.stage(*(DomainMetadata(one.domain, one.configuration, removed=True) for one in domains))
+        transaction.stage(*(DomainMetadata(domain.domain, domain.configuration, removed=True) for domain in domains))
         return Operation("DOMAIN METADATA CLEANUP", {"numDomainMetadata": len(domains)})
 
     return work.do(stage)

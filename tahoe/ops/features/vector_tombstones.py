@@ -23,8 +23,8 @@ def stage_vector_tombstones(transaction: Transaction) -> Operation:
     snapshot, now = transaction.existing(), transaction.clock.now_ms()
     removes = remove_files(snapshot.tombstones())
     named = {_name(remove, snapshot.store.url) for remove in removes} - {None}
-    known = {canonical_path(remove.path, snapshot.store.url) for remove in removes if remove.deletion_vector is None}
-    missing = sorted(encode_path(name) for name in named if name is not None and name not in known)
+    removed_paths = {canonical_path(remove.path, snapshot.store.url) for remove in removes if remove.deletion_vector is None}
+    missing = sorted(encode_path(name) for name in named if name is not None and name not in removed_paths)
     transaction.stage(*(RemoveFile(path, now, data_change=False) for path in missing))
     return Operation("Deletion Vector Tombstones", {}, {"dvTombstonesWithinRetentionPeriod": len(missing)})
 

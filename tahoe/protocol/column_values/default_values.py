@@ -88,9 +88,9 @@ def is_keyword(term: object) -> bool:
 def defaults_of(schema: StructType, table: str, moment: Moment) -> Iterator[Default]:
     """Yield the defaults of a table's columns; raises as `default_of`."""
     for column in schema:
-        found = default_of(column, table, moment)
-        if found is not None:
-            yield found
+        default = default_of(column, table, moment)
+        if default is not None:
+            yield default
 
 
 def constant_default(column: StructField, table: str, now_ms: int | None = None) -> Default | None:
@@ -102,11 +102,11 @@ def constant_default(column: StructField, table: str, now_ms: int | None = None)
     Raises: as `default_of`.
     """
     moments = [Moment(ms, zone) for ms in ((0, _LATER_MS) if now_ms is None else (now_ms,)) for zone in _ZONES]
-    found = [default_of(column, table, moment) for moment in moments]
-    first = found[0]
+    defaults = [default_of(column, table, moment) for moment in moments]
+    first = defaults[0]
     if first is not None and isinstance(first.value, EngineText):
         return None
-    return first if first is not None and all(one is not None and one.sql == first.sql for one in found) else None
+    return first if first is not None and all(default is not None and default.sql == first.sql for default in defaults) else None
 
 
 def default_of(column: StructField, table: str, moment: Moment) -> Default | None:
@@ -142,9 +142,9 @@ _NOT_FOR_SPARK = ("TAHOE_EXPRESSION_TOO_LONG", "TAHOE_EXPRESSION_TOO_DEEP")
 _UNRESOLVED = "INVALID_DEFAULT_VALUE.UNRESOLVED_EXPRESSION"
 
 
-def type_refused(column: StructField, table: str, found: DataType) -> InvalidRequest:
+def type_refused(column: StructField, table: str, data_type: DataType) -> InvalidRequest:
     """Return the error for a default whose type the column cannot store."""
-    why = f"It is {found}, which is not stored in {column.data_type}."
+    why = f"It is {data_type}, which is not stored in {column.data_type}."
     return _refused(column, table, "INVALID_DEFAULT_VALUE.DATA_TYPE", why)
 
 

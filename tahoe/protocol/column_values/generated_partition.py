@@ -48,7 +48,7 @@ class GeneratedPartition:
             case Comparison(op, column, literal) if self.is_base(column, literal):
                 return None if literal.value is None else self._kept(self._compared(op, literal.value))
             case In(column, literals) if self.is_base(column) and len(literals) <= MOST_VALUES:
-                parts = [self.implied(Comparison("=", column, one)) for one in literals if one.value is not None]
+                parts = [self.implied(Comparison("=", column, member)) for member in literals if member.value is not None]
                 return None if None in parts else any_of(part for part in parts if part is not None)
             case IsNull(column) if self.is_base(column) and self._value(None) is None:
                 return IsNull(self.partition)
@@ -83,26 +83,26 @@ class GeneratedPartition:
             direction: -1 for a bound never greater than the value, 1 for one never less.
         """
         try:
-            shown = self.value != self.base and self.depends_on_zone
-            if shown:
+            is_shown = self.value != self.base and self.depends_on_zone
+            if is_shown:
                 value += direction * (_ANY_ZONE if self.base.data_type == _TIMESTAMP else _A_DAY_LEFT_OUT)
-            found = self._value(value)
-            if found is not None and self.column.data_type == _TIMESTAMP:
+            computed = self._value(value)
+            if computed is not None and self.column.data_type == _TIMESTAMP:
                 # Its beginning follows the writer's clock; if the log's text has no time zone, the text was written by that clock too.
-                found += direction * (2 if shown else 1) * _ANY_ZONE
+                computed += direction * (2 if is_shown else 1) * _ANY_ZONE
         except OverflowError:
             return None
-        return found
+        return computed
 
     def compared(self, op: str, value: Any) -> Comparison:
         """Compare the partition column with a value of its own type."""
         return Comparison(op, self.partition, Literal(value, self.column.data_type))
 
-    def _kept(self, found: Predicate | None) -> Predicate | None:
+    def _kept(self, predicate: Predicate | None) -> Predicate | None:
         """Add the partitions whose empty text the log stores as NULL."""
-        if found is None or self.column.data_type != _STRING:
-            return found
-        return Or((found, IsNull(self.partition)))
+        if predicate is None or self.column.data_type != _STRING:
+            return predicate
+        return Or((predicate, IsNull(self.partition)))
 
     def _compared(self, op: str, value: Any) -> Predicate | None:
         if op in ("=", "<=>"):
@@ -119,22 +119,22 @@ class GeneratedPartition:
         if not asks_for_days_alone(self.value):
             return None
         try:  # the three are so close that no day falls between two of them
-            found = [self._value(value + far * _ANY_ZONE) for far in (-1, 0, 1)]
+            values = [self._value(value + far * _ANY_ZONE) for far in (-1, 0, 1)]
         except OverflowError:
             return None
-        literals = [Literal(one, self.column.data_type) for one in dict.fromkeys(found)]
-        return None if None in found else In(self.partition, tuple(literals))
+        literals = [Literal(partition_value, self.column.data_type) for partition_value in dict.fromkeys(values)]
+        return None if None in values else In(self.partition, tuple(literals))
 
     def _within(self, value: Any) -> Predicate | None:
-        found = [self._at_least(value), self._at_most(value)]
-        return None if None in found else all_of(part for part in found if part is not None)
+        bounds = [self._at_least(value), self._at_most(value)]
+        return None if None in bounds else all_of(part for part in bounds if part is not None)
 
     def _at_least(self, value: Any) -> Predicate | None:
         least = self.bound(value, -1)
         if least is None:
             return None
-        found = self.compared(">=", least)
-        return Or((found, self.compared("<", "0"))) if self.writes_years else found
+        compared = self.compared(">=", least)
+        return Or((compared, self.compared("<", "0"))) if self.writes_years else compared
 
     def _at_most(self, value: Any) -> Predicate | None:
         greatest = self.bound(value, 1)

@@ -66,10 +66,10 @@ class IdentityColumn:
         Raises:
             InvalidRequest: ``ARITHMETIC_OVERFLOW``, if it exceeds BIGINT.
         """
-        found = self.base + number * self.step
-        if not _LEAST <= found <= _GREATEST:
+        value = self.base + number * self.step
+        if not _LEAST <= value <= _GREATEST:
             raise overflow(self.name, table)
-        return found
+        return value
 
 
 def overflow(column: str, table: str) -> InvalidRequest:
@@ -90,8 +90,8 @@ def identity_metadata(start: int, step: int, *, allow_explicit: bool) -> dict[st
 
 def identity_columns(schema: StructType, table: str) -> tuple[IdentityColumn, ...]:
     """Return the identity columns of a table; raises as `identity_of`."""
-    found = (identity_of(column, table) for column in schema)
-    return tuple(one for one in found if one is not None)
+    identities = (identity_of(column, table) for column in schema)
+    return tuple(identity for identity in identities if identity is not None)
 
 
 def identity_of(column: StructField, table: str) -> IdentityColumn | None:
@@ -100,15 +100,15 @@ def identity_of(column: StructField, table: str) -> IdentityColumn | None:
     Raises:
         CorruptTable: ``DELTA_IDENTITY_COLUMN_INCONSISTENT_METADATA``: a key is missing or has an invalid value.
     """
-    found = {key: value for key, value in column.metadata.items() if key.startswith(IDENTITY)}
-    if not found:
+    settings = {key: value for key, value in column.metadata.items() if key.startswith(IDENTITY)}
+    if not settings:
         return None
-    start, step, mark = found.get(_START), found.get(_STEP), found.get(_MARK)
-    explicit = found.get(_EXPLICIT)
+    start, step, mark = settings.get(_START), settings.get(_STEP), settings.get(_MARK)
+    explicit = settings.get(_EXPLICIT)
     whole = _is_long(start) and _is_long(step) and step != 0 and isinstance(explicit, bool)
     if not whole or (mark is not None and not _is_long(mark)) or column.data_type != _LONG:
         raise CorruptTable(
-            f"Column '{column.name}' ({column.data_type}) of table {table} has inconsistent metadata of an identity column: {found}. "
+            f"Column '{column.name}' ({column.data_type}) of table {table} has inconsistent metadata of an identity column: {settings}. "
             f"Expected a BIGINT column with {_START} and {_STEP}, whole numbers, the second not 0, {_EXPLICIT}, true or false, and a whole "
             f"number, if anything, as {_MARK}. Repair the metaData action.",
             code="DELTA_IDENTITY_COLUMN_INCONSISTENT_METADATA",
@@ -142,24 +142,24 @@ def check_new_identity(schema: StructType, partition_columns: Iterable[str], tab
         identity_of(column, table)
 
 
-def refuse_explicit(schema: StructType, given: Iterable[str], table: str) -> None:
+def refuse_explicit(schema: StructType, columns: Iterable[str], table: str) -> None:
     """Refuse values for a ``GENERATED ALWAYS`` column.
 
     Args:
-        given: the columns that the rows have, without regard to case.
+        columns: the columns that the rows have, without regard to case.
 
     Raises:
         InvalidRequest: ``DELTA_IDENTITY_COLUMNS_EXPLICIT_INSERT_NOT_SUPPORTED``.
     """
-    names = {name.lower() for name in given}
-    for one in identity_columns(schema, table):
-        if one.name.lower() in names and not one.allows_explicit:
+    names = {name.lower() for name in columns}
+    for identity in identity_columns(schema, table):
+        if identity.name.lower() in names and not identity.allows_explicit:
             raise InvalidRequest(
-                f"Providing values for GENERATED ALWAYS AS IDENTITY column {one.name} of table {table} is not supported. Leave the column "
-                "out of the rows, of the INSERT or of the MERGE clause: the table numbers them.",
+                f"Providing values for GENERATED ALWAYS AS IDENTITY column {identity.name} of table {table} is not supported. Leave the "
+                "column out of the rows, of the INSERT or of the MERGE clause: the table numbers them.",
                 code="DELTA_IDENTITY_COLUMNS_EXPLICIT_INSERT_NOT_SUPPORTED",
                 table=table,
-                column=one.name,
+                column=identity.name,
             )
 
 
@@ -170,14 +170,14 @@ def refuse_update(schema: StructType, assigned: Iterable[str], table: str) -> No
         InvalidRequest: ``DELTA_IDENTITY_COLUMNS_UPDATE_NOT_SUPPORTED``.
     """
     names = {name.lower() for name in assigned}
-    for one in identity_columns(schema, table):
-        if one.name.lower() in names:
+    for identity in identity_columns(schema, table):
+        if identity.name.lower() in names:
             raise InvalidRequest(
-                f"Updating IDENTITY column {one.name} of table {table} is not supported. Name the other columns in SET; the column keeps "
-                "its values.",
+                f"Updating IDENTITY column {identity.name} of table {table} is not supported. Name the other columns in SET; the column "
+                "keeps its values.",
                 code="DELTA_IDENTITY_COLUMNS_UPDATE_NOT_SUPPORTED",
                 table=table,
-                column=one.name,
+                column=identity.name,
             )
 
 
@@ -196,16 +196,16 @@ def with_marks(schema: StructType, marks: Mapping[str, int], table: str, *, may_
     """
     columns = []
     for column in schema:
-        one = identity_of(column, table) if column.physical_name in marks else None
-        mark = None if one is None else _moved(one, marks[column.physical_name], table, may_lower=may_lower)
+        identity = identity_of(column, table) if column.physical_name in marks else None
+        mark = None if identity is None else _moved(identity, marks[column.physical_name], table, may_lower=may_lower)
         columns.append(column if mark is None else replace(column, metadata={**column.metadata, _MARK: mark}))
     return StructType(tuple(columns))
 
 
 def with_marks_of(schema: StructType, newest: StructType, table: str) -> StructType:
     """Return the schema with each mark at least that of another schema, so that no assigned value is assigned again."""
-    found = identity_columns(newest, table)
-    marks = {one.physical_name: one.high_water_mark for one in found if one.high_water_mark is not None}
+    identities = identity_columns(newest, table)
+    marks = {identity.physical_name: identity.high_water_mark for identity in identities if identity.high_water_mark is not None}
     return with_marks(schema, marks, table)
 
 
@@ -214,23 +214,25 @@ def without_marks(schema: StructType) -> StructType:
 
     def columns() -> Iterator[StructField]:
         for column in schema:
-            kept = {key: value for key, value in column.metadata.items() if key != _MARK}
-            yield column if len(kept) == len(column.metadata) else replace(column, metadata=kept)
+            metadata = {key: value for key, value in column.metadata.items() if key != _MARK}
+            yield column if len(metadata) == len(column.metadata) else replace(column, metadata=metadata)
 
     return StructType(tuple(columns()))
 
 
-def _moved(one: IdentityColumn, value: int, table: str, *, may_lower: bool) -> int | None:
+def _moved(identity: IdentityColumn, value: int, table: str, *, may_lower: bool) -> int | None:
     """Return the new mark; None if it does not change."""
-    known = one.high_water_mark
-    if (value - one.start) * one.step < 0:
+    previous = identity.high_water_mark
+    if (value - identity.start) * identity.step < 0:
         return None
-    mark = one.start - (one.start - value) // one.step * one.step  # rounded up to one of the column's own values
-    if known is not None and not may_lower:
-        mark = further(one.step, (known, mark))
+    mark = (
+        identity.start - (identity.start - value) // identity.step * identity.step
+    )  # rounded up to one of the column's own values
+    if previous is not None and not may_lower:
+        mark = further(identity.step, (previous, mark))
     if not _LEAST <= mark <= _GREATEST:
-        raise overflow(one.name, table)
-    return None if mark == known else mark
+        raise overflow(identity.name, table)
+    return None if mark == previous else mark
 
 
 def _is_long(value: Any) -> bool:

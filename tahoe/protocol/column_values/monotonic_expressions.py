@@ -74,14 +74,14 @@ def pattern_fields(pattern: str) -> tuple[str, ...]:
 
     Each has a fixed width, so that texts of such a pattern sort like the times.
     """
-    found = tuple(field for _, field in sorted(_places(pattern)))
+    fields = tuple(field for _, field in sorted(_places(pattern)))
     rest = pattern
-    for field in found:
+    for field in fields:
         rest = rest.replace(field, "", 1)
-    first = _FIELDS_OF_TIME.index(found[0]) if found else 0
-    in_order = found == _FIELDS_OF_TIME[first : first + len(found)]
-    at_start = bool(found) and pattern.startswith(found[0])
-    return found if in_order and at_start and not any(letter.isalpha() or letter == "'" for letter in rest) else ()
+    first = _FIELDS_OF_TIME.index(fields[0]) if fields else 0
+    in_order = fields == _FIELDS_OF_TIME[first : first + len(fields)]
+    at_start = bool(fields) and pattern.startswith(fields[0])
+    return fields if in_order and at_start and not any(letter.isalpha() or letter == "'" for letter in rest) else ()
 
 
 def _places(pattern: str) -> Iterator[tuple[int, str]]:

@@ -40,26 +40,26 @@ def generated_partitions(schema: StructType, partition_columns: Iterable[str]) -
     """
     base = StructType(tuple(column for column in schema if _GENERATION not in column.metadata))
     columns = (schema.field(name) for name in partition_columns)
-    found = (_understood(column, base) for column in columns if _GENERATION in column.metadata)
-    return tuple(one for one in found if one is not None)
+    understood = (_understood(column, base) for column in columns if _GENERATION in column.metadata)
+    return tuple(partition for partition in understood if partition is not None)
 
 
 def with_implied(predicate: Predicate, partitions: Iterable[GeneratedPartition]) -> Predicate:
     """Return the predicate, and the predicates that it implies for the partitions of the rows for which it is true."""
-    normal, known = normalise(predicate), tuple(partitions)
-    told: tuple[GeneratedPartition | TimeParts, ...] = (*known, *time_parts(known))
-    found = [implied for one in told if (implied := _implied(normal, one)) is not None]
-    return all_of((predicate, *found)) if found else predicate
+    normal, generated = normalise(predicate), tuple(partitions)
+    sources: tuple[GeneratedPartition | TimeParts, ...] = (*generated, *time_parts(generated))
+    conditions = [implied for source in sources if (implied := _implied(normal, source)) is not None]
+    return all_of((predicate, *conditions)) if conditions else predicate
 
 
 def _implied(predicate: Predicate, partition: GeneratedPartition | TimeParts) -> Predicate | None:
     match predicate:
         case And(parts):
-            known = [found for part in parts if (found := _implied(part, partition)) is not None]
-            return all_of(known) if known else None
+            conditions = [condition for part in parts if (condition := _implied(part, partition)) is not None]
+            return all_of(conditions) if conditions else None
         case Or(parts):
             each = [_implied(part, partition) for part in parts]
-            return None if not each or None in each else any_of(found for found in each if found is not None)
+            return None if not each or None in each else any_of(condition for condition in each if condition is not None)
     return partition.implied(predicate)
 
 

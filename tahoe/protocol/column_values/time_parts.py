@@ -51,7 +51,7 @@ class TimeParts:
             case Comparison(op, column, literal) if self.parts[0].is_base(column, literal) and literal.value is not None:
                 return self._compared(op, literal.value)
             case In(column, literals) if len(literals) <= MOST_VALUES:
-                parts = [self.implied(Comparison("=", column, one)) for one in literals if one.value is not None]
+                parts = [self.implied(Comparison("=", column, member)) for member in literals if member.value is not None]
                 return None if None in parts else any_of(part for part in parts if part is not None)
         return None
 
@@ -66,18 +66,18 @@ class TimeParts:
         bounds = [part.bound(value, -1 if sign == ">" else 1) for part in self.parts]
         if None in bounds:
             return None
-        found: Predicate = self.parts[-1].compared(f"{sign}=", bounds[-1])
+        predicate: Predicate = self.parts[-1].compared(f"{sign}=", bounds[-1])
         for part, bound in reversed(list(zip(self.parts[:-1], bounds, strict=False))):
-            found = Or((part.compared(sign, bound), And((part.compared("=", bound), found))))
+            predicate = Or((part.compared(sign, bound), And((part.compared("=", bound), predicate))))
         first = self.parts[0]
-        return Or((found, first.compared("<", "0"))) if sign == ">" and first.writes_years else found
+        return Or((predicate, first.compared("<", "0"))) if sign == ">" and first.writes_years else predicate
 
 
 def time_parts(partitions: Iterable[GeneratedPartition]) -> tuple[TimeParts, ...]:
     """Return the chains among generated partition columns, each of at least two columns."""
-    known = tuple(partitions)
-    found = (_chain(one, known) for one in known if one.grows)
-    return tuple(TimeParts(chain) for chain in found if len(chain) > 1)
+    generated = tuple(partitions)
+    chains = (_chain(year, generated) for year in generated if year.grows)
+    return tuple(TimeParts(chain) for chain in chains if len(chain) > 1)
 
 
 def _chain(first: GeneratedPartition, partitions: Sequence[GeneratedPartition]) -> tuple[GeneratedPartition, ...]:
@@ -85,15 +85,15 @@ def _chain(first: GeneratedPartition, partitions: Sequence[GeneratedPartition]) 
     for field, within in _WITHIN.items():
         # If one value of a row depends on a time zone and another does not, they may belong to different days.
         fitting = (
-            (one, finest)
-            for one in partitions
-            if (finest := _field(one.value, field)) is not None
-            and one.base.path == first.base.path
-            and one.depends_on_zone == first.depends_on_zone
+            (candidate, finest)
+            for candidate in partitions
+            if (finest := _field(candidate.value, field)) is not None
+            and candidate.base.path == first.base.path
+            and candidate.depends_on_zone == first.depends_on_zone
         )
-        if unit in within and (found := next(fitting, None)) is not None:
-            chain.append(found[0])
-            unit = found[1]
+        if unit in within and (fitting_part := next(fitting, None)) is not None:
+            chain.append(fitting_part[0])
+            unit = fitting_part[1]
     return tuple(chain)
 
 

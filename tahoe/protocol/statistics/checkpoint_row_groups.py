@@ -36,12 +36,12 @@ def row_groups_to_read(metadata: pq.FileMetaData, condition: Predicate | None) -
     paths = [metadata.schema.column(i).path for i in range(metadata.num_columns)]
     # A name with dots can make two leaves look alike; neither is used then.
     positions = {path: i for i, path in enumerate(paths) if paths.count(path) == 1}
-    wanted = []
+    selected = []
     for i in range(metadata.num_row_groups):
         group = _Group(metadata.row_group(i), positions, shows_nan(metadata))
         if group.has_files and (condition is None or _possible(condition, group)):
-            wanted.append(i)
-    return wanted
+            selected.append(i)
+    return selected
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,7 +107,7 @@ def _possible(condition: Predicate, group: _Group) -> bool:
     return True
 
 
-def _within(leaf: Comparison | In | IsNull | IsNotNull | StartsWith, found: _Range) -> bool:
+def _within(leaf: Comparison | In | IsNull | IsNotNull | StartsWith, bounds: _Range) -> bool:
     """Whether some value of the range may satisfy the leaf; there is no NULL among them."""
     match leaf:
         case IsNull():
@@ -115,38 +115,40 @@ def _within(leaf: Comparison | In | IsNull | IsNotNull | StartsWith, found: _Ran
         case IsNotNull():
             return True
         case Comparison(op, _, literal):
-            return _COMPARED[op](found, literal.value) if _comparable(found, literal.value) else True
+            return _COMPARED[op](bounds, literal.value) if _comparable(bounds, literal.value) else True
         case In(_, literals):
-            return any(not _comparable(found, each.value) or _COMPARED["="](found, each.value) for each in literals)
+            return any(not _comparable(bounds, each.value) or _COMPARED["="](bounds, each.value) for each in literals)
         case StartsWith(_, prefix):
-            if not _comparable(found, prefix):
+            if not _comparable(bounds, prefix):
                 return True
-            return bool(found.greatest >= prefix and (found.least <= prefix or found.least.startswith(prefix)))
+            return bool(bounds.greatest >= prefix and (bounds.least <= prefix or bounds.least.startswith(prefix)))
 
 
-def _not_only(leaf: In | StartsWith, found: _Range) -> bool:
+def _not_only(leaf: In | StartsWith, bounds: _Range) -> bool:
     if isinstance(leaf, StartsWith):
-        if not _comparable(found, leaf.prefix):
+        if not _comparable(bounds, leaf.prefix):
             return True
-        return not (found.least.startswith(leaf.prefix) and found.greatest.startswith(leaf.prefix))
+        return not (bounds.least.startswith(leaf.prefix) and bounds.greatest.startswith(leaf.prefix))
     values = [literal.value for literal in leaf.literals]
-    return not (all(_comparable(found, value) for value in values) and found.least == found.greatest and found.least in values)
+    return not (
+        all(_comparable(bounds, value) for value in values) and bounds.least == bounds.greatest and bounds.least in values
+    )
 
 
 _COMPARED: dict[str, Callable[[_Range, Any], bool]] = {
-    "<": lambda found, value: bool(found.least < value),
-    "<=": lambda found, value: bool(found.least <= value),
-    ">": lambda found, value: bool(found.greatest > value) or found.greatest == math.inf,
-    ">=": lambda found, value: bool(found.greatest >= value),
-    "=": lambda found, value: bool(found.least <= value <= found.greatest),
-    "<=>": lambda found, value: bool(found.least <= value <= found.greatest),
-    "!=": lambda found, value: not (found.least == found.greatest == value),
+    "<": lambda bounds, value: bool(bounds.least < value),
+    "<=": lambda bounds, value: bool(bounds.least <= value),
+    ">": lambda bounds, value: bool(bounds.greatest > value) or bounds.greatest == math.inf,
+    ">=": lambda bounds, value: bool(bounds.greatest >= value),
+    "=": lambda bounds, value: bool(bounds.least <= value <= bounds.greatest),
+    "<=>": lambda bounds, value: bool(bounds.least <= value <= bounds.greatest),
+    "!=": lambda bounds, value: not (bounds.least == bounds.greatest == value),
 }
 
 
-def _comparable(found: _Range, value: Any) -> bool:
+def _comparable(bounds: _Range, value: Any) -> bool:
     """Whether Python can order the bounds and the value, and orders them as Spark does."""
-    least = found.least
+    least = bounds.least
     if least is None or value is None:
         return False
     if isinstance(value, float):

@@ -55,28 +55,30 @@ def check_statistics_columns(schema: StructType, partition_columns: Sequence[str
     if named is None:
         return
     paths = [tuple(name.lower() for name in path) for path in multipart_names(named)]
-    known = list(leaves(schema))
+    leaf_paths = list(leaves(schema))
     partitioned = {name.lower() for name in partition_columns}
     for path in paths:
-        shown = ".".join(path)
+        dotted_name = ".".join(path)
         if path[0] in partitioned:
             rule, code = (
                 "is a partition column, which has no statistics",
                 "DELTA_COLUMN_DATA_SKIPPING_NOT_SUPPORTED_PARTITIONED_COLUMN",
             )
-        elif not any(_begins_with(leaf, path) for leaf in known):
+        elif not any(_begins_with(leaf, path) for leaf in leaf_paths):
             rule, code = "is not there", "DELTA_COLUMN_NOT_FOUND_IN_SCHEMA"
-        elif any(_begins_with(leaf, path) and len(leaf) == len(path) and not has_bounds(leaf[-1].data_type) for leaf in known):
+        elif any(
+            _begins_with(leaf, path) and len(leaf) == len(path) and not has_bounds(leaf[-1].data_type) for leaf in leaf_paths
+        ):
             rule, code = "is of a type without bounds", "DELTA_COLUMN_DATA_SKIPPING_NOT_SUPPORTED_TYPE"
         elif paths.count(path) > 1:
             rule, code = "is named twice", "DELTA_DUPLICATE_DATA_SKIPPING_COLUMNS"
         else:
             continue
         raise InvalidRequest(
-            f"The column '{shown}' of delta.dataSkippingStatsColumns = '{named}' {rule}; the columns are: "
+            f"The column '{dotted_name}' of delta.dataSkippingStatsColumns = '{named}' {rule}; the columns are: "
             f"{', '.join(schema.names)}. Correct the property.",
             code=code,
-            column=shown,
+            column=dotted_name,
         )
 
 
@@ -213,8 +215,10 @@ class _Column:
         paths = [footer.schema.column(index).path for index in range(footer.num_columns)]
         position = paths.index(self.leaf[0].physical_name)
         for part in self._in_footer:
-            found = footer.row_group(part).column(position).statistics
-            self._add_extremes(*((found.min, found.max) if found is not None and found.has_min_max else (None, None)))
+            statistics = footer.row_group(part).column(position).statistics
+            self._add_extremes(
+                *((statistics.min, statistics.max) if statistics is not None and statistics.has_min_max else (None, None))
+            )
 
     def _add_extremes(self, least: Any, greatest: Any) -> None:
         if not self._told:
@@ -346,8 +350,8 @@ def _number(configuration: Mapping[str, str], key: str, default: int) -> int:
 
 
 def _property(configuration: Mapping[str, str], key: str) -> str | None:
-    found = configuration.get(key)
-    if found is None:
+    text = configuration.get(key)
+    if text is None:
         lowered = key.lower()
-        found = next((value for name, value in configuration.items() if name.lower() == lowered), None)
-    return found
+        text = next((value for name, value in configuration.items() if name.lower() == lowered), None)
+    return text

@@ -24,20 +24,20 @@ from tahoe.schema.arrow_values import array, scalar
 __all__ = ["parse_statistics"]
 
 
-def parse_statistics(texts: pa.Array | pa.ChunkedArray, wanted: pa.StructType) -> pa.ChunkedArray:
+def parse_statistics(texts: pa.Array | pa.ChunkedArray, shape: pa.StructType) -> pa.ChunkedArray:
     """Return one struct for each text; null if the text is null; members are null if they are missing, malformed or of another type.
 
     Args:
         texts: `AddFile.stats` of the files.
-        wanted: from `tahoe.protocol.statistics.collect.stats_arrow_type`, or any part of it.
+        shape: from `tahoe.protocol.statistics.collect.stats_arrow_type`, or any part of it.
     """
     slices = list(_slices(texts))
     if len(slices) > 1 and texts.nbytes >= _WORTH_THREADS:
         with ThreadPoolExecutor(min(_THREADS, os.cpu_count() or 1)) as pool:
-            parsed = list(pool.map(lambda part: _parse(part, wanted), slices))
+            parsed = list(pool.map(lambda part: _parse(part, shape), slices))
     else:
-        parsed = [_parse(part, wanted) for part in slices]
-    return pa.chunked_array(parsed, wanted)
+        parsed = [_parse(part, shape) for part in slices]
+    return pa.chunked_array(parsed, shape)
 
 
 _THREADS = 2
@@ -60,11 +60,11 @@ def _slices(texts: pa.Array | pa.ChunkedArray) -> Iterator[pa.Array]:
             yield chunk.slice(start, _SLICE_ROWS)
 
 
-def _parse(texts: pa.Array, wanted: pa.StructType) -> pa.StructArray:
-    if not wanted.num_fields:
-        return array([None if text is None else {} for text in texts.to_pylist()], wanted)
+def _parse(texts: pa.Array, shape: pa.StructType) -> pa.StructArray:
+    if not shape.num_fields:
+        return array([None if text is None else {} for text in texts.to_pylist()], shape)
     valid = texts.drop_null() if texts.null_count else texts
-    parsed = _parse_valid(valid, wanted)
+    parsed = _parse_valid(valid, shape)
     if not texts.null_count:
         return parsed
     # Texts that are null were left out: restore the gaps.
@@ -73,26 +73,26 @@ def _parse(texts: pa.Array, wanted: pa.StructType) -> pa.StructArray:
     return parsed.take(pc.if_else(present, ranks, scalar(None, pa.int64())))
 
 
-def _parse_valid(texts: pa.Array, wanted: pa.StructType) -> pa.StructArray:
+def _parse_valid(texts: pa.Array, shape: pa.StructType) -> pa.StructArray:
     if len(texts) <= _FEW:
-        return array([_read_one(text, wanted) for text in texts.to_pylist()], wanted)
-    parsed = _read_block(texts, wanted)
+        return array([_read_one(text, shape) for text in texts.to_pylist()], shape)
+    parsed = _read_block(texts, shape)
     if parsed is None:
         # Spark writes such bounds; a bound that is not finite is no more useful than an unknown one.
         texts = pc.replace_substring_regex(texts, pattern=_NOT_FINITE, replacement='":null')
-        parsed = _read_block(texts, wanted)
+        parsed = _read_block(texts, shape)
     if parsed is not None:
         return parsed
     if len(texts) > _RETRY_ROWS:
-        parts = [_parse_valid(texts.slice(start, _RETRY_ROWS), wanted) for start in range(0, len(texts), _RETRY_ROWS)]
+        parts = [_parse_valid(texts.slice(start, _RETRY_ROWS), shape) for start in range(0, len(texts), _RETRY_ROWS)]
         return pa.concat_arrays(parts)
-    return array([_read_one(text, wanted) for text in texts.to_pylist()], wanted)
+    return array([_read_one(text, shape) for text in texts.to_pylist()], shape)
 
 
-def _read_block(texts: pa.Array, wanted: pa.StructType) -> pa.StructArray | None:
+def _read_block(texts: pa.Array, shape: pa.StructType) -> pa.StructArray | None:
     """Parse all texts at once; None if that fails or the rows would not line up."""
     if not len(texts):
-        return array([], wanted)
+        return array([], shape)
     if not (pc.all(pc.starts_with(texts, "{")).as_py() and pc.all(pc.ends_with(texts, "}")).as_py()):
         return None
     content = _content(texts)
@@ -101,13 +101,13 @@ def _read_block(texts: pa.Array, wanted: pa.StructType) -> pa.StructArray | None
             pa.BufferReader(content),
             read_options=pj.ReadOptions(use_threads=False, block_size=content.size + 1),
             parse_options=pj.ParseOptions(
-                explicit_schema=pa.schema(_json_type(wanted).fields), newlines_in_values=True, unexpected_field_behavior="ignore"
+                explicit_schema=pa.schema(_json_type(shape).fields), newlines_in_values=True, unexpected_field_behavior="ignore"
             ),
         )
         if table.num_rows != len(texts):
             return None
-        columns = [_typed(table.column(i).combine_chunks(), wanted.field(i).type) for i in range(wanted.num_fields)]
-        return pa.StructArray.from_arrays(columns, fields=wanted.fields)
+        columns = [_typed(table.column(i).combine_chunks(), shape.field(i).type) for i in range(shape.num_fields)]
+        return pa.StructArray.from_arrays(columns, fields=shape.fields)
     except pa.ArrowInvalid:
         return None
 
@@ -135,12 +135,12 @@ def _typed(values: pa.Array, kind: pa.DataType) -> pa.Array:
     return values if values.type == kind else values.cast(kind)
 
 
-def _read_one(text: str, wanted: pa.StructType) -> dict[str, Any] | None:
+def _read_one(text: str, shape: pa.StructType) -> dict[str, Any] | None:
     try:
         value = json.loads(text, parse_float=Decimal)
     except (ValueError, RecursionError):
         return None
-    return _member(value, wanted) if isinstance(value, dict) else None
+    return _member(value, shape) if isinstance(value, dict) else None
 
 
 def _member(value: Any, kind: pa.DataType) -> Any:

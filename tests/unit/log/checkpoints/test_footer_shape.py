@@ -33,7 +33,7 @@ def test_files_of_one_writer_have_one_shape_and_their_numbers_and_bounds_are_fou
     shape = FooterShape.of(footer(1, "a"))
     assert shape is not None
     for first, text, rows in ((-5, "", 1), (1 << 40, "a longer text é", 63), (7, "z" * 100, 5)):
-        found = shape.found_in(footer(first, text, rows))
+        found = shape.values_in(footer(first, text, rows))
         assert found is not None
         assert read_integer(found[shape.rows], 0) == rows
         least, greatest = ([found[place] for place in sides] for sides in zip(*shape.bounds.values(), strict=True))
@@ -44,12 +44,12 @@ def test_files_of_one_writer_have_one_shape_and_their_numbers_and_bounds_are_fou
 def test_another_schema_codec_or_number_of_row_groups_is_another_shape() -> None:
     shape = FooterShape.of(footer(1, "a"))
     assert shape is not None
-    assert shape.found_in(footer(1, "a", compression="zstd")) is None
-    assert shape.found_in(footer(1, "a", use_dictionary=False)) is None
-    assert shape.found_in(footer(1, "a", 2, row_group_size=1)) is None
-    assert shape.found_in(footer(1, "a", write_statistics=["id"])) is None
+    assert shape.values_in(footer(1, "a", compression="zstd")) is None
+    assert shape.values_in(footer(1, "a", use_dictionary=False)) is None
+    assert shape.values_in(footer(1, "a", 2, row_group_size=1)) is None
+    assert shape.values_in(footer(1, "a", write_statistics=["id"])) is None
     assert FooterShape.of(footer(1, "a", 2, row_group_size=1)) is None
-    assert shape.found_in(b"") is None and FooterShape.of(b"") is None and FooterShape.of(b"\x15") is None
+    assert shape.values_in(b"") is None and FooterShape.of(b"") is None and FooterShape.of(b"\x15") is None
     assert FooterShape.of(footer(1, "a") + b"\0") is None
 
 
@@ -61,7 +61,7 @@ def test_no_bit_can_be_changed_so_that_a_footer_has_the_shape_and_arrow_cannot_t
     for bit in range(8 * len(whole)):
         changed = bytearray(whole)
         changed[bit // 8] ^= 1 << bit % 8
-        if shape.found_in(bytes(changed)) is not None:
+        if shape.values_in(bytes(changed)) is not None:
             assert fault_in_footer(bytes(changed)) is None, bit
             kept += 1
     assert kept > 200
@@ -72,7 +72,7 @@ def test_bytes_left_out_or_put_in_are_another_shape_or_a_footer_that_arrow_can_t
     assert shape is not None
     for at in range(len(whole)):
         for changed in (whole[:at] + whole[at + 1 :], whole[:at] + b"\x04" + whole[at:], whole[:at]):
-            assert shape.found_in(changed) is None or fault_in_footer(changed) is None, at
+            assert shape.values_in(changed) is None or fault_in_footer(changed) is None, at
 
 
 def test_statistics_of_geometries_are_those_of_columns_that_hold_them() -> None:

@@ -84,9 +84,8 @@ def make_v2_table(root: Path, files: int) -> None:
     from tahoe.base.clock import SYSTEM_CLOCK
     from tahoe.base.progress import silent
     from tahoe.log.checkpoints.checkpoint_rows import AddColumns
-    from tahoe.log.checkpoints.sidecar_plan import rows_in_sidecar
     from tahoe.log.checkpoints.sidecar_writer import SidecarWriter
-    from tahoe.log.checkpoints.v2_writer import V2Writer
+    from tahoe.log.checkpoints.v2_writer import V2Writer, rows_in_sidecar
     from tahoe.log.files.columns import concat
     from tahoe.log.files.last_checkpoint import publish
     from tahoe.log.files.live_files import FILES_SCHEMA

@@ -47,10 +47,8 @@ TESTED_ELSEWHERE: Mapping[str, Mapping[str, str]] = {
     },
     "a part of DROP FEATURE, which is tested for each feature through the public API": {
         "ops/features/drop_report": _DROP,
-        "ops/features/past_traces": _DROP,
         "ops/features/plain_columns": _DROP,
         "ops/features/removals": _DROP,
-        "ops/features/vector_tombstones": _DROP,
     },
     "an encoding used only when variants are reassembled": {
         "schema/variant_bytes": "tests/unit/schema/test_variant_shredding.py",

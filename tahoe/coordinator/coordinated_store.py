@@ -17,7 +17,6 @@ import pyarrow as pa
 
 from tahoe.base.clock import Clock
 from tahoe.base.exceptions import CorruptTable, InvalidRequest, NotFound, StorageFailure, TahoeError
-from tahoe.coordinator.contradiction import behind_error, newest_ratified, unratified_commit_error
 from tahoe.coordinator.coordinator import Coordinator, Managed, StagedCommit
 from tahoe.log.files.commits import parse_actions
 from tahoe.log.files.paths import LOG_FOLDER, STAGED_FOLDER, commit_name, parse, staged_name, staged_version
@@ -332,7 +331,7 @@ class CoordinatedStore:
         listed[name] = entry
 
     def _check_newer(self, managed: Managed, newer: Sequence[Entry]) -> None:
-        """Handle files newer than the last version: see `tahoe.coordinator.contradiction`. The coordinator is asked again."""
+        """Handle files newer than the last version: see `tahoe.coordinator.coordinated_store`. The coordinator is asked again."""
         parsed = ((parse(entry.name), entry) for entry in newer)
         commits = [(path.version, entry) for path, entry in parsed if path is not None and path.kind == "commit"]
         if not commits or (now := self.managed()) is None or now.last_version is None:
@@ -469,3 +468,54 @@ def _adoption_id(name: str, data: bytes, url: str) -> str | None:
     if not any(features_of(action) & COORDINATED for action in actions if isinstance(action, Protocol)):
         return None
     return next((action.transaction_id or "" for action in actions if isinstance(action, CommitInfo)), "")
+
+
+# -- commits newer than the coordinator's last version ---------------------------------------------------------------------------
+
+
+def newest_ratified(store: LogStore, published: Sequence[tuple[int, Entry]]) -> int | None:
+    """Return the newest of these commits that was once ratified, i.e. is the copy of a staged file; None if there is none.
+
+    Args:
+        store: the table's own storage.
+        published: commits in the log, each with its version.
+    """
+    if not published:
+        return None
+    staged: dict[int, list[Entry]] = {}
+    for entry in store.list_from(STAGED_FOLDER, f"{min(version for version, _ in published):020d}"):
+        version = staged_version(entry.name)
+        if version is not None:
+            staged.setdefault(version, []).append(entry)
+    for version, commit in sorted(published, reverse=True):
+        same_size = [entry.name for entry in staged.get(version, ()) if entry.size == commit.size]
+        if same_size and store.get(commit.name) in (store.get(name) for name in same_size):
+            return version
+    return None
+
+
+def behind_error(table: str, coordinator: str, last: int, version: int) -> CorruptTable:
+    """Return the error for a coordinator that names `last` as the last version but has ratified the newer `version`."""
+    return CorruptTable(
+        f"Table {table}: {coordinator} says that version {last} is the last, but it has ratified version {version} before. Its database was "
+        "restored from an older backup, its URL names a lagging replica, or the table was dropped and recreated meanwhile. Nothing is read "
+        "or written, so that no acknowledged commit is lost. Use the up-to-date database, or restore it from a newer backup. If "
+        f"there is none, and {commit_name(version)} is the newest commit of the log: coordinator.forget(table.url), "
+        f"coordinator.expect(table.url, {version}, ''), coordinator.adopt(table.url, {version}); unpublished commits are lost then.",
+        code="TAHOE_COORDINATOR_BEHIND",
+        table=table,
+        version=version,
+    )
+
+
+def unratified_commit_error(table: str, coordinator: str, version: int) -> CorruptTable:
+    """Return the error for an unratified commit in the log with the next version's number."""
+    name = commit_name(version)
+    return CorruptTable(
+        f"Table {table}: {name} exists, but {coordinator} has not ratified it. Nothing was committed, to avoid two commits of "
+        f"version {version}. A writer bypassed the coordinator: find that writer, then delete {name}.",
+        code="TAHOE_UNRATIFIED_COMMIT",
+        table=table,
+        version=version,
+        file=name,
+    )

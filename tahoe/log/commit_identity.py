@@ -136,7 +136,7 @@ def _commit_info(body: bytes) -> CommitInfo:
 def _misplaced(version: int, url: str, what: str) -> CorruptTable:
     name = commit_name(version)
     return CorruptTable(
-        f"Table {url}: the commit {name} is not in its identity, or the one before it is not: {what}. Commits were swapped, copied or "
+        f"Table {url}: the commit {name} is not in its place, or the one before it is not: {what}. Commits were swapped, copied or "
         "restored under other names: restore the log's files from a backup.",
         code="DELTA_TXN_LOG_FAILED_INTEGRITY",
         table=url,

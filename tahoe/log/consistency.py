@@ -257,12 +257,12 @@ def _report(store: LogStore, segment: LogSegment, tail: Tail, differences: Seque
     if segment.checkpoint is not None:
         file = segment.checkpoint.names[0]
         message = (
-            f"{begin} The checkpoint {file} is short, a commit after it has lost lines or is not in its identity, or the checksum is "
+            f"{begin} The checkpoint {file} is short, a commit after it has lost lines or is not in its place, or the checksum is "
             "wrong: restore the damaged one from a backup, or delete the checksum if another reader confirms the log."
         )
         raise DamagedCheckpoint(store.url, segment.checkpoint, file, what, message)
     raise CorruptTable(
-        f"{begin} A commit has lost lines or is not in its identity, or the checksum is wrong: restore the damaged commit from a "
+        f"{begin} A commit has lost lines or is not in its place, or the checksum is wrong: restore the damaged commit from a "
         "backup, or delete the checksum if another reader confirms the log.",
         code="DELTA_TXN_LOG_FAILED_INTEGRITY",
         table=store.url,

@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from tahoe.base.exceptions import DeltaConcurrentModificationException, InvalidRequest
 from tahoe.base.progress import Progress
 from tahoe.base.wording import counted
+from tahoe.log.files.live_files import canonical_path, remove_files
 from tahoe.log.replay import add_files
 from tahoe.ops.features.plain_columns import (
     files_of_other_types,
@@ -20,18 +21,19 @@ from tahoe.ops.features.plain_columns import (
     stage_without_mapping,
     stage_without_type_changes,
 )
-from tahoe.ops.features.vector_tombstones import stage_vector_tombstones
 from tahoe.ops.tables.alter import stage_changed_properties
 from tahoe.ops.tables.cluster_by import clustered_by, stage_cluster_by
 from tahoe.ops.write.rewrite import stage_rewrite
 from tahoe.protocol.actions import Action, AddFile, DomainMetadata, Metadata, Protocol, RemoveFile
 from tahoe.protocol.clustering import DOMAIN as CLUSTERING_DOMAIN
 from tahoe.protocol.config import TableConfig
+from tahoe.protocol.dv import file_name
 from tahoe.protocol.features import ENFORCED, FEATURES, Feature, Use
 from tahoe.protocol.properties import TableProperties
 from tahoe.protocol.row_tracking import DOMAIN as ROW_TRACKING_DOMAIN
 from tahoe.protocol.row_tracking import ENABLED, MATERIALIZED_ROW_COMMIT_VERSION, MATERIALIZED_ROW_ID, SUSPENDED
 from tahoe.snapshot.snapshot import Snapshot
+from tahoe.store.location import encode_path
 from tahoe.txn.commit import Committed
 from tahoe.txn.transaction import Operation, Transaction
 
@@ -401,3 +403,26 @@ REMOVALS: Mapping[str, Removal] = {
     ),
 }
 """The features that can be dropped. The specification allows to drop more (`TableFeature.removal`), but Tahoe does not write these."""
+
+
+# -- tombstones of vector files --------------------------------------------------------------------------------------------------
+
+
+def stage_vector_tombstones(transaction: Transaction) -> Operation:
+    """Stage a tombstone for each deletion vector file below the table's root that a data file's tombstone names and that has none yet.
+
+    If all of them have tombstones, the commit is empty, as in delta-spark, so that version numbers agree.
+    """
+    snapshot, now = transaction.existing(), transaction.clock.now_ms()
+    removes = remove_files(snapshot.tombstones())
+    named = {_name(remove, snapshot.store.url) for remove in removes} - {None}
+    removed_paths = {canonical_path(remove.path, snapshot.store.url) for remove in removes if remove.deletion_vector is None}
+    missing = sorted(encode_path(name) for name in named if name is not None and name not in removed_paths)
+    transaction.stage(*(RemoveFile(path, now, data_change=False) for path in missing))
+    return Operation("Deletion Vector Tombstones", {}, {"dvTombstonesWithinRetentionPeriod": len(missing)})
+
+
+def _name(remove: RemoveFile, root_url: str) -> str | None:
+    """Return the store name of the file of its deletion vector; None for an inline vector, and for a file outside the root."""
+    vector = remove.deletion_vector
+    return None if vector is None or vector.storage_type != "u" else file_name(vector, root_url)

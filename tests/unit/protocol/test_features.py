@@ -28,7 +28,7 @@ def test_rows_name_features_that_have_a_row() -> None:
 _OTHER_MEANINGS = {
     "domainMetadata": (
         "the name of an action in commits, checkpoints and checksums",
-        "protocol/actions protocol/demanded log/checksum log/checkpoints/checkpoint_reader log/checkpoints/checkpoint_rows "
+        "protocol/actions protocol/action_members log/checksum log/checkpoints/checkpoint_reader log/checkpoints/checkpoint_rows "
         "log/files/commits log/files/json_columns ops/check/ testing/log_builder",
     ),
     "inCommitTimestamp": ("a member of commitInfo", "protocol/actions txn/prepare ops/check/"),

@@ -12,7 +12,7 @@ import pytest
 
 from tahoe.api.table import Table
 from tahoe.base.clock import SeededClock
-from tahoe.log.checkpoints import sidecar_plan
+from tahoe.log.checkpoints import v2_writer
 from tahoe.log.checkpoints.checkpoint_reader import open_checkpoint
 from tahoe.log.files.last_checkpoint import read_last_checkpoint
 from tahoe.log.files.live_files import add_files, remove_files
@@ -84,7 +84,7 @@ def test_a_log_without_files_has_no_sidecar() -> None:
 
 
 def test_a_removed_file_rewrites_only_its_sidecar(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sidecar_plan, "ROWS_IN_SIDECAR", 10)
+    monkeypatch.setattr(v2_writer, "ROWS_IN_SIDECAR", 10)
     files = [add(f"f{number:03d}") for number in range(40)]
     log = v2_log(*files)
     write(log)
@@ -115,7 +115,7 @@ def test_expired_tombstones_are_dropped_without_rewriting_files(monkeypatch: pyt
 
 def test_random_histories_equal_a_replay(monkeypatch: pytest.MonkeyPatch) -> None:
     """With vectors, differently encoded paths, files that return, and tombstones that expire."""
-    monkeypatch.setattr(sidecar_plan, "ROWS_IN_SIDECAR", 8)
+    monkeypatch.setattr(v2_writer, "ROWS_IN_SIDECAR", 8)
     for seed in range(3):
         chance = random.Random(seed)
         log, number, reused = v2_log(), 0, 0

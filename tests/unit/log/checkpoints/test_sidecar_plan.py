@@ -6,7 +6,7 @@ import random
 
 import pytest
 
-from tahoe.log.checkpoints.sidecar_plan import ROWS_IN_SIDECAR, Written, plan_sidecars, rows_in_sidecar
+from tahoe.log.checkpoints.v2_writer import ROWS_IN_SIDECAR, Written, plan_sidecars, rows_in_sidecar
 
 
 @pytest.mark.parametrize(

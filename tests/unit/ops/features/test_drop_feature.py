@@ -17,7 +17,7 @@ from tahoe.coordinator.sql_coordinator import SqlCoordinator
 from tahoe.log.files.paths import LOG_FOLDER
 from tahoe.log.segment import checkpoints_in
 from tahoe.ops.features import drop_feature as module
-from tahoe.ops.features.past_traces import depends_on_v2_checkpoint
+from tahoe.ops.features.drop_feature import depends_on_v2_checkpoint
 from tahoe.ops.features.removals import REMOVALS
 from tahoe.protocol.actions import Protocol
 from tahoe.protocol.features import FEATURES, Use

@@ -121,8 +121,8 @@ TESTED_ELSEWHERE: Mapping[str, Mapping[str, str]] = {
         "ops/tables/constrain": "tests/unit/ops/write/test_enforce.py",
         "ops/tables/sync_identity": "tests/unit/ops/write/test_completion.py",
         "ops/tables/create": "tests/unit/api/test_table.py",
-        "ops/check/live_file_check": "tests/unit/ops/check/test_table_check.py",
-        "ops/check/statistics_check": "tests/unit/ops/check/test_data_check.py",
+        "ops/check/rules/live_file_rules": "tests/unit/ops/check/test_table_check.py",
+        "ops/check/rules/row_statistics": "tests/unit/ops/check/rules/test_row_rules.py",
         "ops/upkeep/purge": _MODEL,
         "ops/write/rewrite": "tests/unit/ops/upkeep/test_upgrade_uniform.py",
         "protocol/constraints": "tests/unit/ops/write/test_enforce.py",
@@ -192,6 +192,6 @@ TESTED_ELSEWHERE: Mapping[str, Mapping[str, str]] = {
         "ops/check/rules/member_rules": _STRICT,
         "ops/check/rules/protocol_rules": _STRICT,
         "ops/check/rules/schema_rules": _STRICT,
-        "ops/check/rules/summary_rules": _STRICT,
+        "ops/check/rules/checksum_rules": _STRICT,
     },
 }

@@ -18,8 +18,8 @@ from typing import Any
 import pytest
 
 from tahoe.base.exceptions import TahoeError
-from tahoe.ops.check.strict_check import strict_violations
 from tahoe.ops.check.subjects.raw_log import RawLog
+from tahoe.ops.check.table_check import strict_violations
 from tahoe.protocol.iceberg_compat import deletes_form
 from tahoe.snapshot.snapshot import Snapshot
 from tahoe.store.log_store import LogStore
@@ -134,5 +134,9 @@ def tables_in_memory(names: Iterable[str]) -> Iterator[LogStore]:
 def _is_tahoes(store: LogStore) -> bool:
     """Whether each commit says so."""
     log = RawLog(store)
-    told = [[info.get("engineInfo") for info in log.commit(version).of("commitInfo")] for version in log.commits]
-    return bool(told) and all(any(str(engine).startswith("Tahoe") for engine in engines) for engines in told)
+    engines_of_commits = [
+        [info.get("engineInfo") for info in commit.of("commitInfo")] for commit in log.commits_of(list(log.commits))
+    ]
+    return bool(engines_of_commits) and all(
+        any(str(engine).startswith("Tahoe") for engine in engines) for engines in engines_of_commits
+    )

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from tahoe.expr.tree.python_values import SqlValues
     from tahoe.log import history as log_history
     from tahoe.log.files import commits
-    from tahoe.ops.check import strict_check, table_check
+    from tahoe.ops.check import table_check
     from tahoe.ops.copies import symlink_manifests
     from tahoe.ops.layout import auto_compact, optimize
     from tahoe.ops.layout.optimize import Rewrite
@@ -80,7 +80,7 @@ else:
     auto_compact, optimize = late_modules("tahoe.ops.layout", "auto_compact", "optimize")
     clauses, merge = late_modules("tahoe.ops.merge", "clauses", "merge")
     delete, insert, row_changes, update = late_modules("tahoe.ops.rows", "delete", "insert", "row_changes", "update")
-    strict_check, table_check = late_modules("tahoe.ops.check", "strict_check", "table_check")
+    (table_check,) = late_modules("tahoe.ops.check", "table_check")
     create, detail = late_modules("tahoe.ops.tables", "create", "detail")
     (upgrade_uniform,) = late_modules("tahoe.ops.upkeep", "upgrade_uniform")
     (iceberg_compat,) = late_modules("tahoe.protocol", "iceberg_compat")
@@ -425,12 +425,10 @@ class Table(Readable):
 
         Args:
             deep: read every row.
-            strict: check the whole log against every rule of the specification (`tahoe.ops.check`).
+            strict: check the whole log against every rule of the specification (`tahoe.ops.check.strict_check`).
         """
         with shown(self.clock) as bar:
-            violations = table_check.check_table(self.store, deep=deep, progress=progress or bar)
-            if strict:
-                violations += strict_check.strict_violations(self.store, progress or bar)
+            violations = table_check.check_table(self.store, deep=deep, strict=strict, progress=progress or bar)
             return violations + table_check.iceberg_violations(self.snapshot, lambda: self.uniform.foreign_changes())
 
     # Definition, copies and maintenance: functions of `tahoe.ops`.

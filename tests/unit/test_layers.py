@@ -38,7 +38,7 @@ def faults_of_module(path: Path) -> Iterator[str]:
     tree = ast.parse(path.read_text())
     if path.stat().st_size and not ast.get_docstring(tree):
         yield f"{module_name(path)} has no docstring"
-    definitions = [node.name for node in tree.body if isinstance(node, ast.FunctionDef | ast.ClassDef)]
+    definitions = [node.name for node in tree.body if isinstance(node, ast.FunctionDef | ast.ClassDef) and not is_rule(node)]
     public = {name for name in definitions if not name.startswith("_")}
     exported = [
         ast.literal_eval(node.value)
@@ -49,6 +49,12 @@ def faults_of_module(path: Path) -> Iterator[str]:
         yield f"{module_name(path)} defines public names and has no __all__"
     elif public - set(exported[0] if exported else ()):
         yield f"{module_name(path)}: __all__ lacks {sorted(public - set(exported[0]))}"
+
+
+def is_rule(node: ast.FunctionDef | ast.ClassDef) -> bool:
+    """Whether a list of rules contains the function (`tahoe.ops.check.subjects.rule`), so that nobody imports it."""
+    decorators = [each.func for each in node.decorator_list if isinstance(each, ast.Call)]
+    return any(isinstance(function, ast.Attribute) and function.attr == "rule" for function in decorators)
 
 
 def test_the_public_list_of_the_package_is_whole() -> None:

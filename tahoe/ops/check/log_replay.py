@@ -10,18 +10,16 @@ each checksum. A checkpoint is compared as a set of texts, one per file; those o
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, fields
-from typing import Any, TypeVar
+from dataclasses import dataclass, field
+from typing import TypeVar
 
 import pyarrow as pa
 
 from tahoe.base.exceptions import NotFound, TahoeError
 from tahoe.base.lazy import pc
-from tahoe.base.progress import Progress
 from tahoe.log.checkpoints.checkpoint_reader import CheckpointReader, open_checkpoint
-from tahoe.log.checksum import VersionChecksum, parse_checksum
+from tahoe.log.checksum import parse_checksum
 from tahoe.log.commit_identity import CommitIdentityCheck, identity_of, no_in_commit_timestamp
 from tahoe.log.consistency import identifies_itself, lost_its_id
 from tahoe.log.files.commits import parse_commit
@@ -30,6 +28,13 @@ from tahoe.log.files.live_files import canonical_path
 from tahoe.log.files.paths import checksum_name, commit_name
 from tahoe.log.history import in_commit_timestamps_from, states_its_time
 from tahoe.log.path_spellings import removed_too
+from tahoe.ops.check.rules import checksum_rules
+from tahoe.ops.check.rules.checksum_rules import ChecksumFile
+from tahoe.ops.check.rules.commit_rules import FORMAT_RULES
+from tahoe.ops.check.subjects.raw_log import RawLog, VersionFiles
+from tahoe.ops.check.subjects.replayed_log import LogState, Totals
+from tahoe.ops.check.subjects.rule import Level
+from tahoe.ops.check.subjects.table_settings import Settings
 from tahoe.ops.check.subjects.violation import Reported, Violation, violation_of
 from tahoe.protocol.action_members import check_partition_values
 from tahoe.protocol.actions import (
@@ -46,41 +51,19 @@ from tahoe.protocol.actions import (
 from tahoe.protocol.config import TableConfig
 from tahoe.schema.arrow_values import scalar
 from tahoe.schema.types import StructType
-from tahoe.store.log_store import Entry, LogStore
+from tahoe.store.log_store import LogStore
 
-__all__ = ["LogFiles", "LogReplay", "difference", "file_texts", "newest"]
+__all__ = ["LogReplay", "difference", "file_texts", "newest"]
 
 T = TypeVar("T")
 
-_BYTES_AT_ONCE = 32 << 20
-_FILES_AT_ONCE = 256
+_SINGLE: dict[type[Action], str] = {
+    Protocol: "protocol",
+    Metadata: "metaData",
+    SetTransaction: "txn",
+    DomainMetadata: "domainMetadata",
+}
 _BETWEEN = "\0"  # in no path: `decode_path` refuses it
-
-
-@dataclass(frozen=True, slots=True)
-class LogFiles:
-    """The log files that the replay reads, by version."""
-
-    commits: dict[int, Entry]
-    checksums: dict[int, Entry]
-    checkpoints: dict[int, list[Checkpoint]]
-
-
-@dataclass(slots=True)
-class _Sums:
-    """The sums over the live files."""
-
-    files: int = 0
-    bytes: int = 0
-    vectors: int = 0
-    deleted: int = 0
-
-    def count(self, size: int, dead: int | None, sign: int) -> None:
-        self.files += sign
-        self.bytes += sign * size
-        if dead is not None:
-            self.vectors += sign
-            self.deleted += sign * dead
 
 
 @dataclass
@@ -94,139 +77,114 @@ class LogReplay:
 
     store: LogStore
     live: dict[str, str] | None = None
-    version: int = -1
-    protocol: Protocol | None = None
-    metadata: Metadata | None = None
+    state: LogState = field(init=False)
     change_files: list[tuple[int, AddCDCFile]] = field(default_factory=list)
     _counted: dict[str, tuple[int, int | None]] = field(default_factory=dict)
-    _sums: _Sums = field(default_factory=_Sums)
     _compared: set[Checkpoint] = field(default_factory=set)
     _transaction_ids: dict[str, int] = field(default_factory=dict)
-    _applications: dict[str, int] = field(default_factory=dict)
-    _domains: dict[str, str] = field(default_factory=dict)
-    _from_the_start: bool = False
+    _protocol: Protocol | None = None
+    _metadata: Metadata | None = None
     _partitions: tuple[StructType, tuple[str, ...]] = (StructType(()), ())
-    _last_timestamp: int | None = None
     _timed_from: int | None = None
-    _stated: CommitInfo = field(default_factory=lambda: CommitInfo({}))
+    _info: CommitInfo = field(default_factory=lambda: CommitInfo({}))
 
     def __post_init__(self) -> None:
-        self._places = CommitIdentityCheck(self.store.url)
+        self.state = LogState(self.store.url)
+        self._identities = CommitIdentityCheck(self.store.url)
 
-    def run(self, files: LogFiles, progress: Progress) -> Iterator[Violation]:
-        """Fold the commits that are newer than those folded before."""
-        versions = sorted(version for version in files.commits if version > self.version)
+    @property
+    def version(self) -> int:
+        """The last version folded; -1 if none was."""
+        return self.state.version
+
+    def begin(self, log: RawLog) -> Iterator[Violation]:
+        """Start from the oldest checkpoint if the first commits are missing, unless commits were folded before."""
         if self.version < 0:
-            before = versions[0] - 1 if versions else max(files.checkpoints, default=-1)
-            self.version = before if before in files.checkpoints else -1
-        yield from self._checkpoints(files.checkpoints.get(self.version, ()))
-        done = 0
-        for block in _blocks(versions, files):
-            for version, data, checksum in zip(block, *self._read(block, files), strict=True):
-                yield from self._step(version, data, checksum, files)
-                done += 1
-                progress("commits checked", done, len(versions))
+            before = min(log.commits) - 1 if log.commits else max(log.checkpoints, default=-1)
+            self.state.version = before if before in log.checkpoints else -1
+        yield from self._checkpoints(log.checkpoints.get(self.version, ()))
 
-    def _read(self, versions: Sequence[int], files: LogFiles) -> tuple[list[bytes | TahoeError], list[bytes | TahoeError | None]]:
-        commits = _get_many(self.store, [files.commits[version].name for version in versions])
-        named = [version for version in versions if version in files.checksums]
-        checksums = dict(zip(named, _get_many(self.store, [checksum_name(version) for version in named]), strict=True))
-        return commits, [checksums.get(version) for version in versions]
-
-    def _step(
-        self, version: int, data: bytes | TahoeError, checksum: bytes | TahoeError | None, files: LogFiles
-    ) -> Iterator[Violation]:
+    def fold(self, files: VersionFiles, checkpoints: Sequence[Checkpoint]) -> Iterator[Violation]:
+        """Fold the next commit, and compare the state with the checksum and the checkpoints of its version."""
+        version, data = files.version, files.commit
         violations: list[Violation] = []
         actions: tuple[Action, ...] | None = None
         with Reported(violations.append, "commit", f"Commit {version}", version, commit_name(version)):
             if isinstance(data, TahoeError):
                 raise data
             actions = parse_commit(commit_name(version), data, self.store.url)
-        self.version = version
+        self.state.version = version
         if actions is None or isinstance(data, TahoeError):
             self.live = None  # until the next checkpoint
             yield from violations
-            yield from self._checkpoints(files.checkpoints.get(version, ()))
+            yield from self._checkpoints(checkpoints)
             return
-        told = list(self._commit_info(version, actions))
-        yield from told
-        yield from _begins_a_table(version, actions)
+        wrong_info = list(self._commit_info(version, actions))
+        yield from wrong_info
+        if version == 0:
+            yield from FORMAT_RULES.violations(Level.QUICK, files.lines(), version, commit_name(version))
         with Reported(violations.append, "commit", f"Commit {version}", version, commit_name(version)):
             self._apply(version, actions)
         if self._timed_from is not None and version >= self._timed_from and not states_its_time(actions):
             violations.append(
                 violation_of(no_in_commit_timestamp(self.store.url, version), "commit", "", version, commit_name(version))
             )
-        place = identity_of(version, data)
-        if place is not None and not told:
+        identity = identity_of(version, data)
+        if identity is not None and not wrong_info:
             with Reported(violations.append, "commit", f"Commit {version}", version, commit_name(version)):
-                self._places.check(place)
+                self._identities.check(identity)
         yield from violations
-        yield from self._checkpoints(files.checkpoints.get(version, ()))
-        if self.live is not None and checksum is not None:
-            yield from self._checksum(version, checksum, identifies_itself(actions))
+        yield from self._checkpoints(checkpoints)
+        if self.live is not None and files.checksum is not None:
+            yield from self._checksum(version, files.checksum, identifies_itself(actions))
 
     def _apply(self, version: int, actions: tuple[Action, ...]) -> None:
         if version == 0:
-            self._begin()
-            self._from_the_start = True
-        self._fold_single(actions)
-        self._configure(actions)
+            self._begin(complete=True)
+        self._take_single(actions)
         # Within one commit the order of lines has no meaning: a change of a vector is a remove and an add of one path.
         for action in actions:
             if isinstance(action, RemoveFile) and self.live is not None:
                 self._drop(self._key(action))
         for action in actions:
-            match action:
-                case AddFile() if self.live is not None:
-                    check_partition_values(action.path, action.partition_values, *self._partitions, self.store.url)
-                    vector = action.deletion_vector
-                    self._put(self._key(action), _text_of(action), action.size, None if vector is None else vector.cardinality)
-                case AddCDCFile():
-                    self.change_files.append((version, action))
-                case Protocol():
-                    self.protocol = action
-                case Metadata():
-                    self.metadata = action
+            if isinstance(action, AddFile) and self.live is not None:
+                check_partition_values(action.path, action.partition_values, *self._partitions, self.store.url)
+                vector = action.deletion_vector
+                self._put(self._key(action), _text_of(action), action.size, None if vector is None else vector.cardinality)
+            elif isinstance(action, AddCDCFile):
+                self.change_files.append((version, action))
 
-    def _configure(self, actions: Sequence[Action]) -> None:
-        """Take the table's schema, its partition columns and whether commits record their timestamps from a commit or a checkpoint.
+    def _begin(self, *, complete: bool) -> None:
+        state = self.state
+        self.live, self._counted, state.totals = {}, {}, Totals()
+        state.transactions, state.domains, state.complete, state.known = {}, {}, complete, True
 
-        Protocol and metadata may each come alone; the other is taken from the current state.
-        """
-        metadata, protocol = newest(actions, Metadata), newest(actions, Protocol)
-        changes = metadata is not None or protocol is not None
-        metadata, protocol = metadata or self.metadata, protocol or self.protocol
-        if changes and metadata is not None and protocol is not None:
-            config = TableConfig(protocol, metadata, self.store.url)
+    def _take_single(self, actions: Sequence[Action]) -> None:
+        """Fold the actions that are not of files. Protocol and metadata may each come alone; the other stays."""
+        for action in actions:
+            if type(action) in _SINGLE:
+                self.state.take_single(_SINGLE[type(action)], action.to_json_value())
+        protocol, metadata = newest(actions, Protocol), newest(actions, Metadata)
+        if protocol is None and metadata is None:
+            return
+        self._protocol, self._metadata = protocol or self._protocol, metadata or self._metadata
+        if self._protocol is not None and self._metadata is not None:
+            config = TableConfig(self._protocol, self._metadata, self.store.url)
             self._timed_from = in_commit_timestamps_from(config)
             self._partitions = config.schema, config.partition_columns
-
-    def _begin(self) -> None:
-        self.live, self._counted, self._sums = {}, {}, _Sums()
-        self._applications, self._domains, self._from_the_start = {}, {}, False
-
-    def _fold_single(self, actions: Sequence[Action]) -> None:
-        for action in actions:
-            match action:
-                case SetTransaction():
-                    self._applications[action.app_id] = action.version
-                case DomainMetadata(removed=True):
-                    self._domains.pop(action.domain, None)
-                case DomainMetadata():
-                    self._domains[action.domain] = action.configuration
+            self.state.settings = Settings(self.state.protocol or {}, self.state.metadata or {})
 
     def _put(self, key: str, text: str, size: int, dead: int | None) -> None:
         assert self.live is not None
         self._drop(key)
         self.live[key] = text
         self._counted[key] = size, dead
-        self._sums.count(size, dead, 1)
+        self.state.totals.count(size, dead, 1)
 
     def _drop(self, key: str) -> None:
         assert self.live is not None
         if self.live.pop(key, None) is not None:
-            self._sums.count(*self._counted.pop(key), -1)
+            self.state.totals.count(*self._counted.pop(key), -1)
 
     def _key(self, action: AddFile | RemoveFile) -> str:
         vector = action.deletion_vector
@@ -234,7 +192,7 @@ class LogReplay:
 
     def _commit_info(self, version: int, actions: tuple[Action, ...]) -> Iterator[Violation]:
         info = next((a for a in actions if isinstance(a, CommitInfo)), None)
-        self._stated = info or CommitInfo({})
+        self._info = info or CommitInfo({})
         if info is None:
             return
         before = self._transaction_ids.get(info.transaction_id or "")
@@ -242,21 +200,17 @@ class LogReplay:
             yield Violation("commit", f"versions {before} and {version} have the same txnId {info.transaction_id}.", version)
         if info.transaction_id:
             self._transaction_ids[info.transaction_id] = version
-        timestamp, last = info.in_commit_timestamp, self._last_timestamp
+        timestamp, last = info.in_commit_timestamp, self.state.timestamp
         if timestamp is not None and last is not None and timestamp <= last:
             yield Violation(
                 "commit", f"the in-commit timestamp {timestamp} of version {version} is not after its predecessor's.", version
             )
-        self._last_timestamp = timestamp if timestamp is not None else last
+        self.state.timestamp = timestamp if timestamp is not None else last
 
     def differences(self, what: str, protocol: Protocol | None, metadata: Metadata | None) -> Iterator[str]:
         """Yield a sentence for each difference between a protocol and metadata and those of the log so far."""
-        if None not in (protocol, self.protocol) and protocol != self.protocol:
-            yield f"the protocol of {what} is {_shown_protocol(protocol)}, the commits give {_shown_protocol(self.protocol)}."
-        if metadata is not None and self.metadata is not None:
-            names = [f.name for f in fields(Metadata) if not _equal(f.name, metadata, self.metadata)]
-            if names:
-                yield f"the metadata of {what} is not that of the last metaData action of the commits: {', '.join(names)} differ."
+        values = (None if action is None else action.to_json_value() for action in (protocol, metadata))
+        return (f"{what}: {text}." for text in self.state.differences(*values))
 
     # -- checkpoints -------------------------------------------------------------------------------------------------------
 
@@ -273,18 +227,16 @@ class LogReplay:
     def _checkpoint(self, checkpoint: Checkpoint) -> Iterator[Violation]:
         reader = open_checkpoint(self.store, checkpoint)
         version, name = checkpoint.version, checkpoint.entries[0].name
-        said = (newest(reader.single_actions, Protocol), newest(reader.single_actions, Metadata))
-        for differing in self.differences(f"the checkpoint of version {version}", *said):
-            yield Violation("checkpoint", differing, version, name)
+        settings = newest(reader.single_actions, Protocol), newest(reader.single_actions, Metadata)
+        for text in self.differences(f"the checkpoint of version {version}", *settings):
+            yield Violation("checkpoint", text, version, name)
         files = reader.adds()
         reader.removes()  # read only to check that they are intact; nothing is compared with them
         files = self._without_removed(files, reader)
         texts = file_texts(files)
         if self.live is None:
-            self._begin()
-            self._fold_single(reader.single_actions)
-            self._configure(reader.single_actions)
-            self.protocol, self.metadata = said[0] or self.protocol, said[1] or self.metadata
+            self._begin(complete=False)
+            self._take_single(reader.single_actions)
             vectors = files["deletionVector"].to_pylist()
             sizes = files["size"].to_pylist()
             for text, size, vector in zip(texts, sizes, vectors, strict=True):
@@ -316,53 +268,12 @@ class LogReplay:
             return
         if checksum.transaction_id is not None and not commit_vouches:
             yield Violation("commit", lost_its_id(version), version, commit_name(version))
-        for member, said, given in (
-            ("txnId", checksum.transaction_id, self._stated.transaction_id),
-            ("inCommitTimestampOpt", checksum.in_commit_timestamp, self._stated.in_commit_timestamp),
-        ):
-            if None not in (said, given) and said != given:
-                text = f"the checksum of version {version} says {member} {said}, its commit says {given}."
-                yield Violation("checksum", text, version, name)
         if checksum.all_files is not None and self.live is not None:
             listed = [_text_of(add) for add in checksum.all_files]
             wrong = difference(f"the list of files in the checksum of version {version}", listed, self.live, self.store.url)
             if wrong is not None:
                 yield Violation("checksum", wrong, version, name)
-        for what in self._other_state(checksum):
-            yield Violation("checksum", f"the checksum of version {version} says {what}.", version, name)
-        for what, stated, counted in self._counters(checksum):
-            if stated is not None and stated != counted:
-                yield Violation(
-                    "checksum", f"the checksum of version {version} says {stated} {what}, the log has {counted}.", version, name
-                )
-        for wrong in self.differences(f"the checksum of version {version}", checksum.protocol, checksum.metadata):
-            yield Violation("checksum", wrong, version, name)
-
-    def _other_state(self, checksum: VersionChecksum) -> Iterator[str]:
-        """Yield the transactions and domains that differ from the replay's. (A checkpoint may have dropped old transactions.)"""
-        for transaction in checksum.transactions or ():
-            mine = self._applications.get(transaction.app_id)
-            if mine != transaction.version and (mine is not None or self._from_the_start):
-                given = "none" if mine is None else mine
-                yield f"transaction {transaction.version} of the application '{transaction.app_id}', the log has {given}"
-        stated = {domain.domain: domain.configuration for domain in checksum.domains or () if not domain.removed}
-        for name in sorted(stated.keys() | self._domains.keys()) if checksum.domains is not None else ():
-            if stated.get(name) != self._domains.get(name):
-                yield f"{stated.get(name, 'nothing')} of the metadata domain '{name}', the log has {self._domains.get(name, 'nothing')}"
-
-    def _counters(self, checksum: VersionChecksum) -> Iterator[tuple[str, Any, int]]:
-        """Yield each counter's name, the checksum's value and the replay's."""
-        sums = self._sums
-        yield "files", checksum.num_files, sums.files
-        yield "bytes", checksum.table_size_bytes, sums.bytes
-        yield "deletion vectors", checksum.num_deletion_vectors, sums.vectors
-        yield "deleted records", checksum.num_deleted_records, sums.deleted
-
-
-def _begins_a_table(version: int, actions: Sequence[Action]) -> Iterator[Violation]:
-    missing = [name for name, kind in (("protocol", Protocol), ("metaData", Metadata)) if newest(actions, kind) is None]
-    if version == 0 and missing:
-        yield Violation("commit", f"the commit of version 0 holds no {' and no '.join(missing)} action.", 0, commit_name(0))
+        yield from checksum_rules.RULES.violations(Level.QUICK, ChecksumFile(data, self._info.values, self.state), version, name)
 
 
 def newest(actions: Sequence[Action], kind: type[T]) -> T | None:
@@ -388,8 +299,8 @@ def file_texts(files: pa.Table) -> list[str]:
     values = files["partitionValues"]
     for name in sorted(_distinct_keys(values)):
         value = pc.coalesce(pc.map_lookup(values, scalar(name, values.type.key_type), "first"), nothing)
-        said = pc.binary_join_element_wise(scalar(f"{_BETWEEN}{name}"), value, scalar("="))
-        joined = pc.binary_join_element_wise(joined, pc.if_else(pc.equal(value, nothing), nothing, said), nothing)
+        pair = pc.binary_join_element_wise(scalar(f"{_BETWEEN}{name}"), value, scalar("="))
+        joined = pc.binary_join_element_wise(joined, pc.if_else(pc.equal(value, nothing), nothing, pair), nothing)
     texts: list[str] = joined.to_pylist()
     return texts
 
@@ -402,19 +313,19 @@ def difference(what: str, texts: Sequence[str], live: dict[str, str], root: str)
     """
     if len(texts) == len(live) and set(texts) == set(live.values()):
         return None
-    theirs = {_key_of_text(text, root): text for text in texts}
-    twice = len(texts) - len(theirs)
-    missing, extra = sorted(live.keys() - theirs.keys()), sorted(theirs.keys() - live.keys())
-    other = sorted(key for key in live.keys() & theirs.keys() if _said(theirs[key]) != _said(live[key]))
+    actual = {_key_of_text(text, root): text for text in texts}
+    twice = len(texts) - len(actual)
+    missing, extra = sorted(live.keys() - actual.keys()), sorted(actual.keys() - live.keys())
+    other = sorted(key for key in live.keys() & actual.keys() if _size_and_values(actual[key]) != _size_and_values(live[key]))
     if not (twice or missing or extra or other):
         return None
     counts = ((missing, "missing"), (extra, "too many"), (other, "with another size or other partition values"))
-    told = [f"{len(keys)} {how} (e.g. {keys[0].partition(_BETWEEN)[0]})" for keys, how in counts if keys]
-    told += [f"{twice} twice"] if twice else []
-    return f"{what} has {len(texts)} live files, the commits give {len(live)}: {', '.join(told)}."
+    parts = [f"{len(keys)} {how} (e.g. {keys[0].partition(_BETWEEN)[0]})" for keys, how in counts if keys]
+    parts += [f"{twice} twice"] if twice else []
+    return f"{what} has {len(texts)} live files, the commits give {len(live)}: {', '.join(parts)}."
 
 
-def _said(text: str) -> list[str]:
+def _size_and_values(text: str) -> list[str]:
     """The size and partition values of a text, in a fixed order."""
     _, _, _, _, size, *values = text.split(_BETWEEN)
     return [size, *sorted(value for value in values if value)]
@@ -444,49 +355,3 @@ def _distinct_keys(values: pa.ChunkedArray) -> set[str]:
     for chunk in values.chunks:
         keys.update(pc.unique(chunk.keys).to_pylist())
     return keys
-
-
-def _equal(name: str, one: Metadata, other: Metadata) -> bool:
-    mine, theirs = getattr(one, name), getattr(other, name)
-    if mine == theirs:
-        return True
-    if name != "schema_string":
-        return False
-    try:
-        return bool(json.loads(mine) == json.loads(theirs))  # schemas are compared as JSON values, regardless of whitespace
-    except (ValueError, RecursionError):
-        return False
-
-
-def _shown_protocol(protocol: Protocol | None) -> str:
-    return json.dumps(None if protocol is None else protocol.to_json_value())
-
-
-def _blocks(versions: Sequence[int], files: LogFiles) -> Iterator[list[int]]:
-    """Split the versions into runs that are read at once, bounded in number and bytes."""
-    block: list[int] = []
-    size = 0
-    for version in versions:
-        more = files.commits[version].size + (files.checksums[version].size if version in files.checksums else 0)
-        if block and (len(block) >= _FILES_AT_ONCE or size + more > _BYTES_AT_ONCE):
-            yield block
-            block, size = [], 0
-        block.append(version)
-        size += more
-    if block:
-        yield block
-
-
-def _get_many(store: LogStore, names: list[str]) -> list[bytes | TahoeError]:
-    """Return each object, or the error of reading it."""
-    try:
-        return list(store.get_many(names))
-    except TahoeError:
-        return [_get(store, name) for name in names]
-
-
-def _get(store: LogStore, name: str) -> bytes | TahoeError:
-    try:
-        return store.get(name)
-    except TahoeError as error:
-        return error

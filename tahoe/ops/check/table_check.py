@@ -1,35 +1,40 @@
 """The consistency check of a table: the tests' oracle and a user's fsck.
 
-    commits ──fold──► live files at v ──compare──► checkpoint at v, checksum at v          check_log, check_compactions
+    commits ──fold──► live files at v ──compare──► checkpoint at v, checksum at v          log_replay
                                        └─at the end─► Snapshot                             here
-    live files ──► storage, statistics, partition values, deletion vectors, row ids        check_files
-               ──deep──► every row of every file                                           check_data, check_statistics
+    compactions ──compare──► commits                                                       rules/compaction_rules
+    live files ──► storage, statistics, partition values, deletion vectors, row ids        rules/live_file_rules
+               ──deep──► every row of every file                                           rules/row_rules
+    strict: every rule of the specification                                                strict_check
 
 Corruption never raises: it becomes a finding, and the remaining parts are still checked.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from itertools import pairwise
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 
-from tahoe.base.exceptions import TahoeError
+from tahoe.base.exceptions import NotFound, TahoeError
 from tahoe.base.progress import Progress, silent
-from tahoe.log.files.paths import LOG_FOLDER, ParsedLogPath, parse
-from tahoe.log.segment import checkpoints_in
-from tahoe.ops.check.compaction_check import check_compactions
-from tahoe.ops.check.data_check import check_change_files, check_data
-from tahoe.ops.check.live_file_check import LiveFiles, check_live_files
-from tahoe.ops.check.log_replay import LogFiles, LogReplay, difference, file_texts
+from tahoe.log.files.paths import ParsedLogPath, parse
+from tahoe.ops.check.log_replay import LogReplay, difference, file_texts
+from tahoe.ops.check.rules import compaction_rules, live_file_rules, log_rules
+from tahoe.ops.check.rules.compaction_rules import CompactionFile, compaction_files
+from tahoe.ops.check.rules.live_file_rules import LiveFiles
+from tahoe.ops.check.rules.row_rules import check_change_files, check_data
+from tahoe.ops.check.strict_check import StrictCheck
+from tahoe.ops.check.subjects.raw_log import RawLog
+from tahoe.ops.check.subjects.rule import Level
 from tahoe.ops.check.subjects.violation import Reported, Violation, violation_of
 from tahoe.protocol.iceberg_compat import uniform_is_enabled
 from tahoe.snapshot.snapshot import Snapshot
 from tahoe.store.log_store import Entry, LogStore
 
-__all__ = ["TableCheck", "Violation", "check_table", "iceberg_violations"]
+__all__ = ["TableCheck", "Violation", "check_table", "iceberg_violations", "strict_violations"]
 
 
-def check_table(store: LogStore, *, deep: bool = False, progress: Progress = silent) -> list[Violation]:
+def check_table(store: LogStore, *, deep: bool = False, strict: bool = False, progress: Progress = silent) -> list[Violation]:
     """Return all violations in a table.
 
     Checked: commits are contiguous and parse; transaction ids are unique, in-commit timestamps increase; each complete checkpoint,
@@ -39,12 +44,37 @@ def check_table(store: LogStore, *, deep: bool = False, progress: Progress = sil
     id is assigned twice or beyond the high-water mark.
 
     Args:
-        deep: read every live file and every change-data file too: see `tahoe.ops.check.data_check`.
+        deep: read every live file and every change-data file too: see `tahoe.ops.check.rules.row_rules`.
+        strict: check the whole log against every rule of the specification too: see `strict_violations`.
         progress: receives the progress over commits, vectors and files.
 
     Raises an error only if there is no table, or if its storage cannot be listed.
     """
-    return TableCheck(store).violations(deep=deep, progress=progress)
+    return TableCheck(store).violations(deep=deep, strict=strict, progress=progress)
+
+
+def strict_violations(store: LogStore, progress: Progress = silent) -> list[Violation]:
+    """Return all violations of the specification's rules (`tahoe.ops.check.strict_check`), each with its section.
+
+    Raises an error only if there is no table, or if its storage cannot be listed.
+    """
+    log = RawLog(store)
+    if not log.commits and not log.checkpoints:
+        raise NotFound(
+            f"There is no Delta table at {store.url}: its log has no commit. Give the path of the table's root.",
+            code="DELTA_TABLE_NOT_FOUND",
+            table=store.url,
+        )
+    check = StrictCheck(log, progress)
+    for files in log.versions(sorted(log.commits)):
+        check.fold(files)
+    check.compactions(compaction_files(log))
+    try:
+        snapshot = Snapshot.at(store)
+        in_data = check_data(LiveFiles(snapshot, snapshot.files()), (Level.STRICT,), progress)
+    except TahoeError:
+        in_data = iter(())  # reported by other rules, or by the level QUICK
+    return check.finish(in_data)
 
 
 def iceberg_violations(
@@ -83,32 +113,42 @@ class TableCheck:
         self._in_commits: list[Violation] = []
         self._newest: LiveFiles | None = None
 
-    def violations(self, *, deep: bool = False, progress: Progress = silent) -> list[Violation]:
+    def violations(self, *, deep: bool = False, strict: bool = False, progress: Progress = silent) -> list[Violation]:
         """Return all violations, as `check_table` does."""
-        store = self._store
-        entries = store.list_from(LOG_FOLDER)
-        parsed = [(entry, path) for entry in entries if (path := parse(entry.name)) is not None]
-        names = {entry.name: entry for entry, _ in parsed}
-        changed = names.items() ^ self._seen.items()
-        self._seen = names
-        if self._in_commits or not self._continues({parse(name) for name, _ in changed}):
-            self._replay, self._in_commits, self._newest = LogReplay(store), [], None
-        self._in_commits += self._replay.run(_log_files(parsed, entries), progress)
-        violations = [*_contiguous(parsed), *self._in_commits, *check_compactions(store, parsed)]
+        log = RawLog(self._store)
+        changed = self._changes(log)
+        if strict or self._in_commits or not self._continues({parse(name) for name, _ in changed}):
+            self._replay, self._in_commits, self._newest = LogReplay(self._store), [], None
+        check = StrictCheck(log, progress) if strict else None
+        self._fold(log, check, progress)
+        compactions = list(compaction_files(log))
+        violations = [*log_rules.RULES.violations(Level.QUICK, log), *self._in_commits]
+        for compaction in compactions:
+            violations += compaction_rules.RULES.violations(
+                Level.QUICK, compaction, compaction.rows.version, compaction.rows.name
+            )
         try:
             if changed or self._newest is None:
-                snapshot = Snapshot.at(store)
+                snapshot = Snapshot.at(self._store)
                 self._newest = LiveFiles(snapshot, snapshot.files())
+            self._newest = replace(self._newest, progress=progress, reads_rows=deep)
         except Exception as error:
-            if not parsed and isinstance(error, TahoeError):
+            if not log.files and isinstance(error, TahoeError):
                 raise  # there is no table
-            return [*violations, violation_of(error, "snapshot", "The newest version")]
+            return [*violations, violation_of(error, "snapshot", "The newest version"), *self._strict(check, compactions, [])]
         violations += _snapshot(self._newest, self._replay)
-        violations += check_live_files(self._newest, progress, footers=not deep)
+        violations += live_file_rules.RULES.violations(Level.QUICK, self._newest)
+        levels = [level for level, includes in ((Level.DEEP, deep), (Level.STRICT, strict)) if includes]
+        in_data = list(check_data(self._newest, levels, progress)) if levels else []
         if deep:
-            violations += check_data(self._newest, progress)
+            violations += [violation for violation in in_data if violation.section is None]
             violations += check_change_files(self._newest, self._replay.change_files, progress)
-        return violations
+        return violations + self._strict(check, compactions, in_data)
+
+    def _changes(self, log: RawLog) -> set[tuple[str, Entry]]:
+        """Return the log files that appeared, disappeared or changed since the last run."""
+        seen, self._seen = self._seen, {entry.name: entry for entry, _ in log.files}
+        return seen.items() ^ self._seen.items()
 
     def _continues(self, changed: set[ParsedLogPath | None]) -> bool:
         """Whether the changed log files are all newer than the last version seen, or checkpoints of that version."""
@@ -117,18 +157,23 @@ class TableCheck:
             path is not None and (path.version > last or (path.version == last and path.kind == "checkpoint")) for path in changed
         )
 
+    def _fold(self, log: RawLog, check: StrictCheck | None, progress: Progress) -> None:
+        """Fold the commits that are newer than those folded before; read each once, for all levels."""
+        self._in_commits += self._replay.begin(log)
+        versions = sorted(version for version in log.commits if version > self._replay.version)
+        for done, files in enumerate(log.versions(versions), start=1):
+            self._in_commits += self._replay.fold(files, log.checkpoints.get(files.version, ()))
+            if check is not None:
+                check.fold(files)
+            progress("commits checked", done, len(versions))
 
-def _log_files(parsed: list[tuple[Entry, ParsedLogPath]], entries: list[Entry]) -> LogFiles:
-    commits = {path.version: entry for entry, path in parsed if path.kind == "commit"}
-    checksums = {path.version: entry for entry, path in parsed if path.kind == "checksum"}
-    return LogFiles(commits, checksums, checkpoints_in(entries))
-
-
-def _contiguous(parsed: list[tuple[Entry, ParsedLogPath]]) -> Iterator[Violation]:
-    versions = [path.version for _, path in parsed if path.kind == "commit"]
-    for before, after in pairwise(versions):
-        if after != before + 1:
-            yield Violation("log-gap", f"versions {before + 1} to {after - 1} are missing from the log.", after)
+    def _strict(
+        self, check: StrictCheck | None, compactions: Sequence[CompactionFile], in_data: list[Violation]
+    ) -> list[Violation]:
+        if check is None:
+            return []
+        check.compactions(compactions)
+        return check.finish(in_data)
 
 
 def _snapshot(files: LiveFiles, state: LogReplay) -> list[Violation]:

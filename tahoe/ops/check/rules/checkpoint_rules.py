@@ -9,37 +9,12 @@ from typing import Any
 from tahoe.ops.check.rules.member_rules import wrong_members
 from tahoe.ops.check.subjects.raw_log import CheckpointContents
 from tahoe.ops.check.subjects.replayed_log import ReplayedLog
-from tahoe.ops.check.subjects.rule import Breaches, Broken, Rule, rule
+from tahoe.ops.check.subjects.rule import Breaches, Broken, RuleList
 from tahoe.protocol.features import Feature
 
-__all__ = [
-    "RULES",
-    "CheckpointFile",
-    "as_compared",
-    "checkpoint_files_have_their_members",
-    "checkpoints_can_be_read",
-    "checkpoints_have_protocol_and_metadata",
-    "checkpoints_hold_the_domains",
-    "checkpoints_hold_the_live_files",
-    "checkpoints_hold_the_transactions",
-    "checkpoints_keep_no_provenance",
-    "checkpoints_repeat_the_settings",
-    "checkpoints_say_the_same_of_files",
-    "differing",
-    "files_are_in_sidecars_or_not",
-    "lists_of_features_are_kept",
-    "no_parts_beside_v2",
-    "sidecars_are_there",
-    "sidecars_hold_file_actions",
-    "specs_fit_their_names",
-    "statistics_are_kept_as_asked",
-    "tags_of_v2_checkpoints_are_right",
-    "tombstones_are_not_live",
-    "tombstones_have_no_statistics",
-    "tombstones_were_removed",
-    "v2_checkpoints_have_one_metadata",
-    "v2_checkpoints_need_the_feature",
-]
+__all__ = ["RULES", "CheckpointFile", "differing"]
+
+RULES: RuleList[CheckpointFile] = RuleList()
 
 _FILE_ACTIONS = ("add", "remove")
 _SAME = ("size", "modificationTime", "baseRowId", "defaultRowCommitVersion", "clusteringProvider", "deletionVector", "tags")
@@ -69,13 +44,13 @@ def differing(expected: dict[str, Any], actual: dict[str, Any]) -> list[str]:
     return names + (["partitionValues"] if values[0] != values[1] else [])
 
 
-@rule("Checkpoints")
+@RULES.rule("Checkpoints")
 def checkpoints_can_be_read(checkpoint: CheckpointFile) -> Breaches:
     """All files of a checkpoint can be read, including sidecars."""
     yield from checkpoint.contents.unreadable
 
 
-@rule("Checkpoints")
+@RULES.rule("Checkpoints")
 def checkpoints_have_protocol_and_metadata(checkpoint: CheckpointFile) -> Breaches:
     """A checkpoint has exactly one of each."""
     for kind in ("protocol", "metaData") if not checkpoint.contents.unreadable else ():
@@ -83,31 +58,15 @@ def checkpoints_have_protocol_and_metadata(checkpoint: CheckpointFile) -> Breach
             yield f"it has {len(checkpoint.contents.of(kind))} {kind} actions"
 
 
-@rule("Checkpoints")
+@RULES.rule("Checkpoints")
 def checkpoints_repeat_the_settings(checkpoint: CheckpointFile) -> Breaches:
     """Protocol and metadata are those of the commits."""
-    if checkpoint.state is None:
-        return
-    for kind, expected in (("protocol", checkpoint.state.protocol), ("metaData", checkpoint.state.metadata)):
-        for value in checkpoint.contents.of(kind)[:1]:
-            if expected is not None and as_compared(value) != as_compared(expected):
-                yield f"its {kind} is not that of the commits"
+    if checkpoint.state is not None:
+        protocol, metadata = (next(iter(checkpoint.contents.of(kind)), None) for kind in ("protocol", "metaData"))
+        yield from checkpoint.state.differences(protocol, metadata)
 
 
-def as_compared(value: dict[str, Any]) -> dict[str, Any]:
-    """A protocol or metadata without null or empty comparable, and with sorted lists of features."""
-    comparable: dict[str, Any] = {}
-    for name, member in value.items():
-        if name.endswith("Features") and isinstance(member, list):
-            comparable[name] = sorted(map(str, member))
-        elif name == "format" and isinstance(member, dict):
-            comparable[name] = {option: text for option, text in member.items() if text}
-        elif member not in (None, {}, ""):
-            comparable[name] = member
-    return comparable
-
-
-@rule("Checkpoints")
+@RULES.rule("Checkpoints")
 def checkpoints_hold_the_live_files(checkpoint: CheckpointFile) -> Breaches:
     """All of them, exactly once, and no other counts."""
     if checkpoint.state is None or checkpoint.contents.unreadable:
@@ -122,7 +81,7 @@ def checkpoints_hold_the_live_files(checkpoint: CheckpointFile) -> Breaches:
             yield Broken(f"the checkpoint of version {checkpoint.state.version} has the file {count} times", key[0])
 
 
-@rule("Checkpoints")
+@RULES.rule("Checkpoints")
 def checkpoints_say_the_same_of_files(checkpoint: CheckpointFile) -> Breaches:
     """Sizes, partition values, vectors, row ids and tags are those of the commits."""
     for value in checkpoint.contents.of("add") if checkpoint.state is not None else ():
@@ -136,7 +95,7 @@ def checkpoints_say_the_same_of_files(checkpoint: CheckpointFile) -> Breaches:
             )
 
 
-@rule("Checkpoints")
+@RULES.rule("Checkpoints")
 def checkpoint_files_have_their_members(checkpoint: CheckpointFile) -> Breaches:
     """The members are those required in a commit."""
     for kind in _FILE_ACTIONS:
@@ -145,7 +104,7 @@ def checkpoint_files_have_their_members(checkpoint: CheckpointFile) -> Breaches:
                 yield Broken(wrong, str(value.get("path")))
 
 
-@rule("Action Reconciliation")
+@RULES.rule("Action Reconciliation")
 def tombstones_are_not_live(checkpoint: CheckpointFile) -> Breaches:
     """No logical file is both added and removed."""
     if checkpoint.state is None:
@@ -156,7 +115,7 @@ def tombstones_are_not_live(checkpoint: CheckpointFile) -> Breaches:
             yield Broken("the checkpoint has an add and a remove of the logical file", str(value.get("path")))
 
 
-@rule("Checkpoints")
+@RULES.rule("Checkpoints")
 def tombstones_were_removed(checkpoint: CheckpointFile) -> Breaches:
     """A checkpoint's tombstones are in the commits."""
     if checkpoint.state is None or not checkpoint.state.complete:
@@ -166,7 +125,7 @@ def tombstones_were_removed(checkpoint: CheckpointFile) -> Breaches:
             yield Broken("the checkpoint has a tombstone that no commit made", str(value.get("path")))
 
 
-@rule("Checkpoints")
+@RULES.rule("Checkpoints")
 def tombstones_have_no_statistics(checkpoint: CheckpointFile) -> Breaches:
     """`remove` has neither `stats` nor `tags` in a checkpoint."""
     for value in checkpoint.contents.of("remove"):
@@ -175,7 +134,7 @@ def tombstones_have_no_statistics(checkpoint: CheckpointFile) -> Breaches:
                 yield Broken(f"the tombstone has {name}", str(value.get("path")))
 
 
-@rule("Checkpoints")
+@RULES.rule("Checkpoints")
 def checkpoints_hold_the_transactions(checkpoint: CheckpointFile) -> Breaches:
     """They are the newest of each application; old ones may have expired."""
     if checkpoint.state is None or not checkpoint.state.complete or checkpoint.contents.unreadable:
@@ -193,7 +152,7 @@ def checkpoints_hold_the_transactions(checkpoint: CheckpointFile) -> Breaches:
         yield f"it lacks the transaction of '{application}'"
 
 
-@rule("Checkpoints")
+@RULES.rule("Checkpoints")
 def checkpoints_hold_the_domains(checkpoint: CheckpointFile) -> Breaches:
     """They are those that were not removed, without tombstones."""
     domains = {str(value.get("domain")): value for value in checkpoint.contents.of("domainMetadata")}
@@ -207,7 +166,7 @@ def checkpoints_hold_the_domains(checkpoint: CheckpointFile) -> Breaches:
             yield f"it says otherwise of the domain '{domain}' than the commits"
 
 
-@rule("Checkpoints")
+@RULES.rule("Checkpoints")
 def checkpoints_keep_no_provenance(checkpoint: CheckpointFile) -> Breaches:
     """A checkpoint contains no `commitInfo` and no `cdc`."""
     for kind in ("commitInfo", "cdc"):
@@ -215,7 +174,7 @@ def checkpoints_keep_no_provenance(checkpoint: CheckpointFile) -> Breaches:
             yield f"it has a {kind} action"
 
 
-@rule("Checkpoints")
+@RULES.rule("Checkpoints")
 def statistics_are_kept_as_asked(checkpoint: CheckpointFile) -> Breaches:
     """It has `stats` unless `writeStatsAsJson` is false, `stats_parsed` if `writeStatsAsStruct` is true."""
     settings = None if checkpoint.state is None else checkpoint.state.settings
@@ -240,7 +199,7 @@ def statistics_are_kept_as_asked(checkpoint: CheckpointFile) -> Breaches:
         yield "delta.checkpoint.writeStatsAsStruct is true, and the checkpoint has no stats_parsed"
 
 
-@rule("Checkpoint Schema")
+@RULES.rule("Checkpoint Schema")
 def lists_of_features_are_kept(checkpoint: CheckpointFile) -> Breaches:
     """It has `readerFeatures` with reader version 3, `writerFeatures` with writer version 7, and not otherwise."""
     for value in checkpoint.contents.of("protocol"):
@@ -252,14 +211,14 @@ def lists_of_features_are_kept(checkpoint: CheckpointFile) -> Breaches:
 # -- specs -----------------------------------------------------------------------------------------------------------------
 
 
-@rule("V2 Spec")
+@RULES.rule("V2 Spec")
 def v2_checkpoints_need_the_feature(checkpoint: CheckpointFile) -> Breaches:
     """`v2Checkpoint` is supported if there is a V2 checkpoint."""
     if checkpoint.is_v2 and not checkpoint.supports(Feature.V2_CHECKPOINT):
         yield "it follows the V2 spec, and the protocol does not support v2Checkpoint"
 
 
-@rule("V2 Spec")
+@RULES.rule("V2 Spec")
 def v2_checkpoints_have_one_metadata(checkpoint: CheckpointFile) -> Breaches:
     """A V2 checkpoint has exactly one `checkpointMetadata`, of its own version."""
     actions = checkpoint.contents.of("checkpointMetadata")
@@ -270,7 +229,7 @@ def v2_checkpoints_have_one_metadata(checkpoint: CheckpointFile) -> Breaches:
             yield f"its checkpointMetadata says version {value.get('version')}"
 
 
-@rule("Allowed combinations for `checkpoint spec` <-> `checkpoint file naming`")
+@RULES.rule("Allowed combinations for `checkpoint spec` <-> `checkpoint file naming`")
 def specs_fit_their_names(checkpoint: CheckpointFile) -> Breaches:
     """A name with a UUID is of the V2 spec, a name with a part number of the V1 spec."""
     if checkpoint.contents.unreadable:
@@ -282,7 +241,7 @@ def specs_fit_their_names(checkpoint: CheckpointFile) -> Breaches:
         yield f"it has {parts} parts, and follows the V2 spec"
 
 
-@rule("V2 Checkpoint Table Feature")
+@RULES.rule("V2 Checkpoint Table Feature")
 def no_parts_beside_v2(checkpoint: CheckpointFile) -> Breaches:
     """Multi-part checkpoints are forbidden if `v2Checkpoint` is supported."""
     settings = None if checkpoint.state is None else checkpoint.state.settings
@@ -290,7 +249,7 @@ def no_parts_beside_v2(checkpoint: CheckpointFile) -> Breaches:
         yield f"it has {len(checkpoint.contents.checkpoint.entries)} parts, and the protocol supports v2Checkpoint"
 
 
-@rule("Sidecar File Information")
+@RULES.rule("Sidecar File Information")
 def sidecars_are_there(checkpoint: CheckpointFile) -> Breaches:
     """Each is in ``_delta_log/_sidecars``, readable, and has its recorded size."""
     for sidecar in checkpoint.contents.sidecars:
@@ -305,7 +264,7 @@ def sidecars_are_there(checkpoint: CheckpointFile) -> Breaches:
             yield Broken("the sidecar action has no modificationTime", path)
 
 
-@rule("Sidecar Files")
+@RULES.rule("Sidecar Files")
 def sidecars_hold_file_actions(checkpoint: CheckpointFile) -> Breaches:
     """Sidecars contain only `add` and `remove`."""
     for sidecar in checkpoint.contents.sidecars:
@@ -313,7 +272,7 @@ def sidecars_hold_file_actions(checkpoint: CheckpointFile) -> Breaches:
             yield Broken(f"the sidecar holds {kind} actions", str(sidecar.action.get("path")))
 
 
-@rule("V2 Spec")
+@RULES.rule("V2 Spec")
 def files_are_in_sidecars_or_not(checkpoint: CheckpointFile) -> Breaches:
     """Sidecars contain all of the file actions or none."""
     within = [name for name, _ in checkpoint.contents.rows if name in _FILE_ACTIONS]
@@ -321,7 +280,7 @@ def files_are_in_sidecars_or_not(checkpoint: CheckpointFile) -> Breaches:
         yield f"it holds {len(within)} file actions itself, and others in sidecars"
 
 
-@rule("Checkpoint Metadata Tags")
+@RULES.rule("Checkpoint Metadata Tags")
 def tags_of_v2_checkpoints_are_right(checkpoint: CheckpointFile) -> Breaches:
     """Counts in the tags are the actual counts."""
     if any(sidecar.rows is None for sidecar in checkpoint.contents.sidecars):
@@ -337,29 +296,3 @@ def tags_of_v2_checkpoints_are_right(checkpoint: CheckpointFile) -> Breaches:
             stated = tags.get(name) if isinstance(tags, dict) else None
             if stated is not None and stated != str(count):
                 yield f"its tag {name} is {stated!r}, counted are {count}"
-
-
-RULES: tuple[Rule[CheckpointFile], ...] = (
-    checkpoints_can_be_read,
-    checkpoints_have_protocol_and_metadata,
-    checkpoints_repeat_the_settings,
-    checkpoints_hold_the_live_files,
-    checkpoints_say_the_same_of_files,
-    checkpoint_files_have_their_members,
-    tombstones_are_not_live,
-    tombstones_were_removed,
-    tombstones_have_no_statistics,
-    checkpoints_hold_the_transactions,
-    checkpoints_hold_the_domains,
-    checkpoints_keep_no_provenance,
-    statistics_are_kept_as_asked,
-    lists_of_features_are_kept,
-    v2_checkpoints_need_the_feature,
-    v2_checkpoints_have_one_metadata,
-    specs_fit_their_names,
-    no_parts_beside_v2,
-    sidecars_are_there,
-    sidecars_hold_file_actions,
-    files_are_in_sidecars_or_not,
-    tags_of_v2_checkpoints_are_right,
-)

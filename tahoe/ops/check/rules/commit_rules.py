@@ -7,82 +7,64 @@ from collections import Counter
 from collections.abc import Iterable
 from typing import Any
 
+from tahoe.ops.check.subjects.raw_log import Commit
 from tahoe.ops.check.subjects.replayed_log import Step, unique_id
-from tahoe.ops.check.subjects.rule import Breaches, Broken, Rule, rule
+from tahoe.ops.check.subjects.rule import Breaches, Broken, RuleList
 from tahoe.protocol.features import Feature
 
-__all__ = [
-    "RULES",
-    "a_line_is_one_action",
-    "a_live_path_is_removed_before_it_is_added",
-    "a_path_occurs_once",
-    "append_only_tables_lose_nothing",
-    "catalog_managed_commits_have_an_id",
-    "change_files_change_no_data",
-    "change_files_need_the_feature",
-    "change_files_stand_in_their_folder",
-    "checkpoint_actions_stay_in_checkpoints",
-    "commit_info_comes_first",
-    "commit_info_has_its_time",
-    "enablement_of_timestamps_is_told",
-    "in_commit_timestamps_increase",
-    "one_action_of_a_domain",
-    "one_metadata_action",
-    "one_protocol_action",
-    "one_transaction_of_an_application",
-    "the_first_version_has_metadata",
-    "updated_files_tell_their_changes",
-    "what_changes_no_data_only_rearranges",
-]
+__all__ = ["FORMAT_RULES", "RULES"]
+
+FORMAT_RULES: RuleList[Commit] = RuleList()
+RULES: RuleList[Step] = RuleList()
 
 
 def _twice(values: Iterable[Any]) -> list[Any]:
     return [value for value, count in Counter(values).items() if count > 1]
 
 
-@rule("Delta Log Entries")
-def a_line_is_one_action(step: Step) -> Breaches:
+@FORMAT_RULES.rule("Delta Log Entries")
+def a_line_is_one_action(commit: Commit) -> Breaches:
     """A commit is newline-delimited JSON with one action per line."""
-    yield from step.commit.unreadable
+    yield from commit.unreadable
 
 
-@rule("Change Metadata")
-def the_first_version_has_metadata(step: Step) -> Breaches:
+@FORMAT_RULES.rule("Change Metadata", quick="commit")
+def the_first_version_has_metadata(commit: Commit) -> Breaches:
     """It has a protocol too: without both there is no snapshot."""
-    for kind in ("protocol", "metaData") if step.commit.version == 0 else ():
-        if not step.commit.of(kind):
+    for kind in ("protocol", "metaData") if commit.version == 0 else ():
+        if not commit.of(kind):
             yield f"version 0 has no {kind} action"
 
 
-@rule("Delta Log Entries")
+@RULES.rule("Delta Log Entries")
 def one_metadata_action(step: Step) -> Breaches:
     """A commit has at most one `metaData`."""
     if len(step.commit.of("metaData")) > 1:
         yield f"the commit has {len(step.commit.of('metaData'))} metaData actions"
 
 
-@rule("Delta Log Entries")
+@RULES.rule("Delta Log Entries")
 def one_protocol_action(step: Step) -> Breaches:
     """A commit has at most one `protocol`."""
     if len(step.commit.of("protocol")) > 1:
         yield f"the commit has {len(step.commit.of('protocol'))} protocol actions"
 
 
-@rule("Delta Log Entries")
+@RULES.rule("Delta Log Entries")
 def one_transaction_of_an_application(step: Step) -> Breaches:
     """A commit has at most one `txn` with the same `appId`."""
     for application in _twice(value.get("appId") for value in step.commit.of("txn")):
         yield f"the commit has two txn actions of the application '{application}'"
 
 
-@rule("Domain Metadata")
+@RULES.rule("Domain Metadata")
 def one_action_of_a_domain(step: Step) -> Breaches:
     """A commit has at most one action for each domain."""
     for domain in _twice(value.get("domain") for value in step.commit.of("domainMetadata")):
         yield f"the commit has two domainMetadata actions of '{domain}'"
 
 
-@rule("Add File and Remove File")
+@RULES.rule("Add File and Remove File")
 def a_path_occurs_once(step: Step) -> Breaches:
     """A commit has at most one `add` and one `remove` of a path, and not both for one logical file."""
     for kind in ("add", "remove"):
@@ -93,7 +75,7 @@ def a_path_occurs_once(step: Step) -> Breaches:
         yield Broken("the commit adds and removes the same logical file", key[0])
 
 
-@rule("Add File and Remove File")
+@RULES.rule("Add File and Remove File")
 def a_live_path_is_removed_before_it_is_added(step: Step) -> Breaches:
     """A path that is live with another vector is added only together with the removal of that logical file."""
     live = step.before.live_paths()
@@ -104,7 +86,7 @@ def a_live_path_is_removed_before_it_is_added(step: Step) -> Breaches:
             yield Broken("the file is added with another deletion vector, and the live one is not removed", key[0])
 
 
-@rule("Action Reconciliation")
+@RULES.rule("Action Reconciliation")
 def checkpoint_actions_stay_in_checkpoints(step: Step) -> Breaches:
     """`checkpointMetadata` and `sidecar` are not allowed in commits."""
     for kind in ("checkpointMetadata", "sidecar"):
@@ -112,7 +94,7 @@ def checkpoint_actions_stay_in_checkpoints(step: Step) -> Breaches:
             yield f"the commit has a {kind} action"
 
 
-@rule("Append-only Tables")
+@RULES.rule("Append-only Tables")
 def append_only_tables_lose_nothing(step: Step) -> Breaches:
     """No removal in an append-only table changes data."""
     before = step.before.settings
@@ -125,7 +107,7 @@ def append_only_tables_lose_nothing(step: Step) -> Breaches:
             yield Broken("the table is append-only, and the commit removes data", str(value.get("path")))
 
 
-@rule("Add File and Remove File")
+@RULES.rule("Add File and Remove File")
 def what_changes_no_data_only_rearranges(step: Step) -> Breaches:
     """If `dataChange` is false, the file existed already, or its rows come from files that the commit removes."""
     removes, adds, live = step.commit.of("remove"), step.commit.of("add"), step.before.live_paths()
@@ -150,7 +132,7 @@ def _living_rows(add: dict[str, Any]) -> int | None:
     return rows - (vector.get("cardinality") or 0 if isinstance(vector, dict) else 0) if isinstance(rows, int) else None
 
 
-@rule("Add CDC File")
+@RULES.rule("Add CDC File")
 def change_files_change_no_data(step: Step) -> Breaches:
     """`dataChange` is false in a `cdc` action."""
     for value in step.commit.of("cdc"):
@@ -158,7 +140,7 @@ def change_files_change_no_data(step: Step) -> Breaches:
             yield Broken("the cdc action says dataChange true", str(value.get("path")))
 
 
-@rule("Writer Requirements for AddCDCFile")
+@RULES.rule("Writer Requirements for AddCDCFile")
 def change_files_need_the_feature(step: Step) -> Breaches:
     """Change files are written only if the change data feed is supported."""
     for value in step.commit.of("cdc"):
@@ -166,7 +148,7 @@ def change_files_need_the_feature(step: Step) -> Breaches:
             yield Broken("the commit has a change file, and the protocol does not support changeDataFeed", str(value.get("path")))
 
 
-@rule("Change Data Files")
+@RULES.rule("Change Data Files")
 def change_files_stand_in_their_folder(step: Step) -> Breaches:
     """They are below ``_change_data``, unless the file is added too."""
     added = {step.before.path(value) for value in step.commit.of("add")}
@@ -176,7 +158,7 @@ def change_files_stand_in_their_folder(step: Step) -> Breaches:
             yield Broken("the change file is not below _change_data", path)
 
 
-@rule("Writer Requirements for AddCDCFile")
+@RULES.rule("Writer Requirements for AddCDCFile")
 def updated_files_tell_their_changes(step: Step) -> Breaches:
     """A file that only gets another vector would appear as all of its rows removed and most of them inserted."""
     if not step.settings.is_active(Feature.CHANGE_DATA_FEED, "delta.enableChangeDataFeed") or step.commit.of("cdc"):
@@ -193,7 +175,7 @@ def _operation(step: Step) -> str | None:
     return next((info.get("operation") for info in step.commit.of("commitInfo")), None)
 
 
-@rule("Writer Requirements for In-Commit Timestamps")
+@RULES.rule("Writer Requirements for In-Commit Timestamps")
 def commit_info_comes_first(step: Step) -> Breaches:
     """`commitInfo` is the first action if commits record their timestamps."""
     kinds = [name for name, _ in step.commit.actions]
@@ -201,14 +183,14 @@ def commit_info_comes_first(step: Step) -> Breaches:
         yield f"in-commit timestamps are on, and the first action is {kinds[0] if kinds else 'missing'}, not commitInfo"
 
 
-@rule("Writer Requirements for In-Commit Timestamps")
+@RULES.rule("Writer Requirements for In-Commit Timestamps")
 def commit_info_has_its_time(step: Step) -> Breaches:
     """It has `inCommitTimestamp`, a long."""
     if _times(step) and not any(isinstance(info.get("inCommitTimestamp"), int) for info in step.commit.of("commitInfo")):
         yield "in-commit timestamps are on, and no commitInfo action has one"
 
 
-@rule("Writer Requirements for In-Commit Timestamps")
+@RULES.rule("Writer Requirements for In-Commit Timestamps")
 def in_commit_timestamps_increase(step: Step) -> Breaches:
     """Each is at least a millisecond after the previous commit's."""
     last = step.before.timestamp
@@ -218,7 +200,7 @@ def in_commit_timestamps_increase(step: Step) -> Breaches:
             yield f"the in-commit timestamp {time} is not after {last}, its predecessor's"
 
 
-@rule("Writer Requirements for In-Commit Timestamps")
+@RULES.rule("Writer Requirements for In-Commit Timestamps")
 def enablement_of_timestamps_is_told(step: Step) -> Breaches:
     """The properties record the first version with in-commit timestamps and its time, if there are older versions."""
     if not _times(step) or _times_before(step) or step.commit.version == 0 or step.before.version < 0:
@@ -240,32 +222,8 @@ def _times_before(step: Step) -> bool:
     )
 
 
-@rule("Commit Provenance Information")
+@RULES.rule("Commit Provenance Information")
 def catalog_managed_commits_have_an_id(step: Step) -> Breaches:
     """`commitInfo` has a `txnId`, if the table is managed by a catalog."""
     if step.settings.supports(Feature.CATALOG_MANAGED) and not any(info.get("txnId") for info in step.commit.of("commitInfo")):
         yield "the table is catalog-managed, and no commitInfo action has a txnId"
-
-
-RULES: tuple[Rule[Step], ...] = (
-    a_line_is_one_action,
-    the_first_version_has_metadata,
-    one_metadata_action,
-    one_protocol_action,
-    one_transaction_of_an_application,
-    one_action_of_a_domain,
-    a_path_occurs_once,
-    a_live_path_is_removed_before_it_is_added,
-    checkpoint_actions_stay_in_checkpoints,
-    append_only_tables_lose_nothing,
-    what_changes_no_data_only_rearranges,
-    change_files_change_no_data,
-    change_files_need_the_feature,
-    change_files_stand_in_their_folder,
-    updated_files_tell_their_changes,
-    commit_info_comes_first,
-    commit_info_has_its_time,
-    in_commit_timestamps_increase,
-    enablement_of_timestamps_is_told,
-    catalog_managed_commits_have_an_id,
-)

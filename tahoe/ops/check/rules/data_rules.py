@@ -5,18 +5,20 @@ from __future__ import annotations
 import re
 import struct
 import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from tahoe.base.exceptions import TahoeError
+from tahoe.base.exceptions import CorruptTable, TahoeError
 from tahoe.base.lazy import pq
 from tahoe.ops.check.rules.file_rules import statistics_of
 from tahoe.ops.check.rules.iceberg_rules import active_version
 from tahoe.ops.check.rules.schema_rules import is_widening
-from tahoe.ops.check.subjects.rule import Breaches, Rule, rule
+from tahoe.ops.check.subjects.rule import Breaches, RuleList
 from tahoe.ops.check.subjects.table_settings import Settings
 from tahoe.protocol.actions import DeletionVectorDescriptor
 from tahoe.protocol.dv import decode, file_name
@@ -27,27 +29,11 @@ from tahoe.store.log_store import LogStore
 if TYPE_CHECKING:
     from pyroaring import BitMap64
 
-__all__ = [
-    "CHANGE_RULES",
-    "RULES",
-    "VECTOR_RULES",
-    "NamedFile",
-    "change_files_have_their_size",
-    "change_files_tell_the_type_of_change",
-    "columns_have_the_types_of_the_schema",
-    "columns_of_files_have_ids",
-    "live_files_are_parquet",
-    "live_files_are_there",
-    "live_files_have_their_size",
-    "partition_columns_are_materialised",
-    "record_counts_are_those_of_files",
-    "required_columns_have_no_nulls",
-    "timestamps_are_not_int96",
-    "vector_files_are_named_by_their_id",
-    "vector_files_have_their_version",
-    "vectors_can_be_read",
-    "vectors_mark_rows_that_there_are",
-]
+__all__ = ["CHANGE_RULES", "RULES", "VECTOR_RULES", "NamedFile", "arrow_errors_as_corruption", "parquet_file"]
+
+RULES: RuleList[NamedFile] = RuleList()
+VECTOR_RULES: RuleList[NamedFile] = RuleList()
+CHANGE_RULES: RuleList[NamedFile] = RuleList()
 
 
 @dataclass(frozen=True)
@@ -71,6 +57,11 @@ class NamedFile:
             return decode_path(str(self.action.get("path")), self.store.url, outside=True)
         except TahoeError:
             return None
+
+    @property
+    def shown(self) -> str:
+        """The name for messages: an invalid path as in the log."""
+        return self.name or str(self.action.get("path"))
 
     @cached_property
     def size(self) -> int | None:
@@ -124,28 +115,28 @@ def _descriptor(vector: dict[str, Any]) -> DeletionVectorDescriptor:
 # -- data files ------------------------------------------------------------------------------------------------------------
 
 
-@rule("Data Files")
+@RULES.rule("Data Files")
 def live_files_are_there(file: NamedFile) -> Breaches:
     """Live files exist in storage."""
     if file.name is not None and file.size is None:
         yield "the data file is missing"
 
 
-@rule("Add File and Remove File")
+@RULES.rule("Add File and Remove File")
 def live_files_have_their_size(file: NamedFile) -> Breaches:
     """The size in storage is the one in the log."""
     if file.size is not None and file.size != file.action.get("size"):
         yield f"the data file has {file.size} bytes, the log says {file.action.get('size')}"
 
 
-@rule("Data Files")
+@RULES.rule("Data Files")
 def live_files_are_parquet(file: NamedFile) -> Breaches:
     """The footer of each live file can be read."""
     if file.size is not None and file.footer is None:
         yield "the data file is no Parquet file that can be read"
 
 
-@rule("Per-file Statistics")
+@RULES.rule("Per-file Statistics")
 def record_counts_are_those_of_files(file: NamedFile) -> Breaches:
     """`numRecords` equals the footer's row count, deleted rows included."""
     stated = (statistics_of(file.action) or {}).get("numRecords")
@@ -153,7 +144,7 @@ def record_counts_are_those_of_files(file: NamedFile) -> Breaches:
         yield f"numRecords is {stated}, the file has {file.footer.num_rows} rows"
 
 
-@rule("Consistency Between Table Metadata and Data Files")
+@RULES.rule("Consistency Between Table Metadata and Data Files")
 def columns_have_the_types_of_the_schema(file: NamedFile) -> Breaches:
     """The types are those of the schema, or narrower ones if types may widen."""
     widens = file.settings.supports(Feature.TYPE_WIDENING) or file.settings.supports(Feature.TYPE_WIDENING_PREVIEW)
@@ -197,7 +188,7 @@ _NAMES: dict[pa.DataType, tuple[str, ...]] = {
 }
 
 
-@rule("Writer Requirements for Column Mapping")
+@RULES.rule("Writer Requirements for Column Mapping")
 def columns_of_files_have_ids(file: NamedFile) -> Breaches:
     """The `field_id` of a column is the schema's, if columns are mapped by id."""
     if file.settings.mapping_mode != "id" or file.footer is None:
@@ -211,7 +202,7 @@ def columns_of_files_have_ids(file: NamedFile) -> Breaches:
         yield "columns are column by ids, and the file has none"
 
 
-@rule("Struct Field")
+@RULES.rule("Struct Field")
 def required_columns_have_no_nulls(file: NamedFile) -> Breaches:
     """Checked by the statistics in the file's own footer."""
     if file.footer is None or file.action.get("deletionVector"):
@@ -234,7 +225,7 @@ def required_columns_have_no_nulls(file: NamedFile) -> Breaches:
                 yield f"column {required[column.path_in_schema]} is not nullable, and {statistics.null_count} of its values are null"
 
 
-@rule("Writer Requirements for IcebergCompatV2")
+@RULES.rule("Writer Requirements for IcebergCompatV2")
 def partition_columns_are_materialised(file: NamedFile) -> Breaches:
     """With version 1, in every file of the table; with a later version, in the files written while it is active."""
     if file.footer is None or not (active_version(file.settings) == 1 or _written_for_iceberg(file)):
@@ -244,7 +235,7 @@ def partition_columns_are_materialised(file: NamedFile) -> Breaches:
             yield f"icebergCompat is active, and the file lacks the partition column {name}"
 
 
-@rule("Writer Requirements for IcebergCompatV2")
+@RULES.rule("Writer Requirements for IcebergCompatV2")
 def timestamps_are_not_int96(file: NamedFile) -> Breaches:
     """They are int64 in the files written while version 2 or 3 is active."""
     if file.footer is None or not _written_for_iceberg(file):
@@ -259,30 +250,17 @@ def _written_for_iceberg(file: NamedFile) -> bool:
     return file.written_under is not None and active_version(file.written_under) in (2, 3)
 
 
-RULES: tuple[Rule[NamedFile], ...] = (
-    live_files_are_there,
-    live_files_have_their_size,
-    live_files_are_parquet,
-    record_counts_are_those_of_files,
-    columns_have_the_types_of_the_schema,
-    columns_of_files_have_ids,
-    required_columns_have_no_nulls,
-    partition_columns_are_materialised,
-    timestamps_are_not_int96,
-)
-
-
 # -- deletion vectors ------------------------------------------------------------------------------------------------------
 
 
-@rule("Deletion Vector Format")
+@VECTOR_RULES.rule("Deletion Vector Format")
 def vectors_can_be_read(file: NamedFile) -> Breaches:
     """Magic number, size, checksum and cardinality are right."""
     if isinstance(file.vector, str):
         yield file.vector
 
 
-@rule("Deletion Vector Format")
+@VECTOR_RULES.rule("Deletion Vector Format")
 def vectors_mark_rows_that_there_are(file: NamedFile) -> Breaches:
     """Positions are within the file."""
     vector = file.vector
@@ -296,7 +274,7 @@ def vectors_mark_rows_that_there_are(file: NamedFile) -> Breaches:
         yield f"the deletion vector marks row {vector.max()} of {file.footer.num_rows}"
 
 
-@rule("Deletion Vector File Storage Format")
+@VECTOR_RULES.rule("Deletion Vector File Storage Format")
 def vector_files_have_their_version(file: NamedFile) -> Breaches:
     """The first byte is 1; each vector is followed by its CRC-32."""
     content = _vector_file(file)
@@ -323,7 +301,7 @@ def _vector_file(file: NamedFile) -> bytes | None:
         return None  # reported where it is decoded
 
 
-@rule("Deletion Vector Files")
+@VECTOR_RULES.rule("Deletion Vector Files")
 def vector_files_are_named_by_their_id(file: NamedFile) -> Breaches:
     """A relative one is in the table's root, at most below its random prefix."""
     vector = file.action.get("deletionVector")
@@ -333,44 +311,48 @@ def vector_files_are_named_by_their_id(file: NamedFile) -> Breaches:
             yield f"the prefix {prefix!r:.40} of the deletion vector's path is no folder's name"
 
 
-VECTOR_RULES: tuple[Rule[NamedFile], ...] = (
-    vectors_can_be_read,
-    vectors_mark_rows_that_there_are,
-    vector_files_have_their_version,
-    vector_files_are_named_by_their_id,
-)
-
-
 # -- change files ----------------------------------------------------------------------------------------------------------
 
 _CHANGE_TYPES = frozenset({"insert", "delete", "update_preimage", "update_postimage"})
+_BATCH_ROWS = 65_536
 
 
-@rule("Change Data Files")
+@CHANGE_RULES.rule("Change Data Files", deep="change-data")
 def change_files_tell_the_type_of_change(file: NamedFile) -> Breaches:
-    """It is in the column ``_change_type``. Files that VACUUM deleted are ignored."""
-    if file.footer is None:
+    """It is in the column ``_change_type``; the page checksums are verified. Files that VACUUM deleted are ignored."""
+    if file.name is None or file.size is None or (file.footer is None and file.size != file.action.get("size")):
         return
-    if "_change_type" not in file.columns:
-        yield "the change file has no column _change_type"
-        return
-    wrong = set(_change_types(file)) - _CHANGE_TYPES
-    if wrong:
-        yield f"the change file has rows of the types {sorted(map(str, wrong))}"
+    with file.store.open_input(file.name) as source, arrow_errors_as_corruption(file.name):
+        for batch in parquet_file(source).iter_batches(_BATCH_ROWS, use_threads=False):
+            position = batch.schema.get_field_index("_change_type")
+            types = {None} if position < 0 else set(batch.column(position).unique().to_pylist())
+            if types - _CHANGE_TYPES:
+                yield f"change-data file {file.name} has no _change_type in some rows, or one that is not known"
+                return
 
 
-def _change_types(file: NamedFile) -> list[Any]:
-    assert file.name is not None
-    column = pq.ParquetFile(file.store.open_input(file.name)).read(["_change_type"])["_change_type"]
-    values: list[Any] = column.to_pylist()
-    return values
-
-
-@rule("Add CDC File")
+@CHANGE_RULES.rule("Add CDC File", deep="change-data")
 def change_files_have_their_size(file: NamedFile) -> Breaches:
     """The size in storage is the one in the log."""
     if file.size is not None and file.size != file.action.get("size"):
         yield f"the change file has {file.size} bytes, the log says {file.action.get('size')}"
 
 
-CHANGE_RULES: tuple[Rule[NamedFile], ...] = (change_files_tell_the_type_of_change, change_files_have_their_size)
+def parquet_file(source: pa.NativeFile) -> pq.ParquetFile:
+    """Open a file whose page checksums are verified when it is read."""
+    return pq.ParquetFile(
+        source, page_checksum_verification=True, arrow_extensions_enabled=False, coerce_int96_timestamp_unit="us"
+    )
+
+
+@contextmanager
+def arrow_errors_as_corruption(name: str) -> Iterator[None]:
+    """Convert errors of Arrow into `CorruptTable` with the file's name."""
+    try:
+        yield
+    except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
+        if isinstance(error, TahoeError):
+            raise
+        raise CorruptTable(
+            f"Data file '{name}' cannot be read as Parquet: {error}.", code="TAHOE_DATA_FILE_DAMAGED", file=name
+        ) from error

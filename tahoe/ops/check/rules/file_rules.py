@@ -8,30 +8,15 @@ from typing import Any
 
 from tahoe.base.exceptions import TahoeError
 from tahoe.ops.check.subjects.replayed_log import Step, unique_id
-from tahoe.ops.check.subjects.rule import Breaches, Broken, Rule, rule
+from tahoe.ops.check.subjects.rule import Breaches, Broken, RuleList
 from tahoe.protocol.features import Feature
 from tahoe.protocol.partition import deserialize
 from tahoe.schema.types import schema_from_json
 from tahoe.store.location import decode_path
 
-__all__ = [
-    "RULES",
-    "cardinalities_are_within_the_records",
-    "data_files_stand_in_visible_folders",
-    "files_have_a_value_of_each_partition_column",
-    "files_with_vectors_tell_their_records",
-    "inline_vectors_have_no_offset",
-    "minima_do_not_exceed_maxima",
-    "new_vectors_are_allowed",
-    "null_counts_are_within_the_records",
-    "partition_values_can_be_read",
-    "paths_are_encoded_and_lead_to_files",
-    "record_counts_are_counts",
-    "statistics_are_an_object",
-    "statistics_of",
-    "storage_types_are_known",
-    "vectors_need_the_feature",
-]
+__all__ = ["RULES", "statistics_of"]
+
+RULES: RuleList[Step] = RuleList()
 
 
 def statistics_of(add: dict[str, Any]) -> dict[str, Any] | None:
@@ -49,7 +34,7 @@ def _files(step: Step) -> Iterator[tuple[str, dict[str, Any]]]:
             yield str(value.get("path")), value
 
 
-@rule("Add File and Remove File")
+@RULES.rule("Add File and Remove File")
 def paths_are_encoded_and_lead_to_files(step: Step) -> Breaches:
     """A URI, relative to the table's root or absolute."""
     for path, _ in _files(step):
@@ -59,7 +44,7 @@ def paths_are_encoded_and_lead_to_files(step: Step) -> Breaches:
             yield Broken(error.message, path)
 
 
-@rule("Data Files")
+@RULES.rule("Data Files")
 def data_files_stand_in_visible_folders(step: Step) -> Breaches:
     """No part of a folder's name begins with an underscore, except for partition columns with such a name."""
     for value in step.commit.of("add"):
@@ -69,7 +54,7 @@ def data_files_stand_in_visible_folders(step: Step) -> Breaches:
             yield Broken(f"the data file is in the hidden folder {hidden[0]}", path)
 
 
-@rule("Consistency Between Table Metadata and Data Files")
+@RULES.rule("Consistency Between Table Metadata and Data Files")
 def files_have_a_value_of_each_partition_column(step: Step) -> Breaches:
     """The keys are exactly the physical names."""
     expected = {step.settings.physical_name(name) for name in step.settings.partition_columns}
@@ -82,7 +67,7 @@ def files_have_a_value_of_each_partition_column(step: Step) -> Breaches:
             )
 
 
-@rule("Partition Value Serialization")
+@RULES.rule("Partition Value Serialization")
 def partition_values_can_be_read(step: Step) -> Breaches:
     """Each value can be parsed as the type of its column."""
     try:
@@ -108,7 +93,7 @@ def partition_values_can_be_read(step: Step) -> Breaches:
 # -- statistics ------------------------------------------------------------------------------------------------------------
 
 
-@rule("Per-file Statistics")
+@RULES.rule("Per-file Statistics")
 def statistics_are_an_object(step: Step) -> Breaches:
     """Statistics are a JSON object whose members have the types of the section."""
     for value in step.commit.of("add"):
@@ -121,7 +106,7 @@ def statistics_are_an_object(step: Step) -> Breaches:
                 yield Broken(f"{name} of the statistics is {statistics[name]!r:.60}", str(value.get("path")))
 
 
-@rule("Per-file Statistics")
+@RULES.rule("Per-file Statistics")
 def record_counts_are_counts(step: Step) -> Breaches:
     """`numRecords` is a whole number from 0."""
     for value in step.commit.of("add"):
@@ -130,7 +115,7 @@ def record_counts_are_counts(step: Step) -> Breaches:
             yield Broken(f"numRecords is {count!r:.40}", str(value.get("path")))
 
 
-@rule("Per-file Statistics")
+@RULES.rule("Per-file Statistics")
 def null_counts_are_within_the_records(step: Step) -> Breaches:
     """Null counts are from 0 to `numRecords`."""
     for value in step.commit.of("add"):
@@ -141,7 +126,7 @@ def null_counts_are_within_the_records(step: Step) -> Breaches:
                 yield Broken(f"nullCount of {'.'.join(path)} is {count!r:.40} of {records} records", str(value.get("path")))
 
 
-@rule("Per-file Statistics")
+@RULES.rule("Per-file Statistics")
 def minima_do_not_exceed_maxima(step: Step) -> Breaches:
     """Compares numbers and texts; texts only within their prefixes."""
     for value in step.commit.of("add"):
@@ -157,7 +142,7 @@ def minima_do_not_exceed_maxima(step: Step) -> Breaches:
                 )
 
 
-@rule("Writer Requirement for Deletion Vectors")
+@RULES.rule("Writer Requirement for Deletion Vectors")
 def files_with_vectors_tell_their_records(step: Step) -> Breaches:
     """Files with vectors have `numRecords`."""
     for value in step.commit.of("add"):
@@ -183,7 +168,7 @@ def _vectors(step: Step) -> Iterator[tuple[str, dict[str, Any]]]:
                 yield str(value.get("path")), value["deletionVector"]
 
 
-@rule("Deletion Vectors")
+@RULES.rule("Deletion Vectors")
 def vectors_need_the_feature(step: Step) -> Breaches:
     """`deletionVectors` is supported if a file has a vector."""
     for value in step.commit.of("add"):
@@ -193,7 +178,7 @@ def vectors_need_the_feature(step: Step) -> Breaches:
             )
 
 
-@rule("Deletion Vectors")
+@RULES.rule("Deletion Vectors")
 def new_vectors_are_allowed(step: Step) -> Breaches:
     """New ones are only written while `delta.enableDeletionVectors` is true. An earlier one may come back."""
     if step.settings.is_on("delta.enableDeletionVectors") or not (step.before.complete or step.commit.version == 0):
@@ -206,7 +191,7 @@ def new_vectors_are_allowed(step: Step) -> Breaches:
             yield Broken("the deletion vector is new, and delta.enableDeletionVectors is not true", str(value.get("path")))
 
 
-@rule("Deletion Vector Descriptor Schema")
+@RULES.rule("Deletion Vector Descriptor Schema")
 def storage_types_are_known(step: Step) -> Breaches:
     """The type is ``u``, ``i`` or ``p``."""
     for path, vector in _vectors(step):
@@ -214,7 +199,7 @@ def storage_types_are_known(step: Step) -> Breaches:
             yield Broken(f"the storage type of the deletion vector is {vector.get('storageType')!r:.20}", path)
 
 
-@rule("Deletion Vector Descriptor Schema")
+@RULES.rule("Deletion Vector Descriptor Schema")
 def inline_vectors_have_no_offset(step: Step) -> Breaches:
     """Inline vectors have no offset, and no offset in the log is negative."""
     for path, vector in _vectors(step):
@@ -223,7 +208,7 @@ def inline_vectors_have_no_offset(step: Step) -> Breaches:
             yield Broken(f"the deletion vector of storage type {vector.get('storageType')} has the offset {offset}", path)
 
 
-@rule("Deletion Vector Descriptor Schema")
+@RULES.rule("Deletion Vector Descriptor Schema")
 def cardinalities_are_within_the_records(step: Step) -> Breaches:
     """A vector removes at least one row, and no more than there are."""
     for value in step.commit.of("add"):
@@ -231,21 +216,3 @@ def cardinalities_are_within_the_records(step: Step) -> Breaches:
         dead = vector.get("cardinality") if isinstance(vector, dict) else None
         if isinstance(dead, int) and (dead < 1 or (isinstance(records, int) and dead > records)):
             yield Broken(f"the deletion vector removes {dead} of {records} rows", str(value.get("path")))
-
-
-RULES: tuple[Rule[Step], ...] = (
-    paths_are_encoded_and_lead_to_files,
-    data_files_stand_in_visible_folders,
-    files_have_a_value_of_each_partition_column,
-    partition_values_can_be_read,
-    statistics_are_an_object,
-    record_counts_are_counts,
-    null_counts_are_within_the_records,
-    minima_do_not_exceed_maxima,
-    files_with_vectors_tell_their_records,
-    vectors_need_the_feature,
-    new_vectors_are_allowed,
-    storage_types_are_known,
-    inline_vectors_have_no_offset,
-    cardinalities_are_within_the_records,
-)

@@ -9,40 +9,25 @@ from typing import Any
 
 from tahoe.ops.check.rules.file_rules import statistics_of
 from tahoe.ops.check.subjects.replayed_log import Step
-from tahoe.ops.check.subjects.rule import Breaches, Broken, Rule, rule
+from tahoe.ops.check.subjects.rule import Breaches, Broken, RuleList
 from tahoe.protocol.features import Feature
 
-__all__ = [
-    "RULES",
-    "added_files_have_a_base_row_id",
-    "added_files_have_a_row_commit_version",
-    "clustered_tables_have_no_partitions",
-    "clustering_columns_are_columns",
-    "columns_change_their_type_by_widening",
-    "domains_need_the_feature",
-    "files_keep_their_row_ids",
-    "new_row_ids_are_beyond_the_mark",
-    "partition_columns_keep_their_names",
-    "physical_names_stay",
-    "row_ids_are_given_once",
-    "the_high_water_mark_covers_the_commit",
-    "the_high_water_mark_never_sinks",
-    "the_highest_id_never_sinks",
-    "tracked_tables_have_all_row_ids",
-]
+__all__ = ["RULES"]
+
+RULES: RuleList[Step] = RuleList()
 
 
 # -- domains ---------------------------------------------------------------------------------------------------------------
 
 
-@rule("Domain Metadata")
+@RULES.rule("Domain Metadata")
 def domains_need_the_feature(step: Step) -> Breaches:
     """`domainMetadata` is supported if a commit contains domains."""
     if step.commit.of("domainMetadata") and not step.settings.supports(Feature.DOMAIN_METADATA):
         yield "the commit has a domainMetadata action, and the protocol does not support domainMetadata"
 
 
-@rule("Writer Requirements for Clustered Table")
+@RULES.rule("Writer Requirements for Clustered Table")
 def clustering_columns_are_columns(step: Step) -> Breaches:
     """The domain names columns of the schema, by their physical names."""
     physical = {field.physical for field in step.settings.fields} if step.settings.mapping_mode != "none" else set()
@@ -61,7 +46,7 @@ def clustering_columns_are_columns(step: Step) -> Breaches:
                 yield f"the clustering column {column} is no column of the table"
 
 
-@rule("Writer Requirements for Clustered Table")
+@RULES.rule("Writer Requirements for Clustered Table")
 def clustered_tables_have_no_partitions(step: Step) -> Breaches:
     """A table has clustering columns or partition columns, not both."""
     if step.settings.supports(Feature.CLUSTERING) and step.settings.partition_columns and _changes_settings(step):
@@ -82,7 +67,7 @@ def _tracked(step: Step) -> Iterator[tuple[str, dict[str, Any]]]:
             yield step.before.path(value), value
 
 
-@rule("Writer Requirements for Row Tracking")
+@RULES.rule("Writer Requirements for Row Tracking")
 def added_files_have_a_base_row_id(step: Step) -> Breaches:
     """Every `add` has a `baseRowId`, at least 0."""
     for path, value in _tracked(step):
@@ -91,7 +76,7 @@ def added_files_have_a_base_row_id(step: Step) -> Breaches:
             yield Broken(f"rows are tracked, and baseRowId is {base}", path)
 
 
-@rule("Writer Requirements for Row Tracking")
+@RULES.rule("Writer Requirements for Row Tracking")
 def added_files_have_a_row_commit_version(step: Step) -> Breaches:
     """`defaultRowCommitVersion` is the commit's version in a new `add`, and at most that in any `add`."""
     for path, value in _tracked(step):
@@ -102,7 +87,7 @@ def added_files_have_a_row_commit_version(step: Step) -> Breaches:
             yield Broken(f"the file is new, and defaultRowCommitVersion is {version}, expected {step.commit.version}", path)
 
 
-@rule("Writer Requirements for Row Tracking")
+@RULES.rule("Writer Requirements for Row Tracking")
 def files_keep_their_row_ids(step: Step) -> Breaches:
     """An `add` or `remove` of a path that was added before has the same values as that `add`."""
     for kind in ("add", "remove"):
@@ -116,7 +101,7 @@ def files_keep_their_row_ids(step: Step) -> Breaches:
                     )
 
 
-@rule("Writer Requirements for Row Tracking")
+@RULES.rule("Writer Requirements for Row Tracking")
 def new_row_ids_are_beyond_the_mark(step: Step) -> Breaches:
     """A new file's ids begin above the high-water mark of the version before."""
     mark = step.before.high_water_mark
@@ -132,7 +117,7 @@ def new_row_ids_are_beyond_the_mark(step: Step) -> Breaches:
             yield Broken(f"the file is new, and its row ids begin at {base}; {mark} was given out already", path)
 
 
-@rule("Writer Requirements for Row Tracking")
+@RULES.rule("Writer Requirements for Row Tracking")
 def the_high_water_mark_covers_the_commit(step: Step) -> Breaches:
     """`rowIdHighWaterMark` is at least the highest id that the commit assigns."""
     ends = [
@@ -151,7 +136,7 @@ def the_high_water_mark_covers_the_commit(step: Step) -> Breaches:
         yield Broken(f"the row id {highest} is given out, and the high-water mark is {mark}", path)
 
 
-@rule("Writer Requirements for Row Tracking")
+@RULES.rule("Writer Requirements for Row Tracking")
 def the_high_water_mark_never_sinks(step: Step) -> Breaches:
     """It is at least the highest id ever assigned."""
     last = step.before.high_water_mark
@@ -169,7 +154,7 @@ def _mark(value: dict[str, Any]) -> int | None:
     return mark if isinstance(mark, int) else None
 
 
-@rule("Writer Requirements for Row Tracking")
+@RULES.rule("Writer Requirements for Row Tracking")
 def row_ids_are_given_once(step: Step) -> Breaches:
     """Ids of the files of a version do not overlap."""
     touched = {path for path, _ in _tracked(step)}
@@ -189,7 +174,7 @@ def row_ids_are_given_once(step: Step) -> Breaches:
             yield Broken(f"its row ids overlap with those of {first}", second)
 
 
-@rule("Row IDs")
+@RULES.rule("Row IDs")
 def tracked_tables_have_all_row_ids(step: Step) -> Breaches:
     """When a commit enables row tracking, all files already have ids."""
     before = step.before.settings
@@ -205,7 +190,7 @@ def tracked_tables_have_all_row_ids(step: Step) -> Breaches:
 # -- columns ---------------------------------------------------------------------------------------------------------------
 
 
-@rule("Writer Requirements for Column Mapping")
+@RULES.rule("Writer Requirements for Column Mapping")
 def physical_names_stay(step: Step) -> Breaches:
     """A column's physical name never changes."""
     before = step.before.settings
@@ -219,7 +204,7 @@ def physical_names_stay(step: Step) -> Breaches:
             yield f"the physical name of column {field.name} was {earlier} and is {field.physical[-1]}"
 
 
-@rule("Writer Requirements for Column Mapping")
+@RULES.rule("Writer Requirements for Column Mapping")
 def the_highest_id_never_sinks(step: Step) -> Breaches:
     """`delta.columnMapping.maxColumnId` grows with new columns."""
     before = step.before.settings
@@ -230,7 +215,7 @@ def the_highest_id_never_sinks(step: Step) -> Breaches:
         yield f"delta.columnMapping.maxColumnId goes from {texts[0]} to {texts[1]}"
 
 
-@rule("Type Widening")
+@RULES.rule("Type Widening")
 def columns_change_their_type_by_widening(step: Step) -> Breaches:
     """While files of the version before stay, a column's new type is recorded in its `delta.typeChanges`."""
     before = step.before.settings
@@ -253,7 +238,7 @@ def _identity(step: Step, field: Any) -> Any:
     )
 
 
-@rule("Writer Requirements for IcebergCompatV2")
+@RULES.rule("Writer Requirements for IcebergCompatV2")
 def partition_columns_keep_their_names(step: Step) -> Breaches:
     """A table that Iceberg reads is never replaced by a table with partition columns of other names."""
     before = step.before.settings
@@ -266,22 +251,3 @@ def partition_columns_keep_their_names(step: Step) -> Breaches:
             if names[0] and before.partition_columns != step.settings.partition_columns and names[0] != names[1]:
                 columns = step.settings.partition_columns
                 yield f"{feature} is active, and the partition columns go from {before.partition_columns} to {columns}"
-
-
-RULES: tuple[Rule[Step], ...] = (
-    domains_need_the_feature,
-    clustering_columns_are_columns,
-    clustered_tables_have_no_partitions,
-    added_files_have_a_base_row_id,
-    added_files_have_a_row_commit_version,
-    files_keep_their_row_ids,
-    new_row_ids_are_beyond_the_mark,
-    the_high_water_mark_covers_the_commit,
-    the_high_water_mark_never_sinks,
-    row_ids_are_given_once,
-    tracked_tables_have_all_row_ids,
-    physical_names_stay,
-    the_highest_id_never_sinks,
-    columns_change_their_type_by_widening,
-    partition_columns_keep_their_names,
-)

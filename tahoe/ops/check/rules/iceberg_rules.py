@@ -7,22 +7,14 @@ from typing import Any
 
 from tahoe.ops.check.rules.file_rules import statistics_of
 from tahoe.ops.check.subjects.replayed_log import Step
-from tahoe.ops.check.subjects.rule import Breaches, Broken, Rule, rule
+from tahoe.ops.check.subjects.rule import Breaches, Broken, RuleList
 from tahoe.ops.check.subjects.table_settings import Field, Settings
 from tahoe.protocol.features import Feature
 
-__all__ = [
-    "RULES",
-    "SETTINGS_RULES",
-    "active_version",
-    "elements_keys_and_values_have_ids",
-    "iceberg_allows_no_vectors",
-    "iceberg_files_tell_their_records",
-    "iceberg_needs_column_mapping",
-    "iceberg_types_are_allowed",
-    "one_iceberg_version_is_active",
-    "uniform_needs_iceberg_compatibility",
-]
+__all__ = ["RULES", "SETTINGS_RULES", "active_version"]
+
+SETTINGS_RULES: RuleList[Settings] = RuleList()
+RULES: RuleList[Step] = RuleList()
 
 
 def active_version(settings: Settings) -> int | None:
@@ -33,7 +25,7 @@ def active_version(settings: Settings) -> int | None:
     return None
 
 
-@rule("Writer Requirements for IcebergCompatV2")
+@SETTINGS_RULES.rule("Writer Requirements for IcebergCompatV2")
 def iceberg_needs_column_mapping(settings: Settings) -> Breaches:
     """Column mapping is in the mode `name` or `id`."""
     version = active_version(settings)
@@ -41,7 +33,7 @@ def iceberg_needs_column_mapping(settings: Settings) -> Breaches:
         yield f"icebergCompatV{version} is active, and the column mapping mode is {settings.mapping_mode}"
 
 
-@rule("Writer Requirements for IcebergCompatV2")
+@SETTINGS_RULES.rule("Writer Requirements for IcebergCompatV2")
 def iceberg_allows_no_vectors(settings: Settings) -> Breaches:
     """With version 1 the feature is not supported, with version 2 it is not active."""
     version = active_version(settings)
@@ -51,7 +43,7 @@ def iceberg_allows_no_vectors(settings: Settings) -> Breaches:
         yield "icebergCompatV2 is active, and so are deletion vectors"
 
 
-@rule("Writer Requirements for IcebergCompatV2")
+@SETTINGS_RULES.rule("Writer Requirements for IcebergCompatV2")
 def one_iceberg_version_is_active(settings: Settings) -> Breaches:
     """At most one version of IcebergCompat is active."""
     active = [n for n in (1, 2, 3) if settings.is_active(f"icebergCompatV{n}", f"delta.enableIcebergCompatV{n}")]
@@ -59,7 +51,7 @@ def one_iceberg_version_is_active(settings: Settings) -> Breaches:
         yield f"the versions {active} of icebergCompat are all active"
 
 
-@rule("Writer Requirements for IcebergCompatV2")
+@SETTINGS_RULES.rule("Writer Requirements for IcebergCompatV2")
 def iceberg_types_are_allowed(settings: Settings) -> Breaches:
     """Column types are in the list of the version's section."""
     version = active_version(settings)
@@ -82,7 +74,7 @@ def _types(kind: Any) -> Iterator[str]:
                 yield from _types(kind[inner])
 
 
-@rule("Writer Requirements for IcebergCompatV2")
+@SETTINGS_RULES.rule("Writer Requirements for IcebergCompatV2")
 def elements_keys_and_values_have_ids(settings: Settings) -> Breaches:
     """The ids are in `delta.columnMapping.nested.ids` of the nearest field above them."""
     if active_version(settings) not in (2, 3):
@@ -108,7 +100,7 @@ def _nested(field: Field) -> Iterator[str]:
     yield from below(field.type, field.physical[-1])
 
 
-@rule("Writer Requirements for IcebergCompatV2")
+@SETTINGS_RULES.rule("Writer Requirements for IcebergCompatV2")
 def uniform_needs_iceberg_compatibility(settings: Settings) -> Breaches:
     """A table with Iceberg metadata enabled has one of the IcebergCompat features."""
     formats = [name.strip().lower() for name in settings.property("delta.universalFormat.enabledFormats").split(",")]
@@ -116,7 +108,7 @@ def uniform_needs_iceberg_compatibility(settings: Settings) -> Breaches:
         yield "delta.universalFormat.enabledFormats asks for iceberg, and no icebergCompat feature is active"
 
 
-@rule("Writer Requirements for IcebergCompatV2")
+@RULES.rule("Writer Requirements for IcebergCompatV2")
 def iceberg_files_tell_their_records(step: Step) -> Breaches:
     """Every `add` has `numRecords`."""
     if active_version(step.settings) is None:
@@ -124,14 +116,3 @@ def iceberg_files_tell_their_records(step: Step) -> Breaches:
     for value in step.commit.of("add"):
         if (statistics_of(value) or {}).get("numRecords") is None:
             yield Broken("icebergCompat is active, and the file has no numRecords", str(value.get("path")))
-
-
-SETTINGS_RULES: tuple[Rule[Settings], ...] = (
-    iceberg_needs_column_mapping,
-    iceberg_allows_no_vectors,
-    one_iceberg_version_is_active,
-    iceberg_types_are_allowed,
-    elements_keys_and_values_have_ids,
-    uniform_needs_iceberg_compatibility,
-)
-RULES: tuple[Rule[Step], ...] = (iceberg_files_tell_their_records,)

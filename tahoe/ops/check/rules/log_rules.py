@@ -10,33 +10,24 @@ from typing import Any
 from tahoe.log.files.last_checkpoint import checksum_of_json
 from tahoe.log.files.paths import LAST_CHECKPOINT, file_name, parse
 from tahoe.ops.check.subjects.raw_log import RawLog
-from tahoe.ops.check.subjects.rule import Breaches, Broken, Rule, rule
+from tahoe.ops.check.subjects.rule import Breaches, Broken, RuleList
 
-__all__ = [
-    "RULES",
-    "checkpoints_follow_their_commits",
-    "checksums_follow_their_commits",
-    "compactions_cover_commits_that_there_were",
-    "names_have_twenty_digits",
-    "the_pointer_has_its_members",
-    "the_pointer_has_the_right_checksum",
-    "the_pointer_names_a_checkpoint",
-    "versions_are_contiguous",
-    "what_is_gone_is_in_a_checkpoint",
-]
+__all__ = ["RULES"]
+
+RULES: RuleList[RawLog] = RuleList()
 
 _LOOKS_LIKE_ONE = re.compile(r"\d+(\.\d+)*\.(json|crc|checkpoint.*|compacted\.json)")
 
 
-@rule("Delta Log Entries")
+@RULES.rule("Delta Log Entries", quick="log-gap")
 def versions_are_contiguous(log: RawLog) -> Breaches:
     """No commit is missing between the first and the last."""
     for before, after in pairwise(sorted(log.commits)):
         if after != before + 1:
-            yield f"versions {before + 1} to {after - 1} are missing from the log"
+            yield Broken(f"versions {before + 1} to {after - 1} are missing from the log", version=after)
 
 
-@rule("Metadata Cleanup")
+@RULES.rule("Metadata Cleanup")
 def what_is_gone_is_in_a_checkpoint(log: RawLog) -> Breaches:
     """If the first commits are gone, a checkpoint contains them, and the commit of its version still exists."""
     first = min(log.commits, default=0)
@@ -48,7 +39,7 @@ def what_is_gone_is_in_a_checkpoint(log: RawLog) -> Breaches:
         yield f"the newest checkpoint is of version {max(log.checkpoints)}, and the oldest commit of version {first}"
 
 
-@rule("Delta Log Entries")
+@RULES.rule("Delta Log Entries")
 def names_have_twenty_digits(log: RawLog) -> Breaches:
     """A version in a file's name is padded with zeros."""
     for entry in log.entries:
@@ -57,7 +48,7 @@ def names_have_twenty_digits(log: RawLog) -> Breaches:
             yield Broken("the version in the name is not padded to 20 digits", entry.name)
 
 
-@rule("Checkpoints")
+@RULES.rule("Checkpoints")
 def checkpoints_follow_their_commits(log: RawLog) -> Breaches:
     """No checkpoint is of a version without a commit."""
     for name, version in log.checkpoint_names.items():
@@ -65,7 +56,7 @@ def checkpoints_follow_their_commits(log: RawLog) -> Breaches:
             yield Broken(f"the last commit is of version {max(log.commits)}", name)
 
 
-@rule("Version Checksum File")
+@RULES.rule("Version Checksum File")
 def checksums_follow_their_commits(log: RawLog) -> Breaches:
     """No checksum is of a version without a commit."""
     for version, entry in log.checksums.items():
@@ -73,7 +64,7 @@ def checksums_follow_their_commits(log: RawLog) -> Breaches:
             yield Broken(f"the last commit is of version {max(log.commits)}", entry.name)
 
 
-@rule("Log Compaction Files")
+@RULES.rule("Log Compaction Files")
 def compactions_cover_commits_that_there_were(log: RawLog) -> Breaches:
     """Compactions go from a version to a later one, and not beyond the end of the log."""
     for entry, parsed in log.compactions:
@@ -99,7 +90,7 @@ def _hint(log: RawLog) -> dict[str, Any]:
     return value if isinstance(value, dict) else {}
 
 
-@rule("Last Checkpoint File Schema")
+@RULES.rule("Last Checkpoint File Schema")
 def the_pointer_has_its_members(log: RawLog) -> Breaches:
     """Version and size are numbers."""
     if log.last_checkpoint is None:
@@ -113,7 +104,7 @@ def the_pointer_has_its_members(log: RawLog) -> Breaches:
             yield Broken(f"{name} is {hint[name]!r:.40}", LAST_CHECKPOINT)
 
 
-@rule("Last Checkpoint File")
+@RULES.rule("Last Checkpoint File")
 def the_pointer_names_a_checkpoint(log: RawLog) -> Breaches:
     """The pointer names a complete checkpoint with the number of parts that it states."""
     hint = _hint(log)
@@ -127,22 +118,9 @@ def the_pointer_names_a_checkpoint(log: RawLog) -> Breaches:
         yield Broken(f"it says {hint['parts']} parts, and the checkpoint has {len(checkpoints[0].entries)}", LAST_CHECKPOINT)
 
 
-@rule("JSON checksum")
+@RULES.rule("JSON checksum")
 def the_pointer_has_the_right_checksum(log: RawLog) -> Breaches:
     """The pointer's checksum, if any, is right."""
     hint = _hint(log)
     if hint.get("checksum") is not None and hint["checksum"] != checksum_of_json(hint):
         yield Broken(f"its checksum is {hint['checksum']!r:.40}, expected {checksum_of_json(hint)}", LAST_CHECKPOINT)
-
-
-RULES: tuple[Rule[RawLog], ...] = (
-    versions_are_contiguous,
-    what_is_gone_is_in_a_checkpoint,
-    names_have_twenty_digits,
-    checkpoints_follow_their_commits,
-    checksums_follow_their_commits,
-    compactions_cover_commits_that_there_were,
-    the_pointer_has_its_members,
-    the_pointer_names_a_checkpoint,
-    the_pointer_has_the_right_checksum,
-)

@@ -6,21 +6,11 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from tahoe.ops.check.subjects.replayed_log import Step
-from tahoe.ops.check.subjects.rule import Breaches, Broken, Rule, rule
+from tahoe.ops.check.subjects.rule import Breaches, Broken, RuleList
 
-__all__ = [
-    "RULES",
-    "actions_are_objects",
-    "add_has_its_members",
-    "cdc_has_its_members",
-    "deletion_vector_has_its_members",
-    "domain_metadata_has_its_members",
-    "meta_data_has_its_members",
-    "protocol_has_its_members",
-    "remove_has_its_members",
-    "txn_has_its_members",
-    "wrong_members",
-]
+__all__ = ["RULES", "wrong_members"]
+
+RULES: RuleList[Step] = RuleList()
 
 _TEXTS = "a map of texts"
 _Kinds = Mapping[str, type | str]
@@ -98,13 +88,13 @@ def _members(step: Step, kind: str) -> Breaches:
             yield Broken(wrong, str(value["path"])) if "path" in value else wrong
 
 
-@rule("Add File and Remove File")
+@RULES.rule("Add File and Remove File")
 def add_has_its_members(step: Step) -> Breaches:
     """Members of `add`."""
     return _members(step, "add")
 
 
-@rule("Add File and Remove File")
+@RULES.rule("Add File and Remove File")
 def remove_has_its_members(step: Step) -> Breaches:
     """Members of `remove`; with ``extendedFileMetadata`` two more are there."""
     yield from _members(step, "remove")
@@ -114,37 +104,37 @@ def remove_has_its_members(step: Step) -> Breaches:
                 yield Broken(f"the remove action says extendedFileMetadata and has no '{name}'", str(value.get("path")))
 
 
-@rule("Add CDC File")
+@RULES.rule("Add CDC File")
 def cdc_has_its_members(step: Step) -> Breaches:
     """Members of `cdc`."""
     return _members(step, "cdc")
 
 
-@rule("Change Metadata")
+@RULES.rule("Change Metadata")
 def meta_data_has_its_members(step: Step) -> Breaches:
     """Members of `metaData`."""
     return _members(step, "metaData")
 
 
-@rule("Protocol Evolution")
+@RULES.rule("Protocol Evolution")
 def protocol_has_its_members(step: Step) -> Breaches:
     """Members of `protocol`."""
     return _members(step, "protocol")
 
 
-@rule("Transaction Identifiers")
+@RULES.rule("Transaction Identifiers")
 def txn_has_its_members(step: Step) -> Breaches:
     """Members of `txn`."""
     return _members(step, "txn")
 
 
-@rule("Domain Metadata")
+@RULES.rule("Domain Metadata")
 def domain_metadata_has_its_members(step: Step) -> Breaches:
     """Members of `domainMetadata`."""
     return _members(step, "domainMetadata")
 
 
-@rule("Deletion Vector Descriptor Schema")
+@RULES.rule("Deletion Vector Descriptor Schema")
 def deletion_vector_has_its_members(step: Step) -> Breaches:
     """Members of a descriptor."""
     for kind in ("add", "remove"):
@@ -154,22 +144,9 @@ def deletion_vector_has_its_members(step: Step) -> Breaches:
                 yield Broken(wrong, str(value.get("path")))
 
 
-@rule("Actions")
+@RULES.rule("Actions")
 def actions_are_objects(step: Step) -> Breaches:
     """An action's value is an object."""
     for name, value in step.commit.actions:
         if name in _REQUIRED and not isinstance(value, dict):
             yield f"the {name} action is {value!r:.60}, expected an object"
-
-
-RULES: tuple[Rule[Step], ...] = (
-    actions_are_objects,
-    add_has_its_members,
-    remove_has_its_members,
-    cdc_has_its_members,
-    meta_data_has_its_members,
-    protocol_has_its_members,
-    txn_has_its_members,
-    domain_metadata_has_its_members,
-    deletion_vector_has_its_members,
-)

@@ -4,29 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from tahoe.ops.check.subjects.rule import Breaches, Rule, rule
+from tahoe.ops.check.subjects.rule import Breaches, RuleList
 from tahoe.ops.check.subjects.table_settings import Settings
 from tahoe.protocol.features import FEATURES, Feature
 
-__all__ = [
-    "RULES",
-    "columns_in_use_have_their_feature",
-    "feature_names_are_known",
-    "features_are_listed_once",
-    "features_stand_in_the_right_lists",
-    "properties_in_use_have_their_feature",
-    "reader_features_are_listed",
-    "reader_features_are_writer_features",
-    "reader_features_need_writer_features",
-    "required_features_are_supported",
-    "row_tracking_is_not_suspended_and_enabled",
-    "row_tracking_names_its_columns",
-    "versions_are_known",
-    "writer_features_are_listed",
-]
+__all__ = ["RULES"]
+
+RULES: RuleList[Settings] = RuleList()
 
 
-@rule("Protocol Evolution")
+@RULES.rule("Protocol Evolution")
 def versions_are_known(settings: Settings) -> Breaches:
     """Reader versions go from 1 to 3, writer versions from 1 to 7."""
     for name, version, most in (("minReaderVersion", settings.reader, 3), ("minWriterVersion", settings.writer, 7)):
@@ -34,28 +21,28 @@ def versions_are_known(settings: Settings) -> Breaches:
             yield f"{name} is {settings.protocol.get(name)!r}, expected 1 to {most}"
 
 
-@rule("Table Features for New and Existing Tables")
+@RULES.rule("Table Features for New and Existing Tables")
 def reader_features_need_writer_features(settings: Settings) -> Breaches:
     """Reader version 3 comes with writer version 7."""
     if settings.reader == 3 and settings.writer < 7:
         yield f"minReaderVersion is 3 and minWriterVersion {settings.writer}, expected 7"
 
 
-@rule("Table Features")
+@RULES.rule("Table Features")
 def reader_features_are_listed(settings: Settings) -> Breaches:
     """`readerFeatures` exists with reader version 3, and only then."""
     if (settings.reader == 3) != (settings.protocol.get("readerFeatures") is not None):
         yield f"minReaderVersion is {settings.reader}, and readerFeatures is {settings.protocol.get('readerFeatures')}"
 
 
-@rule("Table Features")
+@RULES.rule("Table Features")
 def writer_features_are_listed(settings: Settings) -> Breaches:
     """`writerFeatures` exists with writer version 7, and only then."""
     if (settings.writer == 7) != (settings.protocol.get("writerFeatures") is not None):
         yield f"minWriterVersion is {settings.writer}, and writerFeatures is {settings.protocol.get('writerFeatures')}"
 
 
-@rule("Supported Features")
+@RULES.rule("Supported Features")
 def reader_features_are_writer_features(settings: Settings) -> Breaches:
     """A feature is never listed for readers alone."""
     alone = settings.reader_features - settings.writer_features
@@ -63,7 +50,7 @@ def reader_features_are_writer_features(settings: Settings) -> Breaches:
         yield f"readerFeatures lists {sorted(alone)}, which writerFeatures does not"
 
 
-@rule("Supported Features")
+@RULES.rule("Supported Features")
 def features_stand_in_the_right_lists(settings: Settings) -> Breaches:
     """Reader-writer features are in both lists, writer features in one."""
     for name in sorted((settings.reader_features | settings.writer_features) & FEATURES.keys()):
@@ -75,14 +62,14 @@ def features_stand_in_the_right_lists(settings: Settings) -> Breaches:
             yield f"{name} is a feature of writers only, and readerFeatures lists it"
 
 
-@rule("Valid Feature Names in Table Features")
+@RULES.rule("Valid Feature Names in Table Features")
 def feature_names_are_known(settings: Settings) -> Breaches:
     """Names of features are in the specification, its proposals, or the reference."""
     for name in sorted((settings.reader_features | settings.writer_features) - FEATURES.keys()):
         yield f"no feature is called {name}"
 
 
-@rule("Valid Feature Names in Table Features")
+@RULES.rule("Valid Feature Names in Table Features")
 def features_are_listed_once(settings: Settings) -> Breaches:
     """A list of features is a set."""
     for name in ("readerFeatures", "writerFeatures"):
@@ -91,7 +78,7 @@ def features_are_listed_once(settings: Settings) -> Breaches:
             yield f"{name} lists a feature twice: {sorted(map(str, listed))}"
 
 
-@rule("Table Features")
+@RULES.rule("Table Features")
 def required_features_are_supported(settings: Settings) -> Breaches:
     """Features that a feature's section requires: `domainMetadata` for `rowTracking` and `clustering`, `columnMapping` for Iceberg."""
     for name in sorted(settings.writer_features & FEATURES.keys()):
@@ -100,7 +87,7 @@ def required_features_are_supported(settings: Settings) -> Breaches:
                 yield f"{name} is supported without {needed}, which it requires"
 
 
-@rule("Active Features")
+@RULES.rule("Active Features")
 def properties_in_use_have_their_feature(settings: Settings) -> Breaches:
     """A property that needs a feature, without the feature, is ignored by other writers."""
     for name, key in _PROPERTIES:
@@ -124,7 +111,7 @@ _PROPERTIES = (
 )
 
 
-@rule("Active Features")
+@RULES.rule("Active Features")
 def columns_in_use_have_their_feature(settings: Settings) -> Breaches:
     """Types and metadata of columns that need a feature come with the feature."""
     used = {(feature, what) for field in settings.fields for feature, what in _needs(field.metadata, field.type)}
@@ -163,14 +150,14 @@ def _type_names(kind: object) -> Iterator[str]:
             yield from _type_names(kind.get(inner))
 
 
-@rule("Row Tracking")
+@RULES.rule("Row Tracking")
 def row_tracking_is_not_suspended_and_enabled(settings: Settings) -> Breaches:
     """Row tracking is either suspended or enabled, not both."""
     if settings.is_on("delta.enableRowTracking") and settings.is_on("delta.rowTrackingSuspended"):
         yield "delta.enableRowTracking and delta.rowTrackingSuspended are both true"
 
 
-@rule("Row IDs")
+@RULES.rule("Row IDs")
 def row_tracking_names_its_columns(settings: Settings) -> Breaches:
     """If rows are tracked, the columns for materialized ids and versions have names, which no column of the table uses."""
     if not settings.is_active(Feature.ROW_TRACKING, "delta.enableRowTracking"):
@@ -183,20 +170,3 @@ def row_tracking_names_its_columns(settings: Settings) -> Breaches:
             yield f"delta.enableRowTracking is true, and {key} is not there"
         elif name in taken:
             yield f"{key} is {name}, which is a column of the table"
-
-
-RULES: tuple[Rule[Settings], ...] = (
-    versions_are_known,
-    reader_features_need_writer_features,
-    reader_features_are_listed,
-    writer_features_are_listed,
-    reader_features_are_writer_features,
-    features_stand_in_the_right_lists,
-    feature_names_are_known,
-    features_are_listed_once,
-    required_features_are_supported,
-    properties_in_use_have_their_feature,
-    columns_in_use_have_their_feature,
-    row_tracking_is_not_suspended_and_enabled,
-    row_tracking_names_its_columns,
-)

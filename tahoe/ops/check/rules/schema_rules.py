@@ -8,31 +8,12 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
-from tahoe.ops.check.subjects.rule import Breaches, Rule, rule
+from tahoe.ops.check.subjects.rule import Breaches, RuleList
 from tahoe.ops.check.subjects.table_settings import Field, Settings
 
-__all__ = [
-    "RULES",
-    "column_ids_are_unique",
-    "column_names_are_unique",
-    "constraints_are_named_expressions",
-    "fields_have_their_members",
-    "files_are_parquet",
-    "generation_expressions_are_texts",
-    "identity_columns_have_start_and_step",
-    "invariants_are_expressions",
-    "is_widening",
-    "mapped_columns_have_ids",
-    "mapped_columns_have_physical_names",
-    "partition_columns_are_columns",
-    "physical_field_paths_are_unique",
-    "the_highest_id_is_tracked",
-    "the_mapping_mode_is_known",
-    "the_schema_is_a_struct",
-    "type_changes_are_told_right",
-    "types_are_known",
-    "void_stands_alone",
-]
+__all__ = ["RULES", "is_widening"]
+
+RULES: RuleList[Settings] = RuleList()
 
 _PRIMITIVES = frozenset(
     [
@@ -61,7 +42,7 @@ _GEOSPATIAL = re.compile(
 _MAPPING_ID, _PHYSICAL_NAME = "delta.columnMapping.id", "delta.columnMapping.physicalName"
 
 
-@rule("Format Specification")
+@RULES.rule("Format Specification")
 def files_are_parquet(settings: Settings) -> Breaches:
     """The format's provider is ``parquet``."""
     file_format = settings.metadata.get("format")
@@ -69,7 +50,7 @@ def files_are_parquet(settings: Settings) -> Breaches:
         yield f"the format of the table's files is {file_format!r:.60}, expected the provider parquet"
 
 
-@rule("Schema Serialization Format")
+@RULES.rule("Schema Serialization Format")
 def the_schema_is_a_struct(settings: Settings) -> Breaches:
     """The schema is the JSON of a struct."""
     try:
@@ -81,7 +62,7 @@ def the_schema_is_a_struct(settings: Settings) -> Breaches:
         yield f"schemaString is no struct: {str(schema)[:60]}"
 
 
-@rule("Struct Field")
+@RULES.rule("Struct Field")
 def fields_have_their_members(settings: Settings) -> Breaches:
     """Each field has a name, a type, nullability, and metadata."""
     for field in settings.fields:
@@ -90,7 +71,7 @@ def fields_have_their_members(settings: Settings) -> Breaches:
                 yield f"column {field.name} has {name} {field.raw.get(name)!r:.40}, expected {kind.__name__}"
 
 
-@rule("Primitive Types")
+@RULES.rule("Primitive Types")
 def types_are_known(settings: Settings) -> Breaches:
     """Types are primitive types, decimals of at most 38 digits, and structs, arrays and maps of such types."""
     for field in settings.fields:
@@ -113,7 +94,7 @@ def _unknown(kind: Any) -> Iterator[Any]:
         yield from _unknown(kind.get("valueType"))
 
 
-@rule("Schema Serialization Format")
+@RULES.rule("Schema Serialization Format")
 def column_names_are_unique(settings: Settings) -> Breaches:
     """Names are unique regardless of case."""
     for path, count in Counter(tuple(part.lower() for part in field.path) for field in settings.fields).items():
@@ -121,7 +102,7 @@ def column_names_are_unique(settings: Settings) -> Breaches:
             yield f"{count} columns are called {'.'.join(path)}"
 
 
-@rule("Change Metadata")
+@RULES.rule("Change Metadata")
 def partition_columns_are_columns(settings: Settings) -> Breaches:
     """Each is a primitive column of the schema, and listed once."""
     for name, count in Counter(settings.partition_columns).items():
@@ -136,14 +117,14 @@ def partition_columns_are_columns(settings: Settings) -> Breaches:
             yield f"the partition column {name} is listed {count} times"
 
 
-@rule("Column Mapping")
+@RULES.rule("Column Mapping")
 def the_mapping_mode_is_known(settings: Settings) -> Breaches:
     """The mode is ``none``, ``id`` or ``name``."""
     if settings.mapping_mode not in ("none", "id", "name"):
         yield f"delta.columnMapping.mode is {settings.mapping_mode}"
 
 
-@rule("Writer Requirements for Column Mapping")
+@RULES.rule("Writer Requirements for Column Mapping")
 def mapped_columns_have_ids(settings: Settings) -> Breaches:
     """Each field has a 32-bit id."""
     for field in _mapped(settings):
@@ -152,7 +133,7 @@ def mapped_columns_have_ids(settings: Settings) -> Breaches:
             yield f"column {field.name} has the id {number!r:.40}"
 
 
-@rule("Writer Requirements for Column Mapping")
+@RULES.rule("Writer Requirements for Column Mapping")
 def column_ids_are_unique(settings: Settings) -> Breaches:
     """No two fields have one id; those of elements, keys and values count too."""
     ids: Counter[int] = Counter()
@@ -168,7 +149,7 @@ def _nested_ids(field: Field) -> dict[str, Any]:
     return ids if isinstance(ids, dict) else {}
 
 
-@rule("Writer Requirements for Column Mapping")
+@RULES.rule("Writer Requirements for Column Mapping")
 def mapped_columns_have_physical_names(settings: Settings) -> Breaches:
     """Each field has a physical name, a text."""
     for field in _mapped(settings):
@@ -177,7 +158,7 @@ def mapped_columns_have_physical_names(settings: Settings) -> Breaches:
             yield f"column {field.name} has the physical name {name!r:.40}"
 
 
-@rule("Field Path")
+@RULES.rule("Field Path")
 def physical_field_paths_are_unique(settings: Settings) -> Breaches:
     """No two fields have the same physical path."""
     for path, count in Counter(field.physical for field in _mapped(settings)).items():
@@ -185,7 +166,7 @@ def physical_field_paths_are_unique(settings: Settings) -> Breaches:
             yield f"{count} columns have the physical name {'.'.join(path)}"
 
 
-@rule("Writer Requirements for Column Mapping")
+@RULES.rule("Writer Requirements for Column Mapping")
 def the_highest_id_is_tracked(settings: Settings) -> Breaches:
     """`delta.columnMapping.maxColumnId` is at least every id."""
     if settings.mapping_mode == "none":
@@ -201,7 +182,7 @@ def _mapped(settings: Settings) -> tuple[Field, ...]:
     return settings.fields if settings.mapping_mode != "none" else ()
 
 
-@rule("Column Invariants")
+@RULES.rule("Column Invariants")
 def invariants_are_expressions(settings: Settings) -> Breaches:
     """An invariant is JSON with an SQL text at ``expression.expression``."""
     for field in settings.fields:
@@ -214,7 +195,7 @@ def invariants_are_expressions(settings: Settings) -> Breaches:
             yield f"delta.invariants of column {field.name} is {stored!r:.60}"
 
 
-@rule("Generated Columns")
+@RULES.rule("Generated Columns")
 def generation_expressions_are_texts(settings: Settings) -> Breaches:
     """A generation expression is SQL text."""
     for field in settings.fields:
@@ -223,7 +204,7 @@ def generation_expressions_are_texts(settings: Settings) -> Breaches:
             yield f"delta.generationExpression of column {field.name} is {stored!r:.60}"
 
 
-@rule("CHECK Constraints")
+@RULES.rule("CHECK Constraints")
 def constraints_are_named_expressions(settings: Settings) -> Breaches:
     """A constraint has a name and a text."""
     for key, text in settings.configuration.items():
@@ -231,7 +212,7 @@ def constraints_are_named_expressions(settings: Settings) -> Breaches:
             yield f"{key} is {text!r:.60}"
 
 
-@rule("Identity Columns")
+@RULES.rule("Identity Columns")
 def identity_columns_have_start_and_step(settings: Settings) -> Breaches:
     """Whole numbers; the step is not 0, the high-water mark is the start or a whole number of steps from it."""
     for field in settings.fields:
@@ -251,7 +232,7 @@ def identity_columns_have_start_and_step(settings: Settings) -> Breaches:
             yield f"identity column {field.name} does not say whether values may be given"
 
 
-@rule("Type Change Metadata")
+@RULES.rule("Type Change Metadata")
 def type_changes_are_told_right(settings: Settings) -> Breaches:
     """The changes are allowed, and the last of them led to the column's type."""
     for field in settings.fields:
@@ -307,7 +288,7 @@ _WIDER = {
 }
 
 
-@rule("Void Type")
+@RULES.rule("Void Type")
 def void_stands_alone(settings: Settings) -> Breaches:
     """A void type is not in arrays or maps, and not the only type of the table."""
     for field in settings.fields:
@@ -315,25 +296,3 @@ def void_stands_alone(settings: Settings) -> Breaches:
             field.type.get(part) == "void" for part in ("elementType", "keyType", "valueType")
         ):
             yield f"column {field.name} is an array or a map of void"
-
-
-RULES: tuple[Rule[Settings], ...] = (
-    files_are_parquet,
-    the_schema_is_a_struct,
-    fields_have_their_members,
-    types_are_known,
-    column_names_are_unique,
-    partition_columns_are_columns,
-    the_mapping_mode_is_known,
-    mapped_columns_have_ids,
-    column_ids_are_unique,
-    mapped_columns_have_physical_names,
-    physical_field_paths_are_unique,
-    the_highest_id_is_tracked,
-    invariants_are_expressions,
-    generation_expressions_are_texts,
-    constraints_are_named_expressions,
-    identity_columns_have_start_and_step,
-    type_changes_are_told_right,
-    void_stands_alone,
-)

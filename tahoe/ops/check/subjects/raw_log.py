@@ -6,7 +6,7 @@ Nothing here refuses anything: unreadable parts are listed beside the readable o
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -16,10 +16,13 @@ import pyarrow as pa
 from tahoe.base.exceptions import TahoeError
 from tahoe.base.lazy import pq
 from tahoe.log.files.listing import Checkpoint, checkpoints_in
-from tahoe.log.files.paths import LAST_CHECKPOINT, LOG_FOLDER, ParsedLogPath, parse, sidecar_name
+from tahoe.log.files.paths import LAST_CHECKPOINT, LOG_FOLDER, parse, sidecar_name
 from tahoe.store.log_store import Entry, LogStore
 
-__all__ = ["Actions", "CheckpointContents", "Commit", "RawLog", "SidecarRows", "actions_of_lines"]
+__all__ = ["Actions", "CheckpointContents", "Commit", "RawLog", "SidecarRows", "VersionFiles", "actions_of_lines", "commit_of"]
+
+_BYTES_AT_ONCE = 32 << 20
+_FILES_AT_ONCE = 256
 
 Actions = tuple[tuple[str, Any], ...]
 """Each action's name and value, in the order of the file."""
@@ -38,6 +41,20 @@ class Commit:
     def of(self, kind: str) -> list[dict[str, Any]]:
         """Return the values of all actions of a kind, without values that are not objects."""
         return [value for name, value in self.actions if name == kind and isinstance(value, dict)]
+
+
+@dataclass(frozen=True, slots=True)
+class VersionFiles:
+    """The bytes of a version's commit and checksum, or the errors of reading them; None for a missing checksum."""
+
+    version: int
+    entry: Entry
+    commit: bytes | TahoeError
+    checksum: bytes | TahoeError | None
+
+    def lines(self) -> Commit:
+        """Return the commit's actions."""
+        return commit_of(self.version, self.entry, self.commit)
 
 
 @dataclass(frozen=True)
@@ -85,32 +102,62 @@ class RawLog:
     def __init__(self, store: LogStore) -> None:
         self.store = store
         self.entries = store.list_from(LOG_FOLDER)
-        files = [(entry, parsed) for entry in self.entries if (parsed := parse(entry.name)) is not None]
-        self.commits: dict[int, Entry] = {parsed.version: entry for entry, parsed in files if parsed.kind == "commit"}
-        self.checksums: dict[int, Entry] = {parsed.version: entry for entry, parsed in files if parsed.kind == "checksum"}
-        self.compactions: list[tuple[Entry, ParsedLogPath]] = [each for each in files if each[1].kind == "compaction"]
+        self.files = [(entry, path) for entry in self.entries if (path := parse(entry.name)) is not None]
+        self.commits = {path.version: entry for entry, path in self.files if path.kind == "commit"}
+        self.checksums = {path.version: entry for entry, path in self.files if path.kind == "checksum"}
+        self.compactions = [(entry, path) for entry, path in self.files if path.kind == "compaction"]
         self.checkpoints: dict[int, list[Checkpoint]] = checkpoints_in(self.entries)
-        self.checkpoint_names: dict[str, int] = {
-            entry.name: parsed.version for entry, parsed in files if parsed.kind == "checkpoint"
-        }
+        self.checkpoint_names = {entry.name: path.version for entry, path in self.files if path.kind == "checkpoint"}
 
     @cached_property
     def last_checkpoint(self) -> bytes | None:
         """The bytes of ``_last_checkpoint``; None if it does not exist."""
         return None if self.store.head(LAST_CHECKPOINT) is None else self.store.get(LAST_CHECKPOINT)
 
-    def commit(self, version: int) -> Commit:
-        """Read a commit of the listing."""
-        entry = self.commits[version]
-        actions, unreadable = self.lines(entry.name)
-        return Commit(version, entry.name, entry.modified_ms, actions, unreadable)
+    def versions(self, versions: Sequence[int]) -> Iterator[VersionFiles]:
+        """Read the commits and checksums of versions; many files at once, bounded in number and bytes."""
+        for block in self._blocks(versions):
+            with_checksum = [version for version in block if version in self.checksums]
+            names = [*(self.commits[version].name for version in block), *(self.checksums[each].name for each in with_checksum)]
+            contents = self._get_many(names)
+            checksums = dict(zip(with_checksum, contents[len(block) :], strict=True))
+            for version, commit in zip(block, contents, strict=False):
+                yield VersionFiles(version, self.commits[version], commit, checksums.get(version))
 
-    def lines(self, name: str) -> tuple[Actions, tuple[str, ...]]:
-        """The actions of a file of lines, and the faults of its other lines."""
+    def commits_of(self, versions: Sequence[int]) -> tuple[Commit, ...]:
+        """Read the commits of versions."""
+        entries = [self.commits[version] for version in versions]
+        contents = self._get_many([entry.name for entry in entries])
+        return tuple(map(commit_of, versions, entries, contents))
+
+    def lines(self, version: int, entry: Entry) -> Commit:
+        """Read a file in the format of a commit."""
+        return commit_of(version, entry, self._get(entry.name))
+
+    def _blocks(self, versions: Sequence[int]) -> Iterator[list[int]]:
+        block: list[int] = []
+        size = 0
+        for version in versions:
+            more = self.commits[version].size + (self.checksums[version].size if version in self.checksums else 0)
+            if block and (len(block) >= _FILES_AT_ONCE or size + more > _BYTES_AT_ONCE):
+                yield block
+                block, size = [], 0
+            block.append(version)
+            size += more
+        if block:
+            yield block
+
+    def _get_many(self, names: list[str]) -> list[bytes | TahoeError]:
         try:
-            return actions_of_lines(self.store.get(name))
+            return list(self.store.get_many(names))
+        except TahoeError:
+            return [self._get(name) for name in names]
+
+    def _get(self, name: str) -> bytes | TahoeError:
+        try:
+            return self.store.get(name)
         except TahoeError as error:
-            return (), (error.message,)
+            return error
 
     def checkpoint(self, checkpoint: Checkpoint) -> CheckpointContents:
         """The contents of the files of a complete checkpoint."""
@@ -119,7 +166,8 @@ class RawLog:
         members: dict[str, frozenset[str]] = {}
         for entry in checkpoint.entries:
             if entry.name.endswith(".json"):
-                more, faults = self.lines(entry.name)
+                lines = self.lines(checkpoint.version, entry)
+                more, faults = lines.actions, lines.unreadable
             else:
                 more, faults, members = self._parquet(entry.name)
             rows, unreadable = rows + more, unreadable + faults
@@ -146,6 +194,16 @@ class RawLog:
             each.name: frozenset(part.name for part in each.type) for each in table.schema if pa.types.is_struct(each.type)
         }
         return tuple(_actions_of_rows(table)), (), members
+
+
+def commit_of(version: int, entry: Entry, content: bytes | TahoeError) -> Commit:
+    """Return the actions of a commit or compaction.
+
+    Args:
+        content: the file's bytes, or the error of reading it.
+    """
+    actions, unreadable = ((), (content.message,)) if isinstance(content, TahoeError) else actions_of_lines(content)
+    return Commit(version, entry.name, entry.modified_ms, actions, unreadable)
 
 
 def actions_of_lines(data: bytes) -> tuple[Actions, tuple[str, ...]]:

@@ -25,7 +25,7 @@ class Violation:
         version: the version, if the finding is about one.
         file: the store's name of the file, if the finding is about one.
         error: the error class that reading the table raises (``DELTA_…``, ``TAHOE_…``), if it raises one.
-        section: the section of PROTOCOL.md whose rule is broken; set only by the strict check (`tahoe.ops.check`).
+        section: the section of PROTOCOL.md whose rule is broken; set only by the strict check.
     """
 
     code: str

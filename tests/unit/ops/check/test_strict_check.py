@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 import tahoe
-from tahoe.ops.check.strict_check import ALL_RULES, strict_violations
+from tahoe.ops.check.strict_check import ALL_RULES
+from tahoe.ops.check.table_check import strict_violations
 from tahoe.store.local_store import LocalLogStore
 from tahoe.txn.hooks import checkpoint_snapshot
 from tests.cleaned_logs import start_at_the_checkpoint

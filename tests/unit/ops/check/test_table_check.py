@@ -19,7 +19,9 @@ from tahoe import Table
 from tahoe.base.exceptions import CorruptTable, NotFound, TahoeError
 from tahoe.base.progress import Reported
 from tahoe.log.files import commits as reader
-from tahoe.ops.check import live_file_check, log_replay
+from tahoe.ops.check import log_replay
+from tahoe.ops.check.rules import live_file_rules
+from tahoe.ops.check.subjects import replayed_log
 from tahoe.ops.check.table_check import TableCheck, Violation, check_table
 from tahoe.protocol.dv import z85_encode
 from tahoe.store.local_store import LocalLogStore
@@ -363,7 +365,7 @@ def work_of(root: Path, commits: int, monkeypatch: pytest.MonkeyPatch) -> Counte
         return call
 
     monkeypatch.setattr(reader, "_action", counted(reader._action, "lines parsed"))
-    monkeypatch.setattr(log_replay._Sums, "count", counted(log_replay._Sums.count, "files summed"))
+    monkeypatch.setattr(replayed_log.Totals, "count", counted(replayed_log.Totals.count, "files summed"))
     monkeypatch.setattr(log_replay, "canonical_path", counted(log_replay.canonical_path, "paths decoded"))
     assert check_table(store) == []
     monkeypatch.undo()
@@ -417,8 +419,8 @@ def test_what_a_read_refuses_for_its_footer_is_told(tmp_path: Path, member: str,
 
 def test_of_a_large_table_the_newest_footers_are_read(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[str] = []
-    monkeypatch.setattr(live_file_check, "check_footer", lambda task, *_: asked.append(task.name))
-    monkeypatch.setattr(live_file_check, "MOST_FOOTERS", 2)
+    monkeypatch.setattr(live_file_rules, "check_footer", lambda task, *_: asked.append(task.name))
+    monkeypatch.setattr(live_file_rules, "MOST_FOOTERS", 2)
     assert check_table(LocalLogStore(root)) == []
     newest = Table(root).files().column("path").to_pylist()[-2:]
     assert sorted(asked) == sorted(unquote(path) for path in newest)

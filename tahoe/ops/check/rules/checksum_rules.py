@@ -1,40 +1,23 @@
-"""Rules of files that summarize versions: the checksum of one, the compaction of several."""
+"""Rules of the checksum of a version."""
 
 from __future__ import annotations
 
 import json
 from bisect import bisect_right
-from collections.abc import Iterator
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from tahoe.ops.check.rules.checkpoint_rules import as_compared, differing
-from tahoe.ops.check.subjects.raw_log import Actions, Commit
-from tahoe.ops.check.subjects.replayed_log import ReplayedLog
-from tahoe.ops.check.subjects.rule import Breaches, Broken, Rule, rule
+from tahoe.ops.check.rules.checkpoint_rules import differing
+from tahoe.ops.check.subjects.replayed_log import LogState, ReplayedLog
+from tahoe.ops.check.subjects.rule import Breaches, Broken, RuleList
 from tahoe.protocol.features import Feature
 
-__all__ = [
-    "COMPACTION_RULES",
-    "RULES",
-    "ChecksumFile",
-    "CompactionFile",
-    "checksums_count_the_files",
-    "checksums_count_the_vectors",
-    "checksums_have_the_commits_id",
-    "checksums_have_the_time",
-    "checksums_have_their_members",
-    "checksums_hold_the_domains",
-    "checksums_hold_the_files",
-    "checksums_hold_the_transactions",
-    "checksums_repeat_the_settings",
-    "compactions_are_lines_of_actions",
-    "compactions_keep_no_provenance",
-    "compactions_say_what_their_commits_say",
-    "deletion_histograms_are_right",
-    "size_histograms_are_right",
-]
+__all__ = ["FILE_RULES", "RULES", "ChecksumFile", "ChecksumOfFiles"]
+
+RULES: RuleList[ChecksumFile] = RuleList()
+FILE_RULES: RuleList[ChecksumOfFiles] = RuleList()
 
 _REQUIRED = {"tableSizeBytes": int, "numFiles": int, "numMetadata": int, "numProtocol": int, "metadata": dict, "protocol": dict}
 _DELETED = (0, 1, 10, 100, 1_000, 10_000, 100_000, 1_000_000, 10_000_000, 2**31 - 1)
@@ -42,11 +25,11 @@ _DELETED = (0, 1, 10, 100, 1_000, 10_000, 100_000, 1_000_000, 10_000_000, 2**31 
 
 @dataclass(frozen=True)
 class ChecksumFile:
-    """A checksum's bytes, the commit of its version, and the state after the commits."""
+    """A checksum's bytes, the `commitInfo` of its version, and the state after the commits."""
 
     data: bytes
-    commit: Commit
-    state: ReplayedLog
+    info: Mapping[str, Any]
+    state: LogState
 
     @cached_property
     def value(self) -> dict[str, Any]:
@@ -56,6 +39,13 @@ class ChecksumFile:
         except (ValueError, RecursionError):
             return {}
         return value if isinstance(value, dict) else {}
+
+
+@dataclass(frozen=True)
+class ChecksumOfFiles(ChecksumFile):
+    """The same, for rules that need the live files."""
+
+    state: ReplayedLog
 
     @cached_property
     def sizes(self) -> list[int]:
@@ -69,7 +59,7 @@ class ChecksumFile:
         return [vector.get("cardinality") or 0 if isinstance(vector, dict) else 0 for vector in vectors]
 
 
-@rule("Version Checksum File Schema")
+@RULES.rule("Version Checksum File Schema")
 def checksums_have_their_members(checksum: ChecksumFile) -> Breaches:
     """A checksum is one JSON object with counts, protocol and metadata."""
     if not checksum.value:
@@ -83,33 +73,30 @@ def checksums_have_their_members(checksum: ChecksumFile) -> Breaches:
             yield f"{name} is {checksum.value[name]}, expected 1"
 
 
-@rule("State Validation")
+@RULES.rule("State Validation", quick="checksum")
 def checksums_count_the_files(checksum: ChecksumFile) -> Breaches:
     """The counts of files and bytes are right."""
-    for name, counted in (("numFiles", len(checksum.state.adds)), ("tableSizeBytes", sum(checksum.sizes))):
+    for name, counted in (("numFiles", checksum.state.totals.files), ("tableSizeBytes", checksum.state.totals.bytes)):
         if isinstance(checksum.value.get(name), int) and checksum.value[name] != counted:
             yield f"{name} is {checksum.value[name]}, the commits give {counted}"
 
 
-@rule("State Validation")
+@RULES.rule("State Validation", quick="checksum")
 def checksums_count_the_vectors(checksum: ChecksumFile) -> Breaches:
     """The counts of vectors, and of the rows that they remove, are right."""
-    vectors = sum(1 for value in checksum.state.adds.values() if value.get("deletionVector"))
-    for name, counted in (("numDeletionVectorsOpt", vectors), ("numDeletedRecordsOpt", sum(checksum.deleted))):
+    totals = checksum.state.totals
+    for name, counted in (("numDeletionVectorsOpt", totals.vectors), ("numDeletedRecordsOpt", totals.deleted)):
         if checksum.value.get(name) is not None and checksum.value[name] != counted:
             yield f"{name} is {checksum.value[name]}, the commits give {counted}"
 
 
-@rule("State Validation")
+@RULES.rule("State Validation", quick="checksum")
 def checksums_repeat_the_settings(checksum: ChecksumFile) -> Breaches:
     """Protocol and metadata are those of the commits."""
-    for name, expected in (("protocol", checksum.state.protocol), ("metadata", checksum.state.metadata)):
-        actual = checksum.value.get(name)
-        if isinstance(actual, dict) and expected is not None and as_compared(actual) != as_compared(expected):
-            yield f"its {name} is not that of the commits"
+    yield from checksum.state.differences(checksum.value.get("protocol"), checksum.value.get("metadata"))
 
 
-@rule("Version Checksum File Schema")
+@RULES.rule("Version Checksum File Schema")
 def checksums_have_the_time(checksum: ChecksumFile) -> Breaches:
     """`inCommitTimestampOpt` exists if and only if commits record their timestamps, and is the commit's own."""
     settings = checksum.state.settings
@@ -123,34 +110,41 @@ def checksums_have_the_time(checksum: ChecksumFile) -> Breaches:
         yield f"inCommitTimestampOpt is {stated}, the commit says {checksum.state.timestamp}"
 
 
-@rule("Version Checksum File Schema")
+@RULES.rule("Version Checksum File Schema", quick="checksum")
 def checksums_have_the_commits_id(checksum: ChecksumFile) -> Breaches:
     """`txnId` is the commit's, if both have one."""
-    stated = checksum.value.get("txnId")
-    for info in checksum.commit.of("commitInfo")[:1]:
-        if None not in (stated, info.get("txnId")) and stated != info["txnId"]:
-            yield f"txnId is {stated}, the commit says {info['txnId']}"
+    stated, expected = checksum.value.get("txnId"), checksum.info.get("txnId")
+    if None not in (stated, expected) and stated != expected:
+        yield f"txnId is {stated}, the commit says {expected}"
 
 
-@rule("State Validation")
+@RULES.rule("Version Checksum File Schema", quick="checksum", strict=False)
+def checksums_repeat_the_commits_time(checksum: ChecksumFile) -> Breaches:
+    """`inCommitTimestampOpt` is the commit's, if both have one."""
+    stated, expected = checksum.value.get("inCommitTimestampOpt"), checksum.info.get("inCommitTimestamp")
+    if None not in (stated, expected) and stated != expected:
+        yield f"inCommitTimestampOpt is {stated}, the commit says {expected}"
+
+
+@RULES.rule("State Validation", quick="checksum")
 def checksums_hold_the_transactions(checksum: ChecksumFile) -> Breaches:
-    """If the checksum lists transactions, each is at its newest version."""
-    listed = checksum.value.get("setTransactions")
-    if not isinstance(listed, list) or not checksum.state.complete:
+    """If the checksum lists transactions, each is at its newest version. (A checkpoint may have dropped old ones.)"""
+    listed, state = checksum.value.get("setTransactions"), checksum.state
+    if not isinstance(listed, list):
         return
     stated = {str(each.get("appId")): each.get("version") for each in listed}
-    keeps = checksum.state.settings is not None and not checksum.state.settings.property("delta.setTransactionRetentionDuration")
-    for application in sorted(stated.keys() | (checksum.state.transactions.keys() if keeps else set())):
-        expected = checksum.state.transactions.get(application, {}).get("version")
-        if stated.get(application) != expected:
+    keeps_all = state.settings is not None and not state.settings.property("delta.setTransactionRetentionDuration")
+    for application in sorted(stated.keys() | (state.transactions.keys() if keeps_all and state.complete else set())):
+        expected = state.transactions.get(application, {}).get("version")
+        if stated.get(application) != expected and (expected is not None or state.complete):
             yield f"it says transaction {stated.get(application)} of '{application}', the commits {expected}"
 
 
-@rule("State Validation")
+@RULES.rule("State Validation", quick="checksum")
 def checksums_hold_the_domains(checksum: ChecksumFile) -> Breaches:
     """If the checksum lists domains, they are all that were not removed."""
     listed = checksum.value.get("domainMetadata")
-    if not isinstance(listed, list) or not checksum.state.complete:
+    if not isinstance(listed, list) or not checksum.state.known:
         return
     stated = {str(each.get("domain")): each for each in listed}
     for domain in sorted(stated.keys() | checksum.state.domains.keys()):
@@ -159,8 +153,8 @@ def checksums_hold_the_domains(checksum: ChecksumFile) -> Breaches:
             yield f"it says otherwise of the domain '{domain}' than the commits"
 
 
-@rule("State Validation")
-def checksums_hold_the_files(checksum: ChecksumFile) -> Breaches:
+@FILE_RULES.rule("State Validation")
+def checksums_hold_the_files(checksum: ChecksumOfFiles) -> Breaches:
     """If the checksum lists files, they are all live files, as in the commits."""
     listed = checksum.value.get("allFiles")
     if not isinstance(listed, list):
@@ -174,8 +168,8 @@ def checksums_hold_the_files(checksum: ChecksumFile) -> Breaches:
             yield Broken(f"the checksum says otherwise of {', '.join(names)}", key[0])
 
 
-@rule("File Size Histogram Schema")
-def size_histograms_are_right(checksum: ChecksumFile) -> Breaches:
+@FILE_RULES.rule("File Size Histogram Schema")
+def size_histograms_are_right(checksum: ChecksumOfFiles) -> Breaches:
     """Bins begin at 0 and are sorted; files and bytes of each are counted correctly."""
     histogram = checksum.value.get("fileSizeHistogram")
     if not isinstance(histogram, dict):
@@ -195,8 +189,8 @@ def size_histograms_are_right(checksum: ChecksumFile) -> Breaches:
         yield "its counts are not those of the live files"
 
 
-@rule("Deleted Record Counts Histogram Schema")
-def deletion_histograms_are_right(checksum: ChecksumFile) -> Breaches:
+@FILE_RULES.rule("Deleted Record Counts Histogram Schema")
+def deletion_histograms_are_right(checksum: ChecksumOfFiles) -> Breaches:
     """There are ten bins, by the number of deleted rows per file."""
     histogram = checksum.value.get("deletedRecordCountsHistogramOpt")
     if not isinstance(histogram, dict):
@@ -206,77 +200,3 @@ def deletion_histograms_are_right(checksum: ChecksumFile) -> Breaches:
         counted[bisect_right(_DELETED, deleted) - 1] += 1
     if histogram.get("deletedRecordCounts") != counted:
         yield f"its counts are {histogram.get('deletedRecordCounts')}, those of the live files are {counted}"
-
-
-RULES: tuple[Rule[ChecksumFile], ...] = (
-    checksums_have_their_members,
-    checksums_count_the_files,
-    checksums_count_the_vectors,
-    checksums_repeat_the_settings,
-    checksums_have_the_time,
-    checksums_have_the_commits_id,
-    checksums_hold_the_transactions,
-    checksums_hold_the_domains,
-    checksums_hold_the_files,
-    size_histograms_are_right,
-    deletion_histograms_are_right,
-)
-
-
-# -- compactions -----------------------------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class CompactionFile:
-    """A compaction's rows, and the commits that it replaces."""
-
-    root: str
-    rows: Actions
-    unreadable: tuple[str, ...]
-    commits: tuple[Commit, ...]
-
-    def newest(self, actions: Iterator[Actions]) -> dict[tuple[str, Any], Any]:
-        """Return the newest action for each key."""
-        newest: dict[tuple[str, Any], Any] = {}
-        state = ReplayedLog(self.root)
-        for each in actions:
-            for name, value in each:
-                if name in ("add", "remove"):
-                    newest[("file", state.key(value))] = (name, value.get("size") if name == "add" else None)
-                elif name in ("txn", "domainMetadata"):
-                    member = "appId" if name == "txn" else "domain"
-                    newest[(name, value.get(member))] = value.get("version"), value.get("configuration"), value.get("removed")
-                elif name in ("protocol", "metaData"):
-                    newest[(name, None)] = value
-        return newest
-
-
-@rule("Log Compaction Files")
-def compactions_are_lines_of_actions(compaction: CompactionFile) -> Breaches:
-    """A compaction has the format of commits."""
-    yield from compaction.unreadable
-
-
-@rule("Log Compaction Files")
-def compactions_say_what_their_commits_say(compaction: CompactionFile) -> Breaches:
-    """A compaction contains exactly the newest action for each key."""
-    actual, expected = (
-        compaction.newest(iter([compaction.rows])),
-        compaction.newest(commit.actions for commit in compaction.commits),
-    )
-    for key in sorted((key for key in actual.keys() | expected.keys() if actual.get(key) != expected.get(key)), key=str)[:5]:
-        yield f"it says {str(actual.get(key))[:80]} of {key}, and its commits {str(expected.get(key))[:80]}"
-
-
-@rule("Action Reconciliation")
-def compactions_keep_no_provenance(compaction: CompactionFile) -> Breaches:
-    """A compaction contains no `commitInfo`."""
-    if any(name == "commitInfo" for name, _ in compaction.rows):
-        yield "it has a commitInfo action"
-
-
-COMPACTION_RULES: tuple[Rule[CompactionFile], ...] = (
-    compactions_are_lines_of_actions,
-    compactions_say_what_their_commits_say,
-    compactions_keep_no_provenance,
-)

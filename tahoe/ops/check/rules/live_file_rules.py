@@ -1,7 +1,4 @@
-"""The checks of a version's live files that need only the log, a listing and the deletion vectors.
-
-Only the footers of data files are read: `tahoe.ops.check.data_check` reads their rows.
-"""
+"""Rules of a version's live files that need only the log, a listing, the deletion vectors and the footers of data files."""
 
 from __future__ import annotations
 
@@ -17,9 +14,9 @@ import pyarrow as pa
 
 from tahoe.base.exceptions import CorruptTable, NotFound, TahoeError
 from tahoe.base.lazy import pc
-from tahoe.base.progress import Progress
+from tahoe.base.progress import Progress, silent
 from tahoe.log.files.live_files import add_files
-from tahoe.ops.check.subjects.violation import Reported, Violation, violation_of
+from tahoe.ops.check.subjects.rule import Breaches, Broken, RuleList, Unreadable
 from tahoe.protocol.actions import DeletionVectorDescriptor
 from tahoe.protocol.dv import decode, file_name
 from tahoe.protocol.partition import deserialize
@@ -32,7 +29,9 @@ from tahoe.snapshot.snapshot import Snapshot
 from tahoe.store.location import decode_path, is_outside
 from tahoe.store.log_store import LogStore
 
-__all__ = ["MOST_FOOTERS", "LiveFiles", "check_live_files", "side_by_side"]
+__all__ = ["MOST_FOOTERS", "RULES", "LiveFiles", "side_by_side"]
+
+RULES: RuleList[LiveFiles] = RuleList()
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -46,10 +45,17 @@ MOST_FOOTERS = 2_000
 
 @dataclass(frozen=True)
 class LiveFiles:
-    """The live files of a snapshot, column by column, in one order."""
+    """The live files of a snapshot, column by column, in one order.
+
+    Args:
+        progress: receives the progress of the rules.
+        reads_rows: whether all data files are read too, so that their footers need not be checked.
+    """
 
     snapshot: Snapshot
     table: pa.Table
+    progress: Progress = silent
+    reads_rows: bool = False
 
     @property
     def store(self) -> LogStore:
@@ -98,28 +104,6 @@ class LiveFiles:
         return name if isinstance(name, str) else self.paths[index]
 
 
-def check_live_files(files: LiveFiles, progress: Progress, *, footers: bool = True) -> Iterator[Violation]:
-    """Check storage, statistics, partition values, vectors and row ids of all live files, and the footers of the newest `MOST_FOOTERS`.
-
-    Args:
-        footers: False if all data files are read anyway.
-    """
-    parts: list[tuple[str, Callable[[], Iterable[Violation]]]] = [
-        ("file", lambda: _storage(files, progress)),
-        ("statistics", lambda: _statistics(files)),
-        ("partition", lambda: _partition_values(files)),
-        ("vector", lambda: _vectors(files, progress)),
-        ("row-ids", lambda: _row_ids(files)),
-        ("data", lambda: _footers(files, progress) if footers else ()),
-    ]
-    for code, part in parts:
-        violations: list[Violation] = []
-        with Reported(violations.append, code, f"The live files of version {files.snapshot.version}", files.snapshot.version):
-            for violation in part():
-                violations.append(violation)
-        yield from violations
-
-
 def side_by_side(work: Callable[[T], R], items: Iterable[T], workers: int | None = None) -> Iterator[R]:
     """Apply `work` to each item on a few threads, in completion order; at most as many items are in progress as there are threads."""
     count = workers or min(8, (os.cpu_count() or 1) + 2)
@@ -133,17 +117,18 @@ def side_by_side(work: Callable[[T], R], items: Iterable[T], workers: int | None
             running |= {pool.submit(work, item) for item in islice(rest, len(done))}
 
 
-def _storage(files: LiveFiles, progress: Progress) -> Iterator[Violation]:
+@RULES.rule("Data Files", quick="file", strict=False)
+def live_files_exist(files: LiveFiles) -> Breaches:
     """Check that each file exists and has the size that the log records."""
     present: dict[str, int] = {}
     for entry in files.store.walk():
         present[entry.name] = entry.size
         if len(present) % 1_000 == 0:
-            progress("files listed", len(present))
+            files.progress("files listed", len(present))
     requests = 0
     for name, size in zip(files.names, files.column("size"), strict=True):
         if not isinstance(name, str):
-            yield violation_of(name, "file", "A path", file=name.facts.get("path"))
+            yield Unreadable(name, "A path", name.facts.get("path"))
             continue
         actual = present.get(name)
         if actual is None and (requests < _MOST_REQUESTS or is_outside(name)):
@@ -152,12 +137,13 @@ def _storage(files: LiveFiles, progress: Progress) -> Iterator[Violation]:
             stored = files.store.head(name)
             actual = None if stored is None else stored.size
         if actual is None:
-            yield Violation("file", f"data file {name} is missing.", file=name)
+            yield Broken(f"data file {name} is missing", name)
         elif actual != size:
-            yield Violation("file", f"data file {name} has {actual} bytes, the log says {size}.", file=name)
+            yield Broken(f"data file {name} has {actual} bytes, the log says {size}", name)
 
 
-def _statistics(files: LiveFiles) -> Iterator[Violation]:
+@RULES.rule("Per-file Statistics", quick="statistics", strict=False)
+def statistics_have_a_row_count(files: LiveFiles) -> Breaches:
     """Check that statistics are JSON with a row count."""
     texts = files.table["stats"]
     counts = array(files.num_records, pa.int64())
@@ -167,40 +153,14 @@ def _statistics(files: LiveFiles) -> Iterator[Violation]:
         try:
             count = FileStatistics.from_json(texts[index].as_py()).num_records
         except Exception as error:  # noqa: BLE001 - any error of a corrupt text is the finding
-            yield violation_of(error, "statistics", f"The statistics of {name}", file=name)
+            yield Unreadable(error, f"The statistics of {name}", name)
             continue
         if count < 0:
-            yield Violation("statistics", f"the statistics of {name} say {count} rows.", file=name)
+            yield Broken(f"the statistics of {name} say {count} rows", name)
 
 
-def _footers(files: LiveFiles, progress: Progress) -> Iterator[Violation]:
-    """Report footers that reads refuse before the first row: corrupt ones, and those that contradict the log's statistics."""
-    config = files.snapshot.config
-    newest = [index for index, name in enumerate(files.names) if isinstance(name, str)][-MOST_FOOTERS:]
-    schema, mode, store = config.data_schema, config.column_mapping_mode, files.store
-    texts, sizes = files.column("stats"), files.column("size")
-
-    def check(index: int) -> list[Violation]:
-        violations: list[Violation] = []
-        with Reported(violations.append, "data", f"Data file {files.shown(index)}", file=files.shown(index)):
-            # A checkpoint may contain statistics only as a struct column.
-            stats = texts[index] or add_files(files.table.slice(index, 1))[0].stats
-            task = ReadTask(files.shown(index), sizes[index], {}, files.vectors[index], stats=stats)
-            try:
-                check_footer(task, schema, mode, store.open_input)
-            except (NotFound, CorruptTable) as error:
-                if error.code not in _REPORTED_BY_STORAGE:
-                    raise
-        return violations
-
-    # For local files, threads cost more than reading the footer.
-    results = map(check, newest) if store.url.startswith(("file:", "memory:")) else side_by_side(check, newest)
-    for done, violations in enumerate(results, start=1):
-        progress("footers checked", done, len(newest))
-        yield from violations
-
-
-def _partition_values(files: LiveFiles) -> Iterator[Violation]:
+@RULES.rule("Partition Value Serialization", quick="partition", strict=False)
+def partition_values_have_their_types(files: LiveFiles) -> Breaches:
     """Check that each file has a value for each partition column, and that it can be read as the column's type."""
     values = files.table["partitionValues"]
     columns = files.snapshot.config.partition_schema
@@ -210,7 +170,7 @@ def _partition_values(files: LiveFiles) -> Iterator[Violation]:
             missing = expected - {name.lower() for name, _ in pairs or ()}
             if missing:
                 name = files.shown(index)
-                yield Violation("partition", f"file {name} has no value of partition column {min(missing)}.", file=name)
+                yield Broken(f"file {name} has no value of partition column {min(missing)}", name)
     for column in columns:
         texts = pc.map_lookup(values, scalar(column.physical_name, values.type.key_type), "first")
         for text in pc.unique(texts).to_pylist():
@@ -218,13 +178,14 @@ def _partition_values(files: LiveFiles) -> Iterator[Violation]:
                 deserialize(text, column.data_type)
             except TahoeError as error:
                 index = pc.index(texts, scalar(text, texts.type)).as_py()
-                yield violation_of(error, "partition", f"Column {column.name}", file=files.shown(index))
+                yield Unreadable(error, f"Column {column.name}", files.shown(index))
 
 
 # -- vectors ---------------------------------------------------------------------------------------------------------------
 
 
-def _vectors(files: LiveFiles, progress: Progress) -> Iterator[Violation]:
+@RULES.rule("Deletion Vectors", quick="vector", strict=False)
+def vectors_mark_existing_rows(files: LiveFiles) -> Breaches:
     """Check that each vector decodes to its cardinality and marks existing rows. A file of many vectors is read once."""
     by_file: dict[str | None, list[int]] = {}
     for index, vector in enumerate(files.vectors):
@@ -233,48 +194,44 @@ def _vectors(files: LiveFiles, progress: Progress) -> Iterator[Violation]:
         try:
             by_file.setdefault(file_name(vector, files.store.url), []).append(index)
         except TahoeError as error:
-            yield violation_of(error, "vector", "A deletion vector", file=files.shown(index))
+            yield Unreadable(error, "A deletion vector", files.shown(index))
     done, total = 0, sum(map(len, by_file.values()))
     work = [(name, indices[at : at + 4096]) for name, indices in by_file.items() for at in range(0, len(indices), 4096)]
-    for count, violations in side_by_side(lambda item: (len(item[1]), _vectors_of_file(files, *item)), work):
+    for count, breaches in side_by_side(lambda item: (len(item[1]), list(_vectors_of_file(files, *item))), work):
         done += count
-        progress("deletion vectors checked", done, total)
-        yield from violations
+        files.progress("deletion vectors checked", done, total)
+        yield from breaches
 
 
-def _vectors_of_file(files: LiveFiles, name: str | None, indices: Sequence[int]) -> list[Violation]:
-    violations: list[Violation] = []
-    content = b""
-    if name is not None:
-        try:
-            content = files.store.get(name)
-        except TahoeError as error:
-            return [violation_of(error, "vector", f"Deletion vector file {name}", file=files.shown(index)) for index in indices]
+def _vectors_of_file(files: LiveFiles, name: str | None, indices: Sequence[int]) -> Breaches:
+    try:
+        content = b"" if name is None else files.store.get(name)
+    except TahoeError as error:
+        yield from (Unreadable(error, f"Deletion vector file {name}", files.shown(index)) for index in indices)
+        return
     for index in indices:
-        with Reported(violations.append, "vector", f"The deletion vector of {files.shown(index)}", file=files.shown(index)):
-            violations += _vector(files, index, content)
-    return violations
+        try:
+            yield from _vector(files, index, content)
+        except Exception as error:  # noqa: BLE001 - any error of a corrupt vector is the finding
+            yield Unreadable(error, f"The deletion vector of {files.shown(index)}", files.shown(index))
 
 
-def _vector(files: LiveFiles, index: int, content: bytes) -> Iterator[Violation]:
+def _vector(files: LiveFiles, index: int, content: bytes) -> Breaches:
     name, rows, vector = files.shown(index), files.num_records[index], files.vectors[index]
     if vector is None:
         return
     if rows is not None and vector.cardinality > rows:
-        yield Violation("vector", f"the deletion vector of {name} marks {vector.cardinality} of {rows} rows.", file=name)
-    try:
-        bitmap = decode(vector, lambda _: content, files.store.url)
-    except TahoeError as error:
-        yield violation_of(error, "vector", f"The deletion vector of {name}", file=name)
-        return
+        yield Broken(f"the deletion vector of {name} marks {vector.cardinality} of {rows} rows", name)
+    bitmap = decode(vector, lambda _: content, files.store.url)
     if rows is not None and len(bitmap) and bitmap.max() >= rows:
-        yield Violation("vector", f"the deletion vector of {name} removes row {bitmap.max()} of {rows}.", file=name)
+        yield Broken(f"the deletion vector of {name} removes row {bitmap.max()} of {rows}", name)
 
 
 # -- row ids ---------------------------------------------------------------------------------------------------------------
 
 
-def _row_ids(files: LiveFiles) -> Iterator[Violation]:
+@RULES.rule("Row IDs", quick="row-ids", strict=False)
+def row_ids_are_unique(files: LiveFiles) -> Breaches:
     """Check, where rows are tracked, that each file has ids, that none is assigned twice, and that none exceeds the high-water mark."""
     if not has_row_tracking(files.snapshot.config):
         return
@@ -282,19 +239,50 @@ def _row_ids(files: LiveFiles) -> Iterator[Violation]:
     for index, (base, version) in enumerate(zip(bases, versions, strict=True)):
         if base is None or version is None:
             name = files.shown(index)
-            yield Violation("row-ids", f"the table tracks rows, and file {name} has no row ids or no row version.", file=name)
+            yield Broken(f"the table tracks rows, and file {name} has no row ids or no row version", name)
     order = sorted((base, index) for index, base in enumerate(bases) if base is not None)
     highest, last = -1, None
     for base, index in order:
         if last is not None and base <= highest:
             name = files.shown(index)
-            yield Violation("row-ids", f"files {files.shown(last)} and {name} have row ids in common.", file=name)
+            yield Broken(f"files {files.shown(last)} and {name} have row ids in common", name)
         end = base + (files.num_records[index] or 0) - 1
         if last is None or end > highest:
             highest, last = end, index
     mark = high_water_mark(files.snapshot.state.domains)
     if order and (mark is None or highest > mark):
-        yield Violation("row-ids", f"the highest row id given is {highest}, but the table's high-water mark says {mark}.")
+        yield f"the highest row id given is {highest}, but the table's high-water mark says {mark}"
+
+
+# -- footers ---------------------------------------------------------------------------------------------------------------
+
+
+@RULES.rule("Per-file Statistics", quick="data", strict=False)
+def footers_agree_with_the_log(files: LiveFiles) -> Breaches:
+    """Footers of the newest `MOST_FOOTERS` files that reads refuse before the first row: corrupt, or contradicting the statistics."""
+    newest = (
+        [index for index, name in enumerate(files.names) if isinstance(name, str)][-MOST_FOOTERS:] if not files.reads_rows else []
+    )
+    texts, sizes = files.column("stats"), files.column("size")
+    schema, mode, store = files.snapshot.config.data_schema, files.snapshot.config.column_mapping_mode, files.store
+
+    def check(index: int) -> Unreadable | None:
+        try:
+            # A checkpoint may contain statistics only as a struct column.
+            stats = texts[index] or add_files(files.table.slice(index, 1))[0].stats
+            task = ReadTask(files.shown(index), sizes[index], {}, files.vectors[index], stats=stats)
+            check_footer(task, schema, mode, store.open_input)
+        except Exception as error:  # noqa: BLE001 - any error of a corrupt footer is the finding
+            if not isinstance(error, NotFound | CorruptTable) or error.code not in _REPORTED_BY_STORAGE:
+                return Unreadable(error, f"Data file {files.shown(index)}", files.shown(index))
+        return None
+
+    # For local files, threads cost more than reading the footer.
+    results = map(check, newest) if store.url.startswith(("file:", "memory:")) else side_by_side(check, newest)
+    for done, unreadable in enumerate(results, start=1):
+        files.progress("footers checked", done, len(newest))
+        if unreadable is not None:
+            yield unreadable
 
 
 def _name(path: str, root: str) -> str | CorruptTable:

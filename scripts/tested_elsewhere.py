@@ -122,7 +122,7 @@ TESTED_ELSEWHERE: Mapping[str, Mapping[str, str]] = {
         "ops/tables/sync_identity": "tests/unit/ops/write/test_completion.py",
         "ops/tables/create": "tests/unit/api/test_table.py",
         "ops/check/rules/live_file_rules": "tests/unit/ops/check/test_table_check.py",
-        "ops/check/rules/row_statistics": "tests/unit/ops/check/rules/test_row_rules.py",
+        "ops/check/rules/column_values": "tests/unit/ops/check/rules/test_row_rules.py",
         "ops/upkeep/purge": _MODEL,
         "ops/write/rewrite": "tests/unit/ops/upkeep/test_upgrade_uniform.py",
         "protocol/constraints": "tests/unit/ops/write/test_enforce.py",

@@ -17,9 +17,9 @@ import pyarrow as pa
 from tahoe.base.exceptions import NotFound, TahoeError
 from tahoe.base.lazy import pc, pq
 from tahoe.base.progress import Progress
+from tahoe.ops.check.rules.column_values import ColumnValues, contradictions, stated_leaves
 from tahoe.ops.check.rules.data_rules import CHANGE_RULES, NamedFile, arrow_errors_as_corruption, parquet_file
 from tahoe.ops.check.rules.live_file_rules import LiveFiles, side_by_side
-from tahoe.ops.check.rules.row_statistics import ColumnValues, contradictions, stated_leaves
 from tahoe.ops.check.subjects.rule import Breaches, Level, RuleList
 from tahoe.ops.check.subjects.table_settings import Settings
 from tahoe.ops.check.subjects.violation import Reported, Violation

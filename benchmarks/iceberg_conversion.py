@@ -22,10 +22,11 @@ from pyiceberg.typedef import Record
 from pyroaring import BitMap64
 
 from benchmarks.iceberg_manifests import SCHEMA, add, gone
-from tahoe.api.table import Table, commit_transaction
+from tahoe.api.table import Table
 from tahoe.protocol.actions import Action, AddFile, RemoveFile
 from tahoe.protocol.dv import inline_descriptor
 from tahoe.txn.commit import RetryPolicy
+from tahoe.txn.hooks import commit_transaction
 from tahoe.txn.transaction import Operation
 
 UNIFORM = {

@@ -24,9 +24,10 @@ from pyiceberg.table import StaticTable
 from pyiceberg.typedef import Record
 
 from tahoe.api.process import UNIFORM_RUNTIME
-from tahoe.api.table import Table, commit_transaction
+from tahoe.api.table import Table
 from tahoe.protocol.actions import AddFile, RemoveFile
 from tahoe.txn.commit import RetryPolicy
+from tahoe.txn.hooks import commit_transaction
 from tahoe.txn.transaction import Operation
 
 TITLES = ("files", "full", "files/s", "a CPU s", "bytes/file", "add 1", "add 100", "remove 1", "cold", "merge")

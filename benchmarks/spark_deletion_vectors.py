@@ -22,7 +22,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sf
 
 from tahoe.api.table import Table
-from tahoe.ops.rows.row_changes import living_rows
+from tahoe.ops.rows.row_changes import live_rows
 from tahoe.protocol.dv import descriptor_in_file, pack
 from tahoe.spark.scan.deleted_rows import bitmaps
 from tahoe.txn.transaction import Operation
@@ -68,7 +68,7 @@ def delete_at_random(table: Table, share: float) -> int:
     transaction, snapshot, random = table.begin(), table.snapshot(), np.random.default_rng(1)
     vectors = []
     for add in snapshot.scan().add_files():
-        dead = np.flatnonzero(random.random(living_rows(snapshot, add)) < share)
+        dead = np.flatnonzero(random.random(live_rows(snapshot, add)) < share)
         data, (place,) = pack([BitMap64(dead.astype(np.uint64))])
         uuid = table.clock.uuid()
         table.store.put(f"deletion_vector_{uuid}.bin", data)

@@ -18,8 +18,8 @@ from iceberg_manifests import SCHEMA, UNIFORM, add, commit
 
 from tahoe.api.process import UNIFORM_RUNTIME
 from tahoe.api.table import Table
-from tahoe.spark.slice_encoder import SparkSlices
-from tahoe.uniform.convert.slices import SliceEncoder
+from tahoe.spark.shard_encoder import SparkShards
+from tahoe.uniform.convert.shards import ShardEncoder
 
 GOALS = {"executors": "0.7"}
 
@@ -36,14 +36,14 @@ def main() -> None:
         table = Table.create(path, SCHEMA, partition_by=["part"], properties={"delta.enableIcebergCompatV2": "true"})
         names = {column.name: column.physical_name for column in table.schema()}
         commit(table, (add(names, number) for number in range(arguments.files)))
-        UNIFORM_RUNTIME.slices = None
+        UNIFORM_RUNTIME.shards = None
         table.set_properties(UNIFORM)
         table.uniform.wait(timeout=600)
         processor: dict[str, list[float]] = {"one process": [], "executors": []}
         written: dict[str, set[str]] = {}
 
-        def converted(way: str, encoder: SliceEncoder | None) -> None:
-            UNIFORM_RUNTIME.slices = encoder
+        def converted(way: str, encoder: ShardEncoder | None) -> None:
+            UNIFORM_RUNTIME.shards = encoder
             for file in (path / "metadata").glob("m*.avro"):
                 file.unlink()
             before = time.process_time()
@@ -51,7 +51,7 @@ def main() -> None:
             processor[way].append(time.process_time() - before)
             written[way] = {file.name for file in (path / "metadata").glob("m*.avro")}
 
-        executors = SparkSlices(spark, least_files=1)
+        executors = SparkShards(spark, least_files=1)
         times = by_turns(
             {"one process": lambda: converted("one process", None), "executors": lambda: converted("executors", executors)},
             arguments.rounds,

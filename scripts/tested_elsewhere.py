@@ -21,15 +21,12 @@ _VACUUM = "tests/unit/ops/upkeep/test_vacuum.py"
 _ICEBERG = "tests/unit/ops/copies/test_iceberg_table.py"
 _CONVERT = "tests/unit/ops/copies/test_convert.py"
 _DROP = "tests/unit/ops/features/test_drop_feature.py"
-_CATALOGS = "tests/interop/test_iceberg_catalog.py"
 _PARTITIONS = "tests/unit/protocol/column_values/test_partition_filters.py"
 _STRICT = "tests/unit/ops/check/test_strict_check.py"
 
 TESTED_ELSEWHERE: Mapping[str, Mapping[str, str]] = {
     "values without decisions": {
-        "expr/compute/kernels": _COMPUTE,
         "expr/compute/values": _COMPUTE,
-        "expr/parse/operators": _PARSE,
         "ops/features/engines": "tests/unit/ops/features/test_compat.py",
         "base/error_classes": "tests/unit/test_error_codes.py",
         "settings/dataframe_options": "tests/unit/settings/test_setting.py",
@@ -42,6 +39,7 @@ TESTED_ELSEWHERE: Mapping[str, Mapping[str, str]] = {
         "api/process": "tests/unit/uniform/serve/test_warehouse.py",
         "protocol/iceberg_upgrade": "tests/unit/ops/upkeep/test_upgrade_uniform.py",
         "uniform/convert/conversion": "tests/unit/uniform/serve/test_warehouse.py",
+        "base/json_values": "tests/unit/uniform/formats/test_metadata.py",
         "base/version": "tests/unit/test_public_names.py",
         "base/wording": "tests/unit/cli/test_hints.py",
     },
@@ -119,7 +117,6 @@ TESTED_ELSEWHERE: Mapping[str, Mapping[str, str]] = {
         "ops/rows/row_changes": _MODEL,
         "ops/tables/alter": "tests/unit/api/test_table.py",
         "ops/tables/constrain": "tests/unit/ops/write/test_enforce.py",
-        "ops/tables/sync_identity": "tests/unit/ops/write/test_completion.py",
         "ops/tables/create": "tests/unit/api/test_table.py",
         "ops/check/rules/live_file_rules": "tests/unit/ops/check/test_table_check.py",
         "ops/check/rules/column_values": "tests/unit/ops/check/rules/test_row_rules.py",
@@ -130,10 +127,7 @@ TESTED_ELSEWHERE: Mapping[str, Mapping[str, str]] = {
     },
     "a client of a service, tested with that service or with a substitute that speaks its protocol": {
         "tables": "tests/spark/test_delta_table.py",
-        "uniform/catalogs/glue_catalog": _CATALOGS,
-        "uniform/catalogs/hive_catalog": _CATALOGS,
-        "uniform/catalogs/rest_catalog": _CATALOGS,
-        "uniform/external/foreign_rows": "tests/interop/test_rogue_writers.py",
+        "uniform/external/external_table": "tests/interop/test_rogue_writers.py",
         "uniform/external/repair": "tests/interop/test_rogue_writers.py",
     },
     "a step of a conversion, covered by the verifier, which reads the result with another library": {
@@ -175,7 +169,6 @@ TESTED_ELSEWHERE: Mapping[str, Mapping[str, str]] = {
     "a part of ALTER TABLE for columns, visible in the table": {
         "ops/tables/altering": _COLUMNS,
         "ops/tables/dependents": _COLUMNS,
-        "ops/tables/replaceable": _COLUMNS,
     },
     "rules of the strict check, each violated on purpose in one list of tables": {
         "ops/check/subjects/replayed_log": _STRICT,

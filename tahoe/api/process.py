@@ -5,7 +5,7 @@ Without Spark it is imported only when a table needs it.
 
 from __future__ import annotations
 
-from tahoe.ops.layout.auto_compact import Reserved
+from tahoe.ops.layout.auto_compact import PartitionReservations
 from tahoe.uniform.runtime import UniformRuntime
 
 __all__ = ["COMPACTED_NOW", "UNIFORM_RUNTIME"]
@@ -14,4 +14,4 @@ __all__ = ["COMPACTED_NOW", "UNIFORM_RUNTIME"]
 UNIFORM_RUNTIME = UniformRuntime()
 UNIFORM_RUNTIME.finish_at_exit()
 
-COMPACTED_NOW = Reserved()
+COMPACTED_NOW = PartitionReservations()

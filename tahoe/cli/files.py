@@ -16,7 +16,7 @@ from tahoe.cli.output import print_json, print_table
 from tahoe.cli.text import ago, amount, size, visible
 
 if TYPE_CHECKING:
-    from tahoe.ops.layout.boxes import ColumnLayout, Measured
+    from tahoe.ops.layout.boxes import ColumnLayout, PredicateCost
 
 __all__ = ["files", "layout"]
 
@@ -119,7 +119,7 @@ def layout(
     print_table(_MEASURES, [_measures(column) for column in result.columns], wide=True)
     typer.echo(visible(f"{amount(len(result.before))} files, {size(result.size)}. {result.gain()}"))
     if html is not None:
-        typer.echo(f"Drawn in {visible(str(html))}.")
+        typer.echo(f"LayoutView in {visible(str(html))}.")
 
 
 _MEASURES = (
@@ -142,7 +142,7 @@ def _measures(column: ColumnLayout) -> list[str]:
     return [name, *_read(now), str(now.deepest), f"{then.point_files:,.1f}", f"{then.range_files:,.1f}"]
 
 
-def _read(measured: Measured) -> list[str]:
+def _read(measured: PredicateCost) -> list[str]:
     return [
         f"{measured.point_files:,.1f}",
         size(round(measured.point_bytes)),

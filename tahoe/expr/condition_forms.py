@@ -81,7 +81,7 @@ def _of_lists(condition: Sequence[Any], schema: StructType, time_zone: str) -> P
     if not condition or all(_is_comparison(part) for part in condition):
         return all_of(_comparison(part, schema, time_zone) for part in condition)
     if all(isinstance(part, list | tuple) and part and all(map(_is_comparison, part)) for part in condition):
-        return any_of(all_of(_comparison(one, schema, time_zone) for one in part) for part in condition)
+        return any_of(all_of(_comparison(comparison, schema, time_zone) for comparison in part) for part in condition)
     raise _no_condition(condition)
 
 
@@ -111,17 +111,17 @@ def _among(column: Column, data_type: DataType, values: list[Any], time_zone: st
     literals = tuple(literal_of(value, str(column)) for value in values if value is not None)
     listed = is_in(column, data_type, literals, time_zone) if literals else FALSE
     if negated:
-        found = Not(listed) if literals else TRUE
-        return all_of((IsNotNull(column), found)) if None in values else found
+        outside = Not(listed) if literals else TRUE
+        return all_of((IsNotNull(column), outside)) if None in values else outside
     return any_of((listed, IsNull(column))) if None in values else listed
 
 
 def _column(path: tuple[str, ...], schema: StructType) -> tuple[Column, DataType]:
-    found = schema.resolve(path)
-    if found is None and len(path) == 1 and "." in path[0]:
+    column = schema.resolve(path)
+    if column is None and len(path) == 1 and "." in path[0]:
         path = tuple(path[0].split("."))
-        found = schema.resolve(path)
-    if found is None:
+        column = schema.resolve(path)
+    if column is None:
         raise InvalidRequest(
             f"There is no column '{'.'.join(path)}'; the columns are {', '.join(schema.names[:20])}.",
             code="DELTA_COLUMN_NOT_FOUND",
@@ -133,7 +133,7 @@ def _column(path: tuple[str, ...], schema: StructType) -> tuple[Column, DataType
         names.append(field.name)
         if isinstance(field.data_type, StructType):
             at = field.data_type
-    return Column(tuple(names)), found.data_type
+    return Column(tuple(names)), column.data_type
 
 
 def _no_condition(condition: Any) -> InvalidRequest:
@@ -151,7 +151,7 @@ def _of_expression(expression: Any, schema: StructType, time_zone: str) -> Predi
     for reading in _READINGS:
         try:
             predicate, again = _ExpressionText(str(expression), schema, time_zone, reading).whole()
-        except _NotUnderstood:
+        except _UnsupportedText:
             continue
         if again.equals(expression):
             return predicate
@@ -163,12 +163,12 @@ def _of_expression(expression: Any, schema: StructType, time_zone: str) -> Predi
     )
 
 
-class _NotUnderstood(Exception):
+class _UnsupportedText(Exception):
     """A part of the text has no meaning here."""
 
 
 @dataclass(frozen=True, slots=True)
-class _Reading:
+class _ConstantTypes:
     """The types of constants that the text does not determine.
 
     Args:
@@ -182,7 +182,12 @@ class _Reading:
     typed: bool = False
 
 
-_READINGS = (_Reading(int, float), _Reading(float, float), _Reading(int, Decimal), _Reading(int, float, typed=True))
+_READINGS = (
+    _ConstantTypes(int, float),
+    _ConstantTypes(float, float),
+    _ConstantTypes(int, Decimal),
+    _ConstantTypes(int, float, typed=True),
+)
 _Read: TypeAlias = tuple[Predicate, Any]
 """A predicate, and the equivalent pyarrow expression."""
 
@@ -190,23 +195,23 @@ _Read: TypeAlias = tuple[Predicate, Any]
 class _ExpressionText:
     """Reads the text of a pyarrow expression."""
 
-    def __init__(self, text: str, schema: StructType, time_zone: str, reading: _Reading) -> None:
+    def __init__(self, text: str, schema: StructType, time_zone: str, reading: _ConstantTypes) -> None:
         self.text, self.at = text, 0
         self.schema, self.time_zone = schema, time_zone
         self.reading, self.typed = reading, reading.typed
 
     def whole(self) -> _Read:
-        found = self.condition()
+        predicate = self.condition()
         if self.at != len(self.text):
-            raise _NotUnderstood
-        return found
+            raise _UnsupportedText
+        return predicate
 
     def condition(self) -> _Read:
         for name in ("invert", "is_null", "is_valid", "is_nan", "is_in", "starts_with"):
             if self.take(f"{name}("):
-                found: _Read = getattr(self, name)()
+                result: _Read = getattr(self, name)()
                 self.need(")")
-                return found
+                return result
         for text, value in (("true", True), ("false", False)):
             if self.take(text):
                 return Constant(value), pc.scalar(value)
@@ -215,7 +220,7 @@ class _ExpressionText:
         start = self.at
         try:
             return self.comparison()
-        except _NotUnderstood:
+        except _UnsupportedText:
             self.at = start
             return self.joined()
 
@@ -246,7 +251,7 @@ class _ExpressionText:
     def boolean_column(self) -> _Read:
         column, data_type, again = self.column()
         if data_type != PrimitiveType("boolean"):
-            raise _NotUnderstood
+            raise _UnsupportedText
         return Comparison("=", column, Literal(True, data_type)), again
 
     def invert(self) -> _Read:
@@ -260,7 +265,7 @@ class _ExpressionText:
     def is_nan(self) -> _Read:
         column, data_type, again = self.column()
         if data_type not in _FLOATS:
-            raise _NotUnderstood
+            raise _UnsupportedText
         return Comparison("=", column, Literal(math.nan, data_type)), again.is_nan()
 
     def is_null(self) -> _Read:
@@ -275,7 +280,7 @@ class _ExpressionText:
         column, data_type, again = self.column()
         pattern = json.loads(self.match(r', \{pattern=("(?:[^"\\]|\\.)*"), ignore_case=false\}')[1])
         if data_type != PrimitiveType("string"):
-            raise _NotUnderstood
+            raise _UnsupportedText
         return StartsWith(column, pattern), pc.starts_with(again, pattern)
 
     def is_in(self) -> _Read:
@@ -304,7 +309,7 @@ class _ExpressionText:
         for field in sorted(self.schema, key=lambda field: -len(field.name)):
             if self.take(field.name):
                 return Column((field.name,)), field.data_type, pc.field(field.name)
-        raise _NotUnderstood
+        raise _UnsupportedText
 
     def constant(self, data_type: DataType) -> Any:
         text = self.match(r'"(?:[^"\\]|\\.)*"|null\[[^\]]*\]|[^)]+')[0]
@@ -313,7 +318,7 @@ class _ExpressionText:
             try:
                 return pa.scalar(value, to_arrow_type(data_type))
             except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError, ValueError, TypeError) as error:
-                raise _NotUnderstood from error
+                raise _UnsupportedText from error
         return pa.scalar(value)
 
     def value(self, text: str, data_type: DataType) -> Any:
@@ -332,10 +337,10 @@ class _ExpressionText:
                 return datetime.fromisoformat(text)
             value = self.reading.number(text)
             if not math.isfinite(value) and math.isnan(value):
-                raise _NotUnderstood  # NaN is asked for by is_nan()
+                raise _UnsupportedText  # NaN is asked for by is_nan()
             return value
         except (ValueError, InvalidOperation) as error:
-            raise _NotUnderstood from error
+            raise _UnsupportedText from error
 
     # ---- the text
 
@@ -347,14 +352,14 @@ class _ExpressionText:
 
     def need(self, word: str) -> None:
         if not self.take(word):
-            raise _NotUnderstood
+            raise _UnsupportedText
 
     def match(self, pattern: str, flags: int = 0) -> re.Match[str]:
-        found = re.compile(pattern, flags).match(self.text, self.at)
-        if found is None:
-            raise _NotUnderstood
-        self.at = found.end()
-        return found
+        match = re.compile(pattern, flags).match(self.text, self.at)
+        if match is None:
+            raise _UnsupportedText
+        self.at = match.end()
+        return match
 
 
 _OPERATORS = ("=", "!=", "<", "<=", ">", ">=")

@@ -51,7 +51,7 @@ def convert_to_delta(self: OpenTable, options: ConvertOptions) -> conversions.Co
         columns, options.statistics, use_stream_log=options.use_stream_log, configuration=request.properties
     )
 
-    def look(progress: Progress) -> parquet_folder.FoundTable:
+    def look(progress: Progress) -> parquet_folder.ConvertibleTable:
         if options.source == "iceberg" or (options.source is None and iceberg_table.is_iceberg(self.store)):
             iceberg_table.refuse_partition_columns(self.store.url, columns)
             iceberg = iceberg_table.IcebergRequest(options.statistics, request.properties)
@@ -80,7 +80,7 @@ def clone(self: OpenTable, options: CloneOptions) -> clones.Cloned:
     commit = partial(target.commit, user_metadata=options.user_metadata)
     with shown(self.clock) as progress:
         source = _clone_source(self, options, progress)
-        return clones.clone(source, target.begin(), commit, copy_files.copied_here, request, progress)
+        return clones.clone(source, target.begin(), commit, partial(copy_files.copied_here, progress=progress), request)
 
 
 def _clone_source(table: OpenTable, options: CloneOptions, progress: Progress) -> clone_source.CloneSource:

@@ -32,7 +32,7 @@ from tahoe.spark.entry_points.writing_v2 import wrap_writer_v2
 from tahoe.spark.jvm.bridge import is_classic
 from tahoe.spark.jvm.errors import install
 from tahoe.spark.jvm.storage import name_coordinator
-from tahoe.spark.slice_encoder import SparkSlices
+from tahoe.spark.shard_encoder import SparkShards
 
 if TYPE_CHECKING:
     from tahoe.coordinator.sql_coordinator import SqlCoordinator
@@ -77,7 +77,7 @@ def enable(spark: SparkSession, *, coordinator: SqlCoordinator | None = None) ->
         wrap_connect()
         spark.conf.set(_FILTERS, "true")
     spark.conf.set(ENABLED, "true")
-    UNIFORM_RUNTIME.slices = SparkSlices(spark)
+    UNIFORM_RUNTIME.shards = SparkShards(spark)
     return spark
 
 

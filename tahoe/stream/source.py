@@ -23,7 +23,6 @@ from tahoe.snapshot.snapshot import Snapshot
 from tahoe.stream.admission import UNLIMITED, Limits, Room
 from tahoe.stream.commit_reader import CommitReader
 from tahoe.stream.event_time_order import Bucket, EventTimeOrder, check_no_order
-from tahoe.stream.initial_files import InitialFiles
 from tahoe.stream.position import (
     METADATA_CHANGE_INDEX,
     POST_METADATA_CHANGE_INDEX,
@@ -34,8 +33,7 @@ from tahoe.stream.position import (
 from tahoe.stream.schema_changes import ReadSchema
 from tahoe.stream.schema_tracking import SchemaTracking, barrier_after, barrier_before
 from tahoe.stream.source_options import SourceOptions
-from tahoe.stream.streamed_commit import IndexedFile, StreamedCommit
-from tahoe.stream.vanished_files import without_vanished
+from tahoe.stream.streamed_commit import IndexedFile, InitialFiles, StreamedCommit, without_vanished
 
 __all__ = ["Backlog", "Source"]
 

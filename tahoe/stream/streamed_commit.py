@@ -1,4 +1,4 @@
-"""The part of a commit that a stream reads, and the commits that stop it.
+"""The files of a stream: those of its initial snapshot, the part of a commit that it reads, and the commits that stop it.
 
                ┌─ rows ──► the `add` actions with `dataChange`; an option must allow the commit's other changes
 commit ────────┤
@@ -7,14 +7,30 @@ commit ────────┤
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import logging
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from typing import Any
 
-from tahoe.base.exceptions import InvalidRequest
+import pyarrow as pa
+
+from tahoe.base.exceptions import InvalidRequest, NotFound
+from tahoe.base.lazy import pc
+from tahoe.log.files.live_files import add_files
 from tahoe.protocol.actions import Action, AddCDCFile, AddFile, CommitInfo, Metadata, Protocol, RemoveFile
+from tahoe.snapshot.snapshot import Snapshot
+from tahoe.store.location import decode_path
+from tahoe.store.log_store import LogStore
 from tahoe.stream.source_options import SourceOptions
 
-__all__ = ["IndexedFile", "StreamedCommit", "streamed_commit"]
+__all__ = ["IndexedFile", "InitialFiles", "StreamedCommit", "streamed_commit", "without_vanished"]
+
+_CHUNK = 1024
+_THREADS = 16
+_MANY = 1000
+"""The number of requests from which reading the log first is cheaper."""
+logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +87,7 @@ def streamed_commit(actions: Sequence[Action], version: int, options: SourceOpti
     return StreamedCommit(
         version,
         tuple(IndexedFile(version, index, action) for index, action in enumerate(taken)),
-        options.read_change_feed and any(_belongs_to_others(action) for action in taken),
+        options.read_change_feed and any(_is_of_another_table(action) for action in taken),
         next((action for action in actions if isinstance(action, Metadata)), None),
         next((action for action in actions if isinstance(action, Protocol)), None),
         None if info is None else info.in_commit_timestamp,
@@ -119,5 +135,98 @@ def _changed(actions: Sequence[Action], version: int, path: str, table: str) -> 
     )
 
 
-def _belongs_to_others(action: AddFile | RemoveFile | AddCDCFile) -> bool:
+def _is_of_another_table(action: AddFile | RemoveFile | AddCDCFile) -> bool:
     return isinstance(action, AddCDCFile) or action.deletion_vector is not None
+
+
+@dataclass(frozen=True)
+class InitialFiles:
+    """The live files of a stream's initial snapshot, by modification time and path, as its positions count them.
+
+    They stay columnar; only the files of a batch become actions.
+    """
+
+    version: int
+    files: pa.Table
+    order: Any  # pyarrow.UInt64Array
+
+    @classmethod
+    def of(cls, snapshot: Snapshot) -> InitialFiles:
+        """Return the files of a snapshot."""
+        files = snapshot.files()
+        order = pc.sort_indices(files, sort_keys=[("modificationTime", "ascending"), ("path", "ascending")])
+        return cls(snapshot.version, files, order)
+
+    def __len__(self) -> int:
+        return len(self.order)
+
+    def sizes(self, first: int, stop: int) -> Iterator[int]:
+        """Yield the files' sizes in bytes, on demand."""
+        sizes = self.files.column("size")
+        for begin in range(first, stop, _CHUNK):
+            yield from sizes.take(self.order.slice(begin, min(_CHUNK, stop - begin))).to_pylist()
+
+    def bytes_from(self, first: int) -> int:
+        """Return the total size of the files from an index on."""
+        return int(pc.sum(self.files.column("size").take(self.order.slice(first))).as_py() or 0)
+
+    def between(self, first: int, stop: int) -> list[IndexedFile]:
+        """Return the files from `first` up to, but not including, `stop`."""
+        adds = add_files(self.files.take(self.order.slice(first, max(stop - first, 0))))
+        return [IndexedFile(self.version, index, add) for index, add in enumerate(adds, start=first)]
+
+    def matching(self, mask: pa.BooleanArray) -> list[IndexedFile]:
+        """Return the files for which a mask over `files` is true."""
+        indexes = pc.indices_nonzero(mask.take(self.order))
+        adds = add_files(self.files.take(self.order.take(indexes)))
+        return [IndexedFile(self.version, index, add) for index, add in zip(indexes.to_pylist(), adds, strict=True)]
+
+
+def without_vanished(
+    store: LogStore, files: Sequence[IndexedFile], newest: Snapshot, *, fail_on_data_loss: bool
+) -> list[IndexedFile]:
+    """Return the files that can be read. VACUUM or somebody else may have deleted files under a stream that lags.
+
+    VACUUM retains the files of the newest version, so a stream that keeps up sends no extra requests. Older files are checked with one
+    request each before a row of the batch is read. If there are very many, files of the newest version are excluded first.
+
+    Args:
+        files: the files of a batch.
+        newest: the newest version of the table.
+        fail_on_data_loss: whether a missing file raises an error, or is skipped.
+
+    Raises `NotFound` (``DELTA_FILE_NOT_FOUND``) for a missing file.
+    """
+    unchecked = [file for file in files if file.version < newest.version or not isinstance(file.action, AddFile)]
+    if len(unchecked) > _MANY:
+        live = set(newest.files()["path"].to_pylist())
+        unchecked = [file for file in unchecked if file.action.path not in live]
+    gone = _gone(store, unchecked)
+    if not gone:
+        return list(files)
+    if fail_on_data_loss:
+        first = gone[0]
+        raise NotFound(
+            f"Data file '{first.action.path}', which version {first.version} of table {store.url} added, is missing from storage"
+            f"{f', as are {len(gone) - 1} more of this batch' if len(gone) > 1 else ''}: the stream lags behind VACUUM "
+            "(delta.deletedFileRetentionDuration), or the file was deleted by other means. Restore the file from a copy; start a new stream "
+            "without the position or the checkpoint; or set 'failOnDataLoss' to false to skip the rows of missing files.",
+            code="DELTA_FILE_NOT_FOUND",
+            table=store.url,
+            version=first.version,
+            file=first.action.path,
+        )
+    for file in gone:
+        logger.warning(
+            "a stream skips file %s of version %d of table %s: it is missing", file.action.path, file.version, store.url
+        )
+    lost = {(file.version, file.index) for file in gone}
+    return [file for file in files if (file.version, file.index) not in lost]
+
+
+def _gone(store: LogStore, files: Sequence[IndexedFile]) -> list[IndexedFile]:
+    if not files:
+        return []
+    names = [decode_path(file.action.path, store.url, outside=True) for file in files]
+    with ThreadPoolExecutor(min(_THREADS, len(names)), thread_name_prefix="tahoe-stream") as pool:
+        return [file for file, entry in zip(files, pool.map(store.head, names), strict=True) if entry is None]

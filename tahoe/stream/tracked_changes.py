@@ -16,7 +16,7 @@ from tahoe.schema.types import ArrayType, DataType, MapType, StructField, Struct
 from tahoe.schema.widening import is_widening
 from tahoe.stream.schema_changes import reads
 
-__all__ = ["SETTINGS", "AllowedChanges", "NonAdditive", "check_goes_on", "differ", "source_hash"]
+__all__ = ["SETTINGS", "AllowedChanges", "NonAdditiveChanges", "check_goes_on", "differ", "source_hash"]
 
 SETTINGS = "spark.databricks.delta.streaming."
 """The prefix of the session settings."""
@@ -52,7 +52,7 @@ def _of_delta(config: TableConfig) -> dict[str, str]:
 
 
 @dataclass(frozen=True, slots=True)
-class NonAdditive:
+class NonAdditiveChanges:
     """Changes of columns and nested fields, which are matched by their physical names.
 
     Args:
@@ -66,7 +66,7 @@ class NonAdditive:
     widened: tuple[tuple[str, DataType, DataType], ...] = ()
 
     @classmethod
-    def between(cls, old: StructType, new: StructType) -> NonAdditive:
+    def between(cls, old: StructType, new: StructType) -> NonAdditiveChanges:
         """Return the non-additive changes from the old schema to the new one."""
         before, after = dict(_by_physical_names(old)), dict(_by_physical_names(new))
         common = [(before[path], after[path]) for path in before if path in after]
@@ -151,7 +151,7 @@ def check_goes_on(
             table=new.table,
             version=versions[1],
         )
-    changes, path_hash = NonAdditive.between(old.schema, new.schema), source_hash(source_path)
+    changes, path_hash = NonAdditiveChanges.between(old.schema, new.schema), source_hash(source_path)
     missing = [kind for kind in changes.kinds if not allowed.allows(kind, path_hash, versions[1])]
     if not missing:
         return

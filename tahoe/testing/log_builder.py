@@ -23,6 +23,7 @@ import pyarrow as pa
 from tahoe.base.clock import SYSTEM_CLOCK
 from tahoe.base.lazy import pq
 from tahoe.log.checkpoints.checkpoint_reader import open_checkpoint
+from tahoe.log.files.commits import read_commit
 from tahoe.log.files.live_files import add_files
 from tahoe.log.files.paths import LAST_CHECKPOINT, SIDECAR_FOLDER, checksum_name, commit_name
 from tahoe.log.replay import LogReader, TableState
@@ -252,8 +253,6 @@ class Log:
     def compaction(self, first: int, last: int) -> str:
         """Write the commits of a range as one compacted file, by plain reconciliation; return its name."""
         newest: dict[object, Action] = {}
-        from tahoe.log.files.commits import read_commit
-
         for version in range(first, last + 1):
             for action in read_commit(self.store, version):
                 match action:

@@ -18,7 +18,7 @@ from tahoe.base.clock import SYSTEM_CLOCK, SeededClock
 from tahoe.base.exceptions import InvalidRequest, InvariantViolation
 from tahoe.base.lazy import pq
 from tahoe.ops.check.table_check import TableCheck
-from tahoe.ops.layout.auto_compact import AutoCompaction, Reserved, compaction_after
+from tahoe.ops.layout.auto_compact import AutoCompaction, PartitionReservations, compaction_after
 from tahoe.ops.layout.optimize import rewritten_here
 from tahoe.store.log_store import LogStore
 from tahoe.store.object_store import open_store
@@ -36,7 +36,7 @@ try:
 except ImportError as error:
     raise extra_missing(error, __name__) from error
 
-__all__ = ["COMPACTION", "FEED", "MOSTLY", "TWICE_MATCHED", "VECTORS", "ModelledTable", "Stale"]
+__all__ = ["COMPACTION", "FEED", "MOSTLY", "TWICE_MATCHED", "VECTORS", "ModelledTable", "UncommittedChange"]
 
 VECTORS, FEED = "delta.enableDeletionVectors", "delta.enableChangeDataFeed"
 TRACKING, COMPACTION = "delta.enableRowTracking", "delta.autoOptimize.autoCompact"
@@ -47,7 +47,7 @@ _SMALL = AutoCompaction(min_files=2)
 
 
 @dataclass
-class Stale:
+class UncommittedChange:
     """A change based on an older version and not committed yet."""
 
     table: Table
@@ -82,7 +82,7 @@ class ModelledTable(RuleBasedStateMachine):
         super().__init__()
         # Shared by all sessions: two clocks with the same seed would give the same names.
         self.clock = SeededClock()
-        self.stale: list[Stale] = []
+        self.stale: list[UncommittedChange] = []
         self.versions: list[Rows] = []
         self.feed_is_on: list[bool] = []
         self.looked_at = -1
@@ -258,11 +258,13 @@ class ModelledTable(RuleBasedStateMachine):
                 raise
             return
         if operation is not None:
-            self.stale.append(Stale(table, transaction, operation, effect))
+            self.stale.append(UncommittedChange(table, transaction, operation, effect))
 
 
 def _compact(table: Table, committed: Committed) -> None:
-    compaction_after(committed, _SMALL, Reserved(), partial(table.compact_gently, partial(rewritten_here, table.clock)))
+    compaction_after(
+        committed, _SMALL, PartitionReservations(), partial(table.compact_gently, partial(rewritten_here, table.clock))
+    )
 
 
 def _unordered(changes: list[dict[str, Any]]) -> Counter[Any]:

@@ -250,8 +250,8 @@ class History:
         if pa.types.is_floating(data_type):
             return self.random.choice([float("nan"), -0.0, float("inf"), i / 7])
         if pa.types.is_timestamp(data_type):
-            moment = datetime(1969, 12, 31, 23, 59, 30, tzinfo=UTC) + timedelta(microseconds=i * 1_234_567)
-            return moment if data_type.tz else moment.replace(tzinfo=None)
+            timestamp = datetime(1969, 12, 31, 23, 59, 30, tzinfo=UTC) + timedelta(microseconds=i * 1_234_567)
+            return timestamp if data_type.tz else timestamp.replace(tzinfo=None)
         if pa.types.is_decimal(data_type):
             if data_type.precision > 18:
                 return Decimal(10**27 - i if i % 2 else -(10**27) + i) + Decimal(i).scaleb(-10)

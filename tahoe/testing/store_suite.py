@@ -298,9 +298,9 @@ class LogStoreContract:
         _in_threads([lambda writer=writer: write(writer) for writer in range(writers)])  # type: ignore[misc]
         assert len(outcomes) == writers * len(names)
         for name in names:
-            winners = [writer for writer in range(writers) if outcomes[writer, name] == Created()]
-            assert len(winners) == 1, f"{name}: {Counter(type(outcomes[writer, name]).__name__ for writer in range(writers))}"
-            assert store.get(name) == f"writer {winners[0]}".encode()
+            successful = [writer for writer in range(writers) if outcomes[writer, name] == Created()]
+            assert len(successful) == 1, f"{name}: {Counter(type(outcomes[writer, name]).__name__ for writer in range(writers))}"
+            assert store.get(name) == f"writer {successful[0]}".encode()
         assert _file_names(store.list_from(LOG)) == [name.removeprefix(f"{LOG}/") for name in names]
 
     def test_readers_see_an_object_whole_or_not_at_all(self, store: LogStore) -> None:

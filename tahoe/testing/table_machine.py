@@ -35,7 +35,7 @@ from tahoe.ops.rows.insert import WriteOptions, stage_write
 from tahoe.ops.rows.update import stage_update
 from tahoe.ops.tables.cluster_by import clustering_columns, is_clustered
 from tahoe.testing.extras import extra_missing
-from tahoe.testing.modelled_table import COMPACTION, FEED, MOSTLY, TWICE_MATCHED, VECTORS, ModelledTable, Stale
+from tahoe.testing.modelled_table import COMPACTION, FEED, MOSTLY, TWICE_MATCHED, VECTORS, ModelledTable, UncommittedChange
 from tahoe.testing.row_model import (
     NOTHING,
     Assignment,
@@ -330,7 +330,7 @@ class TableMachine(ModelledTable):
         while len(self.stale) > started_commit:
             self.commit(self.stale.pop(started_commit))
 
-    def commit(self, stale: Stale) -> None:
+    def commit(self, stale: UncommittedChange) -> None:
         """Commit a stale change, or expect a conflict, which changes nothing."""
         try:
             stale.table.commit(stale.transaction, stale.operation)

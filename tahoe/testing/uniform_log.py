@@ -41,7 +41,7 @@ from tahoe.uniform.catalogs.pointers import CatalogCalls, Pointer
 from tahoe.uniform.convert.conversion import Conversion, DeltaSide
 from tahoe.uniform.convert.converter import Converter
 from tahoe.uniform.convert.manifest_caches import ManifestCaches
-from tahoe.uniform.convert.slices import SliceEncoder
+from tahoe.uniform.convert.shards import ShardEncoder
 
 __all__ = ["FEATURES", "UNIFORM", "V2_DELETES", "V3", "DeltaLog", "column"]
 
@@ -155,7 +155,7 @@ class DeltaLog:
         version: int | None = None,
         store: LogStore | None = None,
         catalogs: Sequence[Catalog] = (),
-        slices: SliceEncoder | None = None,
+        shards: ShardEncoder | None = None,
         clock: Clock = SYSTEM_CLOCK,
         **options: Any,
     ) -> Conversion:
@@ -165,11 +165,11 @@ class DeltaLog:
             version: None for the newest.
             store: replaces the log's own: a store that fails, or records its calls.
             catalogs: catalogs whose pointers are moved.
-            slices: encodes large manifests; None to encode them in this process.
+            shards: encodes large manifests; None to encode them in this process.
             clock: the clock of the conversion.
             options: arguments of `tahoe.uniform.convert.converter.Converter.convert`.
         """
         delta = self.delta(store, clock)
         pointers = [Pointer(delta.url, catalog, CatalogCalls(), here=True) for catalog in catalogs]
         target = delta.snapshot_at(self.version if version is None else version)
-        return Converter(delta, self.caches, slices).convert(target, pointers, **options)
+        return Converter(delta, self.caches, shards).convert(target, pointers, **options)

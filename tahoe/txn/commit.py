@@ -74,7 +74,7 @@ class Committed:
     Args:
         actions: as written, commitInfo first.
         attempts: the number of versions tried.
-        winners: the concurrent commits that it was rebased onto, oldest first.
+        concurrent: the concurrent commits that it was rebased onto, oldest first.
     """
 
     version: int
@@ -82,7 +82,7 @@ class Committed:
     actions: tuple[Action, ...]
     attempts: int
     prepared: PreparedCommit
-    winners: tuple[ConcurrentCommit, ...] = ()
+    concurrent: tuple[ConcurrentCommit, ...] = ()
 
 
 def commit(store: LogStore, prepared: PreparedCommit, clock: Clock, policy: RetryPolicy) -> Committed:
@@ -118,7 +118,7 @@ class Race:
     clock: Clock
     policy: RetryPolicy
     turn: Turn
-    won: list[ConcurrentCommit] = field(default_factory=list)
+    concurrent: list[ConcurrentCommit] = field(default_factory=list)
     attempts: int = 0
     store_time_ms: int = 0
 
@@ -176,10 +176,10 @@ class Race:
                 return None
             sent, looked = False, self.clock.now_ms()
             if bodies:
-                winners = [_winner(self.store, moved.version + i, body) for i, body in enumerate(bodies)]
-                check_after_vacuum(self.store, moved, winners)
-                moved = _moved(self.store, moved, winners, self.clock)
-                self.won += winners
+                concurrent = [_concurrent_commit(self.store, moved.version + i, body) for i, body in enumerate(bodies)]
+                check_after_vacuum(self.store, moved, concurrent)
+                moved = _moved(self.store, moved, concurrent, self.clock)
+                self.concurrent += concurrent
             took_long = self.clock.now_ms() - looked > max(looked - started, _SHORT_MS)
             if not self.turn.wait_for_others(self.store_time_ms) and not took_long:
                 break
@@ -205,8 +205,8 @@ class Race:
             "version %d of %s is committed, but other writers may wait for it", prepared.version, self.store.url
         ):
             self.turn.withdraw()
-        snapshot = _snapshot(self.store, prepared, self.won)
-        return Committed(prepared.version, snapshot, prepared.full_actions(), self.attempts, prepared, tuple(self.won))
+        snapshot = _snapshot(self.store, prepared, self.concurrent)
+        return Committed(prepared.version, snapshot, prepared.full_actions(), self.attempts, prepared, tuple(self.concurrent))
 
     def timed_out(self, prepared: PreparedCommit) -> StorageFailure:
         """Return the error of a commit that lost until its deadline."""
@@ -224,11 +224,11 @@ _MOST_LOOKS = 4
 _SHORT_MS = 5
 
 
-def _moved(store: LogStore, prepared: PreparedCommit, winners: Sequence[ConcurrentCommit], clock: Clock) -> PreparedCommit:
+def _moved(store: LogStore, prepared: PreparedCommit, concurrent: Sequence[ConcurrentCommit], clock: Clock) -> PreparedCommit:
     """Rebase the commit onto the concurrent ones, reading rows if files conflict. Raises a remaining conflict."""
-    moved = rebase(prepared, winners, clock.now_ms())
-    if isinstance(moved, _DECIDED_BY_ROWS) and (open_questions := questions(prepared, winners)):
-        moved = rebase(prepared, winners, clock.now_ms(), gather(store, prepared, open_questions))
+    moved = rebase(prepared, concurrent, clock.now_ms())
+    if isinstance(moved, _DECIDED_BY_ROWS) and (open_questions := questions(prepared, concurrent)):
+        moved = rebase(prepared, concurrent, clock.now_ms(), gather(store, prepared, open_questions))
     if isinstance(moved, DeltaConcurrentModificationException):
         raise moved
     return moved
@@ -331,18 +331,18 @@ def _commits_from(store: LogStore, version: int) -> list[Entry]:
         commits.append(entry)
 
 
-def _winner(store: LogStore, version: int, body: bytes) -> ConcurrentCommit:
+def _concurrent_commit(store: LogStore, version: int, body: bytes) -> ConcurrentCommit:
     return ConcurrentCommit(version, parse_commit(commit_name(version), body, store.url))
 
 
-def _snapshot(store: LogStore, prepared: PreparedCommit, won: Sequence[ConcurrentCommit]) -> Snapshot:
+def _snapshot(store: LogStore, prepared: PreparedCommit, concurrent: Sequence[ConcurrentCommit]) -> Snapshot:
     """Return the version just committed, from data in memory. Never fails: the commit is in the log, whatever storage does now."""
     actions, snapshot = prepared.full_actions(), prepared.snapshot
     entry = _entry(store, prepared.version, lambda: len(prepared.to_bytes()), prepared.timestamp)
     if snapshot is None:
         return Snapshot.first(store, actions, entry)
-    for winner in won:
-        snapshot = snapshot.after(winner.actions, _entry(store, winner.version, lambda: 0, prepared.timestamp))
+    for commit in concurrent:
+        snapshot = snapshot.after(commit.actions, _entry(store, commit.version, lambda: 0, prepared.timestamp))
     return snapshot.after(actions, entry)
 
 

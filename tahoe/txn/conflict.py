@@ -50,59 +50,61 @@ __all__ = ["ConcurrentCommit", "rebase"]
 
 
 def rebase(
-    mine: PreparedCommit, winners: Sequence[ConcurrentCommit], now_ms: int, evidence: Evidence = NO_EVIDENCE
+    mine: PreparedCommit, commits: Sequence[ConcurrentCommit], now_ms: int, evidence: Evidence = NO_EVIDENCE
 ) -> PreparedCommit | DeltaConcurrentModificationException:
     """Return the commit for the version after the last concurrent commit, or the conflict that prevents it, as a value.
 
     Args:
-        winners: every commit since `mine.version`, oldest first, without a gap.
+        commits: every commit since `mine.version`, oldest first, without a gap.
         now_ms: the clock's time, for the in-commit timestamp.
         evidence: vectors and rows that were read; missing evidence counts as a conflict.
     """
     moved = mine
     try:
         # Matching files depends on the schema, so with metadata changes among them, each commit is matched with the schema before it.
-        in_one_go = not any(winner.metadata for winner in winners)
-        met = matching_files_by_commit(mine, winners) if in_one_go else [None] * len(winners)
-        for winner, its_files_met in zip(winners, met, strict=True):
-            moved = _rebase_onto(moved, winner, evidence, its_files_met)
+        in_one_go = not any(concurrent.metadata for concurrent in commits)
+        met = matching_files_by_commit(mine, commits) if in_one_go else [None] * len(commits)
+        for concurrent, its_files_met in zip(commits, met, strict=True):
+            moved = _rebase_onto(moved, concurrent, evidence, its_files_met)
     except DeltaConcurrentModificationException as conflict:
         return conflict
-    earlier = [w.info.in_commit_timestamp + 1 for w in winners if w.info.in_commit_timestamp]
-    moved = replace(moved, version=winners[-1].version + 1, timestamp=max([mine.timestamp, now_ms, *earlier]))
+    earlier = [w.info.in_commit_timestamp + 1 for w in commits if w.info.in_commit_timestamp]
+    moved = replace(moved, version=commits[-1].version + 1, timestamp=max([mine.timestamp, now_ms, *earlier]))
     return _with_enablement(moved)
 
 
-def _rebase_onto(mine: PreparedCommit, winner: ConcurrentCommit, evidence: Evidence, met: list[AddFile] | None) -> PreparedCommit:
-    _check_may_be_moved(mine, winner)
-    mine = _rebase_protocol(mine, winner)
-    mine = _rebase_metadata(mine, winner)
-    _check_domains(mine, winner)
-    _check_applications(mine, winner)
-    mine = _rebase_row_ids(mine, winner)
-    taken = rows_deleted(winner, evidence, mine.config.table)
-    _check_added(mine, winner, evidence, taken, met)
-    _check_removed(mine, winner, taken)
-    return _rebase_shared_files(mine, winner, evidence, taken)
+def _rebase_onto(
+    mine: PreparedCommit, concurrent: ConcurrentCommit, evidence: Evidence, met: list[AddFile] | None
+) -> PreparedCommit:
+    _check_may_be_moved(mine, concurrent)
+    mine = _rebase_protocol(mine, concurrent)
+    mine = _rebase_metadata(mine, concurrent)
+    _check_domains(mine, concurrent)
+    _check_applications(mine, concurrent)
+    mine = _rebase_row_ids(mine, concurrent)
+    taken = rows_deleted(concurrent, evidence, mine.config.table)
+    _check_added(mine, concurrent, evidence, taken, met)
+    _check_removed(mine, concurrent, taken)
+    return _rebase_shared_files(mine, concurrent, evidence, taken)
 
 
-def _check_may_be_moved(mine: PreparedCommit, winner: ConcurrentCommit) -> None:
+def _check_may_be_moved(mine: PreparedCommit, concurrent: ConcurrentCommit) -> None:
     if mine.snapshot is None:
         raise ProtocolChangedException(
-            f"Table {mine.config.table} was created by another writer ({_described(winner)}) at the same time. "
+            f"Table {mine.config.table} was created by another writer ({_described(concurrent)}) at the same time. "
             "Read the table again and append to it.",
-            **_facts(mine, winner),
+            **_facts(mine, concurrent),
         )
     if not mine.may_be_moved:
         raise ConcurrentWriteException(
-            f"{_described(winner)} was committed to table {mine.config.table} while this operation ran, and it cannot move to a "
+            f"{_described(concurrent)} was committed to table {mine.config.table} while this operation ran, and it cannot move to a "
             "later version. Run the operation again while no other writer is active.",
-            **_facts(mine, winner),
+            **_facts(mine, concurrent),
         )
 
 
-def _rebase_protocol(mine: PreparedCommit, winner: ConcurrentCommit) -> PreparedCommit:
-    theirs = winner.protocol
+def _rebase_protocol(mine: PreparedCommit, concurrent: ConcurrentCommit) -> PreparedCommit:
+    theirs = concurrent.protocol
     if theirs is None:
         return mine
     check_writable(theirs, mine.config.table)
@@ -111,21 +113,21 @@ def _rebase_protocol(mine: PreparedCommit, winner: ConcurrentCommit) -> Prepared
     coordinated = features_of(theirs) & COORDINATED > mine.config.features & COORDINATED
     if mine.changes_protocol or dropped or coordinated:
         raise ProtocolChangedException(
-            f"The protocol of table {mine.config.table} was changed by {_described(winner)}. Run the operation again.",
-            **_facts(mine, winner),
+            f"The protocol of table {mine.config.table} was changed by {_described(concurrent)}. Run the operation again.",
+            **_facts(mine, concurrent),
         )
     return replace(mine, config=replace(mine.config, protocol=theirs))
 
 
-def _rebase_metadata(mine: PreparedCommit, winner: ConcurrentCommit) -> PreparedCommit:
-    theirs, before = winner.metadata, mine.config.metadata
+def _rebase_metadata(mine: PreparedCommit, concurrent: ConcurrentCommit) -> PreparedCommit:
+    theirs, before = concurrent.metadata, mine.config.metadata
     if theirs is None:
         return mine
     if mine.changes_metadata or not keeps_written_files_valid(before, theirs, mine.config.features):
         raise MetadataChangedException(
-            f"The schema or the properties of table {mine.config.table} were changed by {_described(winner)}. "
+            f"The schema or the properties of table {mine.config.table} were changed by {_described(concurrent)}. "
             "Read the table again and run the operation again.",
-            **_facts(mine, winner),
+            **_facts(mine, concurrent),
         )
     info = mine.commit_info
     if enables_row_tracking(before, theirs):
@@ -134,33 +136,33 @@ def _rebase_metadata(mine: PreparedCommit, winner: ConcurrentCommit) -> Prepared
     return replace(mine, config=replace(mine.config, metadata=theirs), commit_info=info)
 
 
-def _check_domains(mine: PreparedCommit, winner: ConcurrentCommit) -> None:
-    theirs = {a.domain for a in winner.actions if isinstance(a, DomainMetadata)} - {DOMAIN}
+def _check_domains(mine: PreparedCommit, concurrent: ConcurrentCommit) -> None:
+    theirs = {a.domain for a in concurrent.actions if isinstance(a, DomainMetadata)} - {DOMAIN}
     for action in mine.actions:
         if isinstance(action, DomainMetadata) and action.domain in theirs:
             raise ConcurrentTransactionException(
-                f"The metadata domain '{action.domain}' of table {mine.config.table} was changed by {_described(winner)} too. "
+                f"The metadata domain '{action.domain}' of table {mine.config.table} was changed by {_described(concurrent)} too. "
                 "Run the operation again.",
-                **_facts(mine, winner, domain=action.domain),
+                **_facts(mine, concurrent, domain=action.domain),
             )
 
 
-def _check_applications(mine: PreparedCommit, winner: ConcurrentCommit) -> None:
-    for action in winner.actions:
+def _check_applications(mine: PreparedCommit, concurrent: ConcurrentCommit) -> None:
+    for action in concurrent.actions:
         if isinstance(action, SetTransaction) and action.app_id in mine.reads.app_ids:
             raise ConcurrentTransactionException(
                 f"Application '{action.app_id}' has written its version {action.version} to table {mine.config.table} with "
-                f"{_described(winner)}. Two writers use one application id: stop one of them, or run again to skip this version.",
-                **_facts(mine, winner, app_id=action.app_id),
+                f"{_described(concurrent)}. Two writers use one application id: stop one of them, or run again to skip this version.",
+                **_facts(mine, concurrent, app_id=action.app_id),
             )
 
 
-def _rebase_row_ids(mine: PreparedCommit, winner: ConcurrentCommit) -> PreparedCommit:
+def _rebase_row_ids(mine: PreparedCommit, concurrent: ConcurrentCommit) -> PreparedCommit:
     """Assign ids to new files after the concurrent commit's; preserve ids that it assigned to files."""
-    mark = high_water_mark(winner.actions)
+    mark = high_water_mark(concurrent.actions)
     if mark is not None:
         mine = replace(mine, row_id_mark=max(mark, mine.row_id_mark))
-    files_with_ids = {add.key: add for add in winner.adds if add.base_row_id is not None and not add.data_change}
+    files_with_ids = {add.key: add for add in concurrent.adds if add.base_row_id is not None and not add.data_change}
     if (
         not any(isinstance(action, (AddFile, RemoveFile)) and action.base_row_id is None for action in mine.actions)
         or not files_with_ids
@@ -177,79 +179,79 @@ def _with_ids_of(action: Action, theirs: AddFile | None) -> Action:
 
 
 def _check_added(
-    mine: PreparedCommit, winner: ConcurrentCommit, evidence: Evidence, taken: dict[str, BitMap64], met: list[AddFile] | None
+    mine: PreparedCommit, concurrent: ConcurrentCommit, evidence: Evidence, taken: dict[str, BitMap64], met: list[AddFile] | None
 ) -> None:
     """Check for new rows that should have been read. A file that only lost rows adds none; `_check_removed` checks those."""
     root = mine.config.table
-    new = [add for add in relevant_adds(mine, winner) if canonical_path(add.path, root) not in taken]
+    new = [add for add in relevant_adds(mine, concurrent) if canonical_path(add.path, root) not in taken]
     if mine.reads.whole_table and new:
-        raise _appended(mine, winner, new[0], "the whole table")
+        raise _appended(mine, concurrent, new[0], "the whole table")
     for add in matching_files(mine, new) if met is None else [add for add in met if canonical_path(add.path, root) not in taken]:
         matches = evidence.matches.get(canonical_path(add.path, root))
         deleted = evidence.deleted(add.deletion_vector)
         if matches is None or deleted is None or matches - deleted:
-            raise _appended(mine, winner, add, " or ".join(f"the rows with {p}" for p in mine.reads.predicates))
+            raise _appended(mine, concurrent, add, " or ".join(f"the rows with {p}" for p in mine.reads.predicates))
 
 
-def _appended(mine: PreparedCommit, winner: ConcurrentCommit, add: AddFile, read: str) -> ConcurrentAppendException:
+def _appended(mine: PreparedCommit, concurrent: ConcurrentCommit, add: AddFile, read: str) -> ConcurrentAppendException:
     avoiding = _condition_without(mine.config, add)
     hint = f" Or exclude its partition with the condition {avoiding}." if avoiding else ""
     return ConcurrentAppendException(
-        f"{_described(winner)} added file {add.path}{_partition(add)} to table {mine.config.table}, of which this operation read {read}. "
+        f"{_described(concurrent)} added file {add.path}{_partition(add)} to table {mine.config.table}, of which this operation read {read}. "
         f"Run the operation again.{hint}",
-        **_facts(mine, winner, file=add.path, avoiding=avoiding),
+        **_facts(mine, concurrent, file=add.path, avoiding=avoiding),
     )
 
 
-def _check_removed(mine: PreparedCommit, winner: ConcurrentCommit, taken: dict[str, BitMap64]) -> None:
+def _check_removed(mine: PreparedCommit, concurrent: ConcurrentCommit, taken: dict[str, BitMap64]) -> None:
     """Check for removed files, or deleted rows, that were read."""
     root, read = mine.config.table, rows_read(mine)
-    for remove in winner.removes:
+    for remove in concurrent.removes:
         path = canonical_path(remove.path, root)
         if mine.reads.whole_table:
-            raise _deleted(mine, winner, remove, "removed")
+            raise _deleted(mine, concurrent, remove, "removed")
         if path not in read:
             continue
         rows = read[path]
         if rows is None or (rows and path not in taken):
-            raise _deleted(mine, winner, remove, "changed rows of" if path in taken else "removed")
+            raise _deleted(mine, concurrent, remove, "changed rows of" if path in taken else "removed")
         if path in taken and rows & taken[path]:
-            raise _deleted(mine, winner, remove, f"changed {len(rows & taken[path])} of the {len(rows)} rows read of")
+            raise _deleted(mine, concurrent, remove, f"changed {len(rows & taken[path])} of the {len(rows)} rows read of")
 
 
 def _deleted(
-    mine: PreparedCommit, winner: ConcurrentCommit, file: RemoveFile | AddFile, did: str
+    mine: PreparedCommit, concurrent: ConcurrentCommit, file: RemoveFile | AddFile, did: str
 ) -> ConcurrentDeleteReadException:
     avoiding = _condition_without(mine.config, file)
     hint = f" Or exclude its partition with the condition {avoiding}." if avoiding else ""
     return ConcurrentDeleteReadException(
-        f"{_described(winner)} {did} file {file.path}{_partition(file)}, which this operation on table {mine.config.table} read. "
+        f"{_described(concurrent)} {did} file {file.path}{_partition(file)}, which this operation on table {mine.config.table} read. "
         f"Run the operation again.{hint}",
-        **_facts(mine, winner, file=file.path, avoiding=avoiding, only_rearranged=winner.only_rearranges),
+        **_facts(mine, concurrent, file=file.path, avoiding=avoiding, only_rearranged=concurrent.only_rearranges),
     )
 
 
 def _rebase_shared_files(
-    mine: PreparedCommit, winner: ConcurrentCommit, evidence: Evidence, taken: dict[str, BitMap64]
+    mine: PreparedCommit, concurrent: ConcurrentCommit, evidence: Evidence, taken: dict[str, BitMap64]
 ) -> PreparedCommit:
     root = mine.config.table
-    theirs = {canonical_path(remove.path, root) for remove in winner.removes}
+    theirs = {canonical_path(remove.path, root) for remove in concurrent.removes}
     both = {canonical_path(a.path, root): a for a in mine.actions if isinstance(a, RemoveFile)}
     both = {path: remove for path, remove in both.items() if path in theirs}
     if not both:
         return mine
-    merged_files = merged(mine, winner, evidence, both) if both.keys() <= taken.keys() else None
+    merged_files = merged(mine, concurrent, evidence, both) if both.keys() <= taken.keys() else None
     if merged_files is None:
         remove = next((remove for path, remove in both.items() if path not in taken), next(iter(both.values())))
         raise ConcurrentDeleteDeleteException(
-            f"{_described(winner)} removed or changed file {remove.path}{_partition(remove)}, which this operation on table {root} "
+            f"{_described(concurrent)} removed or changed file {remove.path}{_partition(remove)}, which this operation on table {root} "
             "removes or changes too. Run the operation again.",
-            **_facts(mine, winner, file=remove.path, only_rearranged=winner.only_rearranges),
+            **_facts(mine, concurrent, file=remove.path, only_rearranged=concurrent.only_rearranges),
         )
-    others = [
+    rest = [
         a for a in mine.actions if not isinstance(a, (AddFile, RemoveFile)) or canonical_path(a.path, root) not in merged_files
     ]
-    return replace(mine, actions=(*others, *(action for pair in merged_files.values() for action in pair)))
+    return replace(mine, actions=(*rest, *(action for pair in merged_files.values() for action in pair)))
 
 
 def _with_enablement(moved: PreparedCommit) -> PreparedCommit:
@@ -276,9 +278,9 @@ def _partition(file: AddFile | RemoveFile) -> str:
     return f" (partition {where})" if where else ""
 
 
-def _described(winner: ConcurrentCommit) -> str:
-    return f"version {winner.version} ({winner.operation})"
+def _described(concurrent: ConcurrentCommit) -> str:
+    return f"version {concurrent.version} ({concurrent.operation})"
 
 
-def _facts(mine: PreparedCommit, winner: ConcurrentCommit, **more: Any) -> dict[str, Any]:
-    return {"table": mine.config.table, "winner_version": winner.version, "winner_operation": winner.operation, **more}
+def _facts(mine: PreparedCommit, concurrent: ConcurrentCommit, **more: Any) -> dict[str, Any]:
+    return {"table": mine.config.table, "winner_version": concurrent.version, "winner_operation": concurrent.operation, **more}

@@ -5,15 +5,16 @@ A failing hook is logged with the table and version, and the commit remains vali
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 
 import pyarrow as pa
 
 from tahoe.base.clock import Clock
 from tahoe.base.progress import Progress, silent
-from tahoe.log.checksum import VersionChecksum
-from tahoe.log.checksum_writer import write_checksum_after
+from tahoe.log.checksum import VersionChecksum, encode_checksum
+from tahoe.log.checksum_writer import checksum_of, write_checksum_after
 from tahoe.log.files.last_checkpoint import LastCheckpoint
+from tahoe.log.files.paths import checksum_name
 from tahoe.snapshot.snapshot import Snapshot
 from tahoe.txn.after_commit import logged_after_commit
 from tahoe.txn.commit import Committed, RetryPolicy, commit
@@ -48,10 +49,9 @@ def commit_transaction(
     hooks: Sequence[Hook],
     *,
     user_metadata: str | None = None,
-    tags: Mapping[str, str] | None = None,
 ) -> Committed:
     """Prepare, commit, and run the hooks: the only way into the log of a single table."""
-    prepared = prepare(transaction, operation, user_metadata=user_metadata, tags=tags)
+    prepared = prepare(transaction, operation, user_metadata=user_metadata)
     committed = commit(transaction.store, prepared, transaction.clock, policy or RetryPolicy())
     run_hooks(hooks, committed)
     return committed
@@ -67,24 +67,11 @@ def checkpoint_snapshot(
     """
     from tahoe.txn.next_checkpoint import write_next_checkpoint  # most commits write no checkpoint
 
-    return write_next_checkpoint(
-        snapshot.store,
-        snapshot.version,
-        snapshot.state,
-        snapshot.config,
-        lambda: (snapshot.files(), snapshot.tombstones()),
-        clock=clock,
-        progress=progress,
-        from_scratch=from_scratch,
-    )
+    return write_next_checkpoint(snapshot, clock, progress, from_scratch=from_scratch)
 
 
 def rewrite_checksum(snapshot: Snapshot) -> None:
     """Write the checksum of a version from its live files, ignoring the checksums of earlier versions."""
-    from tahoe.log.checksum import encode_checksum
-    from tahoe.log.checksum_writer import checksum_of
-    from tahoe.log.files.paths import checksum_name
-
     checksum = checksum_of(snapshot.state, snapshot.files(), snapshot.config)
     snapshot.store.put(checksum_name(snapshot.version), encode_checksum(snapshot.version, checksum))
 

@@ -7,9 +7,6 @@ checkpoint by Tahoe, if it is corrupt, or if the result contradicts the version'
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
-
-import pyarrow as pa
 
 from tahoe.base.clock import Clock
 from tahoe.base.exceptions import CorruptTable, NotFound
@@ -22,9 +19,7 @@ from tahoe.log.files.last_checkpoint import LastCheckpoint, publish
 from tahoe.log.segment import segment_for
 from tahoe.log.tail import read_tail
 from tahoe.protocol.actions import SidecarFile
-from tahoe.protocol.config import TableConfig
-from tahoe.protocol.table_state import TableState
-from tahoe.store.log_store import LogStore
+from tahoe.snapshot.snapshot import Snapshot
 
 __all__ = ["write_next_checkpoint"]
 
@@ -32,31 +27,23 @@ logger = logging.getLogger(__name__)
 
 
 def write_next_checkpoint(
-    store: LogStore,
-    version: int,
-    state: TableState,
-    config: TableConfig,
-    rows: Callable[[], tuple[pa.Table, pa.Table]],
-    *,
-    clock: Clock,
-    progress: Progress = silent,
-    from_scratch: bool = False,
+    snapshot: Snapshot, clock: Clock, progress: Progress = silent, *, from_scratch: bool = False
 ) -> LastCheckpoint:
     """Write the checkpoint of a version, and ``_last_checkpoint`` unless that names a newer one.
 
     Args:
-        state, config: the state and configuration of that version.
-        rows: returns its live files and tombstones; called only if needed.
         progress: receives the number of row groups or sidecars.
         from_scratch: reuse no sidecar of an older checkpoint.
     """
     now_ms = clock.now_ms()
+    store, version, state, config = snapshot.store, snapshot.version, snapshot.state, snapshot.config
     if not config.writes_v2_checkpoints:
-        return write_checkpoint(store, version, state, *rows(), config, now_ms=now_ms, progress=progress)
+        files, tombstones = snapshot.files(), snapshot.tombstones()
+        return write_checkpoint(store, version, state, files, tombstones, config, now_ms=now_ms, progress=progress)
     writer = V2Writer(store, version, state, config, clock, now_ms, progress)
     hint = None if from_scratch else _from_previous_checkpoint(writer)
     if hint is None:
-        hint = writer.write(*rows())
+        hint = writer.write(snapshot.files(), snapshot.tombstones())
     publish(store, hint)
     return hint
 

@@ -128,13 +128,7 @@ class PreparedCommit:
         return with_commit_checksum(self.version, self.full_actions())
 
 
-def prepare(
-    transaction: Transaction,
-    operation: Operation,
-    *,
-    user_metadata: str | None = None,
-    tags: Mapping[str, str] | None = None,
-) -> PreparedCommit:
+def prepare(transaction: Transaction, operation: Operation, *, user_metadata: str | None = None) -> PreparedCommit:
     """Check the transaction against the rules of its table, and freeze it.
 
     Raises:
@@ -168,15 +162,16 @@ def prepare(
         head.append(row_id_domain(transaction.row_id_mark))
     blind = _is_blind_append(transaction)
     isolation = SNAPSHOT_ISOLATION if _only_rearranges(transaction, head) else transaction.isolation_level
+    more: dict[str, Any] = {} if user_metadata is None else {"userMetadata": user_metadata}
     if has_row_tracking(config):
-        tags = {PRESERVED: _text(_keeps_row_ids(transaction)), **(tags or {})}
+        more["tags"] = {PRESERVED: _text(_keeps_row_ids(transaction))}
     prepared = PreparedCommit(
         version=version,
         snapshot=snapshot,
         config=config,
         reads=reads,
         actions=(*head, *transaction.staged, *readded),
-        commit_info=_commit_info(transaction, operation, isolation, blind, user_metadata, tags),
+        commit_info=_commit_info(transaction, operation, isolation, blind, more),
         isolation_level=isolation,
         is_blind_append=blind,
         timestamp=timestamp,
@@ -405,12 +400,7 @@ def _only_rearranges(transaction: Transaction, head: list[Action]) -> bool:
 
 
 def _commit_info(
-    transaction: Transaction,
-    operation: Operation,
-    isolation: str,
-    blind: bool,
-    user_metadata: str | None,
-    tags: Mapping[str, str] | None,
+    transaction: Transaction, operation: Operation, isolation: str, blind: bool, more: Mapping[str, Any]
 ) -> dict[str, Any]:
     info: dict[str, Any] = {"operation": operation.name, "operationParameters": dict(operation.parameters)}
     if transaction.snapshot is not None:
@@ -418,10 +408,7 @@ def _commit_info(
     info["isolationLevel"] = isolation
     info["isBlindAppend"] = blind
     info["operationMetrics"] = {name: str(value) for name, value in operation.metrics.items()}
-    if user_metadata is not None:
-        info["userMetadata"] = user_metadata
-    if tags:
-        info["tags"] = dict(tags)
+    info |= more
     info["engineInfo"] = ENGINE_INFO
     info["txnId"] = transaction.clock.uuid()
     return info

@@ -87,18 +87,19 @@ class Questions:
         return bool(self.vectors or self.files)
 
 
-def questions(mine: PreparedCommit, winners: Sequence[ConcurrentCommit]) -> Questions:
+def questions(mine: PreparedCommit, commits: Sequence[ConcurrentCommit]) -> Questions:
     """Return the evidence that could resolve a conflict with these commits; empty if no evidence can."""
     if mine.reads.whole_table:
         return Questions()
-    read, own = rows_read(mine), {canonical_path(a.path, mine.config.table): a for a in mine.actions if isinstance(a, AddFile)}
+    read = rows_read(mine)
+    own_adds = {canonical_path(a.path, mine.config.table): a for a in mine.actions if isinstance(a, AddFile)}
     vectors: list[DeletionVectorDescriptor | None] = []
     files: list[AddFile] = []
-    for winner, met in zip(winners, matching_files_by_commit(mine, winners), strict=True):
-        changes = winner.vector_changes(mine.config.table)
-        touched = {canonical_path(remove.path, mine.config.table) for remove in winner.removes}
+    for concurrent, met in zip(commits, matching_files_by_commit(mine, commits), strict=True):
+        changes = concurrent.vector_changes(mine.config.table)
+        touched = {canonical_path(remove.path, mine.config.table) for remove in concurrent.removes}
         # No evidence resolves a conflict with a commit that only rearranged rows, but it shows whether there are other conflicts.
-        if not winner.only_rearranges and any(path in read and read[path] is None for path in touched):
+        if not concurrent.only_rearranges and any(path in read and read[path] is None for path in touched):
             return Questions()
         for add in met:
             if canonical_path(add.path, mine.config.table) not in changes:
@@ -107,8 +108,8 @@ def questions(mine: PreparedCommit, winners: Sequence[ConcurrentCommit]) -> Ques
         for path, (before, after) in changes.items():
             if path in read or after in met:
                 vectors += [before.deletion_vector, after.deletion_vector]
-            if path in own:
-                vectors.append(own[path].deletion_vector)
+            if path in own_adds:
+                vectors.append(own_adds[path].deletion_vector)
     unknown = {v.unique_id: v for v in vectors if v is not None and v.storage_type != "i"}
     return Questions(tuple(unknown.values()), tuple({add.path: add for add in files}.values()))
 
@@ -120,13 +121,13 @@ def rows_read(mine: PreparedCommit) -> RowsRead:
     return {**read, **dict.fromkeys((canonical_path(path, root) for path, _ in mine.reads.file_keys), None)}
 
 
-def relevant_adds(mine: PreparedCommit, winner: ConcurrentCommit) -> list[AddFile]:
+def relevant_adds(mine: PreparedCommit, concurrent: ConcurrentCommit) -> list[AddFile]:
     """Return the concurrent commit's files whose rows the later writer should have seen, at its isolation level."""
-    if mine.isolation_level == SNAPSHOT_ISOLATION or winner.only_rearranges:
+    if mine.isolation_level == SNAPSHOT_ISOLATION or concurrent.only_rearranges:
         return []
-    if mine.isolation_level == WRITE_SERIALIZABLE and not mine.changes_metadata and winner.is_blind_append:
+    if mine.isolation_level == WRITE_SERIALIZABLE and not mine.changes_metadata and concurrent.is_blind_append:
         return []
-    return winner.adds
+    return concurrent.adds
 
 
 def matching_files(mine: PreparedCommit, adds: Sequence[AddFile]) -> list[AddFile]:
@@ -140,17 +141,17 @@ def matching_files(mine: PreparedCommit, adds: Sequence[AddFile]) -> list[AddFil
     return [adds[position] for position in sorted(met)]
 
 
-def matching_files_by_commit(mine: PreparedCommit, winners: Sequence[ConcurrentCommit]) -> list[list[AddFile]]:
+def matching_files_by_commit(mine: PreparedCommit, commits: Sequence[ConcurrentCommit]) -> list[list[AddFile]]:
     """Return for each concurrent commit those of its `relevant_adds` that are `matching_files`; evaluated together to save overhead."""
-    adds = [relevant_adds(mine, winner) for winner in winners]
+    adds = [relevant_adds(mine, concurrent) for concurrent in commits]
     met = {id(add) for add in matching_files(mine, [add for each in adds for add in each])}
     return [[add for add in each if id(add) in met] for each in adds]
 
 
-def rows_deleted(winner: ConcurrentCommit, evidence: Evidence, root_url: str) -> dict[str, BitMap64]:
+def rows_deleted(concurrent: ConcurrentCommit, evidence: Evidence, root_url: str) -> dict[str, BitMap64]:
     """Return the rows that the concurrent commit deleted from remaining files, by canonical path; only if it certainly restored none."""
     taken: dict[str, BitMap64] = {}
-    for path, (before, after) in winner.vector_changes(root_url).items():
+    for path, (before, after) in concurrent.vector_changes(root_url).items():
         deleted_before, deleted_after = evidence.deleted(before.deletion_vector), evidence.deleted(after.deletion_vector)
         if deleted_before is not None and deleted_after is not None and deleted_before <= deleted_after:
             taken[path] = deleted_after - deleted_before
@@ -158,7 +159,7 @@ def rows_deleted(winner: ConcurrentCommit, evidence: Evidence, root_url: str) ->
 
 
 def merged(
-    mine: PreparedCommit, winner: ConcurrentCommit, evidence: Evidence, paths: Iterable[str]
+    mine: PreparedCommit, concurrent: ConcurrentCommit, evidence: Evidence, paths: Iterable[str]
 ) -> dict[str, tuple[Action, ...]] | None:
     """Merge the vectors of files that both changed: the tombstone of the concurrent entry and the file with both vectors, if rows are
     left.
@@ -170,27 +171,27 @@ def merged(
         Actions by path; None if vectors are unknown, or both deleted the same rows.
     """
     root, by_path = mine.config.table, dict[str, tuple[Action, ...]]()
-    changes = winner.vector_changes(root)
+    changes = concurrent.vector_changes(root)
     removed = {canonical_path(a.path, root): a for a in mine.actions if isinstance(a, RemoveFile)}
     added = {canonical_path(a.path, root): a for a in mine.actions if isinstance(a, AddFile)}
     for path in paths:
         before, after = changes[path]
-        own = added.get(path)
-        if own is None or removed[path].key[1] != before.key[1]:
+        added_file = added.get(path)
+        if added_file is None or removed[path].key[1] != before.key[1]:
             return None
-        deleted_before, theirs, ours = (evidence.deleted(action.deletion_vector) for action in (before, after, own))
+        deleted_before, theirs, ours = (evidence.deleted(action.deletion_vector) for action in (before, after, added_file))
         if deleted_before is None or theirs is None or ours is None or not deleted_before <= ours:
             return None
         if (ours - deleted_before) & (theirs - deleted_before):
             return None
-        by_path[path] = tuple(_merged_actions(after, removed[path], own, ours | theirs))
+        by_path[path] = tuple(_merged_actions(after, removed[path], added_file, ours | theirs))
     return by_path
 
 
-def _merged_actions(theirs: AddFile, removed: RemoveFile, own: AddFile, deleted: BitMap64) -> Iterator[Action]:
+def _merged_actions(theirs: AddFile, removed: RemoveFile, mine: AddFile, deleted: BitMap64) -> Iterator[Action]:
     yield replace(theirs.remove(0, removed.data_change), deletion_timestamp=removed.deletion_timestamp)
     if len(deleted) != theirs.num_records:
-        yield replace(theirs, deletion_vector=inline_descriptor(deleted), data_change=own.data_change)
+        yield replace(theirs, deletion_vector=inline_descriptor(deleted), data_change=mine.data_change)
 
 
 def _no_read(name: str) -> bytes:

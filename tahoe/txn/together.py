@@ -65,7 +65,7 @@ class _Together:
 
     def run(self, prepared: Sequence[PreparedCommit]) -> list[Committed]:
         started = tried_since = self._clock.now_ms()
-        mine = [race.started_commit(own) for race, own in zip(self._races, prepared, strict=True)]
+        mine = [race.started_commit(commit) for race, commit in zip(self._races, prepared, strict=True)]
         longest_try, in_vain = 0.0, 0
         while True:
             outcome = self._propose(mine)
@@ -80,7 +80,7 @@ class _Together:
             if moved is None:
                 return self._committed(mine)
             self._check_unchanged()
-            in_vain += all(own.version == former.version for own, former in zip(moved, mine, strict=True))
+            in_vain += all(commit.version == former.version for commit, former in zip(moved, mine, strict=True))
             if in_vain >= self._policy.storage_attempts:
                 raise self._in_vain(mine, outcome)
             if self._clock.now_ms() - started > self._policy.deadline_seconds * 1000:
@@ -92,9 +92,9 @@ class _Together:
         staged: list[tuple[CoordinatedStore, StagedCommit]] = []
         outcome: PutOutcome
         try:
-            for race, own in zip(self._races, mine, strict=True):
+            for race, prepared in zip(self._races, mine, strict=True):
                 assert isinstance(race.store, CoordinatedStore)
-                staged.append((race.store, race.store.stage(own.version, own.to_bytes())))
+                staged.append((race.store, race.store.stage(prepared.version, prepared.to_bytes())))
             outcome = self._coordinator.ratify([commit for _, commit in staged], self._unchanged)
         except StorageFailure as error:
             outcome = Refused(error.message)
@@ -112,8 +112,8 @@ class _Together:
     def _moved(self, mine: Sequence[PreparedCommit]) -> list[PreparedCommit] | None:
         """Rebase each commit in its table; None if they are themselves in the logs."""
         moved = []
-        for race, own in zip(self._races, mine, strict=True):
-            rebased = race.rebased(own, sent=True)
+        for race, commit in zip(self._races, mine, strict=True):
+            rebased = race.rebased(commit, sent=True)
             if rebased is None:
                 return None
             moved.append(rebased)
@@ -146,4 +146,4 @@ class _Together:
         )
 
     def _committed(self, mine: Sequence[PreparedCommit]) -> list[Committed]:
-        return [race.committed(own) for race, own in zip(self._races, mine, strict=True)]
+        return [race.committed(commit) for race, commit in zip(self._races, mine, strict=True)]

@@ -31,17 +31,17 @@ _DAY_MS = 86_400_000
 _MOST_COMMITS = 100
 
 
-def check_after_vacuum(store: LogStore, prepared: PreparedCommit, winners: Sequence[ConcurrentCommit]) -> None:
+def check_after_vacuum(store: LogStore, prepared: PreparedCommit, concurrent: Sequence[ConcurrentCommit]) -> None:
     """Check the files of a commit that is rebased onto VACUUMs.
 
     Raises `ConcurrentWriteException`: a file is missing, or a VACUUM in progress may still delete it.
     """
     started: ConcurrentCommit | None = None
     seen = False
-    for winner in winners:
-        if winner.operation == "VACUUM START":
-            started, seen = winner, True
-        elif winner.operation == "VACUUM END":
+    for commit in concurrent:
+        if commit.operation == "VACUUM START":
+            started, seen = commit, True
+        elif commit.operation == "VACUUM END":
             started = None
     if not seen:
         return

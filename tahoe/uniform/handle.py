@@ -21,7 +21,7 @@ from tahoe.uniform.catalogs.pointers import LOOK_SECONDS, CatalogQueries, Pointe
 from tahoe.uniform.convert.conversion import Conversion, DeltaSide
 from tahoe.uniform.convert.converter import Converter
 from tahoe.uniform.external.conversion_record import read_record
-from tahoe.uniform.external.foreign import Finding, find_foreign_changes
+from tahoe.uniform.external.external_changes import Finding, find_external_changes
 from tahoe.uniform.external.metadata_listing import MetadataListing, list_metadata, newest_metadata, newest_number
 from tahoe.uniform.external.repair import Append, Repair
 from tahoe.uniform.external.repair import adopt as adopt_rows
@@ -200,7 +200,7 @@ class UniformHandle:
     def _findings(self) -> tuple[MetadataListing, list[Finding]]:
         queries = CatalogQueries(self._conversions.pointers(self._newest()))
         listing = list_metadata(self._store)
-        return listing, find_foreign_changes(self._store, listing, queries.answers(LOOK_SECONDS)[0], read_record(self._store))
+        return listing, find_external_changes(self._store, listing, queries.answers(LOOK_SECONDS)[0], read_record(self._store))
 
     def _newest(self) -> Snapshot:
         """Return the newest version of a table with UniForm enabled."""
@@ -272,7 +272,7 @@ class _Conversions:
         try:
             pointers = [*self.pointers(target), *extra]
             runtime.calls.keep(url, [pointer.name for pointer in pointers])
-            converter = Converter(self.delta, runtime.caches, runtime.slices)
+            converter = Converter(self.delta, runtime.caches, runtime.shards)
             seconds = catalog_seconds
             result = converter.convert(target, pointers, rebuild=rebuild, catalog_seconds=seconds, progress=progress)
         except BaseException as error:  # a panic in a compiled library is not an Exception

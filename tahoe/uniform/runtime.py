@@ -23,7 +23,7 @@ from tahoe.uniform.catalogs.configured import ConfiguredCatalogs, catalog_names
 from tahoe.uniform.catalogs.pointers import CatalogCalls, Pointer
 from tahoe.uniform.convert.manifest_caches import ManifestCaches
 from tahoe.uniform.convert.queue import ConversionQueue
-from tahoe.uniform.convert.slices import SliceEncoder
+from tahoe.uniform.convert.shards import ShardEncoder
 
 __all__ = ["EXIT_CATALOG_SECONDS", "EXIT_SECONDS", "LastError", "LastErrors", "UniformRuntime"]
 
@@ -84,7 +84,7 @@ class UniformRuntime:
         errors: the errors of the last conversions.
         caches: caches of manifests and manifest lists.
         catalogs: the catalogs in PyIceberg's configuration.
-        slices: encodes the manifests of large tables in other processes; None to encode them in this process.
+        shards: encodes the manifests of large tables in other processes; None to encode them in this process.
     """
 
     def __init__(
@@ -97,7 +97,7 @@ class UniformRuntime:
         self.clock = clock
         self.exit_seconds = exit_seconds
         self.exit_catalog_seconds = exit_catalog_seconds
-        self.slices: SliceEncoder | None = None
+        self.shards: ShardEncoder | None = None
         self._begin()
 
     def _begin(self) -> None:

@@ -11,7 +11,7 @@ from tahoe.snapshot.snapshot import Snapshot
 from tahoe.store.log_store import LogStore
 from tahoe.uniform.catalogs.pointers import CatalogQueries, PointerFailure
 from tahoe.uniform.external.conversion_record import ConversionRecord, read_record
-from tahoe.uniform.external.foreign import find_foreign_changes, foreign_writer, has_own_metadata
+from tahoe.uniform.external.external_changes import external_writer_error, find_external_changes, has_own_metadata
 from tahoe.uniform.external.metadata_listing import CurrentMetadata, list_metadata, newest_metadata
 from tahoe.uniform.formats.metadata import converted_timestamp_ms
 from tahoe.uniform.formats.metadata_files import metadata_name, metadata_number
@@ -133,14 +133,14 @@ def _observe(
         listing = list_metadata(store)
         answers, failed = queries.answers(catalog_seconds)
         errors |= {name: PointerFailure(target.version, error) for name, error in failed.items()}
-        findings = find_foreign_changes(store, listing, answers, record)
+        findings = find_external_changes(store, listing, answers, record)
         if all(finding.kind == "catalog" for finding in findings):  # readers by path are not affected
             current = listing.current()
             for name, location in answers.items():
                 if current is not None and location == current.location:  # the pointer was moved after all
                     errors.pop(name, None)
         if findings:
-            raise foreign_writer(store.url, findings, has_own_metadata=has_own_metadata(store, listing, record))
+            raise external_writer_error(store.url, findings, has_own_metadata=has_own_metadata(store, listing, record))
     except TahoeError as error:
         wrong = _error(target.version, error)
     catalog_errors = {name: _error(trouble.version, trouble.error) for name, trouble in errors.items()}

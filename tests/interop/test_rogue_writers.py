@@ -16,7 +16,7 @@ from tahoe import Table
 from tahoe.api.process import UNIFORM_RUNTIME
 from tahoe.base.exceptions import ForeignWriter, InvalidRequest, TahoeError, Unsupported
 from tahoe.cli.main import app
-from tahoe.uniform.catalogs.sql_catalog import SqlCatalog
+from tahoe.uniform.catalogs.catalog_entries import SqlCatalog
 from tahoe.uniform.formats.metadata_files import metadata_name
 from tests.interop.engines import canonical
 from tests.interop.iceberg import read_pyiceberg

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tahoe.api.table import Table
-from tahoe.ops.layout.auto_compact import AutoCompaction, Reserved, compaction_after
+from tahoe.ops.layout.auto_compact import AutoCompaction, PartitionReservations, compaction_after
 from tahoe.ops.layout.optimize import rewritten_here
 from tahoe.testing.iceberg_verifier import verify
 from tahoe.testing.random_history import V2
@@ -33,7 +33,9 @@ def other_statistics(table: Table) -> None:
 
 def compact(table: Table, committed: Committed) -> None:
     settings = AutoCompaction(enabled=True, min_files=3)
-    compaction_after(committed, settings, Reserved(), partial(table.compact_gently, partial(rewritten_here, table.clock)))
+    compaction_after(
+        committed, settings, PartitionReservations(), partial(table.compact_gently, partial(rewritten_here, table.clock))
+    )
 
 
 UPKEEP: dict[str, Callable[[Table], object]] = {

@@ -32,7 +32,7 @@ from tahoe.ops.layout.optimize_report import Optimized
 from tahoe.ops.merge.clauses import MergeBuilder
 from tahoe.ops.merge.merge import stage_merge
 from tahoe.ops.rows.insert import WriteOptions, stage_write
-from tahoe.ops.rows.row_changes import FileChange, bitmap, kept_rows, living_rows, remove_files, snapshot_to_change, write_rows
+from tahoe.ops.rows.row_changes import FileChange, bitmap, live_rows, remaining_rows, remove_files, snapshot_to_change, write_rows
 from tahoe.ops.rows.update import stage_update
 from tahoe.protocol.actions import AddFile, RemoveFile
 from tahoe.txn.commit import Committed
@@ -83,7 +83,7 @@ def stage_rewrite(transaction: Transaction, chance: random.Random) -> Operation 
     nothing = bitmap(pa.nulls(0, pa.int64()))
     remove_files(transaction, adds)
     write_rows(
-        transaction, snapshot.config, kept_rows(snapshot, [FileChange(a, living_rows(snapshot, a), nothing) for a in adds])
+        transaction, snapshot.config, remaining_rows(snapshot, [FileChange(a, live_rows(snapshot, a), nothing) for a in adds])
     )
     transaction.staged = [
         replace(action, data_change=False) if isinstance(action, (AddFile, RemoveFile)) else action
@@ -183,8 +183,8 @@ def repeat(table: Table, kind: str, stage: Callable[[Transaction], Operation | N
 
 def _races(committed: Committed) -> dict[str, int]:
     mine = {action.path for action in committed.actions if isinstance(action, RemoveFile)}
-    shared = sum(any(remove.path in mine for remove in winner.removes) for winner in committed.winners)
-    return {"winners": len(committed.winners), "shared": shared}
+    shared = sum(any(remove.path in mine for remove in winner.removes) for winner in committed.concurrent)
+    return {"winners": len(committed.concurrent), "shared": shared}
 
 
 def say(line: str) -> None:

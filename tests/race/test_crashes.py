@@ -19,7 +19,7 @@ from tahoe.api.table import Table
 from tahoe.base.clock import SYSTEM_CLOCK
 from tahoe.log.checkpoints.checkpoint_reader import sidecars_of
 from tahoe.log.cleanup import clean_up_log
-from tahoe.ops.layout.auto_compact import AutoCompaction, Reserved, compaction_after
+from tahoe.ops.layout.auto_compact import AutoCompaction, PartitionReservations, compaction_after
 from tahoe.ops.layout.optimize import rewritten_here
 from tahoe.store.log_store import LogStore
 from tahoe.store.object_store import open_store
@@ -88,7 +88,9 @@ def compacting(store: LogStore) -> Table:
     settings = AutoCompaction(enabled=True, min_files=3)
 
     def compact(table: Table, committed: Committed) -> None:
-        compaction_after(committed, settings, Reserved(), partial(table.compact_gently, partial(rewritten_here, table.clock)))
+        compaction_after(
+            committed, settings, PartitionReservations(), partial(table.compact_gently, partial(rewritten_here, table.clock))
+        )
 
     return Table(store.url, store=store, compactor=compact)
 

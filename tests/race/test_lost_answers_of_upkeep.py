@@ -23,7 +23,7 @@ from tahoe.api.table import Table
 from tahoe.base.clock import SeededClock
 from tahoe.base.exceptions import StorageFailure
 from tahoe.log.files.paths import LAST_CHECKPOINT, checksum_name
-from tahoe.ops.layout.auto_compact import AutoCompaction, Reserved, compaction_after
+from tahoe.ops.layout.auto_compact import AutoCompaction, PartitionReservations, compaction_after
 from tahoe.ops.layout.optimize import rewritten_here
 from tahoe.store.log_store import LogStore, PutOutcome, Unanswered
 from tahoe.store.object_store import open_store
@@ -78,7 +78,9 @@ class Upkeep:
 
 def compact(table: Table, committed: Committed) -> None:
     settings = AutoCompaction(enabled=True, min_files=3)
-    compaction_after(committed, settings, Reserved(), partial(table.compact_gently, partial(rewritten_here, table.clock)))
+    compaction_after(
+        committed, settings, PartitionReservations(), partial(table.compact_gently, partial(rewritten_here, table.clock))
+    )
 
 
 def lose_a_file_and_fsck(store: LogStore) -> None:

@@ -21,7 +21,7 @@ import tahoe
 from tahoe import DeltaTable, Table
 from tahoe.api.process import UNIFORM_RUNTIME
 from tahoe.spark.copies import clone
-from tahoe.spark.slice_encoder import SparkSlices
+from tahoe.spark.shard_encoder import SparkShards
 from tahoe.spark.write import spread, writer
 
 builder = SparkSession.builder.master(master).config("spark.log.level", "OFF").config("spark.ui.enabled", "false")
@@ -82,7 +82,7 @@ told("clone", Table(f"{folder}/clone"), lambda t: sql(f"CREATE TABLE {t} DEEP CL
 spark.conf.set("spark.databricks.delta.autoCompact.enabled", "true")
 spark.conf.set("spark.databricks.delta.autoCompact.minNumFiles", "2")
 told("auto compact", made("auto"), lambda t: rows.write.format("delta").mode("append").save(t[7:-1]), 20)
-UNIFORM_RUNTIME.slices = SparkSlices(spark, least_files=1)
+UNIFORM_RUNTIME.shards = SparkShards(spark, least_files=1)
 iceberg = {"delta.enableIcebergCompatV2": "true", "delta.columnMapping.mode": "name"}
 uniform = made("uniform", properties={**iceberg, "delta.universalFormat.enabledFormats": "iceberg"})
 told("convert to Iceberg", uniform, lambda t: uniform.uniform.sync(rebuild=True), 8)

@@ -207,9 +207,9 @@ DeltaTable.create(spark).location(path + "4").addColumn("n", "bigint", generated
 ).execute()
 spark.range(10).repartition(2).write.format("delta").mode("append").save(path + "4")
 print("= numbered", spark.read.format("delta").load(path + "4").select("n").distinct().count())
-from tahoe.spark.slice_encoder import SparkSlices
+from tahoe.spark.shard_encoder import SparkShards
 from tahoe.api.process import UNIFORM_RUNTIME
-class Watched(SparkSlices):
+class Watched(SparkShards):
     def encode(self, order, parts):
         for found in super().encode(order, parts):
             yield found
@@ -217,7 +217,7 @@ class Watched(SparkSlices):
 table = tahoe.Table(path)
 table.uniform.upgrade()
 table.uniform.sync()
-UNIFORM_RUNTIME.slices = Watched(spark, least_files=1)
+UNIFORM_RUNTIME.shards = Watched(spark, least_files=1)
 print("= converted", table.uniform.sync(rebuild=True).files_added == len(table.snapshot().files()))
 def refused(call, *arguments, **named):
     try:

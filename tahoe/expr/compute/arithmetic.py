@@ -9,8 +9,7 @@ from decimal import ROUND_HALF_EVEN, ROUND_HALF_UP, Context, Decimal, InvalidOpe
 import pyarrow as pa
 
 from tahoe.base.lazy import pc
-from tahoe.expr.compute.column_cast import as_decimals
-from tahoe.expr.compute.decimals import COLUMNAR
+from tahoe.expr.compute.decimals import COLUMNAR, as_decimals
 from tahoe.expr.compute.values import Array, Incomputable, row_by_row
 from tahoe.expr.tree.expression import Call, Literal
 from tahoe.schema.arrow import to_arrow_type
@@ -59,17 +58,17 @@ def _decimals(call: Call, left: Array, right: Array) -> Array:
     if columnar is not None:
         return columnar
     assert isinstance(call.data_type, DecimalType)
-    wanted = call.data_type
-    return row_by_row(lambda a, b: _rounded(_DECIMAL[op](a, b), wanted), target, left, right)
+    result_type = call.data_type
+    return row_by_row(lambda a, b: _rounded(_DECIMAL[op](a, b), result_type), target, left, right)
 
 
-def _rounded(value: Decimal, wanted: DecimalType) -> Decimal:
+def _rounded(value: Decimal, decimal_type: DecimalType) -> Decimal:
     try:
-        rounded = value.quantize(Decimal(1).scaleb(-wanted.scale), ROUND_HALF_UP, _WIDE)
+        rounded = value.quantize(Decimal(1).scaleb(-decimal_type.scale), ROUND_HALF_UP, _WIDE)
     except InvalidOperation as error:
-        raise _out_of_range(wanted) from error
-    if len(rounded.as_tuple().digits) > wanted.precision:
-        raise _out_of_range(wanted)
+        raise _out_of_range(decimal_type) from error
+    if len(rounded.as_tuple().digits) > decimal_type.precision:
+        raise _out_of_range(decimal_type)
     return rounded
 
 
@@ -156,13 +155,13 @@ def _round(call: Call, values: Array, places: Array) -> Array:
     assert isinstance(literal, Literal)
     digits = int(literal.value)
     mode = ROUND_HALF_UP if call.function == "round" else ROUND_HALF_EVEN
-    wanted = call.data_type
-    if digits >= 0 and str(wanted) in _BITS:
+    result_type = call.data_type
+    if digits >= 0 and str(result_type) in _BITS:
         return values
-    if digits >= 0 and isinstance(wanted, DecimalType):
+    if digits >= 0 and isinstance(result_type, DecimalType):
         half = "half_towards_infinity" if call.function == "round" else "half_to_even"
         wide = values.cast(pa.decimal256(_DIGITS_OF_256_BITS, values.type.scale))
-        return as_decimals(pc.round(wide, min(digits, wanted.scale), round_mode=half), to_arrow_type(wanted))
+        return as_decimals(pc.round(wide, min(digits, result_type.scale), round_mode=half), to_arrow_type(result_type))
 
     def of_decimal(value: Decimal) -> Decimal:
         return _rounded_places(value, digits, mode)
@@ -172,10 +171,10 @@ def _round(call: Call, values: Array, places: Array) -> Array:
         return float(_rounded_places(Decimal(repr(value)), digits, mode)) + 0.0 if math.isfinite(value) else value
 
     def of_whole(value: int) -> int:
-        return _fits(int(_rounded_places(Decimal(value), digits, mode)), wanted)
+        return _fits(int(_rounded_places(Decimal(value), digits, mode)), result_type)
 
-    function = of_decimal if isinstance(wanted, DecimalType) else of_whole if str(wanted) in _BITS else of_float
-    return row_by_row(function, to_arrow_type(wanted), values)
+    function = of_decimal if isinstance(result_type, DecimalType) else of_whole if str(result_type) in _BITS else of_float
+    return row_by_row(function, to_arrow_type(result_type), values)
 
 
 def _rounded_places(value: Decimal, places: int, mode: str) -> Decimal:

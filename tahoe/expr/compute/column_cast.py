@@ -12,6 +12,7 @@ import pyarrow as pa
 
 from tahoe.base.exceptions import InvalidRequest
 from tahoe.base.lazy import pc
+from tahoe.expr.compute.decimals import as_decimals
 from tahoe.expr.compute.values import Array, Incomputable, by_value
 from tahoe.expr.tree.coerce import zone_of
 from tahoe.expr.tree.common_types import is_integral, is_numeric, same_type
@@ -19,7 +20,7 @@ from tahoe.expr.tree.constant_cast import cast_value
 from tahoe.schema.arrow import to_arrow_type
 from tahoe.schema.types import DataType, DecimalType, PrimitiveType, is_opaque
 
-__all__ = ["as_decimals", "cast_array", "text_of"]
+__all__ = ["cast_array", "text_of"]
 
 
 def cast_array(values: Array, source: DataType, target: DataType, time_zone: str = "UTC", *, lenient: bool = False) -> Array:
@@ -31,32 +32,20 @@ def cast_array(values: Array, source: DataType, target: DataType, time_zone: str
     Raises:
         Incomputable: a value does not fit, or no such cast is known.
     """
-    wanted = to_arrow_type(target)
+    arrow_type = to_arrow_type(target)
     if same_type(source, target):
-        return values if values.type == wanted else values.cast(wanted)
+        return values if values.type == arrow_type else values.cast(arrow_type)
     if pa.types.is_null(values.type):
-        return pa.nulls(len(values), wanted)
+        return pa.nulls(len(values), arrow_type)
     cast = _cast_of(source, target, time_zone)
     if cast is None:
         raise InvalidRequest(f"There is no cast from {source} to {target}; use another type.", code="DATATYPE_MISMATCH")
     if not lenient:
-        return cast(values, wanted)
+        return cast(values, arrow_type)
     try:
-        return cast(values, wanted)
+        return cast(values, arrow_type)
     except Incomputable:
-        return pa.array([_or_null(cast, values.slice(i, 1), wanted) for i in range(len(values))], wanted)
-
-
-def as_decimals(values: Array, target: pa.DataType) -> Array:
-    """Decimals of another precision, rounded half up."""
-    precision, scale = target.precision, target.scale
-    if values.type.scale > scale:
-        values = pc.round(values.cast(pa.decimal256(76, values.type.scale)), scale, round_mode="half_towards_infinity")
-    wide = pa.decimal256(76, scale)
-    try:
-        return values.cast(wide).cast(target)
-    except pa.ArrowInvalid as error:
-        raise Incomputable(f"a number does not fit decimal({precision},{scale})", "NUMERIC_VALUE_OUT_OF_RANGE") from error
+        return pa.array([_or_null(cast, values.slice(i, 1), arrow_type) for i in range(len(values))], arrow_type)
 
 
 def text_of(value: Any, source: DataType, time_zone: str = "UTC") -> str:
@@ -71,9 +60,9 @@ def text_of(value: Any, source: DataType, time_zone: str = "UTC") -> str:
         case bytes():
             return value.decode("utf-8", "replace")
         case datetime():
-            shown = value.astimezone(zone_of(time_zone)).replace(tzinfo=None) if value.tzinfo else value
-            text = f"{shown.year:04d}-{shown:%m-%d %H:%M:%S}"
-            return f"{text}.{shown.microsecond:06d}".rstrip("0") if shown.microsecond else text
+            local = value.astimezone(zone_of(time_zone)).replace(tzinfo=None) if value.tzinfo else value
+            text = f"{local.year:04d}-{local:%m-%d %H:%M:%S}"
+            return f"{text}.{local.microsecond:06d}".rstrip("0") if local.microsecond else text
     return str(value)
 
 
@@ -91,25 +80,27 @@ def _cast_of(source: DataType, target: DataType, time_zone: str) -> _Cast | None
         return None  # only engines that support variants and geometries can cast them
     if target == text and isinstance(source, PrimitiveType | DecimalType):
         if is_integral(source) or source == PrimitiveType("date"):
-            return lambda values, wanted: values.cast(wanted)
-        return lambda values, wanted: by_value(lambda value: text_of(value, source, time_zone), values, wanted)
+            return lambda values, arrow_type: values.cast(arrow_type)
+        return lambda values, arrow_type: by_value(lambda value: text_of(value, source, time_zone), values, arrow_type)
     if source == text:
-        return lambda values, wanted: by_value(lambda value: cast_value(value, target, zone), values, wanted)
+        return lambda values, arrow_type: by_value(lambda value: cast_value(value, target, zone), values, arrow_type)
     if is_numeric(source) and is_numeric(target):
         return _number_cast(source, target)
     if source == PrimitiveType("boolean") and is_numeric(target):
-        return lambda values, wanted: by_value(
-            lambda value: Decimal(value) if isinstance(target, DecimalType) else int(value), values, wanted
+        return lambda values, arrow_type: by_value(
+            lambda value: Decimal(value) if isinstance(target, DecimalType) else int(value), values, arrow_type
         )
     if target == PrimitiveType("boolean") and is_numeric(source):
-        return lambda values, wanted: by_value(lambda value: value != 0, values, wanted)
+        return lambda values, arrow_type: by_value(lambda value: value != 0, values, arrow_type)
     names = (str(source), str(target))
     if names == ("timestamp", "long"):
-        return lambda values, wanted: by_value(lambda value: math.floor((value - _EPOCH) / timedelta(seconds=1)), values, wanted)
+        return lambda values, arrow_type: by_value(
+            lambda value: math.floor((value - _EPOCH) / timedelta(seconds=1)), values, arrow_type
+        )
     if names == ("long", "timestamp"):
-        return lambda values, wanted: by_value(_moment, values, wanted)
+        return lambda values, arrow_type: by_value(_timestamp_of_seconds, values, arrow_type)
     if set(names) <= {"date", "timestamp", "timestamp_ntz"}:
-        return lambda values, wanted: _time(values, wanted, names, time_zone)
+        return lambda values, arrow_type: _time(values, arrow_type, names, time_zone)
     return None
 
 
@@ -121,36 +112,38 @@ def _number_cast(source: DataType, target: DataType) -> _Cast:
         if isinstance(source, DecimalType):
             return as_decimals
         if is_integral(source):
-            return lambda values, wanted: as_decimals(values.cast(pa.decimal128(20, 0)), wanted)
-        return lambda values, wanted: by_value(lambda value: _decimal_of_float(value, target), values, wanted)
+            return lambda values, arrow_type: as_decimals(values.cast(pa.decimal128(20, 0)), arrow_type)
+        return lambda values, arrow_type: by_value(lambda value: _decimal_of_float(value, target), values, arrow_type)
     if not is_integral(target):
         if isinstance(source, DecimalType):  # Arrow's own cast is not correctly rounded
-            return lambda values, wanted: by_value(lambda value: float(value), values, pa.float64()).cast(wanted, safe=False)
-        return lambda values, wanted: values.cast(wanted, safe=False)
+            return lambda values, arrow_type: by_value(lambda value: float(value), values, pa.float64()).cast(
+                arrow_type, safe=False
+            )
+        return lambda values, arrow_type: values.cast(arrow_type, safe=False)
     if isinstance(source, DecimalType):
-        return lambda values, wanted: _one_by_one(values, wanted, target)
+        return lambda values, arrow_type: _one_by_one(values, arrow_type, target)
     if is_integral(source):
-        return lambda values, wanted: _checked(values, wanted, target)
-    return lambda values, wanted: _cut_off(values, wanted, target)
+        return lambda values, arrow_type: _checked(values, arrow_type, target)
+    return lambda values, arrow_type: _cut_off(values, arrow_type, target)
 
 
-def _cut_off(values: Array, wanted: pa.DataType, target: DataType) -> Array:
+def _cut_off(values: Array, arrow_type: pa.DataType, target: DataType) -> Array:
     """Floating-point numbers without the places behind the point."""
     limit = float(1 << _BITS[str(target)])
     whole = pc.trunc(values)
     fits = pc.and_(pc.greater_equal(whole, -limit), pc.less(whole, limit))
     if pc.all(fits, min_count=0).as_py():
-        return whole.cast(wanted)
-    return _one_by_one(values, wanted, target)
+        return whole.cast(arrow_type)
+    return _one_by_one(values, arrow_type, target)
 
 
-def _one_by_one(values: Array, wanted: pa.DataType, target: DataType) -> Array:
-    return by_value(lambda value: _whole(value, target), values, wanted)
+def _one_by_one(values: Array, arrow_type: pa.DataType, target: DataType) -> Array:
+    return by_value(lambda value: _whole(value, target), values, arrow_type)
 
 
-def _checked(values: Array, wanted: pa.DataType, target: DataType) -> Array:
+def _checked(values: Array, arrow_type: pa.DataType, target: DataType) -> Array:
     try:
-        return values.cast(wanted)
+        return values.cast(arrow_type)
     except pa.ArrowInvalid as error:
         raise Incomputable(f"a number does not fit {target}", "CAST_OVERFLOW") from error
 
@@ -180,25 +173,25 @@ def _decimal_of_float(value: float, target: DecimalType) -> Decimal | None:
     return rounded
 
 
-def _moment(seconds: int) -> datetime:
+def _timestamp_of_seconds(seconds: int) -> datetime:
     try:
         return _EPOCH + timedelta(seconds=seconds)
     except OverflowError as error:
         raise Incomputable(f"{seconds} seconds are beyond all timestamps", "CAST_OVERFLOW") from error
 
 
-def _time(values: Array, wanted: pa.DataType, names: tuple[str, str], time_zone: str) -> Array:
+def _time(values: Array, arrow_type: pa.DataType, names: tuple[str, str], time_zone: str) -> Array:
     """Between dates, timestamps and timestamps without zone; a date is its midnight on the session's wall clock."""
     if zone_of(time_zone).key == "UTC":
         if names[1] == "date":
-            return pc.floor_temporal(values.view(pa.timestamp("us")), unit="day").cast(wanted)
-        return (values.cast(pa.timestamp("us")) if names[0] == "date" else values.view(pa.timestamp("us"))).view(wanted)
+            return pc.floor_temporal(values.view(pa.timestamp("us")), unit="day").cast(arrow_type)
+        return (values.cast(pa.timestamp("us")) if names[0] == "date" else values.view(pa.timestamp("us"))).view(arrow_type)
     zone = zone_of(time_zone)
 
     def moved(value: date) -> Any:
         return cast_value(value, PrimitiveType(names[1]), zone)
 
-    return by_value(moved, values, wanted)
+    return by_value(moved, values, arrow_type)
 
 
 def _text_of_float(value: float, single: bool) -> str:
@@ -235,8 +228,8 @@ def _reads_back(text: str, value: float, single: bool) -> bool:
     return bool((number.cast(pa.float32(), safe=False) if single else number).as_py() == value)
 
 
-def _or_null(cast: _Cast, value: Array, wanted: pa.DataType) -> Any:
+def _or_null(cast: _Cast, value: Array, arrow_type: pa.DataType) -> Any:
     try:
-        return cast(value, wanted)[0].as_py()
+        return cast(value, arrow_type)[0].as_py()
     except Incomputable:
         return None

@@ -51,15 +51,15 @@ def is_one_of(values: Array, options: Sequence[Literal]) -> Array:
     """`values IN (options)`: NULL where the value is NULL, or where it is none of them and one of them is NULL."""
     data_type = values.type
     if pa.types.is_null(data_type) or pa.types.is_nested(data_type):
-        arrays = (pa.repeat(scalar(one.value, data_type), len(values)) for one in options)
+        arrays = (pa.repeat(scalar(option.value, data_type), len(values)) for option in options)
         return reduce(pc.or_kleene, (compare_arrays("=", values, array) for array in arrays))
-    known = pa.array([one.value for one in options if one.value is not None], data_type)
+    constants = pa.array([option.value for option in options if option.value is not None], data_type)
     if pa.types.is_floating(data_type):
         # 0.0 and -0.0 are the same number; adding zero makes both 0.0.
         zero = scalar(0.0, data_type)
-        values, known = pc.add(values, zero), pc.add(known, zero)
-    is_listed = pc.is_in(values, value_set=known)
-    certain = is_listed if len(known) < len(options) else scalar(True)
+        values, constants = pc.add(values, zero), pc.add(constants, zero)
+    is_listed = pc.is_in(values, value_set=constants)
+    certain = is_listed if len(constants) < len(options) else scalar(True)
     return pc.if_else(pc.and_(values.is_valid(), certain), is_listed, scalar(None, pa.bool_()))
 
 
@@ -67,10 +67,10 @@ def _comparison(call: Call, left: Array, right: Array) -> Array:
     return compare_arrays(call.function, left, right)
 
 
-def _in(call: Call, value: Array, *wanted: Array) -> Array:
-    answers = compare_arrays("=", value, wanted[0])
-    for one in wanted[1:]:
-        answers = pc.or_kleene(answers, compare_arrays("=", value, one))
+def _in(call: Call, value: Array, *options: Array) -> Array:
+    answers = compare_arrays("=", value, options[0])
+    for option in options[1:]:
+        answers = pc.or_kleene(answers, compare_arrays("=", value, option))
     return answers
 
 
@@ -102,11 +102,11 @@ COMPARISONS: Mapping[str, Callable[..., Array]] = {
 def _compare_nested(op: str, left: Array, right: Array) -> Array:
     """Structs and lists value by value, from left to right; inside them NULL equals NULL and comes first."""
     answers: list[bool | None] = []
-    for one, other in zip(left.to_pylist(), right.to_pylist(), strict=True):
-        if one is None or other is None:
+    for item, other in zip(left.to_pylist(), right.to_pylist(), strict=True):
+        if item is None or other is None:
             answers.append(None)
             continue
-        first, second = _ordered(one), _ordered(other)
+        first, second = _ordered(item), _ordered(other)
         answers.append(first == second if op == "=" else first < second if op == "<" else first <= second)
     return pa.array(answers, pa.bool_())
 

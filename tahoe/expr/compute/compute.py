@@ -5,16 +5,19 @@ A branch that is not taken cannot fail: CASE, COALESCE, AND and OR evaluate thei
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import pyarrow as pa
 
 from tahoe.base.exceptions import InvalidRequest, Unsupported
 from tahoe.base.lazy import kept_by_identity, pc
+from tahoe.expr.compute.arithmetic import ARITHMETIC
 from tahoe.expr.compute.column_cast import cast_array
-from tahoe.expr.compute.comparison import is_one_of
+from tahoe.expr.compute.comparison import COMPARISONS, is_one_of
 from tahoe.expr.compute.evaluate import evaluate
-from tahoe.expr.compute.kernels import KERNELS
+from tahoe.expr.compute.text_functions import TEXTS
+from tahoe.expr.compute.time_functions import TIMES
 from tahoe.expr.compute.values import Array, Incomputable
 from tahoe.expr.tree.expression import Call, Case, Cast, EngineText, Expression, Literal, Reference, columns, sql_of_expression
 from tahoe.expr.tree.implied import exact_predicate
@@ -76,14 +79,16 @@ def _value(expression: Expression, table: pa.Table) -> Array:
             return _combined(evaluate(same, table))
         case Call("or", arguments):
             return _folded(pc.or_kleene, arguments, table, False)
-        case Call("in", (value, *options)) if len(known := [one for one in options if isinstance(one, Literal)]) == len(options):
-            return is_one_of(_value(value, table), known)
+        case Call("in", (value, *options)) if len(
+            literals := [option for option in options if isinstance(option, Literal)]
+        ) == len(options):
+            return is_one_of(_value(value, table), literals)
         case Call("coalesce", arguments):
             return _first_known(arguments, table)
         case EngineText(text, _, code, reason):
             raise Unsupported(f"Only Spark can evaluate ({text[:200]}). {reason}", code=code, expression=text[:1000])
         case Call(function, arguments):
-            return KERNELS[function](expression, *(_value(argument, table) for argument in arguments))
+            return _KERNELS[function](expression, *(_value(argument, table) for argument in arguments))
 
 
 @kept_by_identity
@@ -103,12 +108,12 @@ def _column(reference: Reference, table: pa.Table) -> Array:
     values: Any = table.column(position)
     for name in reference.path[1:]:
         values = pc.struct_field(values, [name])  # a null struct makes its fields null, as SQL has it
-    wanted = to_arrow_type(reference.data_type)
+    arrow_type = to_arrow_type(reference.data_type)
     array = _combined(values)
-    if array.type.equals(wanted):
+    if array.type.equals(arrow_type):
         return array
     try:
-        return conform(array, reference.data_type, wanted, READ)
+        return conform(array, reference.data_type, arrow_type, READ)
     except CannotCast as error:
         raise InvalidRequest(
             f"Column {reference} holds {array.type}, where {reference.data_type} is expected: {error}.",
@@ -147,14 +152,14 @@ def _folded(join: Any, parts: tuple[Expression, ...], table: pa.Table, go_on: bo
 
 
 def _case(branches: tuple[tuple[Expression, Expression], ...], otherwise: Expression, expression: Case, table: pa.Table) -> Array:
-    wanted = to_arrow_type(expression.data_type)
+    arrow_type = to_arrow_type(expression.data_type)
 
     def of_rows(value: Expression, rows: Array) -> Array:
         computed = _needed(value, table, rows)
-        return computed if computed.type == wanted else computed.cast(wanted)
+        return computed if computed.type == arrow_type else computed.cast(arrow_type)
 
     pending = pa.repeat(scalar(True), table.num_rows)
-    answer = pa.nulls(table.num_rows, wanted)
+    answer = pa.nulls(table.num_rows, arrow_type)
     for condition, value in branches:
         # One branch after the other, so that memory has only one value a row, regardless of the number of branches.
         chosen = pc.and_(pending, pc.fill_null(_needed(condition, table, pending), False))
@@ -183,3 +188,7 @@ def _first_failing(expression: Expression, table: pa.Table) -> int:
         except Incomputable:
             end = middle
     return start
+
+
+_KERNELS: Mapping[str, Callable[..., Array]] = {**COMPARISONS, **ARITHMETIC, **TEXTS, **TIMES}
+"""Name to a function of the call and its arguments' arrays."""

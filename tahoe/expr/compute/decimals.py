@@ -12,12 +12,23 @@ from decimal import Decimal
 import pyarrow as pa
 
 from tahoe.base.lazy import pc
-from tahoe.expr.compute.column_cast import as_decimals
-from tahoe.expr.compute.values import Array
+from tahoe.expr.compute.values import Array, Incomputable
 
-__all__ = ["COLUMNAR"]
+__all__ = ["COLUMNAR", "as_decimals"]
 
 _MOST_DIGITS = 76
+
+
+def as_decimals(values: Array, target: pa.DataType) -> Array:
+    """Return decimals of another precision, rounded half up."""
+    precision, scale = target.precision, target.scale
+    if values.type.scale > scale:
+        values = pc.round(values.cast(pa.decimal256(_MOST_DIGITS, values.type.scale)), scale, round_mode="half_towards_infinity")
+    wide = pa.decimal256(_MOST_DIGITS, scale)
+    try:
+        return values.cast(wide).cast(target)
+    except pa.ArrowInvalid as error:
+        raise Incomputable(f"a number does not fit decimal({precision},{scale})", "NUMERIC_VALUE_OUT_OF_RANGE") from error
 
 
 def _exact(kernel: Callable[[Array, Array], Array]) -> Callable[[Array, Array, pa.DataType], Array]:

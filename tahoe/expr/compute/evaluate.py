@@ -117,39 +117,39 @@ class _Table:
 def _looked_up(predicate: Or) -> tuple[list[_Table], Or] | None:
     """Return the look-up tables of a long OR and its remaining parts; None if no part of it can be looked up."""
     tables, rest = split(predicate.parts)
-    return ([_Table(one) for one in tables], Or(tuple(rest))) if tables else None
+    return ([_Table(alternatives) for alternatives in tables], Or(tuple(rest))) if tables else None
 
 
-def _any_of_long(found: tuple[list[_Table], Or], predicate: Or, table: pa.Table) -> Array:
-    tables, rest = found
+def _any_of_long(lookups: tuple[list[_Table], Or], predicate: Or, table: pa.Table) -> Array:
+    tables, rest = lookups
     try:
-        masks = [_picked(one, table) for one in tables]
+        masks = [_picked(outlined, table) for outlined in tables]
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
         # Data of other types than the constants': one part after the other finds its own way with each.
         return _folded(pc.or_kleene, predicate.parts, table, False)
     mask = _folded(pc.or_kleene, rest.parts, table, False)
-    for one in masks:
-        mask = pc.or_kleene(mask, one)
+    for outlined in masks:
+        mask = pc.or_kleene(mask, outlined)
     return mask
 
 
-def _picked(one: _Table, table: pa.Table) -> Array:
+def _picked(lookup: _Table, table: pa.Table) -> Array:
     """TRUE, FALSE or null for each row: the tests of the alternative that its key picks; FALSE where it picks none."""
-    values, keys = _same_kind(_decoded(_column(table, one.key)), one.keys)
+    values, keys = _same_kind(_decoded(_column(table, lookup.key)), lookup.keys)
     if pa.types.is_integer(values.type):
         wider = max(values.type, keys.type, key=lambda kind: kind.bit_width)
         values, keys = values.cast(wider), keys.cast(wider)
     rows = pc.index_in(values, value_set=keys)
     picked = rows.is_valid()
     answer = picked
-    for test, constants in zip(one.tests, one.constants, strict=True):
+    for test, constants in zip(lookup.tests, lookup.constants, strict=True):
         answer = pc.and_kleene(answer, _tested(test, _decoded(_column(table, test.column)), constants, rows))
     answer = pc.if_else(picked, answer, scalar(False))
     unknown = pc.is_null(values)
     if unknown.true_count:
         # NULL = 1 is NULL, and NULL AND FALSE is FALSE.
-        others = pc.and_kleene(evaluate(one.without_key, table.filter(unknown)), scalar(None, pa.bool_()))
-        answer = pc.replace_with_mask(answer, unknown, _in_one(others))
+        remainder = pc.and_kleene(evaluate(lookup.without_key, table.filter(unknown)), scalar(None, pa.bool_()))
+        answer = pc.replace_with_mask(answer, unknown, _in_one(remainder))
     return answer
 
 
@@ -240,30 +240,30 @@ def _same_kind(values: Array, constant: Any) -> tuple[Array, Any]:
 
 
 def _is_in(values: Array, literals: tuple[Literal, ...]) -> Array:
-    known = [literal for literal in literals if literal.value is not None]
+    constants = [literal for literal in literals if literal.value is not None]
     if not literals:
         return pa.repeat(scalar(False), len(values))
-    if not known:
+    if not constants:
         return pa.repeat(scalar(None, pa.bool_()), len(values))
-    values, wanted = _comparable(values, known)
-    mask = pc.is_in(values, value_set=wanted, skip_nulls=True)
+    values, options = _comparable(values, constants)
+    mask = pc.is_in(values, value_set=options, skip_nulls=True)
     # Arrow's is_in answers false for null; SQL answers NULL.
     mask = pc.if_else(pc.is_valid(values), mask, scalar(None, pa.bool_()))
-    return _with_null_literal(mask, values, len(known) != len(literals))
+    return _with_null_literal(mask, values, len(constants) != len(literals))
 
 
-def _comparable(values: Array, known: list[Literal]) -> tuple[Array, pa.Array]:
+def _comparable(values: Array, constants: list[Literal]) -> tuple[Array, pa.Array]:
     """Convert values and literals to one type, for a look-up by equality."""
     if pa.types.is_floating(values.type):
         # 0.0 and -0.0 are the same number; adding zero makes both 0.0.
-        wanted = array([float(literal.value) for literal in known], pa.float64())
-        return pc.add(values.cast(pa.float64()), 0.0), pc.add(wanted, 0.0)
-    wanted = array([literal.value for literal in known], to_arrow_type(known[0].data_type))
-    if pa.types.is_integer(values.type) and pa.types.is_integer(wanted.type):
-        wider = max(values.type, wanted.type, key=lambda one: one.bit_width)
-        return values.cast(wider), wanted.cast(wider)
-    values, _ = _same_kind(values, scalar(known[0].value, to_arrow_type(known[0].data_type)))
-    return values, wanted.cast(values.type)
+        options = array([float(literal.value) for literal in constants], pa.float64())
+        return pc.add(values.cast(pa.float64()), 0.0), pc.add(options, 0.0)
+    options = array([literal.value for literal in constants], to_arrow_type(constants[0].data_type))
+    if pa.types.is_integer(values.type) and pa.types.is_integer(options.type):
+        wider = max(values.type, options.type, key=lambda data_type: data_type.bit_width)
+        return values.cast(wider), options.cast(wider)
+    values, _ = _same_kind(values, scalar(constants[0].value, to_arrow_type(constants[0].data_type)))
+    return values, options.cast(values.type)
 
 
 def _with_null_literal(mask: Array, values: Array, has_null: bool) -> Array:

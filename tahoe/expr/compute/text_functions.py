@@ -195,42 +195,42 @@ def _element(call: Call, values: Array, keys: Array) -> Array:
     by_key = isinstance(call.arguments[0].data_type, MapType)
     from_zero = call.function == "[]"
 
-    def chosen(held: list[Any], key: Any) -> Any:
+    def chosen(elements: list[Any], key: Any) -> Any:
         if by_key:
-            return next((value for name, value in held if name == key), None)
+            return next((value for name, value in elements if name == key), None)
         if not from_zero and key == 0:
             raise Incomputable("there is no element 0; element_at counts from 1", "INVALID_INDEX_OF_ZERO")
-        index = key if from_zero else key - 1 if key > 0 else len(held) + key
-        if not 0 <= index < len(held):
+        index = key if from_zero else key - 1 if key > 0 else len(elements) + key
+        if not 0 <= index < len(elements):
             code = "INVALID_ARRAY_INDEX" if from_zero else "INVALID_ARRAY_INDEX_IN_ELEMENT_AT"
-            raise Incomputable(f"there is no element {key} in a list of {len(held)}", code)
-        return held[index]
+            raise Incomputable(f"there is no element {key} in a list of {len(elements)}", code)
+        return elements[index]
 
     return row_by_row(chosen, to_arrow_type(call.data_type), values, keys)
 
 
-def _contains(call: Call, lists: Array, wanted: Array) -> Array:
+def _contains(call: Call, lists: Array, searched: Array) -> Array:
     """array_contains: NULL where the value is not there but a NULL is."""
     answers: list[bool | None] = []
-    for held, value in zip(lists.to_pylist(), wanted.to_pylist(), strict=True):
-        if held is None or value is None:
+    for elements, value in zip(lists.to_pylist(), searched.to_pylist(), strict=True):
+        if elements is None or value is None:
             answers.append(None)
             continue
-        column = pa.array(held, lists.type.value_type)
+        column = pa.array(elements, lists.type.value_type)
         mask = compare_arrays("=", column, pa.repeat(pa.scalar(value, column.type), len(column)))
         answers.append(True if pc.any(mask).as_py() else None if column.null_count else False)
     return pa.array(answers, pa.bool_())
 
 
 def _struct(call: Call, *arrays: Array) -> Array:
-    wanted = to_arrow_type(call.data_type)
-    return pa.StructArray.from_arrays(list(arrays[1::2]), fields=[wanted.field(i) for i in range(wanted.num_fields)])
+    arrow_type = to_arrow_type(call.data_type)
+    return pa.StructArray.from_arrays(list(arrays[1::2]), fields=[arrow_type.field(i) for i in range(arrow_type.num_fields)])
 
 
 def _array(call: Call, *arrays: Array) -> Array:
-    wanted = to_arrow_type(call.data_type)
+    arrow_type = to_arrow_type(call.data_type)
     rows = zip(*(array.to_pylist() for array in arrays), strict=True)
-    return pa.array([list(row) for row in rows], wanted)
+    return pa.array([list(row) for row in rows], arrow_type)
 
 
 def _field(call: Call, structs: Array, _: Array) -> Array:

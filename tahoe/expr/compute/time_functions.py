@@ -23,10 +23,10 @@ def _date_part(kernel: Callable[[Array], Array]) -> Callable[..., Array]:
 
 
 def _clock_part(kernel: Callable[[Array], Array]) -> Callable[..., Array]:
-    return lambda call, values: kernel(_shown(call, values)).cast(pa.int32())
+    return lambda call, values: kernel(_local_time(call, values)).cast(pa.int32())
 
 
-def _shown(call: Call, values: Array) -> Array:
+def _local_time(call: Call, values: Array) -> Array:
     """The wall clock in the session's zone, as timestamps without zone."""
     if values.type.tz is None:
         return values
@@ -77,7 +77,7 @@ def _truncated(call: Call, first: Array, second: Array) -> Array:
     assert isinstance(unit, Literal)
     if call.function == "trunc":
         return pc.floor_temporal(values.cast(pa.timestamp("us")), unit=unit.value).cast(pa.date32())
-    floored = pc.floor_temporal(_shown(call, values), unit=unit.value)
+    floored = pc.floor_temporal(_local_time(call, values), unit=unit.value)
     if zone_of(call.time_zone).key == "UTC":
         return floored.view(values.type)
     zone = zone_of(call.time_zone)
@@ -88,20 +88,20 @@ def _formatted(call: Call, values: Array, _: Array) -> Array:
     pattern = call.arguments[1]
     assert isinstance(pattern, Literal)
 
-    def text(shown: datetime) -> str:
+    def text(local: datetime) -> str:
         written: str = pattern.value
         for part, number, width in (
-            ("yyyy", shown.year, 4),
-            ("MM", shown.month, 2),
-            ("dd", shown.day, 2),
-            ("HH", shown.hour, 2),
-            ("mm", shown.minute, 2),
-            ("ss", shown.second, 2),
+            ("yyyy", local.year, 4),
+            ("MM", local.month, 2),
+            ("dd", local.day, 2),
+            ("HH", local.hour, 2),
+            ("mm", local.minute, 2),
+            ("ss", local.second, 2),
         ):
             written = written.replace(part, f"{number:0{width}d}")
         return written
 
-    return by_value(text, _shown(call, values), pa.string())
+    return by_value(text, _local_time(call, values), pa.string())
 
 
 def _beyond() -> Incomputable:

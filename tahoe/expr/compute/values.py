@@ -23,18 +23,18 @@ class Incomputable(Exception):
         self.code = code
 
 
-def by_value(function: Callable[[Any], Any], values: Array, wanted: pa.DataType) -> Array:
+def by_value(function: Callable[[Any], Any], values: Array, arrow_type: pa.DataType) -> Array:
     """`function` of each value that is not null, once for equal ones."""
     if pa.types.is_nested(values.type) or pa.types.is_null(values.type):
-        return row_by_row(function, wanted, values)
+        return row_by_row(function, arrow_type, values)
     encoded = values.dictionary_encode()
-    return pa.array([_called(function, value) for value in encoded.dictionary.to_pylist()], wanted).take(encoded.indices)
+    return pa.array([_called(function, value) for value in encoded.dictionary.to_pylist()], arrow_type).take(encoded.indices)
 
 
-def row_by_row(function: Callable[..., Any], wanted: pa.DataType, *arrays: Array) -> Array:
+def row_by_row(function: Callable[..., Any], arrow_type: pa.DataType, *arrays: Array) -> Array:
     """`function` of each row's values; null where one of them is."""
     rows = zip(*(array.to_pylist() for array in arrays), strict=True)
-    return pa.array([None if any(value is None for value in row) else _called(function, *row) for row in rows], wanted)
+    return pa.array([None if any(value is None for value in row) else _called(function, *row) for row in rows], arrow_type)
 
 
 def _called(function: Callable[..., Any], *values: Any) -> Any:

@@ -23,9 +23,9 @@ class ColumnNames:
 
     def __init__(self, schemas: Schemas) -> None:
         self._schemas = schemas
-        self._known: dict[tuple[str, ...], Reference] = {}
+        self._references: dict[tuple[str, ...], Reference] = {}
 
-    def reference(self, names: tuple[str, ...], shown: str) -> Reference:
+    def reference(self, names: tuple[str, ...], text: str) -> Reference:
         """The column that these names lead to, in the schema's own spelling.
 
         Args:
@@ -35,31 +35,31 @@ class ColumnNames:
         Raises:
             InvalidRequest: there is none (``DELTA_COLUMN_NOT_FOUND``), or more than one (``AMBIGUOUS_REFERENCE``).
         """
-        found = self._known.get(names)
-        if found is None:
-            found = self._known[names] = self._looked_up(names, shown)
-        return found
+        reference = self._references.get(names)
+        if reference is None:
+            reference = self._references[names] = self._looked_up(names, text)
+        return reference
 
-    def _looked_up(self, names: tuple[str, ...], shown: str) -> Reference:
+    def _looked_up(self, names: tuple[str, ...], text: str) -> Reference:
         if isinstance(self._schemas, StructType):
-            found = _resolved(self._schemas, names, None)
-            if found is None:
-                raise _unknown(shown, self._schemas.names)
-            return found
+            reference = _resolved(self._schemas, names, None)
+            if reference is None:
+                raise _unknown(text, self._schemas.names)
+            return reference
         qualifier = next((key for key in self._schemas if key.lower() == names[0].lower()), None)
         if qualifier is not None and len(names) > 1:
-            found = _resolved(self._schemas[qualifier], names[1:], qualifier)
-            if found is not None:
-                return found
-        met = [one for key, schema in self._schemas.items() if (one := _resolved(schema, names, key)) is not None]
+            reference = _resolved(self._schemas[qualifier], names[1:], qualifier)
+            if reference is not None:
+                return reference
+        met = [reference for key, schema in self._schemas.items() if (reference := _resolved(schema, names, key)) is not None]
         if len(met) > 1:
             raise InvalidRequest(
-                f"The column {shown} is in more than one of {', '.join(self._schemas)}; put one of these names before it.",
+                f"The column {text} is in more than one of {', '.join(self._schemas)}; put one of these names before it.",
                 code="AMBIGUOUS_REFERENCE",
-                column=shown,
+                column=text,
             )
         if not met:
-            raise _unknown(shown, [f"{key}.{name}" for key, schema in self._schemas.items() for name in schema.names])
+            raise _unknown(text, [f"{key}.{name}" for key, schema in self._schemas.items() for name in schema.names])
         return met[0]
 
 
@@ -91,7 +91,7 @@ def _resolved(schema: StructType, names: tuple[str, ...], qualifier: str | None)
     return Reference(tuple(path), at, qualifier, column is None or compares_by_bytes(column))
 
 
-def _unknown(shown: str, known: list[str]) -> InvalidRequest:
+def _unknown(text: str, candidates: list[str]) -> InvalidRequest:
     return InvalidRequest(
-        f"There is no column {shown}; the columns are: {', '.join(known)}.", code="DELTA_COLUMN_NOT_FOUND", column=shown
+        f"There is no column {text}; the columns are: {', '.join(candidates)}.", code="DELTA_COLUMN_NOT_FOUND", column=text
     )

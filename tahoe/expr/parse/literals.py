@@ -47,7 +47,7 @@ def number(text: str, zone: tzinfo) -> Literal:
     return _decimal(digits, int((exponent or "e0")[1:][:_MOST_DIGITS_OF_AN_EXPONENT]))
 
 
-def hexadecimal(digits: str, shown: str) -> Literal:
+def hexadecimal(digits: str, text: str) -> Literal:
     """Return the bytes of a literal such as ``X'1F'``.
 
     Args:
@@ -57,7 +57,7 @@ def hexadecimal(digits: str, shown: str) -> Literal:
     try:
         return Literal(bytes.fromhex(digits.rjust(len(digits) + len(digits) % 2, "0")), PrimitiveType("binary"))
     except ValueError as error:
-        raise refused(shown, "X'…' needs hexadecimal digits") from error
+        raise refused(text, "X'…' needs hexadecimal digits") from error
 
 
 def typed_text(kind: str, value: str, zone: tzinfo) -> Literal:
@@ -71,7 +71,7 @@ def typed_text(kind: str, value: str, zone: tzinfo) -> Literal:
     return Literal(cast_value(value, target, zone), target)
 
 
-def type_named(name: str, sizes: Sequence[int], shown: str) -> DataType:
+def type_named(name: str, sizes: Sequence[int], text: str) -> DataType:
     """Return the target type of a CAST.
 
     Args:
@@ -84,11 +84,11 @@ def type_named(name: str, sizes: Sequence[int], shown: str) -> DataType:
         precision, scale = (*sizes, 0)[:2] if sizes else (10, 0)
         if not 0 <= scale <= precision <= _MOST_DIGITS or not precision:
             raise refused(
-                shown, f"a decimal has 1 to {_MOST_DIGITS} digits, of which its scale says how many are behind the point"
+                text, f"a decimal has 1 to {_MOST_DIGITS} digits, of which its scale says how many are behind the point"
             )
         return DecimalType(precision, scale)
     if upper not in _TYPES or (sizes and upper != "VARCHAR"):
-        raise refused(shown, "the type of the cast is not on the list")
+        raise refused(text, "the type of the cast is not on the list")
     return PrimitiveType(_TYPES[upper])
 
 

@@ -9,12 +9,12 @@ only nested brackets use Python's own stack, at most `MOST_LEVELS` of them.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from tahoe.expr.parse.column_names import ColumnNames, Schemas
 from tahoe.expr.parse.lexer import NAME, NUMBER, STRING, WORD, string_value
 from tahoe.expr.parse.literals import TYPED_TEXTS, hexadecimal, number, type_named, typed_text
-from tahoe.expr.parse.operators import COMPARISON, INFIX, NAMES, NEGATION, PREDICATE, PREDICATES, PREFIX
 from tahoe.expr.parse.refused import MOST_LEVELS, check_length, no_condition, refused, too_deep
 from tahoe.expr.parse.tokens import Tokens
 from tahoe.expr.tree.chains import without_chains
@@ -119,13 +119,13 @@ class _Reader(Tokens):
         operators: list[_Operator] = []
         keys = self.keys
         while True:
-            if keys[self.place] in PREFIX:
+            if keys[self.place] in _PREFIX:
                 self.prefixes(operators, least)
             operands.append(self.primary())
-            while (key := keys[self.place]) in _MAY_BE_TESTS and least <= PREDICATE and self.comes_predicate():
-                self.reduce(operands, operators, PREDICATE + 1)
+            while (key := keys[self.place]) in _MAY_BE_TESTS and least <= _PREDICATE and self.comes_predicate():
+                self.reduce(operands, operators, _PREDICATE + 1)
                 operands[-1] = self.predicate(operands[-1])
-            precedence = INFIX.get(key, -1)
+            precedence = _INFIX.get(key, -1)
             if precedence < max(least, 0):
                 break
             if operators:
@@ -138,12 +138,12 @@ class _Reader(Tokens):
 
     def prefixes(self, operators: list[_Operator], least: int) -> None:
         """Put the signs before an operand on the stack; a minus before a number is part of that number."""
-        while (key := self.keys[self.place]) in PREFIX:
-            precedence = PREFIX[key]
+        while (key := self.keys[self.place]) in _PREFIX:
+            precedence = _PREFIX[key]
             if key == "-" and self.tokens[self.place + 1][0] == NUMBER:
                 return
             tighter = operators[-1].precedence if operators else least
-            if precedence == NEGATION and tighter > NEGATION:
+            if precedence == _NEGATION and tighter > _NEGATION:
                 raise refused(self.text[self.start() :], "inside another comparison this needs parentheses")
             operators.append(_Operator(key, precedence, self.start(), is_prefix=True))
             self.place += 1
@@ -159,12 +159,12 @@ class _Reader(Tokens):
                 operands.append(self.combined(operator, operands.pop(), right))
 
     def prefixed(self, operator: _Operator, operand: _Operand) -> _Operand:
-        if operator.precedence == NEGATION:
+        if operator.precedence == _NEGATION:
             return self.made("not", operator.start, self.gathered(operand), is_test=True)
         return self.made(_SIGNS[operator.key], operator.start, self.untested(operand))
 
     def combined(self, operator: _Operator, left: _Operand, right: _Operand) -> _Operand:
-        name = NAMES.get(operator.key, operator.key)
+        name = _NAMES.get(operator.key, operator.key)
         if name in ("and", "or"):
             right = self.gathered(right)
             if left.chain == name and left.parts is not None:
@@ -174,7 +174,7 @@ class _Reader(Tokens):
             left = self.gathered(left)
             parts = [left.expression, right.expression]
             return _Operand(left.expression, left.start, max(left.level, right.level), True, name, parts)
-        is_test = operator.precedence == COMPARISON
+        is_test = operator.precedence == _COMPARISON
         return self.made(name, left.start, self.untested(left), self.untested(right), is_test=is_test)
 
     def gathered(self, operand: _Operand) -> _Operand:
@@ -206,7 +206,7 @@ class _Reader(Tokens):
 
     def comes_predicate(self) -> bool:
         key = self.keys[self.place]
-        return key in PREDICATES or (key == "NOT" and self.keys[self.place + 1] in PREDICATES)
+        return key in _PREDICATES or (key == "NOT" and self.keys[self.place + 1] in _PREDICATES)
 
     def predicate(self, left: _Operand) -> _Operand:
         left = self.untested(left)
@@ -218,13 +218,13 @@ class _Reader(Tokens):
         if word == "IN":
             test = self.made("in", left.start, left, *self.listed("IN needs a list of values"), is_test=True)
         elif word == "BETWEEN":
-            low = self.expression(COMPARISON + 1)
+            low = self.expression(_COMPARISON + 1)
             self.need("AND")
-            high = self.expression(COMPARISON + 1)
+            high = self.expression(_COMPARISON + 1)
             bounds = self.made(">=", left.start, left, low), self.made("<=", left.start, left, high)
             test = self.made("and", left.start, *bounds, is_test=True)
         elif word in ("LIKE", "RLIKE", "REGEXP"):
-            pattern = self.expression(COMPARISON + 1)
+            pattern = self.expression(_COMPARISON + 1)
             test = self.made("like" if word == "LIKE" else "rlike", left.start, left, pattern, is_test=True)
             if self.keys[self.place] == "ESCAPE":
                 raise refused(self.text[left.start :], _NOT_ALLOWED)
@@ -239,14 +239,14 @@ class _Reader(Tokens):
             return self.made("is not null" if negated else "is null", left.start, left, is_test=True)
         if self.take("DISTINCT"):
             self.need("FROM")
-            test = self.made("<=>", left.start, left, self.expression(COMPARISON + 1), is_test=True)
+            test = self.made("<=>", left.start, left, self.expression(_COMPARISON + 1), is_test=True)
             negated = not negated
         elif self.keys[self.place] in ("TRUE", "FALSE"):
-            wanted = _Operand(Literal(self.keys[self.place] == "TRUE", BOOLEAN), self.start())
+            constant = _Operand(Literal(self.keys[self.place] == "TRUE", BOOLEAN), self.start())
             self.place += 1
             if left.expression.data_type not in (BOOLEAN, VOID):
                 raise refused(self.since(left.start), "IS TRUE and IS FALSE need a boolean")
-            test = self.made("<=>", left.start, left, wanted, is_test=True)
+            test = self.made("<=>", left.start, left, constant, is_test=True)
         else:
             raise refused(self.text[left.start :], _NOT_ALLOWED)
         return self.made("not", left.start, test, is_test=True) if negated else test
@@ -391,8 +391,8 @@ class _Reader(Tokens):
             raise self.expected("WHEN")
         otherwise = self.expression() if self.take("ELSE") else _Operand(Literal(None, VOID), start)
         self.need("END")
-        given = meet("case", (*values, otherwise.expression), self.time_zone)
-        case = Case(tuple(zip(conditions, given[:-1], strict=True)), given[-1], given[0].data_type)
+        branches = meet("case", (*values, otherwise.expression), self.time_zone)
+        case = Case(tuple(zip(conditions, branches[:-1], strict=True)), branches[-1], branches[0].data_type)
         return _Operand(case, start, self.deeper(max(level, otherwise.level)))
 
     def cast(self, key: str, start: int) -> _Operand:
@@ -409,8 +409,8 @@ class _Reader(Tokens):
         if isinstance(child, Literal):
             child = cast_to(child, target, self.time_zone)
         explicit = Cast(value.expression, target, self.time_zone)
-        kept = isinstance(child, Literal) or same_type(child.data_type, target)
-        return _Operand(child if kept and not isinstance(child, Cast) else explicit, value.start, self.deeper(value.level))
+        is_same = isinstance(child, Literal) or same_type(child.data_type, target)
+        return _Operand(child if is_same and not isinstance(child, Cast) else explicit, value.start, self.deeper(value.level))
 
     def type_name(self, start: int) -> DataType:
         name = self.name()
@@ -438,7 +438,7 @@ class _Reader(Tokens):
 
     def position(self, key: str, start: int) -> _Operand:
         """``position(part IN text)``; ``position(part, text)`` too."""
-        part = self.expression(COMPARISON + 1)
+        part = self.expression(_COMPARISON + 1)
         if not self.take(","):
             self.need("IN")
         return self.made("instr", start, self.expression(), part)
@@ -465,10 +465,29 @@ class _Reader(Tokens):
         return self.made("trim", start, text)
 
 
+# How tightly signs bind, as in Spark's grammar: OR least, then AND, NOT, the tests, and the operators on values.
+_OR, _AND, _NEGATION, _PREDICATE, _COMPARISON, _BIT_OR, _BIT_XOR, _BIT_AND, _SUM, _PRODUCT, _UNARY = range(1, 12)
+_INFIX: Mapping[str, int] = {
+    "OR": _OR,
+    "AND": _AND,
+    **dict.fromkeys(("=", "==", "<=>", "<", "<=", ">", ">=", "!=", "<>"), _COMPARISON),
+    "|": _BIT_OR,
+    "^": _BIT_XOR,
+    "&": _BIT_AND,
+    **dict.fromkeys(("+", "-", "||"), _SUM),
+    **dict.fromkeys(("*", "/", "%", "DIV"), _PRODUCT),
+}
+"""The binary operators with their precedence; all are left-associative."""
+_PREFIX: Mapping[str, int] = {"NOT": _NEGATION, "!": _NEGATION, **dict.fromkeys(("-", "+", "~"), _UNARY)}
+"""The unary operators with their precedence."""
+_PREDICATES = frozenset({"IS", "IN", "BETWEEN", "LIKE", "ILIKE", "RLIKE", "REGEXP"})
+"""Words that begin a test after its operand, optionally preceded by NOT."""
+_NAMES: Mapping[str, str] = {"==": "=", "<>": "!=", "OR": "or", "AND": "and", "DIV": "div"}
+"""The names of the allow-list for signs that are spelt otherwise there."""
 _NOT_ALLOWED = "this is not on the list of what an expression may hold"
 _SIGNS = {"-": "negative", "+": "positive", "~": "~"}
 _CONSTANTS = {"NULL": Literal(None, VOID), "TRUE": Literal(True, BOOLEAN), "FALSE": Literal(False, BOOLEAN)}
-_KEYWORDS = frozenset({*_CONSTANTS, *PREDICATES, "AND", "OR", "NOT", "CASE", "SELECT"})
+_KEYWORDS = frozenset({*_CONSTANTS, *_PREDICATES, "AND", "OR", "NOT", "CASE", "SELECT"})
 """Words that are names of columns and functions only in back-ticks."""
 _POSTFIX = frozenset({"[", ".", "::"})
 _WITH_GRAMMAR = {
@@ -485,7 +504,7 @@ _PARTS = {
     "week": "weekofyear",
     "doy": "dayofyear",
 }
-_MAY_BE_TESTS = PREDICATES | {"NOT"}
+_MAY_BE_TESTS = _PREDICATES | {"NOT"}
 _SIGNS_ONLY = frozenset({"is null", "is not null", "[]", "field", "||"})
 """Rows of the allow-list that are no function's name."""
 _DIGITS_OF_A_SIZE = 9

@@ -30,7 +30,7 @@ class Tokens:
         self.tokens, end = pieces_of(text)
         if end < len(text):
             raise no_condition(text, f"what begins with '{short(text[end : end + 20])}' at character {end + 1} does not end")
-        self.keys = [one.upper() if kind == WORD else one if kind == SYMBOL else "" for kind, one, _ in self.tokens]
+        self.keys = [token.upper() if kind == WORD else token if kind == SYMBOL else "" for kind, token, _ in self.tokens]
         # Two, so that the parser can look two tokens ahead everywhere.
         self.tokens += [("", "", len(text))] * 2
         self.keys += ["", ""]
@@ -71,11 +71,11 @@ class Tokens:
         self.place += 1
         return text if kind == WORD else unquoted(text)
 
-    def expected(self, wanted: str) -> InvalidRequest:
+    def expected(self, expectation: str) -> InvalidRequest:
         """Return the error for an unexpected token."""
         start = self.start()
-        shown = f"'{short(self.text[start : start + 60])}'" if start < len(self.text) else "the end"
-        return no_condition(self.text, f"expected {wanted} at character {start + 1}, found {shown}")
+        actual = f"'{short(self.text[start : start + 60])}'" if start < len(self.text) else "the end"
+        return no_condition(self.text, f"expected {expectation} at character {start + 1}, found {actual}")
 
 
 _PATTERN = pattern_of(

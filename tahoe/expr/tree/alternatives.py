@@ -147,20 +147,24 @@ def _may_be_key(test: Test) -> bool:
 
 def _tables(tests: tuple[Test, ...], rows: list[tuple[Any, ...]], key: int) -> Iterator[Alternatives]:
     """Distribute the rows over tables with unique keys: the second alternative of a value goes into a second table, and so on."""
-    others = tests[:key] + tests[key + 1 :]
+    remaining = tests[:key] + tests[key + 1 :]
     grouped: dict[Any, list[tuple[Any, ...]]] = {}
     for row in rows:
         grouped.setdefault(row[key], []).append(row[:key] + row[key + 1 :])
-    if len(others) == 1 and others[0].op in _WEAKEST:
+    if len(remaining) == 1 and remaining[0].op in _WEAKEST:
         grouped = {
-            value: [(_weakest(others[0].op, (row[0] for row in alternatives)),)] for value, alternatives in grouped.items()
+            value: [(_weakest(remaining[0].op, (row[0] for row in alternatives)),)] for value, alternatives in grouped.items()
         }
     key_type = tests[key].data_type
     assert key_type is not None
     depth = 0
     while grouped:
         yield Alternatives(
-            tests[key].column, key_type, tuple(grouped), others, tuple(alternatives[depth] for alternatives in grouped.values())
+            tests[key].column,
+            key_type,
+            tuple(grouped),
+            remaining,
+            tuple(alternatives[depth] for alternatives in grouped.values()),
         )
         depth += 1
         grouped = {value: alternatives for value, alternatives in grouped.items() if len(alternatives) > depth}
@@ -188,7 +192,7 @@ def _outlined(leaves: Sequence[Predicate]) -> Predicate:
     """The OR of tests of one column, in a few; TRUE, for nothing, where it would be long."""
     values: dict[DataType, list[Literal]] = {}
     constants: dict[tuple[str, DataType], list[Any]] = {}
-    others: dict[Predicate, None] = {}
+    remaining: dict[Predicate, None] = {}
     for leaf in leaves:
         match leaf:
             case Comparison("=", _, literal):
@@ -198,10 +202,10 @@ def _outlined(leaves: Sequence[Predicate]) -> Predicate:
             case Comparison(op, _, literal) if op in _WEAKEST and literal.value is not None:
                 constants.setdefault((op, literal.data_type), []).append(literal.value)
             case _:
-                others[leaf] = None
+                remaining[leaf] = None
     column = next(leaf.column for leaf in leaves if isinstance(leaf, Comparison | In | IsNull | IsNotNull))
-    if len(others) > LONGEST_CHAIN:
+    if len(remaining) > LONGEST_CHAIN:
         return all_of(())
     lists: list[Predicate] = [In(column, tuple(dict.fromkeys(literals))) for literals in values.values()]
     weakest = [Comparison(op, column, Literal(_weakest(op, bounds), data_type)) for (op, data_type), bounds in constants.items()]
-    return any_of([*lists, *weakest, *others])
+    return any_of([*lists, *weakest, *remaining])

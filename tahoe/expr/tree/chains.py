@@ -24,47 +24,47 @@ def without_chains(function: str, parts: Sequence[Expression]) -> Sequence[Expre
     """
     if len(parts) <= LONGEST_CHAIN:
         return parts
-    wanted = "=" if function == "or" else "!="
+    comparison = "=" if function == "or" else "!="
     shortened: list[Expression] = []
     run: list[Expression] = []
     for part in parts:
         if _is_test(part):
             run.append(part)
         else:
-            shortened += [*_listed(run, wanted), part]
+            shortened += [*_listed(run, comparison), part]
             run = []
-    return [*shortened, *_listed(run, wanted)]
+    return [*shortened, *_listed(run, comparison)]
 
 
 def _is_test(part: Expression) -> bool:
     """Whether the part asks for the value of a column alone, which cannot fail."""
     if not isinstance(part, Call) or part.function not in _TESTS:
         return False
-    return all(isinstance(one, Literal | Reference) for one in part.arguments)
+    return all(isinstance(argument, Literal | Reference) for argument in part.arguments)
 
 
-def _listed(parts: Sequence[Expression], wanted: str) -> list[Expression]:
+def _listed(parts: Sequence[Expression], comparison: str) -> list[Expression]:
     chains: dict[Reference, list[Call]] = {}
     for part in parts:
-        column = _column_of(part, wanted)
+        column = _column_of(part, comparison)
         if column is not None and isinstance(part, Call):
             chains.setdefault(column, []).append(part)
     shortened: list[Expression] = []
     for part in parts:
-        column = _column_of(part, wanted)
+        column = _column_of(part, comparison)
         chain = [] if column is None else chains[column]
         if column is None or len(chain) <= LONGEST_CHAIN:
             shortened.append(part)
         elif part is chain[0]:
-            values = (next(one for one in test.arguments if isinstance(one, Literal)) for test in chain)
+            values = (next(argument for argument in test.arguments if isinstance(argument, Literal)) for test in chain)
             listed = Call("in", (column, *values), BOOLEAN, chain[0].time_zone)
-            shortened.append(listed if wanted == "=" else Call("not", (listed,), BOOLEAN, listed.time_zone))
+            shortened.append(listed if comparison == "=" else Call("not", (listed,), BOOLEAN, listed.time_zone))
     return shortened
 
 
-def _column_of(part: Expression, wanted: str) -> Reference | None:
+def _column_of(part: Expression, comparison: str) -> Reference | None:
     """Return the column of a comparison with a constant of the same type; None for any other test."""
-    if not isinstance(part, Call) or part.function != wanted or len(part.arguments) != 2:
+    if not isinstance(part, Call) or part.function != comparison or len(part.arguments) != 2:
         return None
     left, right = part.arguments
     column, value = (left, right) if isinstance(left, Reference) else (right, left)

@@ -63,7 +63,7 @@ def compare(op: str, column: Column, data_type: DataType, literal: Literal, time
 def is_in(column: Column, data_type: DataType, literals: tuple[Literal, ...], time_zone: str = "UTC") -> Predicate:
     """`column IN (literals)`, each literal aligned as `compare` does."""
     exact: list[Literal] = []
-    others: list[Predicate] = []
+    branches: list[Predicate] = []
     for literal in literals:
         if literal.value is None:
             exact.append(Literal(None, data_type))
@@ -72,9 +72,9 @@ def is_in(column: Column, data_type: DataType, literals: tuple[Literal, ...], ti
             case Comparison(_, _, aligned):
                 exact.append(aligned)
             case other:
-                others.append(other)
+                branches.append(other)
     parts: list[Predicate] = [In(column, tuple(dict.fromkeys(exact)))] if exact else []
-    return any_of([*parts, *dict.fromkeys(others)])
+    return any_of([*parts, *dict.fromkeys(branches)])
 
 
 @lru_cache(maxsize=64)
@@ -251,8 +251,8 @@ def _for_time(column: Column, data_type: DataType, literal: Literal, time_zone: 
     if isinstance(value, str):
         if data_type == PrimitiveType("date"):
             return date_of(value), None
-        moment = timestamp_of(value, zone)
-        return (moment if data_type == PrimitiveType("timestamp") else _local(value, moment, zone)), None
+        timestamp = timestamp_of(value, zone)
+        return (timestamp if data_type == PrimitiveType("timestamp") else _local(value, timestamp, zone)), None
     if not isinstance(value, date):
         raise _no_common_type(column, data_type, literal)
     if not isinstance(value, datetime):
@@ -260,10 +260,10 @@ def _for_time(column: Column, data_type: DataType, literal: Literal, time_zone: 
             return value, None
         midnight = datetime.combine(value, time())
         return (midnight if data_type == PrimitiveType("timestamp_ntz") else _instant(midnight, zone)), None
-    return _for_moment(column, data_type, value, zone)
+    return _for_timestamp(column, data_type, value, zone)
 
 
-def _for_moment(column: Column, data_type: DataType, value: datetime, zone: ZoneInfo) -> tuple[Any, _Domain | None]:
+def _for_timestamp(column: Column, data_type: DataType, value: datetime, zone: ZoneInfo) -> tuple[Any, _Domain | None]:
     match data_type:
         case PrimitiveType("timestamp"):
             return _instant(value, zone), None
@@ -295,9 +295,9 @@ def _instant(value: datetime, zone: ZoneInfo) -> datetime:
     return (value if value.tzinfo else value.replace(tzinfo=zone)).astimezone(UTC)
 
 
-def _local(text: str, moment: datetime, zone: ZoneInfo) -> datetime:
+def _local(text: str, timestamp: datetime, zone: ZoneInfo) -> datetime:
     """The wall clock that the text shows: Spark ignores a zone in a text that is read as TIMESTAMP_NTZ."""
-    return timestamp_of(text, None) if moment.tzinfo else moment
+    return timestamp_of(text, None) if timestamp.tzinfo else timestamp
 
 
 def _no_common_type(column: Column, data_type: DataType, literal: Literal) -> InvalidRequest:

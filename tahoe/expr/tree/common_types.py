@@ -164,5 +164,5 @@ def _adjusted(precision: int, scale: int) -> DecimalType:
     """Limit a decimal type to 38 digits: those before the point are kept, and at least six after it if it had as many."""
     if precision <= _MOST_DIGITS:
         return DecimalType(precision, scale)
-    kept = max(_MOST_DIGITS - (precision - scale), min(scale, _LEAST_SCALE_KEPT))
-    return DecimalType(_MOST_DIGITS, kept)
+    new_scale = max(_MOST_DIGITS - (precision - scale), min(scale, _LEAST_SCALE_KEPT))
+    return DecimalType(_MOST_DIGITS, new_scale)

@@ -96,13 +96,13 @@ def timestamp_of(text: str, zone: tzinfo | None) -> datetime:
         raise _malformed(text, "TIMESTAMP")
     year, month, day, hour, minute, second, fraction, suffix = match.groups()
     try:
-        shown = datetime(
+        local = datetime(
             *(int(year), int(month or 1), int(day or 1), int(hour or 0), int(minute or 0), int(second or 0)),
             int((fraction or "")[:6].ljust(6, "0")),
         )
         if zone is None:
-            return shown
-        return shown.replace(tzinfo=_zone(suffix) if suffix else zone).astimezone(UTC)
+            return local
+        return local.replace(tzinfo=_zone(suffix) if suffix else zone).astimezone(UTC)
     except (ValueError, OverflowError, ZoneInfoNotFoundError) as error:
         raise _malformed(text, "TIMESTAMP") from error
 
@@ -160,10 +160,10 @@ def _time(value: str | date, name: str, zone: tzinfo) -> date:
         return value
     if isinstance(value, str):
         return timestamp_of(value, zone if name == "timestamp" else None)
-    moment = value if isinstance(value, datetime) else datetime(value.year, value.month, value.day)
+    local = value if isinstance(value, datetime) else datetime(value.year, value.month, value.day)
     if name == "timestamp_ntz":
-        return moment.astimezone(zone).replace(tzinfo=None) if moment.tzinfo else moment
-    return (moment if moment.tzinfo else moment.replace(tzinfo=zone)).astimezone(UTC)
+        return local.astimezone(zone).replace(tzinfo=None) if local.tzinfo else local
+    return (local if local.tzinfo else local.replace(tzinfo=zone)).astimezone(UTC)
 
 
 def _zone(name: str) -> tzinfo:

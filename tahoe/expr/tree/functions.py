@@ -73,10 +73,10 @@ def _membership(name: str, arguments: Arguments, time_zone: str) -> Expression:
 
 def _compared(name: str, arguments: Arguments, time_zone: str) -> Arguments:
     """The arguments in their common type, which has an order."""
-    given = meet(name, arguments, time_zone)
-    if _has_no_order(given[0].data_type):
+    operands = meet(name, arguments, time_zone)
+    if _has_no_order(operands[0].data_type):
         raise mismatch(name, arguments, "maps, variants and geometries cannot be compared")
-    return given
+    return operands
 
 
 def _null_test(name: str, arguments: Arguments, time_zone: str) -> Expression:
@@ -104,8 +104,8 @@ def _if(name: str, arguments: Arguments, time_zone: str) -> Expression:
 
 def _coalesce(name: str, arguments: Arguments, time_zone: str) -> Expression:
     counted(name, arguments, 1, None)
-    given = meet(name, arguments, time_zone)
-    return Call("coalesce", given, given[0].data_type)
+    operands = meet(name, arguments, time_zone)
+    return Call("coalesce", operands, operands[0].data_type)
 
 
 def _nvl2(name: str, arguments: Arguments, time_zone: str) -> Expression:
@@ -121,8 +121,8 @@ def _nullif(name: str, arguments: Arguments, time_zone: str) -> Expression:
 
 def _extreme(name: str, arguments: Arguments, time_zone: str) -> Expression:
     counted(name, arguments, 2, None)
-    given = _compared(name, arguments, time_zone)
-    return Call(name, given, given[0].data_type)
+    operands = _compared(name, arguments, time_zone)
+    return Call(name, operands, operands[0].data_type)
 
 
 def _nanvl(name: str, arguments: Arguments, time_zone: str) -> Expression:
@@ -155,12 +155,12 @@ def _arithmetic(name: str, arguments: Arguments, time_zone: str) -> Expression:
 
 def _numbers(name: str, left: Expression, right: Expression, time_zone: str) -> tuple[Expression, Expression]:
     """Texts next to numbers, and NULL next to anything, become numbers."""
-    for one, other in ((left, right), (right, left)):
-        if one.data_type == STRING and is_numeric(other.data_type):
-            met: DataType = LONG if is_integral(other.data_type) else DOUBLE
+    for first, second in ((left, right), (right, left)):
+        if first.data_type == STRING and is_numeric(second.data_type):
+            met: DataType = LONG if is_integral(second.data_type) else DOUBLE
             return cast_to(left, met, time_zone), cast_to(right, met, time_zone)
-        if one.data_type == VOID and (is_numeric(other.data_type) or other.data_type == VOID):
-            met = other.data_type if is_numeric(other.data_type) else DOUBLE
+        if first.data_type == VOID and (is_numeric(second.data_type) or second.data_type == VOID):
+            met = second.data_type if is_numeric(second.data_type) else DOUBLE
             return cast_to(left, met, time_zone), cast_to(right, met, time_zone)
     if not (is_numeric(left.data_type) and is_numeric(right.data_type)):
         raise mismatch(name, (left, right), "numbers are needed")
@@ -170,27 +170,27 @@ def _numbers(name: str, left: Expression, right: Expression, time_zone: str) -> 
 def _decimals(left: Expression, right: Expression, time_zone: str) -> tuple[Expression, Expression]:
     """Both as decimals, a whole constant with as many digits as it has; as doubles where one is a floating-point number."""
     sides = []
-    for one, other in ((left, right), (right, left)):
-        if isinstance(one.data_type, DecimalType):
+    for first, second in ((left, right), (right, left)):
+        if isinstance(first.data_type, DecimalType):
             target: DataType = (
-                one.data_type if isinstance(other.data_type, DecimalType) or is_integral(other.data_type) else DOUBLE
+                first.data_type if isinstance(second.data_type, DecimalType) or is_integral(second.data_type) else DOUBLE
             )
-        elif is_integral(one.data_type):
-            fits = isinstance(one, Literal) and one.value is not None
-            target = decimal_type_of(Decimal(one.value)) if fits and isinstance(one, Literal) else decimal_of(one.data_type)
+        elif is_integral(first.data_type):
+            fits = isinstance(first, Literal) and first.value is not None
+            target = decimal_type_of(Decimal(first.value)) if fits and isinstance(first, Literal) else decimal_of(first.data_type)
         else:
             target = DOUBLE
-        sides.append(cast_to(one, target, time_zone))
+        sides.append(cast_to(first, target, time_zone))
     return sides[0], sides[1]
 
 
 def _same_number(name: str, arguments: Arguments, time_zone: str) -> Expression:
     """A function of one number that gives one of the same type."""
     counted(name, arguments, 1, 1)
-    given = cast_to(arguments[0], DOUBLE, time_zone) if arguments[0].data_type in (STRING, VOID) else arguments[0]
-    if not is_numeric(given.data_type):
+    operand = cast_to(arguments[0], DOUBLE, time_zone) if arguments[0].data_type in (STRING, VOID) else arguments[0]
+    if not is_numeric(operand.data_type):
         raise mismatch(name, arguments, "a number is needed")
-    return given if name == "positive" else Call(name, (given,), given.data_type)
+    return operand if name == "positive" else Call(name, (operand,), operand.data_type)
 
 
 def _whole(name: str, arguments: Arguments, time_zone: str) -> Expression:
@@ -208,8 +208,8 @@ def _round(name: str, arguments: Arguments, time_zone: str) -> Expression:
     places = arguments[1] if len(arguments) == 2 else Literal(0, INTEGER)
     if not isinstance(places, Literal) or not isinstance(places.value, int):
         raise mismatch(name, arguments, "the number of places must be a constant")
-    given = arguments[0] if is_numeric(arguments[0].data_type) else taken(name, arguments, 0, DOUBLE, time_zone)
-    result = given.data_type
+    operand = arguments[0] if is_numeric(arguments[0].data_type) else taken(name, arguments, 0, DOUBLE, time_zone)
+    result = operand.data_type
     if isinstance(result, DecimalType):
         whole = result.precision - result.scale + 1
         if places.value < 0:
@@ -217,15 +217,15 @@ def _round(name: str, arguments: Arguments, time_zone: str) -> Expression:
         else:
             scale = min(result.scale, places.value)
             result = DecimalType(min(whole + scale, 38), scale)
-    return Call(name, (given, places), result)
+    return Call(name, (operand, places), result)
 
 
 def _bits(name: str, arguments: Arguments, time_zone: str) -> Expression:
     counted(name, arguments, 1 if name == "~" else 2, 1 if name == "~" else 2)
-    given = meet(name, arguments, time_zone)
-    if not is_integral(given[0].data_type):
+    operands = meet(name, arguments, time_zone)
+    if not is_integral(operands[0].data_type):
         raise mismatch(name, arguments, "whole numbers are needed")
-    return Call(name, given, given[0].data_type)
+    return Call(name, operands, operands[0].data_type)
 
 
 # ---- texts, lists and structs
@@ -292,13 +292,15 @@ def _element(name: str, arguments: Arguments, time_zone: str) -> Expression:
 
 def _field(name: str, arguments: Arguments, time_zone: str) -> Expression:
     counted(name, arguments, 2, 2)
-    struct, wanted = arguments
-    found = (
-        struct.data_type.find(wanted.value) if isinstance(struct.data_type, StructType) and isinstance(wanted, Literal) else None
+    struct, field_name = arguments
+    field = (
+        struct.data_type.find(field_name.value)
+        if isinstance(struct.data_type, StructType) and isinstance(field_name, Literal)
+        else None
     )
-    if found is None:
+    if field is None:
         raise mismatch(name, arguments, "there is no such field")
-    return Call(name, (struct, Literal(found.name, STRING)), found.data_type)
+    return Call(name, (struct, Literal(field.name, STRING)), field.data_type)
 
 
 def _named_struct(name: str, arguments: Arguments, time_zone: str) -> Expression:
@@ -310,8 +312,8 @@ def _named_struct(name: str, arguments: Arguments, time_zone: str) -> Expression
 
 
 def _array(name: str, arguments: Arguments, time_zone: str) -> Expression:
-    given = meet(name, arguments, time_zone) if arguments else ()
-    return Call(name, given, ArrayType(given[0].data_type if given else VOID))
+    elements = meet(name, arguments, time_zone) if arguments else ()
+    return Call(name, elements, ArrayType(elements[0].data_type if elements else VOID))
 
 
 # ---- time
@@ -329,15 +331,15 @@ def _truncated(name: str, arguments: Arguments, time_zone: str) -> Expression:
     unit_at = 0 if name == "date_trunc" else 1
     unit = arguments[unit_at]
     units = TIME_UNITS if name == "date_trunc" else DATE_UNITS
-    found = units.get(unit.value.lower()) if isinstance(unit, Literal) and isinstance(unit.value, str) else None
-    if found is None:
+    unit_name = units.get(unit.value.lower()) if isinstance(unit, Literal) and isinstance(unit.value, str) else None
+    if unit_name is None:
         raise mismatch(name, arguments, f"the unit must be one of the constants {', '.join(units)}")
     result = TIMESTAMP if name == "date_trunc" else DATE
     other = arguments[1 - unit_at]
     if name == "date_trunc" and other.data_type == PrimitiveType("timestamp_ntz"):
         raise mismatch(name, arguments, "a timestamp with time zone is needed")
-    given = taken(name, arguments, 1 - unit_at, result, time_zone)
-    parts: Arguments = (Literal(found, STRING), given) if unit_at == 0 else (given, Literal(found, STRING))
+    operand = taken(name, arguments, 1 - unit_at, result, time_zone)
+    parts: Arguments = (Literal(unit_name, STRING), operand) if unit_at == 0 else (operand, Literal(unit_name, STRING))
     return Call(name, parts, result, time_zone)
 
 
@@ -361,8 +363,8 @@ def _conversion(data_type: DataType) -> Rule:
 
     def rule(name: str, arguments: Arguments, time_zone: str) -> Expression:
         counted(name, arguments, 1, 1)
-        given = taken(name, arguments, 0, data_type, time_zone)
-        return Cast(given.child, data_type, time_zone) if isinstance(given, Cast) else given
+        operand = taken(name, arguments, 0, data_type, time_zone)
+        return Cast(operand.child, data_type, time_zone) if isinstance(operand, Cast) else operand
 
     return rule
 

@@ -45,10 +45,10 @@ def exact_predicate(expression: Expression, time_zone: str = "UTC") -> Predicate
             return compare("=", Column(expression.path), expression.data_type, Literal(True, expression.data_type), time_zone)
         case Call("and" | "or" as name, arguments):
             parts = [exact_predicate(part, time_zone) for part in arguments]
-            known = [part for part in parts if part is not None]
-            if len(known) < len(parts):
+            exact = [part for part in parts if part is not None]
+            if len(exact) < len(parts):
                 return None
-            return all_of(known) if name == "and" else any_of(known)
+            return all_of(exact) if name == "and" else any_of(exact)
         case Call("not", (part,)):
             inner = exact_predicate(part, time_zone)
             return None if inner is None else normalise(Not(inner))
@@ -118,8 +118,8 @@ def _leaf(call: Call, qualifier: str | None, time_zone: str) -> Predicate | None
             return None
         is_text = _bare(arguments[0]).data_type == STRING
         match name, arguments[1:]:
-            case "in", wanted if all(isinstance(one, Literal) for one in wanted):
-                literals = tuple(one for one in wanted if isinstance(one, Literal))
+            case "in", options if all(isinstance(option, Literal) for option in options):
+                literals = tuple(option for option in options if isinstance(option, Literal))
                 return is_in(column, _bare(arguments[0]).data_type, literals, time_zone)
             case "is null", ():
                 return IsNull(column)

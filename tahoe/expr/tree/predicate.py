@@ -189,26 +189,26 @@ LONGEST_CHAIN = 16
 
 def all_of(parts: Iterable[Predicate]) -> Predicate:
     """Join the parts by AND: nested ANDs are flattened, TRUE and repetitions are dropped; FALSE if any part is FALSE."""
-    kept: dict[Predicate, None] = {}
+    distinct: dict[Predicate, None] = {}
     for part in parts:
         for inner in part.parts if isinstance(part, And) else (part,):
             if inner == FALSE:
                 return FALSE
             if inner != TRUE:
-                kept[inner] = None
-    return _joined(And, _lists_of_values(tuple(kept), "!=", lambda found: Not(found)), TRUE)
+                distinct[inner] = None
+    return _joined(And, _lists_of_values(tuple(distinct), "!=", lambda test: Not(test)), TRUE)
 
 
 def any_of(parts: Iterable[Predicate]) -> Predicate:
     """Join the parts by OR: nested ORs are flattened, FALSE and repetitions are dropped; TRUE if any part is TRUE."""
-    kept: dict[Predicate, None] = {}
+    distinct: dict[Predicate, None] = {}
     for part in parts:
         for inner in part.parts if isinstance(part, Or) else (part,):
             if inner == TRUE:
                 return TRUE
             if inner != FALSE:
-                kept[inner] = None
-    return _joined(Or, _lists_of_values(tuple(kept), "=", lambda found: found), FALSE)
+                distinct[inner] = None
+    return _joined(Or, _lists_of_values(tuple(distinct), "=", lambda test: test), FALSE)
 
 
 def normalise(predicate: Predicate) -> Predicate:

@@ -68,48 +68,48 @@ def condition(expression: Expression, time_zone: str = "UTC") -> Expression:
 
 def mismatch(name: str, arguments: Arguments, reason: str) -> InvalidRequest:
     """The error for arguments that the function does not take, with the first of them and their types."""
-    shown = ", ".join(f"{sql_of_expression(argument)[:60]} {argument.data_type}" for argument in arguments[:_MOST_SHOWN])
-    shown += ", …" if len(arguments) > _MOST_SHOWN else ""
+    listing = ", ".join(f"{sql_of_expression(argument)[:60]} {argument.data_type}" for argument in arguments[:_MOST_SHOWN])
+    listing += ", …" if len(arguments) > _MOST_SHOWN else ""
     return InvalidRequest(
-        f"'{name}' cannot take ({shown}): {reason}. Cast the arguments.", code="DATATYPE_MISMATCH", function=name
+        f"'{name}' cannot take ({listing}): {reason}. Cast the arguments.", code="DATATYPE_MISMATCH", function=name
     )
 
 
 def counted(name: str, arguments: Arguments, least: int, most: int | None) -> None:
     """Raise where there are fewer arguments than `least`, or more than `most`."""
     if len(arguments) < least or (most is not None and len(arguments) > most):
-        wanted = str(least) if least == most else f"{least} to {most}" if most is not None else f"{least} or more"
+        expected = str(least) if least == most else f"{least} to {most}" if most is not None else f"{least} or more"
         raise InvalidRequest(
-            f"The function '{name}' takes {wanted} arguments, found {len(arguments)}.", code="WRONG_NUM_ARGS", function=name
+            f"The function '{name}' takes {expected} arguments, found {len(arguments)}.", code="WRONG_NUM_ARGS", function=name
         )
 
 
-def fixed(result: DataType, *wanted: DataType, least: int | None = None) -> Rule:
+def fixed(result: DataType, *types: DataType, least: int | None = None) -> Rule:
     """A function of arguments of fixed types; those after the first `least` may be left out."""
 
     def rule(name: str, arguments: Arguments, time_zone: str) -> Expression:
-        counted(name, arguments, len(wanted) if least is None else least, len(wanted))
-        given = tuple(taken(name, arguments, i, want, time_zone) for i, want in enumerate(wanted[: len(arguments)]))
-        return Call(name, given, result, time_zone)
+        counted(name, arguments, len(types) if least is None else least, len(types))
+        operands = tuple(taken(name, arguments, i, want, time_zone) for i, want in enumerate(types[: len(arguments)]))
+        return Call(name, operands, result, time_zone)
 
     return rule
 
 
-def taken(name: str, arguments: Arguments, index: int, wanted: DataType, time_zone: str) -> Expression:
+def taken(name: str, arguments: Arguments, index: int, data_type: DataType, time_zone: str) -> Expression:
     """One argument in the type that the function takes, where Spark would cast it by itself."""
-    given = arguments[index]
-    have = given.data_type
+    operand = arguments[index]
+    have = operand.data_type
     allowed = (
-        have in (wanted, VOID)
-        or (wanted == STRING and not isinstance(have, ArrayType | MapType | StructType) and not is_opaque(have))
-        or (have == STRING and (isinstance(given, Literal) or wanted == PrimitiveType("binary")))
-        or (wanted == DOUBLE and (is_numeric(have) or have == STRING))
-        or (is_integral(wanted) and is_integral(have) and common_type(have, wanted) == wanted)
-        or (wanted in (DATE, TIMESTAMP) and str(have) in ("date", "timestamp", "timestamp_ntz", "string"))
+        have in (data_type, VOID)
+        or (data_type == STRING and not isinstance(have, ArrayType | MapType | StructType) and not is_opaque(have))
+        or (have == STRING and (isinstance(operand, Literal) or data_type == PrimitiveType("binary")))
+        or (data_type == DOUBLE and (is_numeric(have) or have == STRING))
+        or (is_integral(data_type) and is_integral(have) and common_type(have, data_type) == data_type)
+        or (data_type in (DATE, TIMESTAMP) and str(have) in ("date", "timestamp", "timestamp_ntz", "string"))
     )
     if not allowed:
-        raise mismatch(name, arguments, f"argument {index + 1} must be {wanted}")
-    return cast_to(given, wanted, time_zone)
+        raise mismatch(name, arguments, f"argument {index + 1} must be {data_type}")
+    return cast_to(operand, data_type, time_zone)
 
 
 _MOST_SHOWN = 8

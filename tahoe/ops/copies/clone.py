@@ -13,7 +13,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from tahoe.base.exceptions import InvalidRequest
-from tahoe.base.progress import Progress, silent
 from tahoe.base.wording import counted
 from tahoe.log.files.live_files import add_files, key_of
 from tahoe.ops.copies.clone_source import CloneSource, FileCopy, copied, referenced
@@ -37,7 +36,7 @@ from tahoe.txn.transaction import Operation, Transaction
 
 __all__ = ["CloneRequest", "Cloned", "Copier", "clone"]
 
-Copier = Callable[[LogStore, LogStore, Sequence[FileCopy], Progress], int]
+Copier = Callable[[LogStore, LogStore, Sequence[FileCopy]], int]
 """Copies files from the first store to the second; returns how many of them existed there already with the expected size."""
 
 _OF_THE_SOURCE_ALONE = ("delta.inCommitTimestampEnablementVersion", "delta.inCommitTimestampEnablementTimestamp")
@@ -80,14 +79,14 @@ class Cloned:
     dry_run: bool = False
 
     def __str__(self) -> str:
-        told, kind = self.metrics, "shallow" if self.shallow else "deep"
+        metrics, kind = self.metrics, "shallow" if self.shallow else "deep"
         source = self.source if self.source_version < 0 else f"version {self.source_version} of {self.source}"
-        files = f"{counted(told['source_num_of_files'], 'file')} of {told['source_table_size']:,} bytes"
+        files = f"{counted(metrics['source_num_of_files'], 'file')} of {metrics['source_table_size']:,} bytes"
         text = f"{self.table}, a {kind} clone of {source}: {files}"
         if not self.shallow:
-            text += f"; {counted(told['num_copied_files'], 'file')} of {told['copied_files_size']:,} bytes copied"
-        if told["num_removed_files"]:
-            text += f"; {counted(told['num_removed_files'], 'file')} of {told['removed_files_size']:,} bytes removed"
+            text += f"; {counted(metrics['num_copied_files'], 'file')} of {metrics['copied_files_size']:,} bytes copied"
+        if metrics["num_removed_files"]:
+            text += f"; {counted(metrics['num_removed_files'], 'file')} of {metrics['removed_files_size']:,} bytes removed"
         if self.dry_run:
             return f"CLONE would make {text}."
         return text + ("." if self.version is not None else "; nothing was to be done.")
@@ -99,7 +98,6 @@ def clone(
     commit: Callable[[Transaction, Operation], Committed],
     copy: Copier,
     request: CloneRequest,
-    progress: Progress = silent,
 ) -> Cloned:
     """Clone a table.
 
@@ -107,7 +105,6 @@ def clone(
         transaction: a transaction on the clone, which may exist already.
         commit: commits the transaction.
         copy: copies the files of a deep clone.
-        progress: called after each copied file.
 
     Raises:
         InvalidRequest: ``DELTA_TABLE_ALREADY_EXISTS``; ``DELTA_UNSUPPORTED_NON_EMPTY_CLONE``: a shallow clone over a table with files;
@@ -120,20 +117,20 @@ def clone(
     _check_target(source, transaction, request)
     if target is not None and request.how == "createIfNotExists":
         return Cloned(url, source.name, source.version, None, _metrics(source, (), ()), request.shallow)
-    wanted = [_as_cloned(source, add, request.shallow) for add in source.files]
+    files = [_as_cloned(source, add, request.shallow) for add in source.files]
     there = {} if target is None else {key_of(add, url): add for add in add_files(target.files())}
-    keys = {key_of(add, url) for add, _ in wanted}
+    keys = {key_of(add, url) for add, _ in files}
     metadata = _metadata(source, target, request, transaction)
     if target is not None and source.protocol is None and keys & there.keys():
         _check_names(url, target.metadata, metadata)
-    new = [(add, copies) for add, copies in wanted if key_of(add, url) not in there]
+    new = [(add, copies) for add, copies in files if key_of(add, url) not in there]
     removed = [add for key, add in there.items() if key not in keys]
     metrics = _metrics(source, () if request.shallow else [add for add, _ in new], removed)
     is_same = target is not None and not new and not removed and metadata == target.metadata
     if request.dry_run or is_same:
         return Cloned(url, source.name, source.version, None, metrics, request.shallow, request.dry_run)
     _stage(transaction, source, metadata, new, removed)
-    _fetch(transaction, source, new, copy, request, progress)
+    _fetch(transaction, source, new, copy, request)
     committed = commit(transaction, _operation(source, metrics))
     return Cloned(url, source.name, source.version, committed.version, metrics, request.shallow)
 
@@ -174,15 +171,15 @@ def _check_target(source: CloneSource, transaction: Transaction, request: CloneR
 def _metadata(source: CloneSource, target: Snapshot | None, request: CloneRequest, transaction: Transaction) -> Metadata:
     """Return the source's metadata with the clone's own id."""
     there = None if target is None else target.metadata
-    given = validate_properties(request.properties)
-    check_statistics_columns(schema_from_json(source.metadata.schema_string), source.metadata.partition_columns, given)
+    properties = validate_properties(request.properties)
+    check_statistics_columns(schema_from_json(source.metadata.schema_string), source.metadata.partition_columns, properties)
     configuration = {key: value for key, value in source.metadata.configuration.items() if key not in _OF_THE_SOURCE_ALONE}
     if there is not None:
         configuration |= {key: there.configuration[key] for key in _OF_THE_SOURCE_ALONE if key in there.configuration}
-    configuration = with_materialized_columns({**configuration, **given}, transaction.clock)
+    configuration = with_materialized_columns({**configuration, **properties}, transaction.clock)
     for other in [source.metadata.configuration, *([] if there is None or not target else [there.configuration])]:
         _check_mapping(transaction.store.url, other, configuration)
-    found = replace(
+    metadata = replace(
         source.metadata,
         id=transaction.clock.uuid() if there is None else there.id,
         name=None if there is None else there.name,
@@ -190,7 +187,7 @@ def _metadata(source: CloneSource, target: Snapshot | None, request: CloneReques
         configuration=configuration,
         created_time=source.metadata.created_time if there is None or source.protocol is not None else there.created_time,
     )
-    return found if there is None else with_kept_marks(found, there)
+    return metadata if there is None else with_kept_marks(metadata, there)
 
 
 def _generated(column: StructField) -> tuple[str, str] | None:
@@ -220,7 +217,7 @@ def _check_names(url: str, before: Metadata, after: Metadata) -> None:
 
 
 def _check_mapping(url: str, other: Mapping[str, str], configuration: Mapping[str, str]) -> None:
-    before, after = (TableProperties(found).column_mapping_mode for found in (other, configuration))
+    before, after = (TableProperties(properties).column_mapping_mode for properties in (other, configuration))
     if before != after:
         raise InvalidRequest(
             f"Column mapping of the clone {url} cannot be '{after}' where it is '{before}' in its source, or in the table that it replaces: "
@@ -246,8 +243,8 @@ def _stage(
     transaction.set_metadata(metadata)
     if source.protocol is not None:
         # The commit coordinator of the source does not know the clone.
-        own = normalise(features_of(source.protocol) - COORDINATED, Protocol(1, 1))
-        protocol = own if target is None else upgraded(target.protocol, features_of(own))
+        minimal = normalise(features_of(source.protocol) - COORDINATED, Protocol(1, 1))
+        protocol = minimal if target is None else upgraded(target.protocol, features_of(minimal))
         transaction.set_protocol(protocol)
     staged = {} if target is None else target.state.domains
     transaction.stage(*(domain for domain in source.domains if staged.get(domain.domain) != domain))
@@ -263,23 +260,22 @@ def _fetch(
     new: Sequence[tuple[AddFile, Sequence[FileCopy]]],
     copy: Copier,
     request: CloneRequest,
-    progress: Progress,
 ) -> None:
     """Make the files accessible to the clone before the commit: copy them, or record a shallow clone in their tables."""
-    copies = [one for _, some in new for one in some]
+    copies = [file_copy for _, some in new for file_copy in some]
     if request.shallow:
         version = None if source.version < 0 else source.version
         roots = {source.store.url: source.store}
-        for one in copies:
-            if is_outside(one.source):
-                store, _ = source.store.outside.at(one.source)
+        for file_copy in copies:
+            if is_outside(file_copy.source):
+                store, _ = source.store.outside.at(file_copy.source)
                 roots[store.url] = store
         for root, store in roots.items():
             record_clone(store, CloneRecord(transaction.store.url, version if root == source.store.url else None))
         transaction.looks_for = "none" if source.is_newest else "all"
         return
     # The deletion vectors of many files may share one file.
-    resumed = copy(source.store, transaction.store, list(dict.fromkeys(copies)), progress)
+    resumed = copy(source.store, transaction.store, list(dict.fromkeys(copies)))
     transaction.looks_for = "all" if resumed else "old"
 
 
@@ -295,7 +291,7 @@ def _metrics(source: CloneSource, copied_files: Sequence[AddFile], removed: Sequ
 
 
 def _operation(source: CloneSource, metrics: Mapping[str, int]) -> Operation:
-    told = {
+    parameters = {
         "".join(word.capitalize() if at else word for at, word in enumerate(name.split("_"))): n for name, n in metrics.items()
     }
-    return Operation("CLONE", {"source": source.name, "sourceVersion": source.version}, told)
+    return Operation("CLONE", {"source": source.name, "sourceVersion": source.version}, parameters)

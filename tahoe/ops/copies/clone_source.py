@@ -9,7 +9,7 @@ from uuid import UUID
 
 from tahoe.base.clock import Clock
 from tahoe.log.files.live_files import add_files
-from tahoe.ops.copies.parquet_folder import FoundTable
+from tahoe.ops.copies.parquet_folder import ConvertibleTable
 from tahoe.ops.tables.create import new_metadata
 from tahoe.protocol.actions import AddFile, DeletionVectorDescriptor, DomainMetadata, Metadata, Protocol
 from tahoe.protocol.dv import file_name, new_file_name, z85_encode
@@ -88,10 +88,10 @@ def source_of_snapshot(snapshot: Snapshot, newest: int, name: str | None = None)
     )
 
 
-def source_of_folder(found: FoundTable, store: LogStore, clock: Clock, name: str | None = None) -> CloneSource:
+def source_of_folder(folder: ConvertibleTable, store: LogStore, clock: Clock, name: str | None = None) -> CloneSource:
     """Return a folder of files as a clone source. Raises the errors of `tahoe.ops.tables.create.new_metadata`."""
-    metadata = new_metadata(found.schema, clock, partition_by=found.partition_by, properties=found.properties)
-    return CloneSource(name or f"{found.source_format}.`{found.url}`", store, metadata, None, found.files, -1)
+    metadata = new_metadata(folder.schema, clock, partition_by=folder.partition_by, properties=folder.properties)
+    return CloneSource(name or f"{folder.source_format}.`{folder.url}`", store, metadata, None, folder.files, -1)
 
 
 def clustering_of(snapshot: Snapshot) -> tuple[DomainMetadata, ...]:

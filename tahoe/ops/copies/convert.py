@@ -16,7 +16,7 @@ from tahoe.base.exceptions import DeltaConcurrentModificationException, InvalidR
 from tahoe.base.progress import Progress, silent
 from tahoe.base.wording import counted
 from tahoe.ops.copies.iceberg_deletes import with_vector_files
-from tahoe.ops.copies.parquet_folder import FoundTable
+from tahoe.ops.copies.parquet_folder import ConvertibleTable
 from tahoe.ops.tables.create import new_metadata
 from tahoe.protocol.features import ENFORCED, Feature
 from tahoe.protocol.protocols import features_of
@@ -70,7 +70,7 @@ class Converted:
     was_delta: bool = False
     files: int = 0
     size: int = 0
-    found: FoundTable | None = field(default=None, repr=False)
+    found: ConvertibleTable | None = field(default=None, repr=False)
 
     def __str__(self) -> str:
         if self.was_delta:
@@ -88,7 +88,7 @@ class Converted:
 def convert(
     begin: Callable[[], Transaction],
     commit: Callable[[Transaction, Operation], Committed],
-    look: Callable[[Progress], FoundTable],
+    look: Callable[[Progress], ConvertibleTable],
     request: ConvertRequest,
     progress: Progress = silent,
 ) -> Converted:
@@ -107,34 +107,34 @@ def convert(
     url = transaction.store.url
     if transaction.snapshot is not None:
         return Converted(url, None, was_delta=True)
-    found = look(progress)
-    size = sum(file.size for file in found.files)
-    _stage(transaction, found, request)
+    source = look(progress)
+    size = sum(file.size for file in source.files)
+    _stage(transaction, source, request)
     if request.dry_run:
-        return Converted(url, None, False, len(found.files), size, found)
+        return Converted(url, None, False, len(source.files), size, source)
     try:
-        version = commit(transaction, _operation(found, request)).version
+        version = commit(transaction, _operation(source, request)).version
     except DeltaConcurrentModificationException:
         if begin().snapshot is None:
             raise
         return Converted(url, None, was_delta=True)
-    return Converted(url, version, False, len(found.files), size, found)
+    return Converted(url, version, False, len(source.files), size, source)
 
 
-def _stage(transaction: Transaction, found: FoundTable, request: ConvertRequest) -> None:
+def _stage(transaction: Transaction, source: ConvertibleTable, request: ConvertRequest) -> None:
     url = transaction.store.url
     metadata = new_metadata(
-        found.schema,
+        source.schema,
         transaction.clock,
-        partition_by=found.partition_by,
-        properties={**found.properties, **request.properties, **_facts(found)},
+        partition_by=source.partition_by,
+        properties={**source.properties, **request.properties, **_facts(source)},
     )
     transaction.set_metadata(metadata)
     config = future_config(transaction)
-    if config.column_mapping_mode != found.properties.get("delta.columnMapping.mode", "none"):
+    if config.column_mapping_mode != source.properties.get("delta.columnMapping.mode", "none"):
         raise InvalidRequest(
             f"The configuration 'delta.columnMapping.mode' cannot be set to `{config.column_mapping_mode}` when using CONVERT TO DELTA: "
-            f"the files of {url} {_MAPPED[found.source_format]}",
+            f"the files of {url} {_MAPPED[source.source_format]}",
             code="DELTA_CONVERSION_UNSUPPORTED_COLUMN_MAPPING",
             table=url,
         )
@@ -148,21 +148,21 @@ def _stage(transaction: Transaction, found: FoundTable, request: ConvertRequest)
     transaction.enforces = ENFORCED  # rows are not checked; constraints can be added later
     transaction.read_whole_table()
     transaction.may_be_moved = False
-    transaction.stage(*(found.files if request.dry_run else with_vector_files(transaction, config, found.files)))
+    transaction.stage(*(source.files if request.dry_run else with_vector_files(transaction, config, source.files)))
 
 
-def _facts(found: FoundTable) -> dict[str, str]:
+def _facts(source: ConvertibleTable) -> dict[str, str]:
     """Return the properties that the user cannot override: the highest column id of the files."""
-    return {MAX_ID_KEY: found.properties[MAX_ID_KEY]} if MAX_ID_KEY in found.properties else {}
+    return {MAX_ID_KEY: source.properties[MAX_ID_KEY]} if MAX_ID_KEY in source.properties else {}
 
 
-def _operation(found: FoundTable, request: ConvertRequest) -> Operation:
-    partitions = found.partition_by if request.shown_partitions is None else request.shown_partitions
+def _operation(source: ConvertibleTable, request: ConvertRequest) -> Operation:
+    partitions = source.partition_by if request.shown_partitions is None else request.shown_partitions
     parameters = {
-        "numFiles": len(found.files),
+        "numFiles": len(source.files),
         "partitionedBy": json.dumps(list(partitions), separators=(",", ":")),
         "collectStats": request.statistics,
         **({} if request.catalog_table is None else {"catalogTable": request.catalog_table}),
-        "sourceFormat": found.source_format,
+        "sourceFormat": source.source_format,
     }
-    return Operation("CONVERT", parameters, {"numConvertedFiles": len(found.files)})
+    return Operation("CONVERT", parameters, {"numConvertedFiles": len(source.files)})

@@ -18,7 +18,7 @@ _MOST_BYTES_AT_ONCE = 16 << 20
 
 
 def copied_here(source: LogStore, target: LogStore, copies: Sequence[FileCopy], progress: Progress) -> int:
-    """A `tahoe.ops.copies.clone.Copier` that uses threads of this process. Raises `NotFound`, `StorageFailure`."""
+    """A `tahoe.ops.copies.clone.Copier`, with `progress` bound, that uses threads of this process. Raises `NotFound`, `StorageFailure`."""
     there = 0
     for done, was_there in enumerate(_side_by_side(source, target, copies), start=1):
         there += was_there
@@ -29,13 +29,13 @@ def copied_here(source: LogStore, target: LogStore, copies: Sequence[FileCopy], 
 def _side_by_side(source: LogStore, target: LogStore, copies: Sequence[FileCopy]) -> Iterable[bool]:
     with ThreadPoolExecutor(_THREADS, thread_name_prefix="tahoe-clone") as pool:
         try:
-            yield from pool.map(lambda one: copy_file(source, target, one), copies)
+            yield from pool.map(lambda copy: copy_file(source, target, copy), copies)
         except BaseException:
             pool.shutdown(wait=False, cancel_futures=True)
             raise
 
 
-def copy_file(source: LogStore, target: LogStore, one: FileCopy) -> bool:
+def copy_file(source: LogStore, target: LogStore, copy: FileCopy) -> bool:
     """Copy a file; return whether it existed in the target already with the expected size.
 
     Stores write files atomically, so a file of the expected size is complete.
@@ -44,33 +44,33 @@ def copy_file(source: LogStore, target: LogStore, one: FileCopy) -> bool:
         NotFound: the source has no such file.
         StorageFailure: ``TAHOE_COPY_INCOMPLETE``: the file's size differs from the size in the log.
     """
-    there = target.head(one.target)
-    size = one.size
+    there = target.head(copy.target)
+    size = copy.size
     if there is not None and size is None:
-        found = source.head(one.source)
-        size = None if found is None else found.size
+        entry = source.head(copy.source)
+        size = None if entry is None else entry.size
     if there is not None and there.size == size:
         return True
-    if one.size is None or one.size <= _MOST_BYTES_AT_ONCE:
-        content = source.get(one.source)
-        _check(target, one, len(content))
-        target.put(one.target, content)
+    if copy.size is None or copy.size <= _MOST_BYTES_AT_ONCE:
+        content = source.get(copy.source)
+        _check(target, copy, len(content))
+        target.put(copy.target, content)
         return False
-    with source.open_input(one.source) as read, target.open_output(one.target) as written:
+    with source.open_input(copy.source) as read, target.open_output(copy.target) as written:
         copied = 0
         while piece := read.read(_PIECE):
             written.write(piece)
             copied += len(piece)
-        _check(target, one, copied)
+        _check(target, copy, copied)
     return False
 
 
-def _check(target: LogStore, one: FileCopy, size: int) -> None:
-    if one.size is not None and size != one.size:
+def _check(target: LogStore, copy: FileCopy, size: int) -> None:
+    if copy.size is not None and size != copy.size:
         raise StorageFailure(
-            f"File {one.source} has {size} bytes where the log of the source says {one.size}; it was not copied to {target.url}. Look at the "
-            "source with `tahoe check`.",
+            f"File {copy.source} has {size} bytes where the log of the source says {copy.size}; it was not copied to {target.url}. Look at "
+            "the source with `tahoe check`.",
             code="TAHOE_COPY_INCOMPLETE",
             table=target.url,
-            file=one.source,
+            file=copy.source,
         )

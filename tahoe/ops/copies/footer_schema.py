@@ -49,7 +49,7 @@ def footer_schema(footer: pyarrow.parquet.FileMetaData, place: str) -> StructTyp
         except (TahoeError, UnicodeDecodeError):
             pass  # a user-defined type: use the physical columns
     try:
-        found = from_arrow_schema(footer.schema.to_arrow_schema())
+        converted = from_arrow_schema(footer.schema.to_arrow_schema())
     except Unsupported as error:
         raise Unsupported(f"{place}: {error.message}", code=error.code, file=place) from error
     zoned, refused, geospatial = _by_physical_type(footer)
@@ -62,7 +62,7 @@ def footer_schema(footer: pyarrow.parquet.FileMetaData, place: str) -> StructTyp
             column=column,
         )
     _refuse_geospatial(geospatial, place)
-    return as_nullable(_with_instants(found, zoned, ()))
+    return as_nullable(_with_instants(converted, zoned, ()))
 
 
 def merged(schema: StructType, other: StructType, place: str) -> StructType:
@@ -75,51 +75,51 @@ def merged(schema: StructType, other: StructType, place: str) -> StructType:
     """
     try:
         return _struct(schema, other, ())
-    except _Differs as difference:
-        path, one, two = difference.args
+    except _TypeConflict as difference:
+        path, first, second = difference.args
         raise InvalidRequest(
-            f"Failed to merge schema of file {place}: column {'.'.join(path)} is of type {two} in it, and of type {one} in others. Write the "
-            "file anew with that type, or convert the files one folder at a time.",
+            f"Failed to merge schema of file {place}: column {'.'.join(path)} is of type {second} in it, and of type {first} in others. "
+            "Write the file anew with that type, or convert the files one folder at a time.",
             code="DELTA_FAILED_TO_MERGE_FIELDS",
             file=place,
             column=".".join(path),
         ) from None
 
 
-class _Differs(Exception):
+class _TypeConflict(Exception):
     """Two types cannot be merged; the arguments are the column path and the two types."""
 
 
-def _struct(one: StructType, two: StructType, path: tuple[str, ...]) -> StructType:
+def _struct(first: StructType, second: StructType, path: tuple[str, ...]) -> StructType:
     fields = []
-    for column in one:
-        other = two.find(column.name)
+    for column in first:
+        other = second.find(column.name)
         kind = column.data_type if other is None else _type(column.data_type, other.data_type, (*path, column.name))
         fields.append(replace(column, data_type=kind))
-    return StructType((*fields, *(column for column in two if one.find(column.name) is None)))
+    return StructType((*fields, *(column for column in second if first.find(column.name) is None)))
 
 
-def _type(one: DataType, two: DataType, path: tuple[str, ...]) -> DataType:
-    if one == two:
-        return one
-    match one, two:
+def _type(first: DataType, second: DataType, path: tuple[str, ...]) -> DataType:
+    if first == second:
+        return first
+    match first, second:
         case StructType(), StructType():
-            return _struct(one, two, path)
+            return _struct(first, second, path)
         case ArrayType(), ArrayType():
-            return replace(one, element_type=_type(one.element_type, two.element_type, (*path, "element")))
+            return replace(first, element_type=_type(first.element_type, second.element_type, (*path, "element")))
         case MapType(), MapType():
             return replace(
-                one,
-                key_type=_type(one.key_type, two.key_type, (*path, "key")),
-                value_type=_type(one.value_type, two.value_type, (*path, "value")),
+                first,
+                key_type=_type(first.key_type, second.key_type, (*path, "key")),
+                value_type=_type(first.value_type, second.value_type, (*path, "value")),
             )
         case PrimitiveType("void"), _:
-            return two
+            return second
         case _, PrimitiveType("void"):
-            return one
+            return first
         case PrimitiveType(left), PrimitiveType(right) if left in _WHOLE and right in _WHOLE:
             return PrimitiveType(max(left, right, key=_WHOLE.index))
-    raise _Differs(path, one, two)
+    raise _TypeConflict(path, first, second)
 
 
 def _with_comment(column: StructField) -> StructField:
@@ -159,7 +159,7 @@ def _with_instants(schema: StructType, zoned: set[tuple[str, ...]], path: tuple[
 
 
 def _instant(column: StructField, zoned: set[tuple[str, ...]], path: tuple[str, ...]) -> StructField:
-    inside = [found for found in zoned if found[: len(path)] == path]
+    inside = [zoned_path for zoned_path in zoned if zoned_path[: len(path)] == path]
     return replace(column, data_type=_instants(column.data_type)) if inside else column
 
 

@@ -22,15 +22,15 @@ def folder_values(name: str) -> list[tuple[str, str | None]]:
 
     Only the innermost sequence of adjacent folders with an equals sign counts: ``a=1/b=2`` in ``x/a=1/b=2/y/f.parquet``.
     """
-    found: list[tuple[str, str | None]] = []
+    pairs: list[tuple[str, str | None]] = []
     for folder in reversed(name.split("/")[:-1]):
         column, equals, value = folder.partition("=")
         if equals and column:
             text = _unescaped(value)
-            found.append((_unescaped(column), None if text in ("", HIVE_NULL) else text))
-        elif found:
+            pairs.append((_unescaped(column), None if text in ("", HIVE_NULL) else text))
+        elif pairs:
             break
-    return found[::-1]
+    return pairs[::-1]
 
 
 class PartitionReader:
@@ -56,18 +56,18 @@ class PartitionReader:
             InvalidRequest: ``DELTA_UNEXPECTED_NUM_PARTITION_COLUMNS_FROM_FILE_NAME``, ``DELTA_UNEXPECTED_PARTITION_COLUMN_FROM_FILE_NAME``:
                 the folders name other columns; ``DELTA_FAILED_CAST_PARTITION_VALUE``: a value is not of its column's type.
         """
-        found = folder_values(name)
-        told, wanted = [column for column, _ in found], self._columns.names
-        if len(told) != len(wanted):
+        pairs = folder_values(name)
+        names, columns = [column for column, _ in pairs], self._columns.names
+        if len(names) != len(columns):
             raise InvalidRequest(
-                f"Expecting {len(wanted)} partition column(s): {_listed(wanted)}, but found {len(told)} partition column(s): "
-                f"{_listed(told)} from parsing the file name: {self._url}/{name}. Name the partition columns of the folders: "
+                f"Expecting {len(columns)} partition column(s): {_listed(columns)}, but found {len(names)} partition column(s): "
+                f"{_listed(names)} from parsing the file name: {self._url}/{name}. Name the partition columns of the folders: "
                 "PARTITIONED BY (column type, …).",
                 code="DELTA_UNEXPECTED_NUM_PARTITION_COLUMNS_FROM_FILE_NAME",
                 table=self._url,
                 file=name,
             )
-        for expected, column in zip(wanted, told, strict=True):
+        for expected, column in zip(columns, names, strict=True):
             if expected.lower() != column.lower():
                 raise InvalidRequest(
                     f"Expecting partition column {expected}, but found partition column {column} from parsing the file name: "
@@ -78,7 +78,7 @@ class PartitionReader:
                 )
         return {
             column.name: self._value(text, column.data_type, column.name, name)
-            for column, (_, text) in zip(self._columns, found, strict=True)
+            for column, (_, text) in zip(self._columns, pairs, strict=True)
         }
 
     def _value(self, text: str | None, data_type: DataType, column: str, name: str) -> str | None:
@@ -103,8 +103,8 @@ class PartitionReader:
             for kind in ("timestamp_ntz", "date"):  # no zone in the text: use the configured zone
                 local = _or_none(lambda kind=kind: deserialize(text, PrimitiveType(kind)))  # type: ignore[misc]
                 if local is not None:
-                    moment = local if isinstance(local, datetime) else datetime(local.year, local.month, local.day)
-                    return moment.replace(tzinfo=self._zone)
+                    timestamp = local if isinstance(local, datetime) else datetime(local.year, local.month, local.day)
+                    return timestamp.replace(tzinfo=self._zone)
         return deserialize(text, data_type)
 
 

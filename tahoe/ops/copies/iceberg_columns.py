@@ -94,9 +94,9 @@ def check_file(schema: StructType, file: pa.Schema, place: str) -> None:
             file=place,
             column=path,
         )
-    for path, expected, found in _differences(schema, file, ()):
+    for path, expected, actual in _differences(schema, file, ()):
         raise Unsupported(
-            f"Column {path} of {place} is of type {found}, and the table's is {expected} by now. Let an Iceberg engine write the file anew "
+            f"Column {path} of {place} is of type {actual}, and the table's is {expected} by now. Let an Iceberg engine write the file anew "
             "(rewrite_data_files).",
             code="TAHOE_ICEBERG_PROMOTED_TYPE",
             file=place,
@@ -187,28 +187,28 @@ _Difference = tuple[str, DataType, pa.DataType]
 def _differences(schema: StructType, fields: Iterable[pa.Field], path: tuple[str, ...]) -> Iterator[_Difference]:
     by_id = {int(column.metadata[_ID]): column for column in fields}
     for column in schema:
-        found = by_id.get(-1 if column.field_id is None else column.field_id)
-        if found is not None:
-            yield from _difference(column.data_type, found.type, (*path, column.name))
+        stored = by_id.get(-1 if column.field_id is None else column.field_id)
+        if stored is not None:
+            yield from _difference(column.data_type, stored.type, (*path, column.name))
 
 
-def _difference(expected: DataType, found: pa.DataType, path: tuple[str, ...]) -> Iterator[_Difference]:
+def _difference(expected: DataType, actual: pa.DataType, path: tuple[str, ...]) -> Iterator[_Difference]:
     match expected:
-        case StructType() if pa.types.is_struct(found):
-            yield from _differences(expected, found.fields, path)
-        case ArrayType(element) if pa.types.is_list(found):
-            yield from _difference(element, found.value_type, (*path, "element"))
-        case MapType(key, value) if pa.types.is_map(found):
-            yield from _difference(key, found.key_type, (*path, "key"))
-            yield from _difference(value, found.item_type, (*path, "value"))
-        case _ if not _is_same(expected, found):
-            yield ".".join(path), expected, found
+        case StructType() if pa.types.is_struct(actual):
+            yield from _differences(expected, actual.fields, path)
+        case ArrayType(element) if pa.types.is_list(actual):
+            yield from _difference(element, actual.value_type, (*path, "element"))
+        case MapType(key, value) if pa.types.is_map(actual):
+            yield from _difference(key, actual.key_type, (*path, "key"))
+            yield from _difference(value, actual.item_type, (*path, "value"))
+        case _ if not _is_same(expected, actual):
+            yield ".".join(path), expected, actual
 
 
-def _is_same(expected: DataType, found: pa.DataType) -> bool:
+def _is_same(expected: DataType, actual: pa.DataType) -> bool:
     try:
-        kind = from_arrow_type(found)
+        kind = from_arrow_type(actual)
     except Unsupported:
         return False
     both = (expected, kind)
-    return expected == kind or all(isinstance(one, PrimitiveType) and one.name in _WHOLE for one in both)
+    return expected == kind or all(isinstance(data_type, PrimitiveType) and data_type.name in _WHOLE for data_type in both)

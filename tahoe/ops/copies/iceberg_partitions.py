@@ -79,7 +79,7 @@ def partitions_of(snapshot: IcebergSnapshot, schema: StructType, table: str, tim
         Unsupported: ``TAHOE_ICEBERG_PARTITION_TRANSFORM``: Delta has no such generated column; ``TAHOE_ICEBERG_PARTITION_TIME_ZONE``: the
             partition values are in UTC, and the session has another time zone.
     """
-    found = []
+    partitions = []
     for transform, source, name in snapshot.specs[snapshot.spec_id]:
         if transform == "void" or transform.startswith("bucket"):
             continue
@@ -96,23 +96,23 @@ def partitions_of(snapshot: IcebergSnapshot, schema: StructType, table: str, tim
                 column=name,
             )
         _check_zone(made, table, time_zone)
-        found.append(made)
-    return found
+        partitions.append(made)
+    return partitions
 
 
 def with_generated(schema: StructType, partitions: Iterable[Partition], last_id: int) -> tuple[StructType, int]:
     """Return the schema with the generated columns, whose ids follow `last_id`; and the new highest id."""
     columns = list(schema)
     taken = {column.physical_name.lower() for column in columns}
-    for one in partitions:
-        if one.expression is None:
+    for partition in partitions:
+        if partition.expression is None:
             continue
         last_id += 1
-        physical = one.name if one.name.lower() not in taken else f"{one.name}-{last_id}"
-        source, metadata = one.path[-1], {ID_KEY: last_id, PHYSICAL_NAME_KEY: physical, _GENERATION: one.expression}
+        physical = partition.name if partition.name.lower() not in taken else f"{partition.name}-{last_id}"
+        source, metadata = partition.path[-1], {ID_KEY: last_id, PHYSICAL_NAME_KEY: physical, _GENERATION: partition.expression}
         if "comment" in source.metadata:
             metadata["comment"] = source.metadata["comment"]
-        columns.append(StructField(one.name, one.kind, source.nullable or len(one.path) > 1, metadata))
+        columns.append(StructField(partition.name, partition.kind, source.nullable or len(partition.path) > 1, metadata))
     return StructType(tuple(columns)), last_id
 
 
@@ -127,17 +127,17 @@ def partition_values(file: IcebergFile, partitions: Iterable[Partition], schema:
         Unsupported: ``TAHOE_ICEBERG_EMPTY_PARTITION_VALUE``, ``TAHOE_ICEBERG_PARTITION_VALUE``: Delta cannot represent the value.
     """
     values = {}
-    for one in partitions:
-        value = _value(file, one, table)
+    for partition in partitions:
+        value = _value(file, partition, table)
         if value in ("", b""):
             raise Unsupported(
-                f"File {file.name} of the Iceberg table {table} is of the partition {one.name} = '', an empty text, which Delta reads as "
-                "NULL (PROTOCOL.md, 'Partition Value Serialization'). Give these rows another value first.",
+                f"File {file.name} of the Iceberg table {table} is of the partition {partition.name} = '', an empty text, which Delta reads "
+                "as NULL (PROTOCOL.md, 'Partition Value Serialization'). Give these rows another value first.",
                 code="TAHOE_ICEBERG_EMPTY_PARTITION_VALUE",
                 table=table,
                 file=file.name,
             )
-        values[schema.field(one.name).physical_name] = serialize(value, one.kind)
+        values[schema.field(partition.name).physical_name] = serialize(value, partition.kind)
     return values
 
 
@@ -195,50 +195,53 @@ def _spelt(path: Iterable[StructField]) -> str:
     return ".".join(column.name if _PLAIN.fullmatch(column.name) else f"`{column.name.replace('`', '``')}`" for column in path)
 
 
-def _check_zone(one: Partition, table: str, time_zone: str) -> None:
+def _check_zone(partition: Partition, table: str, time_zone: str) -> None:
     """Raise `Unsupported` if the expression gives other values than the transform in the session's time zone.
 
     TIMESTAMP_NTZ values do not depend on the zone, except for hours that a daylight saving change skips.
     """
-    kind = str(one.path[-1].data_type)
-    depends = one.expression is not None and (kind == "timestamp" or (kind == "timestamp_ntz" and one.transform == "hour"))
+    kind = str(partition.path[-1].data_type)
+    depends = partition.expression is not None and (
+        kind == "timestamp" or (kind == "timestamp_ntz" and partition.transform == "hour")
+    )
     if depends and not _UTC.fullmatch(time_zone):
         raise Unsupported(
-            f"The Iceberg table {table} is partitioned by {one.name}, the {one.transform} of {_spelt(one.path)} in UTC. A generated "
-            f"column of a Delta table is that in the session's time zone, {time_zone}: its values would be others than those of the "
-            "files, and readers would leave out rows. Convert in a session of UTC (spark.sql.session.timeZone), and write and query "
+            f"The Iceberg table {table} is partitioned by {partition.name}, the {partition.transform} of {_spelt(partition.path)} in UTC. A "
+            f"generated column of a Delta table is that in the session's time zone, {time_zone}: its values would be others than those of "
+            "the files, and readers would leave out rows. Convert in a session of UTC (spark.sql.session.timeZone), and write and query "
             "with other engines in UTC as well.",
             code="TAHOE_ICEBERG_PARTITION_TIME_ZONE",
             table=table,
-            column=one.name,
+            column=partition.name,
         )
 
 
 # -- values ------------------------------------------------------------------------------------------------------------------
 
 
-def _value(file: IcebergFile, one: Partition, table: str) -> Any:
+def _value(file: IcebergFile, partition: Partition, table: str) -> Any:
     """Return a file's partition value as the Python type of its column.
 
     PyIceberg returns the dates and timestamps of manifests, and the results of transforms of them, as numbers.
     """
-    if (one.source, one.transform) not in file.partition:
+    if (partition.source, partition.transform) not in file.partition:
         raise InvalidRequest(
-            f"The Iceberg table {table} has undergone partition evolution: its file {file.name} is not partitioned by {one.name}, as the "
-            "table is now. Let an Iceberg engine write the older files anew (rewrite_data_files).",
+            f"The Iceberg table {table} has undergone partition evolution: its file {file.name} is not partitioned by {partition.name}, as "
+            "the table is now. Let an Iceberg engine write the older files anew (rewrite_data_files).",
             code="DELTA_CLONE_INCOMPATIBLE_SOURCE.ICEBERG_UNDERGONE_PARTITION_EVOLUTION",
             table=table,
             file=file.name,
         )
-    value = file.partition[one.source, one.transform]
+    value = file.partition[partition.source, partition.transform]
     if not isinstance(value, int) or isinstance(value, bool):
         return value
     try:
-        return _of_number(value, one.transform, str(one.kind))
+        return _of_number(value, partition.transform, str(partition.kind))
     except OverflowError as error:
         raise Unsupported(
-            f"File {file.name} of the Iceberg table {table} is of the partition {one.name} = {value}, by {one.transform}: a time outside of "
-            "the years 0001 to 9999, whose text Delta and Iceberg write differently. Let an Iceberg engine move these rows away first.",
+            f"File {file.name} of the Iceberg table {table} is of the partition {partition.name} = {value}, by {partition.transform}: a time "
+            "outside of the years 0001 to 9999, whose text Delta and Iceberg write differently. Let an Iceberg engine move these rows away "
+            "first.",
             code="TAHOE_ICEBERG_PARTITION_VALUE",
             table=table,
             file=file.name,
@@ -280,20 +283,24 @@ def bounds_of(footer: FileMetaData, columns: pa.Schema, partitions: Sequence[Par
     Args:
         columns: the Arrow schema of the file.
     """
-    wanted = {one.source for one in partitions if one.expression is not None and str(one.path[-1].data_type) != "string"}
-    if not wanted:
+    sources = {
+        partition.source
+        for partition in partitions
+        if partition.expression is not None and str(partition.path[-1].data_type) != "string"
+    }
+    if not sources:
         return {}
-    places = {place: number for number, place in places_in_file(columns) if number in wanted}
-    found: dict[int, tuple[Any, Any]] = {}
+    places = {place: number for number, place in places_in_file(columns) if number in sources}
+    merged: dict[int, tuple[Any, Any]] = {}
     silent = set[int]()
     for group in range(footer.num_row_groups):
         for number, bounds in _in_group(footer.row_group(group), places):
             if bounds is None:
                 silent.add(number)
                 continue
-            least, greatest = found.get(number, bounds)
-            found[number] = min(least, bounds[0]), max(greatest, bounds[1])
-    return {number: bounds for number, bounds in found.items() if number not in silent}
+            least, greatest = merged.get(number, bounds)
+            merged[number] = min(least, bounds[0]), max(greatest, bounds[1])
+    return {number: bounds for number, bounds in merged.items() if number not in silent}
 
 
 def _in_group(group: Any, places: Mapping[str, int]) -> Iterator[tuple[int, tuple[Any, Any] | None]]:
@@ -318,30 +325,34 @@ def check_bounds(files: Sequence[IcebergFile], bounds: Sequence[Bounds], partiti
 
     Raises `Unsupported` (``TAHOE_ICEBERG_PARTITION_VALUE``).
     """
-    for one in partitions:
-        told = [(file, found[one.source]) for file, found in zip(files, bounds, strict=True) if one.source in found]
-        if one.expression is None or not told:
+    for partition in partitions:
+        bounded = [
+            (file, by_source[partition.source])
+            for file, by_source in zip(files, bounds, strict=True)
+            if partition.source in by_source
+        ]
+        if partition.expression is None or not bounded:
             continue
-        base = replace(one.path[-1], name="c")
-        values = pa.array([value for _, both in told for value in both], to_arrow_type(base.data_type))
-        expression, _ = _generated(one.transform, "c", str(base.data_type)) or ("", "")
+        base = replace(partition.path[-1], name="c")
+        values = pa.array([value for _, both in bounded for value in both], to_arrow_type(base.data_type))
+        expression, _ = _generated(partition.transform, "c", str(base.data_type)) or ("", "")
         try:
             made = compute(parse_expression(expression, StructType((base,))), pa.table({"c": values})).to_pylist()
         except InvalidRequest as error:  # a number so close to its type's minimum that it cannot be rounded down
             raise Unsupported(
-                f"The Iceberg table {table} has values of {_spelt(one.path)} from which {one.name} cannot be generated as "
-                f"'{one.expression}': {error} Give these rows another value with an Iceberg engine first.",
+                f"The Iceberg table {table} has values of {_spelt(partition.path)} from which {partition.name} cannot be generated as "
+                f"'{partition.expression}': {error} Give these rows another value with an Iceberg engine first.",
                 code="TAHOE_ICEBERG_PARTITION_VALUE",
                 table=table,
-                column=one.name,
+                column=partition.name,
             ) from error
-        for at, (file, both) in enumerate(told):
-            expected = _value(file, one, table)
+        for at, (file, both) in enumerate(bounded):
+            expected = _value(file, partition, table)
             if any(value != expected for value in made[2 * at : 2 * at + 2]):
                 raise Unsupported(
-                    f"File {file.name} of the Iceberg table {table} is of the partition {one.name} = {expected}, and has values of "
-                    f"{_spelt(one.path)} from {both[0]} to {both[1]}, whose {one.transform} is not that: a filter would leave out rows. Let "
-                    "an Iceberg engine write the file anew (rewrite_data_files).",
+                    f"File {file.name} of the Iceberg table {table} is of the partition {partition.name} = {expected}, and has values of "
+                    f"{_spelt(partition.path)} from {both[0]} to {both[1]}, whose {partition.transform} is not that: a filter would leave "
+                    "out rows. Let an Iceberg engine write the file anew (rewrite_data_files).",
                     code="TAHOE_ICEBERG_PARTITION_VALUE",
                     table=table,
                     file=file.name,

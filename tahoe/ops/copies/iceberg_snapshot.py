@@ -98,8 +98,8 @@ def _opened(store: LogStore, name: str) -> IcebergSnapshot:
         for entry in manifest.fetch_manifest_entry(io, discard_deleted=True):
             file = entry.data_file
             _check(store, file)
-            found = _file(store, file, specs[manifest.partition_spec_id], entry.sequence_number or 0)
-            (data if file.content == DataFileContent.DATA else deletes).append(found)
+            file_of_entry = _file(store, file, specs[manifest.partition_spec_id], entry.sequence_number or 0)
+            (data if file.content == DataFileContent.DATA else deletes).append(file_of_entry)
     return IcebergSnapshot(
         schema=json.loads(metadata.schema().model_dump_json()),
         specs=specs,

@@ -28,7 +28,7 @@ from tahoe.ops.copies.iceberg_partitions import (
     partitions_of,
     with_generated,
 )
-from tahoe.ops.copies.parquet_folder import FoundTable, each_footer
+from tahoe.ops.copies.parquet_folder import ConvertibleTable, each_footer
 from tahoe.protocol.actions import AddFile
 from tahoe.protocol.dv import inline_descriptor
 from tahoe.protocol.features import Feature
@@ -77,7 +77,7 @@ def is_iceberg(store: LogStore) -> bool:
     return any(_METADATA.fullmatch(name.rpartition("/")[2]) for name in store.names_from(_FOLDER))
 
 
-def iceberg_table(store: LogStore, request: IcebergRequest, progress: Progress = silent) -> FoundTable:
+def iceberg_table(store: LogStore, request: IcebergRequest, progress: Progress = silent) -> ConvertibleTable:
     """Read the newest snapshot of an Iceberg table as the content of a Delta table.
 
     Args:
@@ -103,12 +103,12 @@ def iceberg_table(store: LogStore, request: IcebergRequest, progress: Progress =
     columns = delta_schema(snapshot.schema, store.url)
     partitions = partitions_of(snapshot, columns, store.url, request.time_zone)
     schema, last_id = with_generated(columns, partitions, snapshot.last_column_id)
-    indexed = indexed_columns(schema, [one.name for one in partitions], request.configuration)
-    told, names = _statistics(store, snapshot.data, schema, partitions, indexed, request, progress)
+    indexed = indexed_columns(schema, [partition.name for partition in partitions], request.configuration)
+    statistics, names = _statistics(store, snapshot.data, schema, partitions, indexed, request, progress)
     if (renamed := delta_schema(snapshot.schema, store.url, names)) != columns:  # statistics are under physical names
         schema, last_id = with_generated(renamed, partitions, snapshot.last_column_id)
-        indexed = indexed_columns(schema, [one.name for one in partitions], request.configuration)
-        told, _ = _statistics(store, snapshot.data, schema, partitions, indexed, request, progress)
+        indexed = indexed_columns(schema, [partition.name for partition in partitions], request.configuration)
+        statistics, _ = _statistics(store, snapshot.data, schema, partitions, indexed, request, progress)
     dead = dead_rows(store, snapshot.data, snapshot.deletes)
     values = [partition_values(file, partitions, schema, store.url) for file in snapshot.data]
     files = [
@@ -117,7 +117,7 @@ def iceberg_table(store: LogStore, request: IcebergRequest, progress: Progress =
     ]
     files = [
         _finished(add, stats if request.statistics else None, indexed, stats.num_records, dead.get(file.name))
-        for add, stats, file in zip(files, told, snapshot.data, strict=True)
+        for add, stats, file in zip(files, statistics, snapshot.data, strict=True)
     ]
     properties = {
         **{key: value for key, value in snapshot.properties.items() if not key.lower().startswith(_NOT_COPIED)},
@@ -125,7 +125,7 @@ def iceberg_table(store: LogStore, request: IcebergRequest, progress: Progress =
         MAX_ID_KEY: str(last_id),  # files may still contain dropped columns with these ids
         **(_VECTORS if dead else {}),
     }
-    return FoundTable(schema, tuple(one.name for one in partitions), files, store.url, "iceberg", properties)
+    return ConvertibleTable(schema, tuple(partition.name for partition in partitions), files, store.url, "iceberg", properties)
 
 
 def refuse_partition_columns(table: str, columns: StructType | None) -> None:
@@ -154,10 +154,10 @@ def _newest_metadata(store: LogStore) -> str:
         )
     if _HINT in names:
         _check_hint(store, numbers)
-    newest, *others = sorted(numbers[max(numbers)])
-    if others:
+    newest, *rest = sorted(numbers[max(numbers)])
+    if rest:
         raise InvalidRequest(
-            f"The Iceberg table at {store.url} has several newest metadata files: {', '.join([newest, *others])}. All but one are of writers "
+            f"The Iceberg table at {store.url} has several newest metadata files: {', '.join([newest, *rest])}. All but one are of writers "
             "that lost; which one holds, its catalog knows. Remove the others, or let an Iceberg engine commit once more.",
             code="TAHOE_ICEBERG_METADATA_AMBIGUOUS",
             table=store.url,
@@ -172,12 +172,12 @@ def _check_hint(store: LogStore, numbers: Mapping[int, Sequence[str]]) -> None:
     """
     text = store.get(f"{_FOLDER}/{_HINT}").decode("utf-8", "replace").strip()
     number = int(text) if text.isascii() and text.isdecimal() and len(text) < 19 else -1
-    found = number
-    while f"{_FOLDER}/v{found + 1}.metadata.json" in numbers.get(found + 1, ()):
-        found += 1
+    last = number
+    while f"{_FOLDER}/v{last + 1}.metadata.json" in numbers.get(last + 1, ()):
+        last += 1
     newest = max(numbers)
     # If two engines have two tables in one folder, files named by a catalog are beside those of a table without a catalog.
-    if number not in numbers or found != newest or any(not name.startswith(f"{_FOLDER}/v") for name in chain(*numbers.values())):
+    if number not in numbers or last != newest or any(not name.startswith(f"{_FOLDER}/v") for name in chain(*numbers.values())):
         raise InvalidRequest(
             f"The Iceberg table at {store.url} says in {_FOLDER}/{_HINT} that its version is {text[:20]!r}, from which its metadata files do "
             f"not lead to the newest of them, {newest}. Which one holds, the engine that wrote it knows: let it commit once more, or remove "
@@ -213,16 +213,16 @@ def _statistics(
             return FileStatistics(footer.num_rows), names, bounds
         return statistics_of_footer(footer, schema, indexed, column_mapping_mode="id", prefix_length=prefix), names, bounds
 
-    told, oldest, each = list[FileStatistics](), dict[int, tuple[int, str]](), list[Bounds]()
+    statistics, oldest, each = list[FileStatistics](), dict[int, tuple[int, str]](), list[Bounds]()
     seen = each_footer(store, [file.name for file in files], look, progress)
     for file, (stats, names, bounds) in zip(files, seen, strict=True):
         _check_rows(store, file, stats.num_records)
-        told.append(stats)
+        statistics.append(stats)
         each.append(bounds)
         for number, name in names.items():
             oldest[number] = min(oldest.get(number, (file.sequence, name)), (file.sequence, name))
     check_bounds(files, each, partitions, store.url)
-    return told, {number: name for number, (_, name) in oldest.items()}
+    return statistics, {number: name for number, (_, name) in oldest.items()}
 
 
 def _check_rows(store: LogStore, file: IcebergFile, rows: int) -> None:

@@ -34,7 +34,7 @@ from tahoe.store.log_store import Entry, LogStore
 if TYPE_CHECKING:
     from pyarrow.parquet import FileMetaData
 
-__all__ = ["FolderRequest", "FoundTable", "each_footer", "parquet_table"]
+__all__ = ["FolderRequest", "ConvertibleTable", "each_footer", "parquet_table"]
 
 _Seen = TypeVar("_Seen")
 
@@ -43,7 +43,7 @@ _STREAM_LOG = "_spark_metadata"
 
 
 @dataclass(frozen=True, slots=True)
-class FoundTable:
+class ConvertibleTable:
     """Existing files that can become a table.
 
     Args:
@@ -88,7 +88,7 @@ class FolderRequest:
     configuration: Mapping[str, str] = field(default_factory=dict)
 
 
-def parquet_table(store: LogStore, request: FolderRequest, progress: Progress = silent) -> FoundTable:
+def parquet_table(store: LogStore, request: FolderRequest, progress: Progress = silent) -> ConvertibleTable:
     """Read the Parquet files of a folder as the content of a Delta table.
 
     Args:
@@ -116,12 +116,14 @@ def parquet_table(store: LogStore, request: FolderRequest, progress: Progress = 
     ]
     schema = request.schema
     if schema is None or request.statistics:
-        schema, told = _footers(store, entries, request, progress)
+        schema, statistics = _footers(store, entries, request, progress)
         if request.statistics:
-            files = [with_stats_text(file, text, nan_counted=counted) for file, (text, counted) in zip(files, told, strict=True)]
+            files = [
+                with_stats_text(file, text, nan_counted=counted) for file, (text, counted) in zip(files, statistics, strict=True)
+            ]
     table_schema = _with_partition_columns(schema, request.partition_schema)
     names = tuple(request.partition_schema.names)
-    return FoundTable(table_schema, names, files, store.url, properties=_properties(table_schema))
+    return ConvertibleTable(table_schema, names, files, store.url, properties=_properties(table_schema))
 
 
 def _properties(schema: StructType) -> dict[str, str]:
@@ -159,12 +161,12 @@ def _of_stream(store: LogStore) -> list[Entry] | None:
             compacted = max(compacted, int(number)) if dot else compacted
     if not batches:
         return None
-    found: dict[str, Entry] = {}
+    live: dict[str, Entry] = {}
     for batch in sorted(number for number in batches if number >= compacted):
         for entry, is_added in _of_batch(store, batches[batch]):
-            found.pop(entry.name, None)
-            found |= {entry.name: entry} if is_added else {}
-    return list(found.values())
+            live.pop(entry.name, None)
+            live |= {entry.name: entry} if is_added else {}
+    return list(live.values())
 
 
 def _of_batch(store: LogStore, name: str) -> Iterator[tuple[Entry, bool]]:
@@ -230,13 +232,13 @@ def _footers(
     store: LogStore, entries: Sequence[Entry], request: FolderRequest, progress: Progress
 ) -> tuple[StructType, list[tuple[str, bool]]]:
     """Return the merged schema, and for each file its statistics and whether they count NaN (empty if statistics are off)."""
-    schema, told = StructType(()), list[tuple[str, bool]]()
+    schema, statistics = StructType(()), list[tuple[str, bool]]()
     names = [entry.name for entry in entries]
     seen = each_footer(store, names, lambda footer, place: _seen(footer, place, request), progress)
-    for name, (found, stats) in zip(names, seen, strict=True):
-        if request.schema is None and found != schema:
-            schema = merged(schema, found, f"{store.url}/{name}")
-        told.append(stats)
+    for name, (file_schema, stats) in zip(names, seen, strict=True):
+        if request.schema is None and file_schema != schema:
+            schema = merged(schema, file_schema, f"{store.url}/{name}")
+        statistics.append(stats)
     schema = schema if request.schema is None else request.schema
     if not schema.fields:
         raise InvalidRequest(
@@ -244,7 +246,7 @@ def _footers(
             code="DELTA_FAILED_INFER_SCHEMA",
             table=store.url,
         )
-    return schema, told
+    return schema, statistics
 
 
 def _seen(footer: FileMetaData, place: str, request: FolderRequest) -> tuple[StructType, tuple[str, bool]]:
@@ -259,6 +261,6 @@ def _seen(footer: FileMetaData, place: str, request: FolderRequest) -> tuple[Str
 
 def _with_partition_columns(schema: StructType, partitions: StructType) -> StructType:
     """Append the partition columns. A partition column that is in the files too keeps its position and gets the partition's type."""
-    own = {column.name.lower(): column for column in as_nullable(partitions)}
-    kept = [own.pop(column.name.lower(), column) for column in schema]
-    return StructType((*kept, *own.values()))
+    partition_columns = {column.name.lower(): column for column in as_nullable(partitions)}
+    columns = [partition_columns.pop(column.name.lower(), column) for column in schema]
+    return StructType((*columns, *partition_columns.values()))

@@ -91,8 +91,8 @@ def generate_after_commit(snapshot: Snapshot, actions: Iterable[Action]) -> None
         actions: the actions of the commit.
     """
     store, changed = snapshot.store, [action for action in actions if isinstance(action, AddFile | RemoveFile)]
-    known = all(action.partition_values is not None for action in changed)
-    if not snapshot.partition_columns or not known or next(iter(store.walk(_FOLDER)), None) is None:
+    has_values = all(action.partition_values is not None for action in changed)
+    if not snapshot.partition_columns or not has_values or next(iter(store.walk(_FOLDER)), None) is None:
         generate(snapshot)
         return
     _refuse_what_readers_miss(snapshot)
@@ -119,33 +119,35 @@ def _refuse_what_readers_miss(snapshot: Snapshot) -> None:
         )
 
 
-def _manifests(config: TableConfig, files: pa.Table, url: str, wanted: Collection[str] | None = None) -> dict[str, list[str]]:
+def _manifests(config: TableConfig, files: pa.Table, url: str, folders: Collection[str] | None = None) -> dict[str, list[str]]:
     """Return the files of each manifest, by its name. A table without partitions has a manifest even if it has no files."""
-    found: dict[str, list[str]] = {} if config.partition_columns else {f"{_FOLDER}/manifest": []}
+    manifests: dict[str, list[str]] = {} if config.partition_columns else {f"{_FOLDER}/manifest": []}
     names: dict[tuple[tuple[str, str | None], ...], str] = {}
     for path, values in zip(files["path"].to_pylist(), files["partitionValues"].to_pylist(), strict=True):
         key = tuple(values or ())
         name = names.get(key) or names.setdefault(key, _name(config, dict(key)))
-        if wanted is None or name in wanted:
-            found.setdefault(name, []).append(_shown(named_url(url, canonical_path(path, url))))
-    return {name: sorted(paths) for name, paths in found.items()}
+        if folders is None or name in folders:
+            manifests.setdefault(name, []).append(_display_url(named_url(url, canonical_path(path, url))))
+    return {name: sorted(paths) for name, paths in manifests.items()}
 
 
 def _name(config: TableConfig, values: Mapping[str, str | None]) -> str:
-    shown = {}
+    texts = {}
     for column in config.partition_schema:
         text = values.get(column.name)
-        shown[column.name] = _as_spark(text) if text and column.data_type == PrimitiveType("timestamp") else text
-    return "/".join(filter(None, [_FOLDER, hive_folder(list(shown), shown), "manifest"]))
+        texts[column.name] = _as_spark(text) if text and column.data_type == PrimitiveType("timestamp") else text
+    return "/".join(filter(None, [_FOLDER, hive_folder(list(texts), texts), "manifest"]))
 
 
 def _as_spark(text: str) -> str:
     """Format an instant as Spark casts it to a string, in UTC."""
-    moment = deserialize(text, PrimitiveType("timestamp"))
-    return re.sub(r"\.?0*$", "", f"{moment:%Y-%m-%d %H:%M:%S.%f}") if moment.microsecond else f"{moment:%Y-%m-%d %H:%M:%S}"
+    timestamp = deserialize(text, PrimitiveType("timestamp"))
+    return (
+        re.sub(r"\.?0*$", "", f"{timestamp:%Y-%m-%d %H:%M:%S.%f}") if timestamp.microsecond else f"{timestamp:%Y-%m-%d %H:%M:%S}"
+    )
 
 
-def _shown(url: str) -> str:
+def _display_url(url: str) -> str:
     """Return the URL as Hadoop writes it, with one slash after ``file:``."""
     return f"file:{url[7:]}" if url.startswith("file:///") else url
 

@@ -13,7 +13,7 @@ from tahoe.base.lazy import pq
 from tahoe.base.progress import Progress, silent, tracked
 from tahoe.log.replay import add_files
 from tahoe.ops.write.file_layout import expected_schema
-from tahoe.ops.write.file_stream import new_name, write_stream
+from tahoe.ops.write.file_stream import NewFile, new_name, write_stream
 from tahoe.ops.write.rewrite import footers, rewrite_metrics, stage_replacement, stage_rewrite
 from tahoe.ops.write.row_ids import config_with_row_ids, without_id_statistics
 from tahoe.protocol import clustering
@@ -110,7 +110,7 @@ def _with_plain_names(snapshot: Snapshot, plain: TableConfig, add: AddFile, tran
     name = new_name(plain, transaction.clock, values)
     try:
         with closing(Scan(snapshot).read_to_move([add])) as rows:
-            new = write_stream(config_with_row_ids(plain), snapshot.store, rows, transaction.clock, name, values)
+            new = write_stream(config_with_row_ids(plain), snapshot.store, rows, transaction.clock, NewFile(name, values))
     except BaseException:
         with suppress(StorageFailure):
             snapshot.store.delete(name)

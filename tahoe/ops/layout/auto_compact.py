@@ -24,7 +24,7 @@ from tahoe.protocol.partition import deserialize
 from tahoe.schema.types import StructField
 from tahoe.txn.commit import Committed, RetryPolicy
 
-__all__ = ["GENTLE", "AutoCompaction", "Partition", "Reserved", "compaction_after"]
+__all__ = ["GENTLE", "AutoCompaction", "Partition", "PartitionReservations", "compaction_after"]
 
 Partition: TypeAlias = tuple[tuple[str, str | None], ...]
 """The serialized values of a partition with their columns' physical names, sorted by name."""
@@ -69,18 +69,18 @@ class AutoCompaction:
 
 
 @dataclass
-class Reserved:
+class PartitionReservations:
     """The partitions that this process is compacting, so that two writers do not compact the same partition."""
 
     taken: set[tuple[str, Partition]] = field(default_factory=set)
     lock: Lock = field(default_factory=Lock)
 
     @contextmanager
-    def of(self, table: str, wanted: Iterable[Partition]) -> Iterator[list[Partition]]:
+    def of(self, table: str, partitions: Iterable[Partition]) -> Iterator[list[Partition]]:
         """Reserve those of the partitions that are free, and release them at the end of the `with` block."""
         with self.lock:
-            free = [one for one in wanted if (table, one) not in self.taken]
-            mine = {(table, one) for one in free}
+            free = [partition for partition in partitions if (table, partition) not in self.taken]
+            mine = {(table, partition) for partition in free}
             self.taken |= mine
         try:
             yield free
@@ -90,7 +90,7 @@ class Reserved:
 
 
 def compaction_after(
-    committed: Committed, settings: AutoCompaction, reserved: Reserved, run: Callable[[OptimizeRequest], object]
+    committed: Committed, settings: AutoCompaction, reserved: PartitionReservations, run: Callable[[OptimizeRequest], object]
 ) -> None:
     """Compact small files after a commit if auto compaction is on and there are enough of them.
 
@@ -129,10 +129,10 @@ def _worth_it(committed: Committed, settings: AutoCompaction) -> list[Partition]
         return []
     touched = _touched(committed)
     counts = Counter(_partition(dict(values)) for values in small["partitionValues"].to_pylist())
-    found = [(partition, count) for partition, count in counts.most_common() if count >= settings.min_files]
+    counted = [(partition, count) for partition, count in counts.most_common() if count >= settings.min_files]
     if not settings.modified_only:
-        return [partition for partition, _ in found]
-    return [partition for partition, _ in found if partition in touched][: settings.most_partitions]
+        return [partition for partition, _ in counted]
+    return [partition for partition, _ in counted if partition in touched][: settings.most_partitions]
 
 
 def _partition(values: Mapping[str, str | None]) -> Partition:
@@ -149,7 +149,7 @@ def _condition(config: TableConfig, partitions: list[Partition]) -> Predicate | 
     columns = config.partition_schema.fields
     if not partitions or not columns:
         return None
-    return any_of(_is_partition(columns, dict(one)) for one in partitions)
+    return any_of(_is_partition(columns, dict(partition)) for partition in partitions)
 
 
 def _is_partition(columns: Sequence[StructField], values: Mapping[str, str | None]) -> Predicate:

@@ -62,8 +62,8 @@ _SMALL_TABLE, _LARGE_TABLE = 2_560 * 1024**3, 10_000 * 1024**3
 
 def bins_of(adds: Iterable[AddFile], rules: Rules) -> list[Bin]:
     """Return the bins of these live files, partition by partition."""
-    wanted = [add for add in adds if add.size < rules.least or has_many_dead_rows(add, rules.dead_rows)]
-    packed = [files for partition in _by_partition(wanted) for files in _packed(partition, rules.target)]
+    candidates = [add for add in adds if add.size < rules.least or has_many_dead_rows(add, rules.dead_rows)]
+    packed = [files for partition in _by_partition(candidates) for files in _packed(partition, rules.target)]
     return [_bin(files) for files in packed if len(files) > 1 or files[0].deletion_vector is not None]
 
 
@@ -87,16 +87,16 @@ def has_many_dead_rows(add: AddFile, most: float) -> bool:
 
 
 def _by_partition(adds: Iterable[AddFile]) -> list[list[AddFile]]:
-    found: dict[tuple[tuple[str, str | None], ...], list[AddFile]] = {}
+    grouped: dict[tuple[tuple[str, str | None], ...], list[AddFile]] = {}
     for add in adds:
-        found.setdefault(tuple(sorted(add.partition_values.items())), []).append(add)
-    return list(found.values())
+        grouped.setdefault(tuple(sorted(add.partition_values.items())), []).append(add)
+    return list(grouped.values())
 
 
 def _packed(adds: Sequence[AddFile], target: int) -> list[list[AddFile]]:
     packed: list[list[AddFile]] = []
     size = 0
-    for add in sorted(adds, key=lambda one: (one.size, one.modification_time, one.path)):
+    for add in sorted(adds, key=lambda file: (file.size, file.modification_time, file.path)):
         if not packed or size + add.size > target:
             packed.append([])
             size = 0

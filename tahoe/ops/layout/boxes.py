@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from itertools import accumulate
 from typing import TypeAlias
 
-__all__ = ["Box", "ColumnLayout", "Interval", "Measured", "measured", "spread"]
+__all__ = ["Box", "ColumnLayout", "Interval", "PredicateCost", "measured", "spread"]
 
 Interval: TypeAlias = tuple[float, float] | None
 """The positions of a file's minimum and maximum; None if all values are NULL. A file without bounds covers the whole line."""
@@ -46,7 +46,7 @@ class Box:
 
 
 @dataclass(frozen=True, slots=True)
-class Measured:
+class PredicateCost:
     """The files and bytes that predicates on one column read, averaged over the values in the rows.
 
     Args:
@@ -74,8 +74,8 @@ class ColumnLayout:
 
     name: str
     is_key: bool
-    now: Measured | None
-    then: Measured | None
+    now: PredicateCost | None
+    then: PredicateCost | None
 
 
 class _Line:
@@ -84,7 +84,7 @@ class _Line:
     def __init__(self, intervals: Sequence[tuple[float, float, int]]) -> None:
         begins, ends = sorted((low, size) for low, _, size in intervals), sorted((high, size) for _, high, size in intervals)
         self.begins, self.ends = [place for place, _ in begins], [place for place, _ in ends]
-        self.begun, self.ended = ([0, *accumulate(size for _, size in one)] for one in (begins, ends))
+        self.begun, self.ended = ([0, *accumulate(size for _, size in ends_and_sizes)] for ends_and_sizes in (begins, ends))
 
     def met(self, low: float, high: float) -> tuple[int, int]:
         """Return the number and the bytes of the intervals that intersect `low` … `high`."""
@@ -92,34 +92,34 @@ class _Line:
         return begun - ended, self.begun[begun] - self.ended[ended]
 
 
-def measured(boxes: Sequence[Box], column: int, length: float) -> Measured | None:
+def measured(boxes: Sequence[Box], column: int, length: float) -> PredicateCost | None:
     """Return the files and bytes that predicates on a column read; None if no file has a value of it.
 
     Args:
         length: the length of the column's line.
     """
-    held = [(*interval, box.size) for box in boxes if (interval := box.intervals[column]) is not None]
+    intervals = [(*interval, box.size) for box in boxes if (interval := box.intervals[column]) is not None]
     points = list(_typical(boxes, column, length))
-    if not held or not points:
+    if not intervals or not points:
         return None
-    line, half = _Line(held), length * _RANGE / 2
-    one = [(*line.met(place, place), weight) for place, weight in points]
-    some = [(*line.met(place - half, place + half), weight) for place, weight in points]
+    line, half = _Line(intervals), length * _RANGE / 2
+    by_point = [(*line.met(place, place), weight) for place, weight in points]
+    by_range = [(*line.met(place - half, place + half), weight) for place, weight in points]
     total = sum(weight for _, weight in points)
     point_files, point_bytes, range_files, range_bytes = (
-        sum(found[which] * found[2] for found in tried) / total for tried in (one, some) for which in (0, 1)
+        sum(counts[which] * counts[2] for counts in tried) / total for tried in (by_point, by_range) for which in (0, 1)
     )
-    return Measured(point_files, point_bytes, range_files, range_bytes, max(files for files, _, _ in one))
+    return PredicateCost(point_files, point_bytes, range_files, range_bytes, max(files for files, _, _ in by_point))
 
 
 def _typical(boxes: Sequence[Box], column: int, length: float) -> Iterable[tuple[float, int]]:
     """Yield sample positions, evenly spread within each file with bounds, and a weight for each: the file's row count."""
-    known = [box for box in boxes if (interval := box.intervals[column]) is not None and interval != (0.0, length)] or [
+    bounded = [box for box in boxes if (interval := box.intervals[column]) is not None and interval != (0.0, length)] or [
         box for box in boxes if box.intervals[column] is not None
     ]
-    step = max(1, len(known) // _POINTS)
-    each = max(1, min(50, _POINTS // max(1, len(known))))
-    for box in known[::step]:
+    step = max(1, len(bounded) // _POINTS)
+    each = max(1, min(50, _POINTS // max(1, len(bounded))))
+    for box in bounded[::step]:
         interval = box.intervals[column]
         assert interval is not None
         low, high = interval
@@ -133,14 +133,14 @@ def spread(box: Box, count: int, first: int) -> list[tuple[float | None, ...]]:
     Args:
         first: the index of the first row among the rows of all files, so that the sequences of two files differ.
     """
-    found = []
+    rows = []
     for number in range(first, first + count):
         row: list[float | None] = []
         for place, interval in enumerate(box.intervals):
             share = _halton(number + 1, _PRIMES[place % len(_PRIMES)])
             row.append(None if interval is None else interval[0] + (interval[1] - interval[0]) * share)
-        found.append(tuple(row))
-    return found
+        rows.append(tuple(row))
+    return rows
 
 
 def _halton(number: int, base: int) -> float:

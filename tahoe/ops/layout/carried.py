@@ -26,7 +26,7 @@ from tahoe.snapshot.snapshot import Snapshot
 if TYPE_CHECKING:
     from pyroaring import BitMap64
 
-__all__ = ["Written", "carried"]
+__all__ = ["RewrittenBin", "carried"]
 
 
 _MOST_DEAD = 0.5
@@ -36,7 +36,7 @@ _MOST_BYTES_PLACED_AGAIN = 4 * 1024**3
 
 
 @dataclass(frozen=True, slots=True)
-class Written:
+class RewrittenBin:
     """A bin, and the files that replace it; none if it had no live row.
 
     Args:
@@ -59,7 +59,9 @@ class Written:
         return self.bin.adds if self.removed is None else self.removed
 
 
-def carried(one: Written, snapshot: Snapshot, plan: OptimizePlan, live: Mapping[str, AddFile], fresh: Snapshot) -> Written | None:
+def carried(
+    written: RewrittenBin, snapshot: Snapshot, plan: OptimizePlan, live: Mapping[str, AddFile], fresh: Snapshot
+) -> RewrittenBin | None:
     """Adapt a rewritten bin to a newer version.
 
     Args:
@@ -73,38 +75,38 @@ def carried(one: Written, snapshot: Snapshot, plan: OptimizePlan, live: Mapping[
     Raises:
         StorageFailure: the deletion vectors, or the columns of a clustered bin, cannot be read.
     """
-    now = tuple(live[add.path] for add in one.bin.adds if add.path in live)
-    if [add.key for add in now] == [add.key for add in one.bin.adds]:
-        return replace(one, removed=None, dead={})
-    if not now or not one.has_known_places or not uses_vectors(fresh.config):
+    now = tuple(live[add.path] for add in written.bin.adds if add.path in live)
+    if [add.key for add in now] == [add.key for add in written.bin.adds]:
+        return replace(written, removed=None, dead={})
+    if not now or not written.has_known_places or not uses_vectors(fresh.config):
         return None
-    if plan.clusters and one.bin.size > _MOST_BYTES_PLACED_AGAIN:
+    if plan.clusters and written.bin.size > _MOST_BYTES_PLACED_AGAIN:
         return None
-    numbers = _numbers_of_dead_rows(fresh, one, live)
+    numbers = _numbers_of_dead_rows(fresh, written, live)
     if numbers is None:
         return None
-    dead = _by_cell(snapshot, one, plan, numbers) if plan.clusters else {0: numbers} if one.added else {}
-    return None if dead is None else replace(one, removed=now, dead={place: rows for place, rows in dead.items() if rows})
+    dead = _by_cell(snapshot, written, plan, numbers) if plan.clusters else {0: numbers} if written.added else {}
+    return None if dead is None else replace(written, removed=now, dead={place: rows for place, rows in dead.items() if rows})
 
 
-def _numbers_of_dead_rows(fresh: Snapshot, one: Written, live: Mapping[str, AddFile]) -> BitMap64 | None:
+def _numbers_of_dead_rows(fresh: Snapshot, rewritten: RewrittenBin, live: Mapping[str, AddFile]) -> BitMap64 | None:
     """Return the rewritten rows that are deleted now, numbered in the order in which they were read."""
     from pyroaring import BitMap64
 
-    vectors, found, first = VectorReader(fresh.store), BitMap64(), 0
-    for before in one.bin.adds:
+    vectors, numbers, first = VectorReader(fresh.store), BitMap64(), 0
+    for before in rewritten.bin.adds:
         now, old, rows = live.get(before.path), _dead(vectors, before.deletion_vector), physical_rows(fresh.store, before)
         if now is None:
-            found.add_range(first, first + rows - len(old))
+            numbers.add_range(first, first + rows - len(old))
         elif now.key != before.key:
             new = _dead(vectors, now.deletion_vector)
             if not old <= new:
                 return None
-            found.update(first + position - (old.rank(position) if old else 0) for position in new - old)
+            numbers.update(first + position - (old.rank(position) if old else 0) for position in new - old)
         first += rows - len(old)
     # Every row that was read must be in a new file, else the positions are not known.
-    written = sum(physical_rows(fresh.store, add) for add in one.added)
-    return found if first == written and len(found) <= _MOST_DEAD * written else None
+    written = sum(physical_rows(fresh.store, add) for add in rewritten.added)
+    return numbers if first == written and len(numbers) <= _MOST_DEAD * written else None
 
 
 def _dead(vectors: VectorReader, descriptor: DeletionVectorDescriptor | None) -> BitMap64:
@@ -113,7 +115,7 @@ def _dead(vectors: VectorReader, descriptor: DeletionVectorDescriptor | None) ->
     return BitMap64() if descriptor is None else vectors.bitmap(descriptor)
 
 
-def _by_cell(snapshot: Snapshot, one: Written, plan: OptimizePlan, numbers: BitMap64) -> dict[int, BitMap64] | None:
+def _by_cell(snapshot: Snapshot, written: RewrittenBin, plan: OptimizePlan, numbers: BitMap64) -> dict[int, BitMap64] | None:
     """Locate rows with these numbers in the new files of a clustered bin, by computing the cells of its rows again from their key columns.
 
     Returns None if the files do not match the computed cells.
@@ -122,7 +124,7 @@ def _by_cell(snapshot: Snapshot, one: Written, plan: OptimizePlan, numbers: BitM
 
     rows_of: Counter[int] = Counter()
     dead: dict[int, BitMap64] = {}
-    for cells, first in _cells(snapshot, one, plan):
+    for cells, first in _cells(snapshot, written, plan):
         if numbers.range_cardinality(first, first + len(cells)):
             for number, cell in enumerate(cells, first):
                 if number in numbers:
@@ -131,15 +133,15 @@ def _by_cell(snapshot: Snapshot, one: Written, plan: OptimizePlan, numbers: BitM
         else:
             rows_of.update(cells)
     filled = sorted(rows_of)
-    if [rows_of[cell] for cell in filled] != [physical_rows(snapshot.store, add) for add in one.added]:
+    if [rows_of[cell] for cell in filled] != [physical_rows(snapshot.store, add) for add in written.added]:
         return None
     return {filled.index(cell): rows for cell, rows in dead.items()}
 
 
-def _cells(snapshot: Snapshot, one: Written, plan: OptimizePlan) -> Iterator[tuple[list[int], int]]:
+def _cells(snapshot: Snapshot, written: RewrittenBin, plan: OptimizePlan) -> Iterator[tuple[list[int], int]]:
     """Yield the cells of the rows of each batch, and the number of its first row."""
-    adds, first = one.bin.adds, 0
-    where = placement_of(snapshot, adds, plan.paths, plan.files_of(one.bin), plan.request.curve)
+    adds, first = written.bin.adds, 0
+    where = placement_of(snapshot, adds, plan.paths, plan.files_of(written.bin), plan.request.curve)
     columns = tuple(dict.fromkeys(snapshot.schema.field(path[0]).name for path in plan.paths))
     with closing(Scan(snapshot, None, columns).read_to_move(adds)) as batches:
         for batch in batches:

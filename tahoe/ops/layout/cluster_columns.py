@@ -25,8 +25,8 @@ def cluster_columns(snapshot: Snapshot, names: Sequence[str], *, need_statistics
             `DELTA_ZORDERING_ON_COLUMN_WITHOUT_STATS`; a type that has no order.
     """
     config = snapshot.config
-    found = {_checked(snapshot, name): name for name in names}
-    without = [name for path, name in found.items() if path not in _paths_with_statistics(snapshot)]
+    columns = {_checked(snapshot, name): name for name in names}
+    without = [name for path, name in columns.items() if path not in _paths_with_statistics(snapshot)]
     if without and need_statistics:
         raise InvalidRequest(
             f"Z-Ordering on [{', '.join(without)}] will be ineffective, because table {config.table} collects no statistics for these "
@@ -35,7 +35,7 @@ def cluster_columns(snapshot: Snapshot, names: Sequence[str], *, need_statistics
             table=config.table,
             columns=without,
         )
-    return tuple(found)
+    return tuple(columns)
 
 
 def _paths_with_statistics(snapshot: Snapshot) -> set[Path]:
@@ -70,16 +70,16 @@ def refuse_for_clustered(snapshot: Snapshot, *, where: bool, zorder_by: Sequence
         )
     if not is_clustered(snapshot):
         return
-    shown = ", ".join(columns) or "no column (CLUSTER BY NONE)"
+    listing = ", ".join(columns) or "no column (CLUSTER BY NONE)"
     if where:
         raise InvalidRequest(
-            f"Table {table} is clustered by {shown}; OPTIMIZE of a clustered table takes no condition. Leave WHERE out.",
+            f"Table {table} is clustered by {listing}; OPTIMIZE of a clustered table takes no condition. Leave WHERE out.",
             code="DELTA_CLUSTERING_WITH_PARTITION_PREDICATE",
             table=table,
         )
     if zorder_by:
         raise InvalidRequest(
-            f"Table {table} is clustered by {shown}; OPTIMIZE of a clustered table takes no ZORDER BY. Leave it out.",
+            f"Table {table} is clustered by {listing}; OPTIMIZE of a clustered table takes no ZORDER BY. Leave it out.",
             code="DELTA_CLUSTERING_WITH_ZORDER_BY",
             table=table,
         )

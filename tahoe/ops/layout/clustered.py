@@ -15,9 +15,11 @@ import pyarrow as pa
 from tahoe.base.clock import Clock
 from tahoe.base.exceptions import StorageFailure
 from tahoe.base.lazy import pc
+from tahoe.ops.layout.bins import Bin
 from tahoe.ops.layout.curves import Placement, comparable, placement
-from tahoe.ops.write.file_stream import new_name
-from tahoe.ops.write.rewrite import as_stored, written_anew
+from tahoe.ops.layout.optimize_plan import OptimizePlan
+from tahoe.ops.write.file_stream import NewFile, new_name
+from tahoe.ops.write.rewrite import as_stored, rewritten_rows
 from tahoe.ops.write.spill import Spill, sorted_by_group
 from tahoe.protocol.actions import AddFile
 from tahoe.protocol.clustering import Path
@@ -39,21 +41,10 @@ _CELL = "cell"
 """The last column of a batch, accessed by position: a column of the table may have the same name."""
 
 
-def clustered(
-    version: ScannedVersion,
-    adds: Sequence[AddFile],
-    paths: Sequence[Path],
-    cells: int,
-    curve: str,
-    clock: Clock,
-    threads: int = 1,
-) -> list[AddFile]:
-    """Write the live rows of files of one partition to new files, clustered by the columns.
+def clustered(version: ScannedVersion, files: Bin, plan: OptimizePlan, clock: Clock, threads: int = 1) -> list[AddFile]:
+    """Write the live rows of a bin to new files, clustered by the columns of the plan.
 
     Args:
-        paths: the paths of the key columns.
-        cells: the number of new files; a few less if values are in many rows.
-        curve: a key of `tahoe.ops.layout.curves.CURVES`.
         threads: the number of files that are written concurrently.
 
     Returns:
@@ -62,17 +53,18 @@ def clustered(
     Raises:
         StorageFailure: a file cannot be read or written; new files are deleted, as far as the store allows it.
     """
-    where = placement_of(version, adds, paths, cells, curve)
+    adds, paths = files.adds, plan.paths
+    where = placement_of(version, adds, paths, plan.files_of(files), plan.request.curve)
     names: list[str] = []
     try:
         with Spill(MOST_BYTES_IN_MEMORY) as spill:
             stored = as_stored(version, adds)
             part_by_cells(stored, adds, paths, where, spill)
-            found, values = spill.groups, adds[0].partition_values
-            names = [new_name(version.config, clock, values, number) for number in range(len(found))]
+            groups, values = spill.groups, adds[0].partition_values
+            names = [new_name(version.config, clock, values, number) for number in range(len(groups))]
             with ThreadPoolExecutor(max(1, threads), thread_name_prefix="tahoe-cluster") as pool:
-                write = lambda cell, name: written_anew(version, spill.take(cell), clock, name, values, stored)  # noqa: E731
-                return [new for new in pool.map(write, found, names) if new is not None]
+                write = lambda cell, name: rewritten_rows(version, spill.take(cell), clock, NewFile(name, values), stored)  # noqa: E731
+                return [new for new in pool.map(write, groups, names) if new is not None]
     except BaseException:
         for name in names:
             with suppress(StorageFailure):
@@ -98,13 +90,18 @@ def part_by_cells(
 def placement_of(version: ScannedVersion, adds: Sequence[AddFile], paths: Sequence[Path], cells: int, curve: str) -> Placement:
     """Compute the placement of the rows of these files from a sample, reading only the key columns, and only some of many files.
 
+    Args:
+        paths: the paths of the key columns.
+        cells: the number of new files; a few less if values are in many rows.
+        curve: a key of `tahoe.ops.layout.curves.CURVES`.
+
     The sample consists of row groups, evenly spread over the files: enough to determine the bounds of the parts of each column.
     """
     parts = math.ceil(cells ** (1 / max(1, len(paths))))
-    wanted = max(_LEAST_GROUPS, _GROUPS_OF_A_PART * parts)
-    some = evenly(adds, wanted)
+    sample_size = max(_LEAST_GROUPS, _GROUPS_OF_A_PART * parts)
+    some = evenly(adds, sample_size)
     columns = tuple(dict.fromkeys(version.schema.field(path[0]).name for path in paths))
-    groups, rows = math.ceil(wanted / len(some)), max(ROWS_OF_A_SAMPLE, ROWS_OF_A_CELL * cells)
+    groups, rows = math.ceil(sample_size / len(some)), max(ROWS_OF_A_SAMPLE, ROWS_OF_A_CELL * cells)
     step = max(1, sum(_rows_of(add, groups) for add in some) // rows)
     with closing(Scan(version, None, columns).read_to_move(some, most_row_groups=groups)) as batches:
         sample = _sampled((key_columns(batch, paths) for batch in batches), rows, step)
@@ -124,27 +121,27 @@ def _rows_of(add: AddFile, groups: int) -> int:
     return min(rows, rows * groups * _BYTES_OF_A_GROUP // max(1, add.size))
 
 
-def _sampled(batches: Iterable[list[pa.Array]], wanted: int, step: int) -> list[pa.Array] | None:
+def _sampled(batches: Iterable[list[pa.Array]], sample_size: int, step: int) -> list[pa.Array] | None:
     """Return every n-th row, between one and two times the wanted number of rows; None if there is no row.
 
     Args:
         step: the initial n, which doubles whenever there are too many rows.
     """
-    ahead = held = 0  # rows of the next batch to skip
-    kept: list[list[pa.Array]] = []
+    ahead = size = 0  # rows of the next batch to skip
+    sample: list[list[pa.Array]] = []
     for columns in batches:
         rows = len(columns[0])
         places = pa.arange(ahead, max(ahead, rows), step)
         ahead += len(places) * step - rows
         if not len(places):
             continue
-        kept.append([values.take(places) for values in columns])
-        held += len(places)
-        while held > 2 * wanted:
-            joined = [pa.concat_arrays([part[i] for part in kept]) for i in range(len(columns))]
-            kept = [[values.take(pa.arange(0, held, 2)) for values in joined]]
-            held, step = len(kept[0][0]), 2 * step
-    return [pa.concat_arrays([part[i] for part in kept]) for i in range(len(kept[0]))] if kept else None
+        sample.append([values.take(places) for values in columns])
+        size += len(places)
+        while size > 2 * sample_size:
+            joined = [pa.concat_arrays([part[i] for part in sample]) for i in range(len(columns))]
+            sample = [[values.take(pa.arange(0, size, 2)) for values in joined]]
+            size, step = len(sample[0][0]), 2 * step
+    return [pa.concat_arrays([part[i] for part in sample]) for i in range(len(sample[0]))] if sample else None
 
 
 def _leaf(rows: pa.RecordBatch, path: Path) -> pa.Array:

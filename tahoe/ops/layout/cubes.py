@@ -64,14 +64,16 @@ def plan_cubes(adds: Iterable[AddFile], rules: CubeRules) -> CubePlan:
     live = list(adds)
     ours = [add for add in live if _is_ours(add, rules)]
     small = _without_large_cubes(ours, rules)
-    others = [add for add in live if not _is_ours(add, rules)] if rules.is_full else []
-    chosen = [*small, *others] if others else _unless_one_cube(small, rules)
-    known = {add.path: cube for add in live if (cube := cube_of(add)) and (rules.is_full or cube.columns == rules.columns)}
+    other_files = [add for add in live if not _is_ours(add, rules)] if rules.is_full else []
+    chosen = [*small, *other_files] if other_files else _unless_one_cube(small, rules)
+    cubes_by_path = {
+        add.path: cube for add in live if (cube := cube_of(add)) and (rules.is_full or cube.columns == rules.columns)
+    }
     return CubePlan(
         tuple(_packed(chosen, rules)),
-        _counted(add for add in live if add.path in known),
-        _counted(add for add in live if add.path not in known),
-        len({cube.id for cube in known.values()}),
+        _counted(add for add in live if add.path in cubes_by_path),
+        _counted(add for add in live if add.path not in cubes_by_path),
+        len({cube.id for cube in cubes_by_path.values()}),
     )
 
 
@@ -90,8 +92,8 @@ def _id(add: AddFile, rules: CubeRules) -> str | None:
 def _without_large_cubes(adds: Sequence[AddFile], rules: CubeRules) -> list[AddFile]:
     sizes: defaultdict[str | None, int] = defaultdict(int)
     for add in adds:
-        sizes[_id(add, rules)] += _living_bytes(add)
-    return [add for add in adds if (found := _id(add, rules)) is None or sizes[found] < rules.least]
+        sizes[_id(add, rules)] += _live_bytes(add)
+    return [add for add in adds if (cube_id := _id(add, rules)) is None or sizes[cube_id] < rules.least]
 
 
 def _unless_one_cube(adds: Sequence[AddFile], rules: CubeRules) -> list[AddFile]:
@@ -99,7 +101,7 @@ def _unless_one_cube(adds: Sequence[AddFile], rules: CubeRules) -> list[AddFile]
     return [] if len(ids) == 1 and None not in ids else list(adds)
 
 
-def _living_bytes(add: AddFile) -> int:
+def _live_bytes(add: AddFile) -> int:
     vector, rows = add.deletion_vector, add.num_records
     return add.size if vector is None or not rows else add.size * (rows - vector.cardinality) // rows
 
@@ -109,7 +111,7 @@ def _packed(adds: Sequence[AddFile], rules: CubeRules) -> list[Bin]:
     most = max(rules.least, rules.target)
     packed: list[list[AddFile]] = []
     size = 0
-    for add in sorted(adds, key=lambda one: (_id(one, rules) or "", one.modification_time, one.path)):
+    for add in sorted(adds, key=lambda file: (_id(file, rules) or "", file.modification_time, file.path)):
         if not packed or size + add.size > most:
             packed.append([])
             size = 0

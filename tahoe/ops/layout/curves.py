@@ -142,7 +142,7 @@ def _level(column: int, nodes: Sequence[_Cut | _Leaf], parts: Sequence[int], num
     following = [first + min(n, some - 1) for first, some in zip(firsts, parts, strict=False) for n in range(most + 1)]
     some_bounds = next((node.bounds for node in nodes if isinstance(node, _Cut) and len(node.bounds)), None)
     full = [] if some_bounds is None else [_filled(node, most, some_bounds) for node in nodes]
-    by_place = [pa.concat_arrays([one.slice(n, 1) for one in full for _ in range(most + 1)]) for n in range(most)]
+    by_place = [pa.concat_arrays([bounds.slice(n, 1) for bounds in full for _ in range(most + 1)]) for n in range(most)]
     return _Level(column, tuple(by_place), numbers.take(array(following, _NODE)))
 
 
@@ -150,10 +150,10 @@ def _most_bounds(nodes: Sequence[_Cut | _Leaf]) -> int:
     return max(len(node.bounds) if isinstance(node, _Cut) else 0 for node in nodes)
 
 
-def _filled(node: _Cut | _Leaf, most: int, others: pa.Array) -> pa.Array:
-    """Pad the bounds of a node to `most` by repeating the last. A node without bounds uses `others`: it has a single part anyway."""
-    own = node.bounds if isinstance(node, _Cut) and len(node.bounds) else others
-    return pa.concat_arrays([own, *[own.slice(len(own) - 1, 1)] * (most - len(own))])
+def _filled(node: _Cut | _Leaf, most: int, default: pa.Array) -> pa.Array:
+    """Pad the bounds of a node to `most` by repeating the last. A node without bounds uses `default`: it has a single part anyway."""
+    bounds = node.bounds if isinstance(node, _Cut) and len(node.bounds) else default
+    return pa.concat_arrays([bounds, *[bounds.slice(len(bounds) - 1, 1)] * (most - len(bounds))])
 
 
 def _grid(sample: Sequence[pa.Array], count: int) -> Placement:
@@ -193,7 +193,7 @@ def _shares(count: int, rows: Sequence[int]) -> list[int]:
     """Distribute `count` cells over the parts in proportion to their rows, at least one to each part."""
     total = sum(rows)
     exact = [count * some / total for some in rows]
-    shares = [max(1, int(one)) for one in exact]
+    shares = [max(1, int(share)) for share in exact]
     for _ in range(count - sum(shares)):
         short = max(range(len(rows)), key=lambda i: exact[i] - shares[i])
         shares[short] += 1
@@ -217,18 +217,18 @@ class _Ranks:
 
     def ranks(self, values: pa.Array) -> pa.Array:
         """Return the rank of each value, from 0 to the number of bounds, by binary search."""
-        found = pa.repeat(scalar(0, _LONG), len(values))
+        ranks = pa.repeat(scalar(0, _LONG), len(values))
         if not len(self.bounds):
-            return found
+            return ranks
         last = scalar(len(self.bounds) - 1, _LONG)
         step = 1 << (len(self.bounds).bit_length() - 1)
         while step:
-            probe = pc.add(found, scalar(step - 1, _LONG))
+            probe = pc.add(ranks, scalar(step - 1, _LONG))
             inside = pc.less_equal(probe, last)
             above = _is_greater(values, self.bounds.take(pc.min_element_wise(probe, last)))
-            found = pc.add(found, pc.multiply(pc.and_(inside, above).cast(_LONG), scalar(step, _LONG)))
+            ranks = pc.add(ranks, pc.multiply(pc.and_(inside, above).cast(_LONG), scalar(step, _LONG)))
             step >>= 1
-        return found
+        return ranks
 
 
 @dataclass(frozen=True, slots=True)
@@ -248,7 +248,7 @@ class _OnCurve:
         # A column with few values has few ranks. They are shifted to the high bits, because low bits have little effect on the position.
         spread = [scalar(self.bits - len(ranks.bounds).bit_length(), _LONG) for ranks in self.columns]
         ranks = [ranks.ranks(values) for ranks, values in zip(self.columns, columns, strict=True)]
-        return self.place([pc.shift_left(one, more) for one, more in zip(ranks, spread, strict=True)], self.bits)
+        return self.place([pc.shift_left(rank, more) for rank, more in zip(ranks, spread, strict=True)], self.bits)
 
 
 def _on_curve(place: Callable[[list[pa.Array], int], pa.Array]) -> Callable[[Sequence[pa.Array], int], Placement]:
@@ -268,8 +268,8 @@ def _z(ranks: list[pa.Array], bits: int) -> pa.Array:
     key = pa.repeat(scalar(0, _LONG), len(ranks[0]))
     for bit in reversed(range(bits)):
         for values in ranks:
-            one = pc.bit_wise_and(pc.shift_right(values, scalar(bit, _LONG)), scalar(1, _LONG))
-            key = pc.bit_wise_or(pc.shift_left(key, scalar(1, _LONG)), one)
+            bit_of_value = pc.bit_wise_and(pc.shift_right(values, scalar(bit, _LONG)), scalar(1, _LONG))
+            key = pc.bit_wise_or(pc.shift_left(key, scalar(1, _LONG)), bit_of_value)
     return key
 
 
@@ -320,11 +320,11 @@ def _bounds(ordered: pa.Array, cells: int, parts: int) -> pa.Array:
         return ordered
     ends = [cells * part // parts for part in range(1, parts)]
     places = [max(0, len(ordered) * end // cells - 1) for end in ends]
-    found = ordered.take(pa.array(places, _LONG)).drop_null().unique()
-    if pa.types.is_floating(found.type):
-        found = found.filter(pc.invert(pc.is_nan(found)))
+    bounds = ordered.take(pa.array(places, _LONG)).drop_null().unique()
+    if pa.types.is_floating(bounds.type):
+        bounds = bounds.filter(pc.invert(pc.is_nan(bounds)))
     last = ordered[-1]
-    return found.filter(_is_greater(pa.repeat(last, len(found)), found))
+    return bounds.filter(_is_greater(pa.repeat(last, len(bounds)), bounds))
 
 
 def _is_greater(values: pa.Array | pa.Scalar, bound: pa.Scalar | pa.Array) -> pa.Array:

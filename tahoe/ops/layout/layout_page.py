@@ -11,10 +11,10 @@ from html import escape
 from typing import Protocol
 
 from tahoe.base.wording import counted
-from tahoe.ops.layout.boxes import Box, ColumnLayout, Measured
+from tahoe.ops.layout.boxes import Box, ColumnLayout, PredicateCost
 from tahoe.snapshot.file_row_groups import evenly
 
-__all__ = ["Drawn", "page_of", "part_of"]
+__all__ = ["LayoutView", "page_of", "part_of"]
 
 _MOST_DRAWN = 2_000
 _WIDTH, _HEIGHT, _MARGIN = 460, 340, 46
@@ -39,7 +39,7 @@ _STYLE = """
 """
 
 
-class Drawn(Protocol):
+class LayoutView(Protocol):
     """The layout to draw: the members of `tahoe.ops.layout.table_layout.TableLayout` that the page uses."""
 
     @property
@@ -82,7 +82,7 @@ class Drawn(Protocol):
         """Describe the effect of OPTIMIZE in a sentence."""
 
 
-def page_of(layout: Drawn) -> str:
+def page_of(layout: LayoutView) -> str:
     """Return the page as HTML."""
     return (
         '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n<meta name="viewport" content="width=device-width">\n'
@@ -90,9 +90,8 @@ def page_of(layout: Drawn) -> str:
     )
 
 
-def part_of(layout: Drawn) -> str:
+def part_of(layout: LayoutView) -> str:
     """Return the HTML content of the page, which a notebook shows too."""
-    x, y = layout.axes
     facts = f"Version {layout.version}, {counted(len(layout.before), 'file')}, {_size(layout.size)}. {layout.gain()}"
     note = "What would be is an estimate from the log's statistics: values are taken as spread evenly between the bounds of each file."
     return "\n".join(
@@ -101,8 +100,8 @@ def part_of(layout: Drawn) -> str:
             f"<h1>{escape(layout.table)}</h1><p>{escape(facts)}</p>",
             _legend(layout),
             '<div class="views">',
-            _view(layout, "Now", layout.before, x, y, by_age=True),
-            _view(layout, "After OPTIMIZE", layout.after, x, y, by_age=False),
+            _view(layout, "Now", layout.before, by_age=True),
+            _view(layout, "After OPTIMIZE", layout.after, by_age=False),
             "</div>",
             _table(layout.columns),
             f"<p>{note}</p></div>",
@@ -110,27 +109,28 @@ def part_of(layout: Drawn) -> str:
     )
 
 
-def _legend(layout: Drawn) -> str:
+def _legend(layout: LayoutView) -> str:
     times = [box.modified_ms for box in layout.before]
     if not times:
         return ""
-    old, new = (_moment(time) for time in (min(times), max(times)))
+    old, new = (_utc_text(time) for time in (min(times), max(times)))
     return (
         '<p class="legend">Each rectangle is a file, from its least to its greatest values.'
         f'<span style="background:var(--old)"></span>{old}<span style="background:var(--new)"></span>{new}</p>'
     )
 
 
-def _view(layout: Drawn, title: str, boxes: Sequence[Box], x: int, y: int, *, by_age: bool) -> str:
+def _view(layout: LayoutView, title: str, boxes: Sequence[Box], *, by_age: bool) -> str:
+    x, y = layout.axes
     drawn = [box for box in boxes if box.intervals[x] is not None and box.intervals[y] is not None]
     some = evenly(drawn, _MOST_DRAWN)
-    told = counted(len(boxes), "file")
+    caption = counted(len(boxes), "file")
     if len(some) < len(boxes):
-        told += f", {len(some):,} of them drawn"
+        caption += f", {len(some):,} of them drawn"
     rectangles = "\n".join(_rectangles(layout, some, x, y, by_age=by_age))
     names = layout.columns[x].name, layout.columns[y].name
     return (
-        f"<figure><h2>{title}: {told}</h2>"
+        f"<figure><h2>{title}: {caption}</h2>"
         f'<svg viewBox="0 0 {_WIDTH + _MARGIN + 10} {_HEIGHT + _MARGIN}" role="img" aria-label="{title}: files over '
         f'{escape(names[0])} and {escape(names[1])}">'
         f'<rect class="frame" x="{_MARGIN}" y="4" width="{_WIDTH}" height="{_HEIGHT}"/>{rectangles}'
@@ -141,7 +141,7 @@ def _view(layout: Drawn, title: str, boxes: Sequence[Box], x: int, y: int, *, by
     )
 
 
-def _rectangles(layout: Drawn, boxes: Sequence[Box], x: int, y: int, *, by_age: bool) -> Iterator[str]:
+def _rectangles(layout: LayoutView, boxes: Sequence[Box], x: int, y: int, *, by_age: bool) -> Iterator[str]:
     times = [box.modified_ms for box in boxes]
     oldest, span = min(times, default=0), max(1, max(times, default=0) - min(times, default=0))
     for box in boxes:
@@ -152,7 +152,7 @@ def _rectangles(layout: Drawn, boxes: Sequence[Box], x: int, y: int, *, by_age: 
         yield (
             f'<rect class="file" x="{_MARGIN + left:.1f}" y="{4 + _HEIGHT - high:.1f}" width="{right - left:.1f}" '
             f'height="{high - low:.1f}" rx="1.5" style="fill:{colour};stroke:{colour}">'
-            f"<title>{escape(_told(layout, box, x, y))}</title></rect>"
+            f"<title>{escape(_tooltip(layout, box, x, y))}</title></rect>"
         )
 
 
@@ -164,15 +164,15 @@ def _side(box: Box, column: int, length: float, pixels: int) -> tuple[float, flo
     return max(0.0, low - lacks), min(float(pixels), high + lacks)
 
 
-def _told(layout: Drawn, box: Box, x: int, y: int) -> str:
+def _tooltip(layout: LayoutView, box: Box, x: int, y: int) -> str:
     lines = [box.name or "a new file", f"{_size(box.size)}, {box.rows:,} rows"]
     if box.name:
-        lines.append(_moment(box.modified_ms))
+        lines.append(_utc_text(box.modified_ms))
         lines += [f"{layout.columns[i].name}: {box.bounds[i][0]} … {box.bounds[i][1]}" for i in dict.fromkeys((x, y))]
     return "\n".join(lines)
 
 
-def _ticks(layout: Drawn, x: int, y: int) -> Iterator[str]:
+def _ticks(layout: LayoutView, x: int, y: int) -> Iterator[str]:
     for place, value in layout.marks[x][:: max(1, len(layout.marks[x]) - 1)]:
         at = _MARGIN + place / layout.lengths[x] * _WIDTH
         anchor = "end" if place else "start"
@@ -186,8 +186,10 @@ def _table(columns: Sequence[ColumnLayout]) -> str:
     head = "".join(
         f"<th>{name}</th>" for name in ("column", "a point reads", "a tenth reads", "deepest", "a point then", "a tenth then")
     )
-    most = max((max(one.now.point_files, one.then.point_files) for one in columns if one.now and one.then), default=1.0)
-    return f"<table><thead><tr>{head}</tr></thead><tbody>{''.join(_row(one, most) for one in columns)}</tbody></table>"
+    most = max(
+        (max(column.now.point_files, column.then.point_files) for column in columns if column.now and column.then), default=1.0
+    )
+    return f"<table><thead><tr>{head}</tr></thead><tbody>{''.join(_row(column, most) for column in columns)}</tbody></table>"
 
 
 def _row(column: ColumnLayout, most: float) -> str:
@@ -205,10 +207,10 @@ def _row(column: ColumnLayout, most: float) -> str:
     return f"<tr>{name}{''.join(f'<td>{cell}</td>' for cell in cells)}</tr>"
 
 
-def _bar(found: Measured, most: float, colour: str) -> str:
-    width = 6 * found.point_files / max(most, 1e-9)
+def _bar(measured: PredicateCost, most: float, colour: str) -> str:
+    width = 6 * measured.point_files / max(most, 1e-9)
     bar = f'<span class="bar" style="width:{width:.2f}em;background:var({colour})"></span>'
-    return f"{bar}{found.point_files:,.1f} files, {_size(found.point_bytes)}"
+    return f"{bar}{measured.point_files:,.1f} files, {_size(measured.point_bytes)}"
 
 
 def _size(count: float) -> str:
@@ -223,5 +225,5 @@ def _short(text: str, most: int = 22) -> str:
     return text if len(text) <= most else f"{text[: most - 1]}…"
 
 
-def _moment(milliseconds: int) -> str:
+def _utc_text(milliseconds: int) -> str:
     return f"{datetime.fromtimestamp(milliseconds / 1000, UTC):%Y-%m-%d %H:%M}"

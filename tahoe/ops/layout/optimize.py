@@ -27,7 +27,7 @@ from tahoe.base.lazy import pc
 from tahoe.base.progress import Progress, silent
 from tahoe.log.replay import add_files
 from tahoe.ops.layout.bins import Bin
-from tahoe.ops.layout.carried import Written, carried
+from tahoe.ops.layout.carried import RewrittenBin, carried
 from tahoe.ops.layout.clustered import clustered
 from tahoe.ops.layout.curves import NAMES_OF_CURVES
 from tahoe.ops.layout.optimize_plan import OptimizePlan, OptimizeRequest, plan_optimize
@@ -45,14 +45,14 @@ from tahoe.store.location import decode_path
 from tahoe.txn.commit import Committed
 from tahoe.txn.transaction import Operation, Transaction
 
-__all__ = ["Rewrite", "Written", "optimize", "rewritten_here", "written_as_cube"]
+__all__ = ["Rewrite", "RewrittenBin", "optimize", "rewritten_here", "written_as_cube"]
 
 _ROUNDS = 10
 """The number of attempts to commit a batch; after the third one, bins whose files other writers changed are left out."""
 _ROUNDS_OF_REDOING = 3
 
 
-Rewrite: TypeAlias = Callable[[Snapshot, Sequence[Bin], OptimizePlan], Iterator[Written]]
+Rewrite: TypeAlias = Callable[[Snapshot, Sequence[Bin], OptimizePlan], Iterator[RewrittenBin]]
 """Rewrites bins and yields the results in the order of the bins. If it fails, it deletes at least the files that it has not yielded."""
 
 
@@ -79,42 +79,41 @@ def optimize(
     transaction = begin()
     clock, started = transaction.clock, transaction.clock.now_ms()
     plan = plan_optimize(snapshot_to_change(transaction), request)
-    run = _Run(begin, commit, plan, rewrite, _Told(progress, sum(len(one.adds) for one in plan.bins)))
+    run = _Run(begin, commit, plan, rewrite, _ProgressReporter(progress, sum(len(files.adds) for files in plan.bins)))
     if not request.dry_run:
         for batch in plan.batches():
             run.batch(batch)
     return Optimized(plan, run.version, tuple(run.removed), tuple(run.added), run.bins, run.batches, started, clock.now_ms())
 
 
-def rewritten_here(clock: Clock, version: ScannedVersion, bins: Sequence[Bin], plan: OptimizePlan) -> Iterator[Written]:
+def rewritten_here(clock: Clock, version: ScannedVersion, bins: Sequence[Bin], plan: OptimizePlan) -> Iterator[RewrittenBin]:
     """Rewrite bins in this process, at most one per processor at a time, because each needs memory for some row groups."""
     threads = max(1, min(plan.request.threads, os.cpu_count() or 1))
     if plan.clusters:
-        return (_clustered(clock, version, one, plan, threads) for one in bins)
-    names = [new_name(version.config, clock, one.adds[0].partition_values, number) for number, one in enumerate(bins)]
+        return (_clustered(clock, version, files, plan, threads) for files in bins)
+    names = [new_name(version.config, clock, files.adds[0].partition_values, number) for number, files in enumerate(bins)]
     alone = min(threads, len(bins)) == 1
-    jobs = [partial(_compacted, version, one, clock, name, alone) for one, name in zip(bins, names, strict=True)]
+    jobs = [partial(_compacted, version, files, clock, name, alone) for files, name in zip(bins, names, strict=True)]
     if alone:
         return (job() for job in jobs)
     return _side_by_side(version, jobs, names, threads)
 
 
-def _clustered(clock: Clock, version: ScannedVersion, one: Bin, plan: OptimizePlan, threads: int) -> Written:
-    curve = plan.request.curve
-    added = clustered(version, one.adds, plan.paths, plan.files_of(one), curve, clock, threads)
-    return replace(written_as_cube(one, added, plan, clock), has_known_places=True)
+def _clustered(clock: Clock, version: ScannedVersion, files: Bin, plan: OptimizePlan, threads: int) -> RewrittenBin:
+    added = clustered(version, files, plan, clock, threads)
+    return replace(written_as_cube(files, added, plan, clock), has_known_places=True)
 
 
-def written_as_cube(one: Bin, added: Sequence[AddFile], plan: OptimizePlan, clock: Clock) -> Written:
+def written_as_cube(files: Bin, added: Sequence[AddFile], plan: OptimizePlan, clock: Clock) -> RewrittenBin:
     """Return the result of clustering a bin; in a clustered table, the new files form a cube."""
     if plan.cluster_by:
         added = with_cube(added, Cube(clock.uuid(), plan.cluster_by, NAMES_OF_CURVES[plan.request.curve]))
-    return Written(one, tuple(added))
+    return RewrittenBin(files, tuple(added))
 
 
 def _side_by_side(
-    version: ScannedVersion, jobs: Sequence[Callable[[], Written]], names: Sequence[str], threads: int
-) -> Iterator[Written]:
+    version: ScannedVersion, jobs: Sequence[Callable[[], RewrittenBin]], names: Sequence[str], threads: int
+) -> Iterator[RewrittenBin]:
     with ThreadPoolExecutor(threads, thread_name_prefix="tahoe-optimize") as pool:
         futures = [pool.submit(job) for job in jobs]
         try:
@@ -126,9 +125,9 @@ def _side_by_side(
             raise
 
 
-def _compacted(version: ScannedVersion, one: Bin, clock: Clock, name: str, alone: bool) -> Written:
-    new = rewritten(version, one.adds, clock, name, ahead=alone)
-    return Written(one, () if new is None else (new,), has_known_places=True)
+def _compacted(version: ScannedVersion, files: Bin, clock: Clock, name: str, alone: bool) -> RewrittenBin:
+    new = rewritten(version, files.adds, clock, name, ahead=alone)
+    return RewrittenBin(files, () if new is None else (new,), has_known_places=True)
 
 
 @dataclass
@@ -139,7 +138,7 @@ class _Run:
     commit: Callable[[Transaction, Operation], Committed]
     plan: OptimizePlan
     rewrite: Rewrite
-    told: _Told
+    reporter: _ProgressReporter
     version: int | None = None
     bins: int = 0
     batches: int = 0
@@ -150,7 +149,7 @@ class _Run:
         """Rewrite bins and commit them together; rewrite a bin again if another writer changed its files meanwhile."""
         transaction = self.begin()
         snapshot = transaction.existing()
-        waiting, done = self._still_there(bins, snapshot), list[Written]()
+        waiting, done = self._remaining_bins(bins, snapshot), list[RewrittenBin]()
         for attempt in range(1, _ROUNDS + 1):
             done += self._rewritten(snapshot, waiting, done)
             if not done:
@@ -168,38 +167,41 @@ class _Run:
                     raise
             transaction, done, lost = self._after_losing(snapshot, done)
             fresh = transaction.existing()
-            waiting = self._still_there(lost, fresh) if attempt <= _ROUNDS_OF_REDOING else []
+            waiting = self._remaining_bins(lost, fresh) if attempt <= _ROUNDS_OF_REDOING else []
             transaction.looks_for, snapshot = "all", fresh  # the reused files are older than the transaction
 
-    def _rewritten(self, snapshot: Snapshot, bins: Sequence[Bin], before: Sequence[Written]) -> list[Written]:
-        written: list[Written] = []
+    def _rewritten(self, snapshot: Snapshot, bins: Sequence[Bin], before: Sequence[RewrittenBin]) -> list[RewrittenBin]:
+        written: list[RewrittenBin] = []
         try:
-            for one in self.rewrite(snapshot, bins, self.plan) if bins else ():
-                written.append(one)
-                self.told.more(len(one.bin.adds))
+            for rewritten in self.rewrite(snapshot, bins, self.plan) if bins else ():
+                written.append(rewritten)
+                self.reporter.more(len(rewritten.bin.adds))
         except BaseException:
             _discard(snapshot, [*before, *written])
             raise
         return written
 
-    def _after_losing(self, snapshot: Snapshot, done: Sequence[Written]) -> tuple[Transaction, list[Written], list[Bin]]:
+    def _after_losing(
+        self, snapshot: Snapshot, done: Sequence[RewrittenBin]
+    ) -> tuple[Transaction, list[RewrittenBin], list[Bin]]:
         """Start a transaction on the newest version; return it, the rewritten bins that can be used for it, and the other bins."""
         try:
             transaction = self.begin()
-            return transaction, *_kept(done, snapshot, self.plan, transaction.existing())
+            return transaction, *_still_valid(done, snapshot, self.plan, transaction.existing())
         except BaseException:
             _discard(snapshot, done)
             raise
 
-    def _commit(self, transaction: Transaction, done: Sequence[Written], vectors: list[str]) -> None:
+    def _commit(self, transaction: Transaction, done: Sequence[RewrittenBin], vectors: list[str]) -> None:
         """Commit the rewritten bins; append the names of the new deletion vector files to `vectors`."""
-        removed = [add for one in done for add in one.replaced]
+        removed = [add for written in done for add in written.replaced]
         added = _with_dead_rows(transaction, done, vectors)
         stage_replacement(transaction, removed, added)
         committed = self.commit(transaction, operation_of(self.plan, removed, added))
-        kept = {add.path for add in added}
+        added_paths = {add.path for add in added}
         _delete(
-            committed.snapshot, _names(committed.snapshot, (add for one in done for add in one.added if add.path not in kept))
+            committed.snapshot,
+            _names(committed.snapshot, (add for written in done for add in written.added if add.path not in added_paths)),
         )
         self.version = committed.version
         self.batches += 1
@@ -207,17 +209,17 @@ class _Run:
         self.removed += removed
         self.added += added
 
-    def _still_there(self, bins: Sequence[Bin], snapshot: Snapshot) -> list[Bin]:
+    def _remaining_bins(self, bins: Sequence[Bin], snapshot: Snapshot) -> list[Bin]:
         """Return the bins as of a version: without removed files, and with the current deletion vectors."""
         if snapshot.version == self.plan.version:
             return list(bins)
         live = _live(snapshot, bins)
-        found = (tuple(live[add.path] for add in one.adds if add.path in live) for one in bins)
-        return [Bin(adds) for adds in found if self.plan.is_worth_it(adds)]
+        live_files = (tuple(live[add.path] for add in files.adds if add.path in live) for files in bins)
+        return [Bin(adds) for adds in live_files if self.plan.is_worth_it(adds)]
 
 
 @dataclass
-class _Told:
+class _ProgressReporter:
     """Reports the number of rewritten files."""
 
     progress: Progress
@@ -229,21 +231,23 @@ class _Told:
         self.progress("files rewritten", self.done, max(self.total, self.done))
 
 
-def _kept(done: Sequence[Written], snapshot: Snapshot, plan: OptimizePlan, fresh: Snapshot) -> tuple[list[Written], list[Bin]]:
+def _still_valid(
+    done: Sequence[RewrittenBin], snapshot: Snapshot, plan: OptimizePlan, fresh: Snapshot
+) -> tuple[list[RewrittenBin], list[Bin]]:
     """Return the rewritten bins that can be used for a newer version, and the other bins, whose new files are deleted."""
-    live = _live(fresh, [one.bin for one in done])
+    live = _live(fresh, [written.bin for written in done])
     # The content of the files depends on the table's metadata: schema, column names, codec.
     same = (snapshot.metadata, snapshot.protocol) == (fresh.metadata, fresh.protocol)
-    found = [(one, carried(one, snapshot, plan, live, fresh) if same else None) for one in done]
-    lost = [one for one, now in found if now is None]
+    carried_bins = [(written, carried(written, snapshot, plan, live, fresh) if same else None) for written in done]
+    lost = [written for written, now in carried_bins if now is None]
     _discard(snapshot, lost)
-    return [now for _, now in found if now is not None], [one.bin for one in lost]
+    return [now for _, now in carried_bins if now is not None], [written.bin for written in lost]
 
 
-def _with_dead_rows(transaction: Transaction, done: Sequence[Written], vectors: list[str]) -> list[AddFile]:
+def _with_dead_rows(transaction: Transaction, done: Sequence[RewrittenBin], vectors: list[str]) -> list[AddFile]:
     """Return the new files, with deletion vectors for rows deleted meanwhile; files without live rows are left out."""
     config, url = transaction.existing().config, transaction.store.url
-    new = [(add, one.dead.get(place)) for one in done for place, add in enumerate(one.added)]
+    new = [(add, written.dead.get(place)) for written in done for place, add in enumerate(written.added)]
     marked = [(add, dead) for add, dead in new if dead is not None and len(dead) < physical_rows(transaction.store, add)]
     with_vectors = files_with_vectors(transaction, config, [add for add, _ in marked], [dead for _, dead in marked])
     vectors += {name for add in with_vectors if add.deletion_vector and (name := file_name(add.deletion_vector, url))}
@@ -253,13 +257,13 @@ def _with_dead_rows(transaction: Transaction, done: Sequence[Written], vectors: 
 
 def _live(snapshot: Snapshot, bins: Sequence[Bin]) -> dict[str, AddFile]:
     """Return those of the bins' files that are live in the version, by path."""
-    paths = array([add.path for one in bins for add in one.adds], pa.string())
+    paths = array([add.path for group in bins for add in group.adds], pa.string())
     files = snapshot.files()
     return {add.path: add for add in add_files(files.filter(pc.is_in(files["path"], value_set=paths)))}
 
 
-def _discard(snapshot: ScannedVersion, written: Iterable[Written]) -> None:
-    _delete(snapshot, _names(snapshot, (add for one in written for add in one.added)))
+def _discard(snapshot: ScannedVersion, written: Iterable[RewrittenBin]) -> None:
+    _delete(snapshot, _names(snapshot, (add for rewritten in written for add in rewritten.added)))
 
 
 def _names(snapshot: ScannedVersion, adds: Iterable[AddFile]) -> Iterator[str]:

@@ -104,21 +104,21 @@ class OptimizePlan:
     @property
     def files(self) -> int:
         """The number of files to rewrite."""
-        return sum(len(one.adds) for one in self.bins)
+        return sum(len(files.adds) for files in self.bins)
 
     @property
     def size(self) -> int:
         """The total size of the files to rewrite in bytes."""
-        return sum(one.size for one in self.bins)
+        return sum(files.size for files in self.bins)
 
     @property
     def new_files(self) -> int:
         """The approximate number of new files."""
-        return sum(self.files_of(one) for one in self.bins)
+        return sum(self.files_of(files) for files in self.bins)
 
-    def files_of(self, one: Bin) -> int:
+    def files_of(self, files: Bin) -> int:
         """Return the number of new files of a bin."""
-        return max(1, one.size // self.rules.target) if self.clusters else 1
+        return max(1, files.size // self.rules.target) if self.clusters else 1
 
     def is_worth_it(self, adds: Sequence[AddFile]) -> bool:
         """Whether these files of a bin should be rewritten."""
@@ -130,11 +130,11 @@ class OptimizePlan:
         """Yield the bins of each commit."""
         most = self.request.batch_size
         batch: list[Bin] = []
-        for one in self.bins:
-            if batch and most is not None and sum(other.size for other in batch) + one.size > most:
+        for files in self.bins:
+            if batch and most is not None and sum(other.size for other in batch) + files.size > most:
                 yield batch
                 batch = []
-            batch.append(one)
+            batch.append(files)
         if batch:
             yield batch
 

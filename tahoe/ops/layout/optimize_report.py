@@ -41,7 +41,7 @@ class Optimized:
     @property
     def metrics(self) -> dict[str, Any]:
         """The metrics that `OPTIMIZE` returns, under delta-spark's names; metrics that delta-spark omits are None."""
-        found = metrics_row(
+        metrics = metrics_row(
             self.removed,
             self.added,
             considered=self.plan.considered,
@@ -50,10 +50,10 @@ class Optimized:
             columns=self.plan.columns,
             columns_with_statistics=self.plan.columns_with_statistics,
         )
-        found |= {"numBins": self.bins, "numBatches": self.batches}
+        metrics |= {"numBins": self.bins, "numBatches": self.batches}
         cubes = self.plan.cubes
         if cubes is not None:
-            found["clusteringStats"] = {
+            metrics["clusteringStats"] = {
                 "inputZCubeFiles": _files(*cubes.cube_files),
                 "inputOtherFiles": _files(*cubes.other_files),
                 "inputNumZCubes": cubes.cubes,
@@ -62,16 +62,16 @@ class Optimized:
             }
         elif self.plan.clusters:
             files = {"num": len(self.removed), "size": sum(add.size for add in self.removed)}
-            found["zOrderStats"] = {
+            metrics["zOrderStats"] = {
                 "strategyName": "all",  # of all files of a partition
                 "inputCubeFiles": {"num": 0, "size": 0},
                 "inputOtherFiles": files,
                 "inputNumCubes": 0,
                 "mergedFiles": files,
-                "numOutputCubes": found["partitionsOptimized"],
+                "numOutputCubes": metrics["partitionsOptimized"],
                 "mergedNumCubes": None,
             }
-        return found
+        return metrics
 
     def __str__(self) -> str:
         plan = self.plan
@@ -92,11 +92,11 @@ class Optimized:
 def operation_of(plan: OptimizePlan, removed: Sequence[AddFile], added: Sequence[AddFile]) -> Operation:
     """Return the history entry for a commit of OPTIMIZE."""
     request, cluster_by = plan.request, plan.cluster_by
-    shown = request.shown_where
-    if shown is None:
-        shown = () if request.where is None else (str(request.where),)
+    conditions = request.shown_where
+    if conditions is None:
+        conditions = () if request.where is None else (str(request.where),)
     parameters = {
-        "predicate": _json(shown),
+        "predicate": _json(conditions),
         "zOrderBy": _json(request.zorder_by),
         "clusterBy": _json(cluster_by),
         "auto": request.is_auto,

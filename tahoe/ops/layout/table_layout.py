@@ -19,8 +19,9 @@ from tahoe.base.lazy import pc
 from tahoe.base.wording import counted
 from tahoe.log.replay import add_files
 from tahoe.ops.layout.bins import Bin
-from tahoe.ops.layout.boxes import Box, ColumnLayout, Interval, Measured, measured, spread
+from tahoe.ops.layout.boxes import Box, ColumnLayout, Interval, PredicateCost, measured, spread
 from tahoe.ops.layout.curves import placement
+from tahoe.ops.layout.layout_page import page_of, part_of
 from tahoe.ops.layout.optimize_plan import OptimizePlan, OptimizeRequest, plan_optimize
 from tahoe.protocol.actions import AddFile
 from tahoe.protocol.clustering import Path, field_chain, named_path, shown_path
@@ -78,23 +79,24 @@ class TableLayout:
                 "clusters": plan.clusters,
             },
             "columns": [
-                {"name": one.name, "isKey": one.is_key, "now": _camel(one.now), "then": _camel(one.then)} for one in self.columns
+                {"name": column.name, "isKey": column.is_key, "now": _camel(column.now), "then": _camel(column.then)}
+                for column in self.columns
             ],
         }
 
     def __str__(self) -> str:
-        width = max((len(one.name) for one in self.columns), default=6)
+        width = max((len(column.name) for column in self.columns), default=6)
         lines = [
             f"Version {self.version} of {self.table}: {counted(len(self.before), 'file')} of {self.size:,} bytes. {self.gain()}",
             f"{'column':{width}}  files of a point  of a range  after OPTIMIZE",
         ]
-        for one in self.columns:
-            now, then = one.now, one.then
+        for column in self.columns:
+            now, then = column.now, column.then
             if now is None or then is None:
-                lines.append(f"{one.name:{width}}  no values")
+                lines.append(f"{column.name:{width}}  no values")
                 continue
             lines.append(
-                f"{one.name:{width}}  {now.point_files:16.1f}  {now.range_files:10.1f}  {then.point_files:6.1f}  {then.range_files:6.1f}"
+                f"{column.name:{width}}  {now.point_files:16.1f}  {now.range_files:10.1f}  {then.point_files:6.1f}  {then.range_files:6.1f}"
             )
         return "\n".join(lines)
 
@@ -111,13 +113,9 @@ class TableLayout:
 
     def to_html(self) -> str:
         """Return the layout as a self-contained HTML page (`tahoe.ops.layout.layout_page`)."""
-        from tahoe.ops.layout.layout_page import page_of
-
         return page_of(self)
 
     def _repr_html_(self) -> str:
-        from tahoe.ops.layout.layout_page import part_of
-
         return part_of(self)
 
 
@@ -164,9 +162,11 @@ def _leaves(snapshot: Snapshot, first: Sequence[Path]) -> list[tuple[StructField
     """Return the columns with statistics, clustering columns first."""
     config = snapshot.config
     indexed = indexed_columns(snapshot.schema, config.partition_columns, config.metadata.configuration)
-    found = [leaf for leaf in indexed if has_bounds(leaf[-1].data_type)]
-    wanted = [tuple(field_chain(snapshot.schema, path)) for path in first]
-    leaves = [*(leaf for leaf in wanted if leaf in found), *(leaf for leaf in found if leaf not in wanted)][:_MOST_COLUMNS]
+    bounded = [leaf for leaf in indexed if has_bounds(leaf[-1].data_type)]
+    first_leaves = [tuple(field_chain(snapshot.schema, path)) for path in first]
+    leaves = [*(leaf for leaf in first_leaves if leaf in bounded), *(leaf for leaf in bounded if leaf not in first_leaves)][
+        :_MOST_COLUMNS
+    ]
     if not leaves:
         raise InvalidRequest(
             f"Table {config.table} collects no statistics of any column, so nothing can be said of its layout. Have "
@@ -179,15 +179,15 @@ def _leaves(snapshot: Snapshot, first: Sequence[Path]) -> list[tuple[StructField
 
 def _axis(snapshot: Snapshot, names: Sequence[str], name: str) -> int:
     fields = field_chain(snapshot.schema, named_path(name))
-    found = shown_path(tuple(one.name for one in fields)) if fields else name
-    if found not in names:
+    title = shown_path(tuple(field.name for field in fields)) if fields else name
+    if title not in names:
         raise InvalidRequest(
             f"Column {name} of table {snapshot.config.table} has no statistics, or is not there; those that have are {', '.join(names)}.",
             code="TAHOE_COLUMN_WITHOUT_STATISTICS",
             table=snapshot.config.table,
             column=name,
         )
-    return names.index(found)
+    return names.index(title)
 
 
 # -- the existing files ------------------------------------------------------------------------------------------------------
@@ -216,9 +216,9 @@ class _Line:
         low, high = (pc.index_in(column, value_set=ordered).to_pylist() for column in (least, greatest))
         empty = pc.fill_null(pc.equal(nulls, rows), pa.scalar(False)).to_pylist()
         intervals = [_interval(a, b, none, length) for a, b, none in zip(low, high, empty, strict=True)]
-        bounds = [(_shown(a), _shown(b)) for a, b in zip(least.to_pylist(), greatest.to_pylist(), strict=True)]
+        bounds = [(_display_text(a), _display_text(b)) for a, b in zip(least.to_pylist(), greatest.to_pylist(), strict=True)]
         places = dict.fromkeys(round(length * share / 4) for share in range(5)) if len(ordered) else {}
-        marks = tuple((float(place), _shown(ordered[min(place, len(ordered) - 1)].as_py())) for place in places)
+        marks = tuple((float(place), _display_text(ordered[min(place, len(ordered) - 1)].as_py())) for place in places)
         return cls(length, intervals, bounds, marks)
 
 
@@ -228,7 +228,7 @@ def _interval(low: int | None, high: int | None, is_empty: bool, length: float) 
     return 0.0 if low is None else float(low), length if high is None else float(high)
 
 
-def _shown(value: Any) -> str:
+def _display_text(value: Any) -> str:
     return "?" if value is None else str(value)
 
 
@@ -250,11 +250,11 @@ def _boxes(adds: Sequence[AddFile], lines: Sequence[_Line]) -> Iterator[Box]:
 
 def _after(plan: OptimizePlan, before: Sequence[Box]) -> Iterator[Box]:
     by_name = {box.name: box for box in before}
-    taken = {add.path for one in plan.bins for add in one.adds}
+    taken = {add.path for files in plan.bins for add in files.adds}
     yield from (box for box in before if box.name not in taken)
-    for one in plan.bins:
-        boxes = [by_name[add.path] for add in one.adds]
-        yield from _clustered(plan, one, boxes) if plan.clusters else [_around(boxes)]
+    for files in plan.bins:
+        boxes = [by_name[add.path] for add in files.adds]
+        yield from _clustered(plan, files, boxes) if plan.clusters else [_around(boxes)]
 
 
 def _around(boxes: Sequence[Box]) -> Box:
@@ -267,21 +267,21 @@ def _around(boxes: Sequence[Box]) -> Box:
     return Box(sum(box.size for box in boxes), sum(box.rows for box in boxes), intervals, max(box.modified_ms for box in boxes))
 
 
-def _clustered(plan: OptimizePlan, one: Bin, boxes: Sequence[Box]) -> Iterator[Box]:
+def _clustered(plan: OptimizePlan, files: Bin, boxes: Sequence[Box]) -> Iterator[Box]:
     """Predict the new files of a bin: spread hypothetical rows over its boxes, and place them as `tahoe.ops.layout.clustered` does."""
-    cells = plan.files_of(one)
-    wanted = min(_ROWS_OF_A_BIN, _ROWS_OF_A_CELL * cells)
+    cells = plan.files_of(files)
+    sample_size = min(_ROWS_OF_A_BIN, _ROWS_OF_A_CELL * cells)
     points: list[tuple[float | None, ...]] = []
     weights: list[tuple[float, float, int]] = []
     for box in boxes:
-        count = max(1, wanted // len(boxes))
+        count = max(1, sample_size // len(boxes))
         points += spread(box, count, len(points))
         weights += [(box.size / count, box.rows / count, box.modified_ms)] * count
     # The clustering columns come first.
     keys = [pa.array([point[i] for point in points], pa.float64()) for i in range(len(plan.paths))]
-    found = placement(keys, cells, plan.request.curve).cells(keys).to_pylist()
+    cells_of_rows = placement(keys, cells, plan.request.curve).cells(keys).to_pylist()
     groups: dict[int, list[int]] = {}
-    for place, cell in enumerate(found):
+    for place, cell in enumerate(cells_of_rows):
         groups.setdefault(cell, []).append(place)
     for places in groups.values():
         size, rows = (round(sum(weights[place][which] for place in places)) for which in (0, 1))
@@ -294,7 +294,7 @@ def _reach(values: Sequence[float]) -> Interval:
     return (min(values), max(values)) if values else None
 
 
-def _camel(value: Measured | None) -> Mapping[str, float] | None:
+def _camel(value: PredicateCost | None) -> Mapping[str, float] | None:
     if value is None:
         return None
     words = {name: name.split("_") for name in asdict(value)}

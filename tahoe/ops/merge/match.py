@@ -83,11 +83,11 @@ def read_target(
     snapshot: Snapshot, adds: Sequence[AddFile], names: Iterable[str], progress: Progress = silent
 ) -> tuple[pa.Table, list[pa.Array]]:
     """Return columns of the live rows of the files in one table, and the positions of the rows of each file."""
-    wanted = sorted(names)
-    tables = [empty_table(to_arrow_schema(snapshot.schema.select(wanted)))]
+    ordered = sorted(names)
+    tables = [empty_table(to_arrow_schema(snapshot.schema.select(ordered)))]
     positions = []
     for add in tracked(adds, progress, "files searched"):
-        rows, places = file_with_positions(snapshot, add, wanted)
+        rows, places = file_with_positions(snapshot, add, ordered)
         tables.append(rows)
         positions.append(places)
     return pa.concat_tables(tables), positions
@@ -146,11 +146,11 @@ def _keys(on: Expression, target_alias: str) -> Iterator[tuple[Expression, Expre
     for part in conjuncts_of(on):
         if not isinstance(part, Call) or part.function != "=":
             continue
-        one, other = part.arguments
-        sides = [{qualifier for qualifier, _ in columns(side)} for side in (one, other)]
+        left, right = part.arguments
+        sides = [{qualifier for qualifier, _ in columns(side)} for side in (left, right)]
         if len(sides[0]) != 1 or len(sides[1]) != 1 or sides[0] == sides[1]:
             continue
-        yield (one, other) if sides[0] == {target_alias} else (other, one)
+        yield (left, right) if sides[0] == {target_alias} else (right, left)
 
 
 def _of_values(mine: Expression, values: pa.Array) -> Predicate | None:
@@ -175,16 +175,16 @@ def _of_values(mine: Expression, values: pa.Array) -> Predicate | None:
 
 
 def _with_equal_keys(keys: Sequence[tuple[Expression, Expression]], target: Side, source: Side) -> Iterator[Pairs]:
-    mine = [_comparable(compute(one, _all(target))) for one, _ in keys]
+    mine = [_comparable(compute(left, _all(target))) for left, _ in keys]
     theirs = [_comparable(compute(other, _all(source))) for _, other in keys]
     # Most rows of the target have a key that no row of the source has: filter them out before the join.
     candidates = pc.indices_nonzero(
-        reduce(pc.and_, (pc.is_in(one, value_set=other.drop_null().unique()) for one, other in zip(mine, theirs, strict=True)))
+        reduce(pc.and_, (pc.is_in(left, value_set=other.drop_null().unique()) for left, other in zip(mine, theirs, strict=True)))
     )
     codes: pa.Array | None = None
     missing: pa.Array | None = None
-    for one, other in zip(mine, theirs, strict=True):
-        values = pa.concat_arrays([one.take(candidates), other])
+    for left, other in zip(mine, theirs, strict=True):
+        values = pa.concat_arrays([left.take(candidates), other])
         null = values.is_null()
         missing = null if missing is None else pc.or_(missing, null)
         encoded = pc.dictionary_encode(values, null_encoding="encode")
@@ -192,9 +192,9 @@ def _with_equal_keys(keys: Sequence[tuple[Expression, Expression]], target: Side
         # Codes are renumbered after each key, so that the product of the keys' sizes cannot overflow.
         codes = indices if codes is None else _small(pc.add(pc.multiply(codes, len(encoded.dictionary)), indices))
     assert codes is not None
-    known = pc.if_else(missing, scalar(None, pa.int64()), codes)
-    mine_table = pa.table({"code": known.slice(0, len(candidates)), "target": candidates.cast(pa.int64())})
-    their_table = pa.table({"code": known.slice(len(candidates)), "source": pa.arange(0, source.count)})
+    codes_of_rows = pc.if_else(missing, scalar(None, pa.int64()), codes)
+    mine_table = pa.table({"code": codes_of_rows.slice(0, len(candidates)), "target": candidates.cast(pa.int64())})
+    their_table = pa.table({"code": codes_of_rows.slice(len(candidates)), "source": pa.arange(0, source.count)})
     valid = pc.is_valid(pc.field("code"))
     joined = mine_table.filter(valid).join(their_table.filter(valid), keys="code", join_type="inner")
     joined = joined.sort_by([("target", "ascending"), ("source", "ascending")]).combine_chunks()

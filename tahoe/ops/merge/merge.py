@@ -26,8 +26,8 @@ from tahoe.ops.merge.explained import MergeExplained
 from tahoe.ops.merge.match import Pairs, Side, choose, context, find_pairs, pruning_predicate, read_target
 from tahoe.ops.merge.report import (
     ClauseCount,
+    StagedMerge,
     Times,
-    Written,
     ambiguous,
     clauses_explained,
     counted,
@@ -90,7 +90,7 @@ def explain_merge(transaction: Transaction, statement: MergeStatement) -> MergeE
     """Predict the result of `stage_merge`. Raises the errors that it raises before it writes. Do not commit the transaction."""
     writing = _matched(transaction, statement)
     snapshot = writing.snapshot
-    known = set(snapshot.schema.names)
+    columns_of_target = set(snapshot.schema.names)
     return MergeExplained(
         snapshot.store.url,
         snapshot.version,
@@ -101,7 +101,7 @@ def explain_merge(transaction: Transaction, statement: MergeStatement) -> MergeE
         files_scanned=len(writing.match.adds),
         files_touched=len(writing.file_changes()),
         uses_deletion_vectors=uses_vectors(writing.plan.config),
-        new_columns=tuple(name for name in writing.plan.config.schema.names if name not in known),
+        new_columns=tuple(name for name in writing.plan.config.schema.names if name not in columns_of_target),
     )
 
 
@@ -142,7 +142,7 @@ class _Step:
 
     def columns_seen(self, alias: str) -> set[str]:
         """Return the columns of a side that the new values use."""
-        return {name for one in self.assignments for qualifier, name in columns(one.value) if qualifier == alias}
+        return {name for assignment in self.assignments for qualifier, name in columns(assignment.value) if qualifier == alias}
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,11 +163,11 @@ class _Plan:
 
     def target_columns_to_match(self) -> set[str]:
         """Return the columns that must be read from every candidate file."""
-        wanted = columns(self.on)
+        names = columns(self.on)
         for step in self.steps:
             if step.condition is not None:
-                wanted |= columns(step.condition)
-        return {name for qualifier, name in wanted if qualifier == self.statement.target_alias}
+                names |= columns(step.condition)
+        return {name for qualifier, name in names if qualifier == self.statement.target_alias}
 
 
 @dataclass(frozen=True, slots=True)
@@ -208,7 +208,7 @@ def _plan(transaction: Transaction, snapshot: Snapshot, statement: MergeStatemen
     on = parse_condition(statement.on, both, statement.time_zone)
     steps = tuple(_step(clause, statement, both, config.schema) for clause in statement.clauses)
     for step in steps:
-        check_identity(config, step.clause.action, {one.path[0] for one in step.assignments})
+        check_identity(config, step.clause.action, {assignment.path[0] for assignment in step.assignments})
     return _Plan(statement, config, on, steps)
 
 
@@ -265,16 +265,18 @@ def _match(transaction: Transaction, snapshot: Snapshot, plan: _Plan, source: Si
     matched = plan.of(Kind.MATCHED)
     seen = context(target, pairs.target, source, pairs.source)
     changes = list(zip(matched, map(pairs.take, choose([step.condition for step in matched], seen)), strict=True))
-    changes = [(step, _each_once(found)) for step, found in changes]
+    changes = [(step, _each_once(matches)) for step, matches in changes]
 
     new = _others(source.count, pairs.source)
     inserting = plan.of(Kind.NOT_MATCHED)
     chosen = choose([step.condition for step in inserting], context(None, None, source, new))
-    inserts = [(step, new.take(found)) for step, found in zip(inserting, chosen, strict=True)]
+    inserts = [(step, new.take(matches)) for step, matches in zip(inserting, chosen, strict=True)]
 
     alone = _others(target.count, pairs.target) if by_source else pa.nulls(0, pa.int64())
-    for step, found in zip(by_source, choose([s.condition for s in by_source], context(target, alone, None, None)), strict=True):
-        changes.append((step, Pairs(alone.take(found), pa.nulls(len(found), pa.int64()))))
+    for step, matches in zip(
+        by_source, choose([s.condition for s in by_source], context(target, alone, None, None)), strict=True
+    ):
+        changes.append((step, Pairs(alone.take(matches), pa.nulls(len(matches), pa.int64()))))
     return _Match(adds, offsets, changes, inserts)
 
 
@@ -335,7 +337,7 @@ class _Writing:
     def staged(self, started: int, scanned: int, progress: Progress) -> Staged:
         transaction, config, statement = self.transaction, self.plan.config, self.plan.statement
         counts = self.counts()
-        if not any(one.rows for one in counts) and transaction.metadata is None:
+        if not any(count.rows for count in counts) and transaction.metadata is None:
             return Staged(None)
         marked = uses_vectors(config)
         changes = self.file_changes()
@@ -352,7 +354,7 @@ class _Writing:
         metrics = merge_metrics(
             self.source.count,
             counts,
-            Written(changes, marked, gone, added, feed),
+            StagedMerge(changes, marked, gone, added, feed),
             Times(started, started, scanned, transaction.clock.now_ms()),
         )
         operation = Operation("MERGE", merge_parameters(statement.on, statement.clauses), metrics)
@@ -367,9 +369,9 @@ class _Writing:
     def file_changes(self) -> list[FileChange]:
         changes = []
         for number, add in enumerate(self.match.adds):
-            found = self._of_file(number)
-            if found:
-                rows = pa.concat_arrays([pairs.target for _, pairs in found])
+            matches = self._of_file(number)
+            if matches:
+                rows = pa.concat_arrays([pairs.target for _, pairs in matches])
                 if add.deletion_vector is not None:
                     _, positions = file_with_positions(self.snapshot, add, ())
                     rows = positions.take(rows)
@@ -394,7 +396,7 @@ class _Writing:
     def _numbers(self, step: _Step, count: int) -> pa.Table:
         """Return the values that the table generates for rows that a clause inserts."""
         zone = self.plan.statement.time_zone
-        return pa.table(Completion(self.transaction, {one.path[0] for one in step.assignments}, zone).values(count))
+        return pa.table(Completion(self.transaction, {assignment.path[0] for assignment in step.assignments}, zone).values(count))
 
     def _rows(
         self, changes: Sequence[FileChange], numbers: Sequence[pa.Table], marked: bool, progress: Progress
@@ -405,13 +407,13 @@ class _Writing:
             if marked and not updates:
                 continue
             # To copy rows, every column; else the columns that new values use, and those that keep their values.
-            wanted = self._columns_of(step for step, _ in updates) if marked else None
-            rows, positions = _NO_ROWS if wanted == [] else file_with_positions(self.snapshot, change.add, wanted)
+            names = self._columns_of(step for step, _ in updates) if marked else None
+            rows, positions = _NO_ROWS if names == [] else file_with_positions(self.snapshot, change.add, names)
             ids = RowIds.of(self.snapshot, change.add)
             if not marked:
                 stay = pc.invert(is_in(positions, change.dead))
-                kept = rows.filter(stay)
-                yield ids.onto(assigned(kept, self.plan.config.schema, (), kept), stay, changed=False)
+                unchanged = rows.filter(stay)
+                yield ids.onto(assigned(unchanged, self.plan.config.schema, (), unchanged), stay, changed=False)
             for step, pairs in updates:
                 yield ids.onto(self._after(rows, step, pairs), pairs.target, changed=True)
         yield from self._inserted(numbers)
@@ -440,7 +442,7 @@ class _Writing:
         target = Side(alias, rows, rows.num_rows).only(step.columns_seen(alias))
         source = self.source.only(step.columns_seen(self.source.alias)) if step.clause.kind == Kind.MATCHED else None
         seen = context(target, pairs.target, source, None if source is None else pairs.source)
-        whole = {one.path[0] for one in step.assignments if one.assigns_whole_column}
+        whole = {assignment.path[0] for assignment in step.assignments if assignment.assigns_whole_column}
         before = rows.select([name for name in rows.column_names if name not in whole])
         before = before.take(pairs.target) if before.num_columns else before
         return assigned(before, self.plan.config.schema, step.assignments, seen)
@@ -449,7 +451,7 @@ class _Writing:
         """Return the columns of the target that `_after` needs."""
         names: set[str] = set()
         for step in steps:
-            whole = {one.path[0] for one in step.assignments if one.assigns_whole_column}
+            whole = {assignment.path[0] for assignment in step.assignments if assignment.assigns_whole_column}
             names |= step.columns_seen(self.plan.statement.target_alias) | set(self.snapshot.schema.names) - whole
         return sorted(names)
 

@@ -13,7 +13,16 @@ from tahoe.ops.merge.explained import ClauseExplained
 from tahoe.ops.rows.row_changes import FileChange, vector_metrics
 from tahoe.protocol.actions import AddCDCFile, AddFile
 
-__all__ = ["ClauseCount", "Times", "Written", "ambiguous", "clauses_explained", "counted", "merge_metrics", "merge_parameters"]
+__all__ = [
+    "ClauseCount",
+    "Times",
+    "StagedMerge",
+    "ambiguous",
+    "clauses_explained",
+    "counted",
+    "merge_metrics",
+    "merge_parameters",
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +34,7 @@ class ClauseCount:
 
 
 @dataclass(frozen=True, slots=True)
-class Written:
+class StagedMerge:
     """The actions that a MERGE has staged.
 
     Args:
@@ -68,7 +77,7 @@ def ambiguous(table: str) -> InvalidRequest:
 
 def counted(counts: Iterable[ClauseCount], action: Action, kind: Kind | None = None) -> int:
     """Return the number of rows of all clauses with an action, and with a kind if one is passed."""
-    return sum(one.rows for one in counts if one.clause.action == action and kind in (None, one.clause.kind))
+    return sum(count.rows for count in counts if count.clause.action == action and kind in (None, count.clause.kind))
 
 
 def merge_parameters(on: str, clauses: Sequence[Clause[str]]) -> dict[str, Any]:
@@ -82,7 +91,7 @@ def merge_parameters(on: str, clauses: Sequence[Clause[str]]) -> dict[str, Any]:
     return parameters | {kind.value: _json([shown(clause) for clause in of_kind(clauses, kind)]) for kind in Kind}
 
 
-def merge_metrics(source_rows: int, counts: Sequence[ClauseCount], written: Written, times: Times) -> dict[str, int | str]:
+def merge_metrics(source_rows: int, counts: Sequence[ClauseCount], written: StagedMerge, times: Times) -> dict[str, int | str]:
     """Return the ``operationMetrics`` of `commitInfo`."""
     updated, deleted, inserted = (counted(counts, action) for action in (Action.UPDATE, Action.DELETE, Action.INSERT))
     vectors = vector_metrics(written.changes, written.marked)
@@ -114,7 +123,9 @@ def merge_metrics(source_rows: int, counts: Sequence[ClauseCount], written: Writ
 
 def clauses_explained(counts: Iterable[ClauseCount]) -> tuple[ClauseExplained, ...]:
     """Return the clauses for `explain()`."""
-    return tuple(ClauseExplained(one.clause.kind.words, one.clause.action.name, one.clause.condition, one.rows) for one in counts)
+    return tuple(
+        ClauseExplained(count.clause.kind.words, count.clause.action.name, count.clause.condition, count.rows) for count in counts
+    )
 
 
 def _json(value: Any) -> str:

@@ -111,8 +111,8 @@ def evolved_schema(
     if any(clause.is_star for clause in _seeing_source(clauses)):
         return merge_schemas(target, source, widening, stores)
     paths = [name_parts(key) or () for clause in _seeing_source(clauses) for key, _ in clause.values or ()]
-    given = _assigned(source, paths)
-    wider: StructType = widened(_with_fields(target, given), given, widening)
+    assigned = _assigned(source, paths)
+    wider: StructType = widened(_with_fields(target, assigned), assigned, widening)
     return wider
 
 
@@ -122,14 +122,14 @@ def _seeing_source(clauses: Sequence[Clause[Any]]) -> list[Clause[Any]]:
 
 def _assigned(source: StructType, paths: Sequence[tuple[str, ...]]) -> StructType:
     """Return the source's columns and struct fields whose names are assigned."""
-    kept = []
+    fields = []
     for column in source:
         below = [path[1:] for path in paths if path[0].lower() == column.name.lower()]
         if () in below:
-            kept.append(column)
+            fields.append(column)
         elif below and isinstance(column.data_type, StructType):
-            kept.append(replace(column, data_type=_assigned(column.data_type, below)))
-    return StructType(tuple(kept))
+            fields.append(replace(column, data_type=_assigned(column.data_type, below)))
+    return StructType(tuple(fields))
 
 
 def _with_fields(target: DataType, source: DataType) -> Any:
@@ -139,12 +139,12 @@ def _with_fields(target: DataType, source: DataType) -> Any:
             return as_nullable(source)
         case StructType(), StructType():
             pairs = ((field, source.find(field.name)) for field in target)
-            kept = (
+            existing = (
                 field if other is None else replace(field, data_type=_with_fields(field.data_type, other.data_type))
                 for field, other in pairs
             )
             added = as_nullable(fresh(StructType(tuple(field for field in source if target.find(field.name) is None))))
-            return StructType((*kept, *added))
+            return StructType((*existing, *added))
         case ArrayType(element), ArrayType(other):
             return replace(target, element_type=_with_fields(element, other))
         case MapType(key, value), MapType(other_key, other_value):
@@ -197,16 +197,18 @@ def star_pairs(
             code="DELTA_MERGE_UNRESOLVED_EXPRESSION",
             column=missing[0],
         )
-    given = [(column, found) for column in schema if (found := source.find(column.name)) is not None]
+    pairs = [(column, source_column) for column in schema if (source_column := source.find(column.name)) is not None]
     if not by_name:
-        return tuple(StarPair((column.name,), column.data_type, (other.name,), other.data_type) for column, other in given)
-    for column, other in given:
+        return tuple(StarPair((column.name,), column.data_type, (other.name,), other.data_type) for column, other in pairs)
+    for column, other in pairs:
         check_assignable(other.data_type, column.data_type, (column.name,), may_lack_fields=evolving)
-    check_writable(StructType(tuple(found for _, found in given)), StructType(tuple(column for column, _ in given)), stores)
-    return tuple(_pair(column, other, keeps=evolving and action == Action.UPDATE) for column, other in given)
+    check_writable(
+        StructType(tuple(source_column for _, source_column in pairs)), StructType(tuple(column for column, _ in pairs)), stores
+    )
+    return tuple(_pair(column, other, keeps=evolving and action == Action.UPDATE) for column, other in pairs)
 
 
 def _pair(column: StructField, other: StructField, *, keeps: bool) -> StarPair:
-    one, two = column.data_type, other.data_type
-    lacks = isinstance(one, StructType) and isinstance(two, StructType) and lacks_fields(two, one)
-    return StarPair((column.name,), one, (other.name,), two, keeps and lacks)
+    first, second = column.data_type, other.data_type
+    lacks = isinstance(first, StructType) and isinstance(second, StructType) and lacks_fields(second, first)
+    return StarPair((column.name,), first, (other.name,), second, keeps and lacks)

@@ -51,18 +51,18 @@ class Columns:
     def matching(self, parts: Qualifier) -> tuple[list[StructField], Qualifier]:
         """Resolve a name as Spark does: return the matching columns for the longest matching qualifier, and the names of nested fields."""
         for length in range(min(_MOST_QUALIFIERS, len(parts) - 1), -1, -1):
-            found = [
+            matches = [
                 column
                 for qualifier, column in self.fields
                 if self.same(column.name, parts[length]) and self._ends_with(qualifier, parts[:length])
             ]
-            if found:
-                return found, parts[length + 1 :]
+            if matches:
+                return matches, parts[length + 1 :]
         return [], ()
 
-    def same(self, one: str, other: str) -> bool:
+    def same(self, first: str, second: str) -> bool:
         """Whether two names are equal under the rule for case."""
-        return one == other if self.case_sensitive else one.lower() == other.lower()
+        return first == second if self.case_sensitive else first.lower() == second.lower()
 
     def _ends_with(self, qualifier: Qualifier, names: Qualifier) -> bool:
         tail = qualifier[len(qualifier) - len(names) :]
@@ -107,8 +107,8 @@ def place_of(key: str, targets: Sequence[Columns]) -> Reference:
     parts = name_parts(key)
     if parts is None:
         raise InvalidRequest(f"'{key}' is no column that a value could be assigned to.", code="TAHOE_NOT_ASSIGNABLE", column=key)
-    *others, last = targets
-    for columns in others:
+    *targets_before, last = targets
+    for columns in targets_before:
         try:
             return _place_in(columns, key, parts)
         except InvalidRequest:
@@ -153,26 +153,26 @@ def lacks_fields(value: StructType, target: StructType) -> bool:
         other = value.find(field.name)
         if other is None:
             return True
-        inner, known = field.data_type, other.data_type
-        if isinstance(inner, StructType) and isinstance(known, StructType) and lacks_fields(known, inner):
+        inner, other_type = field.data_type, other.data_type
+        if isinstance(inner, StructType) and isinstance(other_type, StructType) and lacks_fields(other_type, inner):
             return True
     return False
 
 
 def _place_in(columns: Columns, key: str, parts: Qualifier) -> Reference:
-    found, inside = columns.matching(parts)
-    if not found:
+    matches, inside = columns.matching(parts)
+    if not matches:
         raise UnresolvedColumn(
             f"A column, variable, or function parameter with name {key} cannot be resolved. The columns are: {', '.join(columns.names)}.",
             column=key,
         )
-    if len(found) > 1:
+    if len(matches) > 1:
         raise InvalidRequest(
-            f"Reference {key} is ambiguous: {len(found)} columns have this name. Put the name of the table before it.",
+            f"Reference {key} is ambiguous: {len(matches)} columns have this name. Put the name of the table before it.",
             code="AMBIGUOUS_REFERENCE",
             column=key,
         )
-    path, at = [found[0].name], found[0].data_type
+    path, at = [matches[0].name], matches[0].data_type
     for name in inside:
         field = _field(columns, at, name, key)
         path.append(field.name)

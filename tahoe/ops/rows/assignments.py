@@ -82,25 +82,25 @@ def assigned(rows: pa.Table, schema: StructType, assignments: Sequence[Assignmen
     arrow_schema = to_arrow_schema(schema)
     arrays = []
     for column in schema:
-        ours = [one for one in assignments if one.path[0] == column.name]
+        ours = [assignment for assignment in assignments if assignment.path[0] == column.name]
         if ours and ours[0].assigns_whole_column:
             arrays.append(stored(compute(ours[0].value, context), column))
             continue
         position = rows.schema.get_field_index(column.name)
-        wanted = arrow_schema.field(column.name).type
-        if not ours and position >= 0 and rows.schema.field(position).type == wanted:
+        arrow_type = arrow_schema.field(column.name).type
+        if not ours and position >= 0 and rows.schema.field(position).type == arrow_type:
             arrays.append(rows.column(position))
             continue
-        array = stored(pa.nulls(context.num_rows, wanted) if position < 0 else _whole(rows.column(position)), column)
-        for one in ours:
-            value = compute(one.value, context)
-            if one.keeps_fields:
-                array = _keeping(array, value, one.value.data_type, column)
+        array = stored(pa.nulls(context.num_rows, arrow_type) if position < 0 else _whole(rows.column(position)), column)
+        for assignment in ours:
+            value = compute(assignment.value, context)
+            if assignment.keeps_fields:
+                array = _keeping(array, value, assignment.value.data_type, column)
             else:
-                array = _assigned(array, column, one.path[1:], value)
+                array = _assigned(array, column, assignment.path[1:], value)
         arrays.append(array)
     table = pa.Table.from_arrays(arrays, schema=pa.schema([field.with_nullable(True) for field in arrow_schema]))
-    return recomputed(schema, table, {one.path[0] for one in assignments}) if assignments else table
+    return recomputed(schema, table, {assignment.path[0] for assignment in assignments}) if assignments else table
 
 
 def stored(values: pa.Array, column: StructField) -> pa.Array:
@@ -137,9 +137,9 @@ def _keeping(old: pa.Array, value: pa.Array, value_type: DataType, column: Struc
         return stored(value, column)
     children = []
     for field in struct:
-        inner, known = pc.struct_field(old, [field.name]), value_type.find(field.name)
-        if known is not None:
-            inner = _keeping(inner, pc.struct_field(value, [known.name]), known.data_type, field)
+        inner, value_field = pc.struct_field(old, [field.name]), value_type.find(field.name)
+        if value_field is not None:
+            inner = _keeping(inner, pc.struct_field(value, [value_field.name]), value_field.data_type, field)
         children.append(inner)
     nulls = pc.and_(pc.is_null(old), pc.is_null(value))
     return pa.StructArray.from_arrays(children, fields=list(to_arrow_type(struct)), mask=nulls)

@@ -59,17 +59,17 @@ def partition_files(snapshot: Snapshot, where: Condition | None, time_zone: str 
         for text that cannot be parsed.
     """
     try:
-        condition, known = row_condition(where, snapshot.schema, time_zone), snapshot.partition_columns
+        condition, partitioned = row_condition(where, snapshot.schema, time_zone), snapshot.partition_columns
     except InvalidRequest as error:
         raise error.recoded(_OF_PARTITIONS.get(error.code, error.code)) from error.__cause__
-    others = [name for name in condition.columns if name not in known]
-    if others:
+    rest = [name for name in condition.columns if name not in partitioned]
+    if rest:
         raise InvalidRequest(
-            f"Predicate references non-partition column '{others[0]}'. Only the partition columns may be referenced: "
-            f"[{', '.join(known)}] (table {snapshot.config.table}). Leave the column out of the condition.",
+            f"Predicate references non-partition column '{rest[0]}'. Only the partition columns may be referenced: "
+            f"[{', '.join(partitioned)}] (table {snapshot.config.table}). Leave the column out of the condition.",
             code="DELTA_NON_PARTITION_COLUMN_REFERENCE",
             table=snapshot.config.table,
-            column=others[0],
+            column=rest[0],
         )
     return whole_files(snapshot, condition) or []
 

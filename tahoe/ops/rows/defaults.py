@@ -50,5 +50,5 @@ def _default(key: str, config: TableConfig, moment: Moment, columns: Columns, wr
             table=config.table,
             column=key,
         )
-    found = default_of(config.schema.field(place.path[0]), config.table, moment)
-    return "NULL" if found is None else written(found)
+    default = default_of(config.schema.field(place.path[0]), config.table, moment)
+    return "NULL" if default is None else written(default)

@@ -16,7 +16,7 @@ from tahoe.ops.rows.conditions import whole_files
 from tahoe.ops.rows.engine import ArrowEngine, Engine, RowOperation
 from tahoe.ops.rows.row_changes import (
     Staged,
-    living_rows,
+    live_rows,
     mark_dead,
     remove_files,
     snapshot_to_change,
@@ -73,7 +73,7 @@ def stage_deleted_files(
         transaction.read(predicate)
     if not adds:
         return Staged(None)
-    deleted = sum(living_rows(snapshot, add) for add in adds)
+    deleted = sum(live_rows(snapshot, add) for add in adds)
     removed = remove_files(transaction, adds)
     metrics = _metrics(started, started, transaction) | {
         "numRemovedFiles": len(removed),

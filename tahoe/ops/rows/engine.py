@@ -12,7 +12,7 @@ from typing import Protocol
 from tahoe.base.progress import Progress, tracked
 from tahoe.expr.row_condition import RowCondition
 from tahoe.ops.rows.conditions import find_changes
-from tahoe.ops.rows.row_changes import FileChange, change_rows, kept_rows, write_change_data, write_rows
+from tahoe.ops.rows.row_changes import FileChange, change_rows, remaining_rows, write_change_data, write_rows
 from tahoe.protocol.actions import AddCDCFile, AddFile
 from tahoe.protocol.config import TableConfig
 from tahoe.snapshot.snapshot import Snapshot
@@ -80,7 +80,7 @@ class ArrowEngine:
 
     def copy_rows(self, changes: Sequence[FileChange]) -> list[AddFile]:
         """See `Engine`."""
-        rows = kept_rows(self.snapshot, tracked(changes, self.progress, "files rewritten"))
+        rows = remaining_rows(self.snapshot, tracked(changes, self.progress, "files rewritten"))
         return write_rows(self.transaction, self.config, rows, copied=True)
 
     def write_change_data(self, changes: Sequence[FileChange]) -> list[AddCDCFile]:

@@ -34,7 +34,7 @@ from tahoe.ops.tables.cluster_by import check_same_clustering, check_still_clust
 from tahoe.ops.tables.create import new_metadata, with_schema
 from tahoe.ops.write.arrow_data import ArrowData, in_hand
 from tahoe.ops.write.completion import Completion
-from tahoe.ops.write.writer import tagged, write_arrow
+from tahoe.ops.write.writer import WriterOptions, tagged, write_arrow
 from tahoe.protocol.actions import AddCDCFile, AddFile, Metadata, RemoveFile
 from tahoe.protocol.column_values.identity import refuse_explicit
 from tahoe.protocol.config import TableConfig
@@ -56,7 +56,7 @@ from tahoe.txn.transaction import Operation, Transaction
 
 __all__ = [
     "ArrowData",
-    "Replaced",
+    "OverwriteActions",
     "WriteOptions",
     "already_written",
     "changes_nothing",
@@ -138,7 +138,7 @@ class WriteOptions:
 
 
 @dataclass(frozen=True, slots=True)
-class Replaced:
+class OverwriteActions:
     """The actions that an overwrite has staged besides the new rows.
 
     Args:
@@ -169,7 +169,7 @@ def stage_write(transaction: Transaction, data: ArrowData, options: WriteOptions
         rows = _checked(rows, condition, config)
     store, clock, most = transaction.store, transaction.clock, options.max_rows_per_file
     completion = Completion(transaction, rows.schema.names)
-    adds = write_arrow(config, store, rows, clock, max_rows_per_file=most, progress=progress, completion=completion)
+    adds = write_arrow(config, store, rows, clock, WriterOptions(most, progress=progress, completion=completion))
     return stage_adds(transaction, config, adds, condition, options, progress)
 
 
@@ -183,7 +183,7 @@ def stage_adds(
 ) -> Operation:
     """Stage files that are already written, and the removal of the rows that they replace."""
     staged = [tagged(config, replace(add, data_change=options.data_change)) for add in adds]
-    replaced = Replaced()
+    replaced = OverwriteActions()
     if options.mode == "overwrite" and transaction.snapshot is not None:
         write = _Overwrite(transaction, transaction.snapshot, config, staged, condition, options, progress)
         replaced = _stage_removals(write)
@@ -334,7 +334,7 @@ def rows_in(adds: Sequence[AddFile]) -> int | None:
 
 
 def write_operation(
-    adds: Sequence[AddFile], replaced: Replaced, options: WriteOptions, *, created: bool, counts_rows: bool = False
+    adds: Sequence[AddFile], replaced: OverwriteActions, options: WriteOptions, *, created: bool, counts_rows: bool = False
 ) -> Operation:
     """Return the operation WRITE with delta-spark's parameters and metrics.
 
@@ -407,7 +407,7 @@ class _Overwrite:
     progress: Progress
 
 
-def _stage_removals(write: _Overwrite) -> Replaced:
+def _stage_removals(write: _Overwrite) -> OverwriteActions:
     """Stage the removal of the replaced rows, and the files with the remaining rows; register the reads for conflict detection."""
     transaction, options, condition = write.transaction, write.options, write.condition
     met = None if condition is None else whole_files(write.snapshot, condition)
@@ -424,7 +424,7 @@ def _stage_removals(write: _Overwrite) -> Replaced:
         transaction.read_files(add.key for add in met)
         removed = [add.remove(now, options.data_change) for add in met]
     transaction.stage(*removed)
-    return Replaced(tuple(removed), deleted_rows=rows_in(met) if met is not None else None)
+    return OverwriteActions(tuple(removed), deleted_rows=rows_in(met) if met is not None else None)
 
 
 def _dynamic(write: _Overwrite, now: int) -> list[RemoveFile]:
@@ -451,7 +451,7 @@ def _in_partition(config: TableConfig, values: Mapping[str, str | None]) -> Pred
     return And(tuple(parts))
 
 
-def _replaced_rows(write: _Overwrite, condition: RowCondition) -> Replaced:
+def _replaced_rows(write: _Overwrite, condition: RowCondition) -> OverwriteActions:
     write.config.refuse_if_append_only()
     engine = _ArrowReplacement(write.transaction, write.snapshot, write.config, condition, write.progress, write.adds)
     return stage_replaced(write.transaction, write.config, engine, data_change=write.options.data_change)
@@ -473,7 +473,9 @@ class _ArrowReplacement(ArrowEngine):
         return write_change_data(self.transaction, self.config, chain(deleted, inserted))
 
 
-def stage_replaced(transaction: Transaction, config: TableConfig, engine: Engine, *, data_change: bool = True) -> Replaced:
+def stage_replaced(
+    transaction: Transaction, config: TableConfig, engine: Engine, *, data_change: bool = True
+) -> OverwriteActions:
     """Stage the deletion of the engine's rows like a DELETE: by deletion vectors, or by copying the other rows.
 
     Args:
@@ -498,7 +500,7 @@ def stage_replaced(transaction: Transaction, config: TableConfig, engine: Engine
         if changes and data_change and config.properties.enable_change_data_feed:
             # If a commit has change data files, readers of the feed ignore all other files: the new rows must be in them too.
             change_files = len(engine.write_change_data(changes))
-    return Replaced(tuple(removed), tuple(copied), change_files, sum(len(change.dead) for change in changes))
+    return OverwriteActions(tuple(removed), tuple(copied), change_files, sum(len(change.dead) for change in changes))
 
 
 def _in_schema(rows: pa.Table, config: TableConfig) -> pa.Table:
@@ -527,9 +529,9 @@ def _checked(
             mask = condition.mask(_with_table_names(table, config))
             if not pc.all(mask, min_count=0).as_py():
                 row = table.filter(pc.invert(mask)).slice(0, 1).to_pylist()[0]
-                shown = {name: value for name, value in row.items() if name in condition.columns}
+                row_values = {name: value for name, value in row.items() if name in condition.columns}
                 raise InvalidRequest(
-                    f"A row to be written to table {config.table} does not fulfil replaceWhere '{condition.text}': {shown}. "
+                    f"A row to be written to table {config.table} does not fulfil replaceWhere '{condition.text}': {row_values}. "
                     "Write only rows that fulfil it, or change the condition.",
                     code="DELTA_REPLACE_WHERE_MISMATCH",
                     table=config.table,
@@ -541,5 +543,5 @@ def _checked(
 
 def _with_table_names(table: pa.Table, config: TableConfig) -> pa.Table:
     """Rename the columns to the table's spelling, so that the condition can refer to them."""
-    names = [found.name if (found := config.schema.find(name)) else name for name in table.column_names]
+    names = [column.name if (column := config.schema.find(name)) else name for name in table.column_names]
     return table.rename_columns(names)

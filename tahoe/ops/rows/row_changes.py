@@ -20,7 +20,7 @@ from tahoe.base.clock import Clock
 from tahoe.base.lazy import pc, pq
 from tahoe.ops.write.arrow_data import ArrowData
 from tahoe.ops.write.row_ids import RowIds, config_with_row_ids, with_id_columns, without_id_statistics
-from tahoe.ops.write.writer import random_prefix, tagged, write_arrow
+from tahoe.ops.write.writer import WriterOptions, random_prefix, tagged, write_arrow
 from tahoe.protocol.actions import AddCDCFile, AddFile, DeletionVectorDescriptor, RemoveFile
 from tahoe.protocol.config import TableConfig
 from tahoe.protocol.dv import bitmap_to_bytes, descriptor_in_file, new_file_name, pack
@@ -50,8 +50,8 @@ __all__ = [
     "file_with_positions",
     "files_with_vectors",
     "is_in",
-    "kept_rows",
-    "living_rows",
+    "remaining_rows",
+    "live_rows",
     "mark_dead",
     "parts_with_positions",
     "physical_rows",
@@ -215,18 +215,18 @@ def all_rows(snapshot: Snapshot, add: AddFile) -> FileChange:
     """Return the deletion of all rows of a file; reads no rows."""
     from pyroaring import BitMap64
 
-    living = living_rows(snapshot, add)
+    living = live_rows(snapshot, add)
     dead = VectorReader(snapshot.store).bitmap(add.deletion_vector) if add.deletion_vector else BitMap64()
     return FileChange(add, living, BitMap64(range(living + len(dead))) - dead)
 
 
-def living_rows(snapshot: Snapshot, add: AddFile) -> int:
+def live_rows(snapshot: Snapshot, add: AddFile) -> int:
     """Return the number of live rows of a file, from its statistics or else from its footer."""
     dead = add.deletion_vector.cardinality if add.deletion_vector else 0
     return physical_rows(snapshot.store, add) - dead
 
 
-def kept_rows(snapshot: Snapshot, changes: Iterable[FileChange]) -> Iterator[pa.Table]:
+def remaining_rows(snapshot: Snapshot, changes: Iterable[FileChange]) -> Iterator[pa.Table]:
     """Yield the remaining rows in parts, file by file, with all columns, and with row ids if the table tracks rows."""
     for change in changes:
         ids, start = RowIds.of(snapshot, change.add), 0
@@ -304,7 +304,9 @@ def write_rows(transaction: Transaction, config: TableConfig, rows: Iterable[pa.
     written = (
         []
         if data is None
-        else write_arrow(stored, transaction.store, data, transaction.clock, bytes_per_file=BYTES_OF_A_FILE, copied=copied)
+        else write_arrow(
+            stored, transaction.store, data, transaction.clock, WriterOptions(bytes_per_file=BYTES_OF_A_FILE, copied=copied)
+        )
     )
     adds = [tagged(config, without_id_statistics(config, add)) for add in written]
     transaction.row_ids_kept = True
@@ -319,7 +321,7 @@ def write_change_data(transaction: Transaction, config: TableConfig, rows: Itera
     if data is None:
         return []
     widened = replace(config, metadata=replace(config.metadata, schema_string=schema.to_json()))
-    adds = write_arrow(widened, transaction.store, data, transaction.clock, change_data=True)
+    adds = write_arrow(widened, transaction.store, data, transaction.clock, WriterOptions(change_data=True))
     files = [AddCDCFile(add.path, add.partition_values, add.size) for add in adds]
     transaction.stage(*files)
     return files
@@ -362,12 +364,12 @@ def _write_vectors(
 def _groups(bitmaps: Sequence[BitMap64]) -> Iterator[list[BitMap64]]:
     group: list[BitMap64] = []
     size = 0
-    for one in bitmaps:
-        length = len(bitmap_to_bytes(one))
+    for bitmap in bitmaps:
+        length = len(bitmap_to_bytes(bitmap))
         if group and size + length > VECTOR_FILE_BYTES:
             yield group
             group, size = [], 0
-        group.append(one)
+        group.append(bitmap)
         size += length
     if group:
         yield group

@@ -79,7 +79,7 @@ def commit_batch(table: CommitsTable, batch: Batch, options: WriteOptions, write
     """
     _refuse_void(batch.columns, table.url)
     options = replace(options, app=(batch.query, batch.number))
-    written: _Written | None = None
+    written: _BatchFiles | None = None
     for attempt in range(1, _ATTEMPTS + 1):
         transaction = _begun(table)
         if already_written(transaction, options.app):
@@ -91,14 +91,14 @@ def commit_batch(table: CommitsTable, batch: Batch, options: WriteOptions, write
         try:
             config = _config(transaction, batch, options)
             if written is None:
-                written = _Written(config, write(transaction, config), bool(transaction.marks))
+                written = _BatchFiles(config, write(transaction, config), bool(transaction.marks))
             stage_adds(transaction, config, written.adds, None, options)
             return table.commit(transaction, _operation(transaction, batch, options.mode)).version
         except DeltaConcurrentModificationException as error:
             # If the batch was committed meanwhile, another run of the query is active: raise the error.
-            told = isinstance(error, ConcurrentTransactionException)
+            is_duplicate = isinstance(error, ConcurrentTransactionException)
             if (
-                told
+                is_duplicate
                 or written is None
                 or written.is_numbered
                 or attempt == _ATTEMPTS
@@ -115,7 +115,7 @@ def demands(config: TableConfig) -> tuple[object, ...]:
 
 
 @dataclass(frozen=True, slots=True)
-class _Written:
+class _BatchFiles:
     """Data files, and the table configuration for which they were written.
 
     Args:
@@ -140,7 +140,7 @@ def _config(transaction: Transaction, batch: Batch, options: WriteOptions) -> Ta
     return prepare_schema(transaction, batch.columns, options)
 
 
-def _fits(written: _Written, table: CommitsTable, batch: Batch, options: WriteOptions) -> bool:
+def _fits(written: _BatchFiles, table: CommitsTable, batch: Batch, options: WriteOptions) -> bool:
     """Whether written files still fit the newest version of the table."""
     return demands(_config(_begun(table), batch, options)) == demands(written.config)
 

@@ -25,5 +25,5 @@ def stage_truncate(transaction: Transaction) -> Staged:
     staged = stage_deleted_files(transaction, snapshot, add_files(snapshot.files()), None, None)
     if staged.operation is None:
         return staged
-    told = {name: staged.operation.metrics[name] for name in _METRICS}
-    return replace(staged, operation=Operation("TRUNCATE", {}, told))
+    metrics = {name: staged.operation.metrics[name] for name in _METRICS}
+    return replace(staged, operation=Operation("TRUNCATE", {}, metrics))

@@ -1,4 +1,4 @@
-"""ALTER TABLE … SET and UNSET TBLPROPERTIES: properties of an existing table. Nothing is committed here."""
+"""ALTER TABLE … SET and UNSET TBLPROPERTIES, and ALTER COLUMN … SYNC IDENTITY, on an existing table. Nothing is committed here."""
 
 from __future__ import annotations
 
@@ -8,21 +8,25 @@ from dataclasses import replace
 from typing import Any
 
 from tahoe.base.exceptions import InvalidRequest
+from tahoe.base.lazy import pc
 from tahoe.log.replay import add_files
 from tahoe.ops.tables.cluster_by import check_still_clusterable
 from tahoe.ops.tables.create import with_properties
 from tahoe.protocol.actions import Metadata
 from tahoe.protocol.clustering import refuse_enabling
+from tahoe.protocol.column_values.identity import IdentityColumn, further, identity_of, with_marks
 from tahoe.protocol.config import TableConfig
-from tahoe.protocol.features import COORDINATED, Feature
+from tahoe.protocol.features import COORDINATED, ENFORCED, Feature
 from tahoe.protocol.iceberg_compat import deletes_form
 from tahoe.protocol.properties import same_key
+from tahoe.schema.column_edits import Path, field_at, name_of, not_there
+from tahoe.snapshot.scan import Scan
 from tahoe.snapshot.snapshot import Snapshot
 from tahoe.txn.coordinated import TIMESTAMP_PROPERTIES
 from tahoe.txn.prepare import future_config
 from tahoe.txn.transaction import Operation, Transaction
 
-__all__ = ["stage_changed_properties", "stage_set_properties", "stage_unset_properties"]
+__all__ = ["stage_changed_properties", "stage_set_properties", "stage_sync_identity", "stage_unset_properties"]
 
 
 def stage_set_properties(transaction: Transaction, snapshot: Snapshot, properties: Mapping[str, str]) -> Operation:
@@ -73,10 +77,11 @@ def stage_unset_properties(
             table=snapshot.store.url,
             property=_PROTECTION,
         )
-    held = {name.lower() for name in names} & {name.lower() for name in TIMESTAMP_PROPERTIES}
-    if held and snapshot.config.features & COORDINATED:
+    refused = {name.lower() for name in names} & {name.lower() for name in TIMESTAMP_PROPERTIES}
+    if refused and snapshot.config.features & COORDINATED:
         raise InvalidRequest(
-            f"Table {snapshot.store.url} keeps {', '.join(sorted(held))}: where a coordinator ratifies commits, their times stand in them.",
+            f"Table {snapshot.store.url} keeps {', '.join(sorted(refused))}: where a coordinator ratifies commits, their times stand in "
+            "them.",
             code="DELTA_CANNOT_MODIFY_CATALOG_MANAGED_DEPENDENCIES",
             table=snapshot.store.url,
         )
@@ -162,3 +167,49 @@ def _check_files(transaction: Transaction, snapshot: Snapshot, config: TableConf
 
 def _json(value: Any) -> str:
     return json.dumps(value, separators=(",", ":"))
+
+
+def stage_sync_identity(transaction: Transaction, snapshot: Snapshot, path: Path, *, may_lower: bool = False) -> Operation | None:
+    """Stage a high-water mark beyond all values of an identity column, as explicitly written values require; None if it is already. All
+    rows are read.
+
+    Args:
+        snapshot: of the transaction.
+        may_lower: the mark may be lowered to the values in the rows.
+
+    Raises:
+        InvalidRequest: ``DELTA_IDENTITY_COLUMNS_ALTER_NON_IDENTITY_COLUMN``.
+    """
+    table, column = snapshot.config.table, field_at(snapshot.schema, path)
+    if column is None:
+        raise not_there(snapshot.schema, path)
+    identity = identity_of(column, table) if len(path) == 1 else None
+    if identity is None:
+        raise InvalidRequest(
+            f"ALTER TABLE ALTER COLUMN SYNC IDENTITY is only supported by identity columns, and '{name_of(path)}' of table {table} is none. "
+            "Name an identity column.",
+            code="DELTA_IDENTITY_COLUMNS_ALTER_NON_IDENTITY_COLUMN",
+            table=table,
+            column=name_of(path),
+        )
+    transaction.enforces = ENFORCED
+    transaction.read_whole_table()
+    furthest = _furthest(snapshot, identity)
+    if furthest is None:
+        return None
+    schema = with_marks(snapshot.schema, {identity.physical_name: furthest}, table, may_lower=may_lower)
+    if schema == snapshot.schema:
+        return None
+    transaction.set_metadata(replace(snapshot.metadata, schema_string=schema.to_json()))
+    described = schema.field(column.name).to_json_value()
+    return Operation("CHANGE COLUMN", {"column": json.dumps(described, separators=(",", ":"), ensure_ascii=False)})
+
+
+def _furthest(snapshot: Snapshot, column: IdentityColumn) -> int | None:
+    """Return the furthest value of the column in the live rows, or None."""
+    values = []
+    for batch in Scan(snapshot, columns=(column.name,)).to_batches():
+        bounds = pc.min_max(batch.column(0))
+        value = bounds["max" if column.step > 0 else "min"].as_py()
+        values += [] if value is None else [value]
+    return further(column.step, values) if values else None

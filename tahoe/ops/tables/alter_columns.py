@@ -15,12 +15,12 @@ from tahoe.base.exceptions import InvalidRequest
 from tahoe.expr.tree.common_types import same_type
 from tahoe.expr.tree.predicate import quote_identifier
 from tahoe.ops.tables.cluster_by import check_still_clusterable
+from tahoe.ops.tables.constrain import validate_not_null
 from tahoe.ops.tables.create import with_schema
 from tahoe.ops.tables.dependents import refuse_altering, refuse_clustering, refuse_dependents, refuse_replacing
-from tahoe.ops.tables.replaceable import replaced_columns
-from tahoe.ops.tables.required import validate_not_null
 from tahoe.protocol.actions import Metadata
 from tahoe.protocol.column_values.default_values import CURRENT_DEFAULT, EXISTS_DEFAULT
+from tahoe.protocol.config import TableConfig
 from tahoe.protocol.constraints import check_default
 from tahoe.protocol.features import ENFORCED, Feature
 from tahoe.protocol.statistics.collect import multipart_names
@@ -92,34 +92,34 @@ def stage_add_columns(transaction: Transaction, snapshot: Snapshot, columns: Seq
     Raises:
         InvalidRequest: a column that must not be null, a parent or sibling that does not exist; `SchemaMismatch` for a repeated name.
     """
-    for one in columns:
-        if {CURRENT_DEFAULT, EXISTS_DEFAULT} & one.column.metadata.keys():
+    for new in columns:
+        if {CURRENT_DEFAULT, EXISTS_DEFAULT} & new.column.metadata.keys():
             raise InvalidRequest(
-                f"Failed to execute ALTER TABLE command on table {snapshot.config.table}: column {name_of(one.path)} would be added with a "
+                f"Failed to execute ALTER TABLE command on table {snapshot.config.table}: column {name_of(new.path)} would be added with a "
                 "DEFAULT value, which no Delta table can do, as the rows that are there have none. Add it without, then ALTER COLUMN … SET "
                 "DEFAULT.",
                 code="WRONG_COLUMN_DEFAULTS_FOR_DELTA_ALTER_TABLE_ADD_COLUMN_NOT_SUPPORTED",
-                column=name_of(one.path),
+                column=name_of(new.path),
             )
-    added = [replace(one, column=fresh(StructType((one.column,))).fields[0]) for one in columns]
-    for one in added:
-        if _demands_values(StructType((one.column,))):
+    added = [replace(new, column=fresh(StructType((new.column,))).fields[0]) for new in columns]
+    for new in added:
+        if _demands_values(StructType((new.column,))):
             raise InvalidRequest(
-                f"Operation not allowed: `NOT NULL in ALTER TABLE ADD COLUMNS` is not supported for Delta tables: column {name_of(one.path)} "
+                f"Operation not allowed: `NOT NULL in ALTER TABLE ADD COLUMNS` is not supported for Delta tables: column {name_of(new.path)} "
                 f"of table {snapshot.config.table} would be null in the rows that are there. Leave NOT NULL out.",
                 code="DELTA_OPERATION_NOT_ALLOWED",
-                column=name_of(one.path),
+                column=name_of(new.path),
             )
     transaction.enforces = ENFORCED  # constraints apply to new rows only; existing rows have NULL
     schema = with_columns(snapshot.schema, added)
     metadata = with_schema(snapshot.config, schema, transaction.clock)
     check_still_clusterable(snapshot, metadata)
     transaction.set_metadata(metadata)
-    told = [
-        {"column": _told(one.parent, one.column), **({} if one.position is None else {"position": str(one.position)})}
-        for one in added
+    described = [
+        {"column": _column_json(new.parent, new.column), **({} if new.position is None else {"position": str(new.position)})}
+        for new in added
     ]
-    return Operation("ADD COLUMNS", {"columns": _json(told)})
+    return Operation("ADD COLUMNS", {"columns": _json(described)})
 
 
 def stage_drop_columns(
@@ -179,7 +179,9 @@ def stage_rename_column(transaction: Transaction, snapshot: Snapshot, path: Path
     transaction.enforces = ENFORCED  # the column's constraints are unchanged, under another name
     schema = with_field(snapshot.schema, path, replace(column, name=name))
     is_top = len(path) == 1
-    partitioned = [name if is_top and one == column.name else one for one in config.partition_columns]
+    partitioned = [
+        name if is_top and partition_column == column.name else partition_column for partition_column in config.partition_columns
+    ]
     new = (*spelled[:-1], name)
     configuration = _with_stats_columns(dict(config.metadata.configuration), spelled, new)
     metadata = with_schema(config, schema, transaction.clock, partitioned)
@@ -195,28 +197,28 @@ def stage_change_columns(transaction: Transaction, snapshot: Snapshot, changes: 
             its comment or its place.
         InvariantViolation: ``DELTA_NEW_NOT_NULL_VIOLATION``: NOT NULL on a column in which rows have NULL.
     """
-    schema, told = snapshot.schema, []
+    schema, described = snapshot.schema, []
     _refuse_changing_twice(snapshot, changes)
     if any(change.default is not None or change.data_type is not None for change in changes):
         transaction.enforces = ENFORCED  # the column's constraints are checked here; no row is added
     for change in changes:
         column = _existing(snapshot, change.path)
         refuse_altering(
-            snapshot.config, column, any(one is not None for one in (change.data_type, change.nullable, change.default))
+            snapshot.config, column, any(value is not None for value in (change.data_type, change.nullable, change.default))
         )
         new = _changed(snapshot, column, change)
         schema = with_field(schema, change.path, new, change.position)
         where = {} if change.position is None else {"position": str(change.position)}
-        told.append((_told(_spelled(snapshot.schema, change.path)[:-1], new), where))
+        described.append((_column_json(_spelled(snapshot.schema, change.path)[:-1], new), where))
     metadata = with_schema(snapshot.config, schema, transaction.clock)
     check_still_clusterable(snapshot, metadata)
     transaction.set_metadata(metadata)
     required = [change.path for change in changes if change.nullable is False and _existing(snapshot, change.path).nullable]
     if required:
         validate_not_null(transaction, snapshot, [_spelled(snapshot.schema, path) for path in required])
-    if len(told) == 1:
-        return Operation("CHANGE COLUMN", {"column": _json(told[0][0]), **told[0][1]})
-    return Operation("CHANGE COLUMNS", {"columns": _json([{**column, **where} for column, where in told])})
+    if len(described) == 1:
+        return Operation("CHANGE COLUMN", {"column": _json(described[0][0]), **described[0][1]})
+    return Operation("CHANGE COLUMNS", {"columns": _json([{**column, **where} for column, where in described])})
 
 
 def stage_replace_columns(transaction: Transaction, snapshot: Snapshot, columns: StructType) -> Operation:
@@ -226,17 +228,17 @@ def stage_replace_columns(transaction: Transaction, snapshot: Snapshot, columns:
     Raises:
         InvalidRequest: the files do not allow it; ``DELTA_UNSUPPORTED_ALTER_TABLE_REPLACE_COL_OP`` names the reason.
     """
-    config, wanted = snapshot.config, fresh(columns)
+    config, target = snapshot.config, fresh(columns)
     refuse_replacing(config)
-    with_columns(StructType(()), [NewColumn((), column) for column in wanted])  # refuses a repeated name
-    schema, gone = replaced_columns(config, wanted)
+    with_columns(StructType(()), [NewColumn((), column) for column in target])  # refuses a repeated name
+    schema, gone = _replaced_columns(config, target)
     for path in gone:
         refuse_clustering(snapshot, path)
         refuse_dependents(config, path)
     metadata = with_schema(config, schema, transaction.clock)
     check_still_clusterable(snapshot, metadata)
     transaction.set_metadata(metadata)
-    return Operation("REPLACE COLUMNS", {"columns": _json([_told((), column) for column in wanted])})
+    return Operation("REPLACE COLUMNS", {"columns": _json([_column_json((), column) for column in target])})
 
 
 # -- one column --------------------------------------------------------------------------------------------------------------
@@ -280,8 +282,8 @@ def _with_declared(snapshot: Snapshot, column: StructField, new: StructField, ch
             code=_NO_CHANGE if fits else _NO_CAST,
             column=name_of(change.path),
         )
-    kept = {key: value for key, value in new.metadata.items() if key != DECLARED_TYPE}
-    return replace(new, metadata=kept if change.declared is None else {**kept, DECLARED_TYPE: change.declared})
+    metadata = {key: value for key, value in new.metadata.items() if key != DECLARED_TYPE}
+    return replace(new, metadata=metadata if change.declared is None else {**metadata, DECLARED_TYPE: change.declared})
 
 
 def _with_default(snapshot: Snapshot, column: StructField, change: ColumnChange) -> StructField:
@@ -293,10 +295,10 @@ def _with_default(snapshot: Snapshot, column: StructField, change: ColumnChange)
             code=_NO_CHANGE,
             column=name,
         )
-    kept = {key: value for key, value in column.metadata.items() if key not in (CURRENT_DEFAULT, EXISTS_DEFAULT)}
+    metadata = {key: value for key, value in column.metadata.items() if key not in (CURRENT_DEFAULT, EXISTS_DEFAULT)}
     if change.default:
-        kept[CURRENT_DEFAULT] = change.default
-    new = replace(column, metadata=kept)
+        metadata[CURRENT_DEFAULT] = change.default
+    new = replace(column, metadata=metadata)
     enabled, by_spark = Feature.ALLOW_COLUMN_DEFAULTS in config.features, change.by_spark is not None
     check_default(new, config.table, enabled=enabled, statement="ALTER TABLE", by_spark=by_spark)
     if change.by_spark is not None:
@@ -304,20 +306,20 @@ def _with_default(snapshot: Snapshot, column: StructField, change: ColumnChange)
     return new
 
 
-def _check_type(snapshot: Snapshot, column: StructField, wanted: DataType, change: ColumnChange) -> None:
+def _check_type(snapshot: Snapshot, column: StructField, data_type: DataType, change: ColumnChange) -> None:
     old, name = column.data_type, name_of(change.path)
     for kind, code, remedy in _PART_BY_PART:
-        if isinstance(wanted, kind):
+        if isinstance(data_type, kind):
             raise InvalidRequest(
                 f"Cannot update {snapshot.config.table} field {name} type: {code.lower()} types are changed part by part: "
                 f"{remedy.format(name=name)}.",
                 code=f"CANNOT_UPDATE_FIELD.{code}_TYPE",
                 column=name,
             )
-    if change.declared is not None or not is_up_cast(old, wanted):
-        raise _unsupported_change(snapshot, name, column, replace(column, data_type=wanted), _NO_CAST)
-    if old != PrimitiveType("void") and not (snapshot.config.properties.enable_type_widening and is_widening(old, wanted)):
-        raise _unsupported_change(snapshot, name, column, replace(column, data_type=wanted))
+    if change.declared is not None or not is_up_cast(old, data_type):
+        raise _unsupported_change(snapshot, name, column, replace(column, data_type=data_type), _NO_CAST)
+    if old != PrimitiveType("void") and not (snapshot.config.properties.enable_type_widening and is_widening(old, data_type)):
+        raise _unsupported_change(snapshot, name, column, replace(column, data_type=data_type))
     refuse_dependents(snapshot.config, change.path)
 
 
@@ -385,8 +387,8 @@ def _refuse_name_in_use(snapshot: Snapshot, path: Path, name: str) -> None:
 
 def _spelled(schema: StructType, path: Path) -> Path:
     """Return the path in the schema's spelling."""
-    found = [field_at(schema, path[: length + 1]) for length in range(len(path))]
-    return tuple(part if column is None else column.name for part, column in zip(path, found, strict=True))
+    fields = [field_at(schema, path[: length + 1]) for length in range(len(path))]
+    return tuple(part if column is None else column.name for part, column in zip(path, fields, strict=True))
 
 
 def _need_mapping(snapshot: Snapshot, code: str, what: str) -> None:
@@ -424,14 +426,14 @@ def _with_stats_columns(configuration: dict[str, str], path: Path, new: Path | N
     key = next((key for key in configuration if key.lower() == _STATS_COLUMNS.lower()), None)
     if key is None:
         return configuration
-    lowered, kept = [part.lower() for part in path], []
+    lowered, remaining_columns = [part.lower() for part in path], []
     for listed in multipart_names(configuration[key]):
         follows = [part.lower() for part in listed[: len(path)]] == lowered
         if not follows:
-            kept.append(listed)
+            remaining_columns.append(listed)
         elif new is not None:
-            kept.append((*new, *listed[len(path) :]))
-    return {**configuration, key: ",".join(".".join(quote_identifier(part) for part in one) for one in kept)}
+            remaining_columns.append((*new, *listed[len(path) :]))
+    return {**configuration, key: ",".join(".".join(quote_identifier(part) for part in names) for names in remaining_columns)}
 
 
 def _with_stats_of(metadata: Metadata, configuration: dict[str, str]) -> Metadata:
@@ -441,7 +443,7 @@ def _with_stats_of(metadata: Metadata, configuration: dict[str, str]) -> Metadat
     return replace(metadata, configuration={**metadata.configuration, key: configuration[key]})
 
 
-def _told(parent: Path, column: StructField) -> dict[str, Any]:
+def _column_json(parent: Path, column: StructField) -> dict[str, Any]:
     """A column as the history shows it."""
     match column.data_type:
         case StructType():
@@ -458,3 +460,84 @@ def _told(parent: Path, column: StructField) -> dict[str, Any]:
 
 def _json(value: Any) -> str:
     return json.dumps(value, separators=(",", ":"), ensure_ascii=False)
+
+
+def _replaced_columns(config: TableConfig, target: StructType) -> tuple[StructType, list[Path]]:
+    """Return the new schema, in which existing columns keep their ids, and the paths of removed columns.
+
+    Raises:
+        InvalidRequest: ``DELTA_UNSUPPORTED_ALTER_TABLE_REPLACE_COL_OP``: another type, NOT NULL where NULL was allowed, a removed column
+            without column mapping; ``DELTA_AMBIGUOUS_DATA_TYPE_CHANGE``: columns are both added and removed, which might mean a rename.
+    """
+    replacing = _ColumnReplacement(config)
+    schema = replacing.struct(config.schema, target, ())
+    return schema, replacing.gone
+
+
+class _ColumnReplacement:
+    """One comparison; it adds removed columns to `gone`."""
+
+    def __init__(self, config: TableConfig) -> None:
+        self._config = config
+        self.gone: list[Path] = []
+
+    def struct(self, old: StructType, new: StructType, path: Path) -> StructType:
+        fields, adds = [], False
+        left = {column.name for column in old}
+        for column in new:
+            before = old.find(column.name)
+            if before is None:
+                adds = True
+                self._require(column.nullable, f"adding non-nullable column {name_of((*path, column.name))}")
+                fields.append(column)
+                continue
+            left.discard(before.name)
+            fields.append(self._column(before, column, (*path, before.name)))
+        missing = [column.name for column in old if column.name in left]
+        if missing and adds:
+            raise InvalidRequest(
+                f"Cannot change data type of {name_of(path) or self._config.table} from {old} to {new}. This change contains column removals "
+                "and additions, therefore they are ambiguous. Please make these changes individually using ALTER TABLE [ADD | DROP | "
+                "RENAME] COLUMN.",
+                code="DELTA_AMBIGUOUS_DATA_TYPE_CHANGE",
+                table=self._config.table,
+            )
+        inside = f" from {name_of(path)}" if path else ""
+        self._require(
+            not missing or self._config.column_mapping_mode != "none", f"dropping column(s) [{', '.join(missing)}]{inside}"
+        )
+        self.gone += [(*path, name) for name in missing]
+        return StructType(tuple(fields))
+
+    def _column(self, old: StructField, new: StructField, path: Path) -> StructField:
+        self._loosens(old.nullable, new.nullable, path)
+        comment = {"comment": new.metadata["comment"]} if "comment" in new.metadata else {}
+        data_type = self._type(old.data_type, new.data_type, path)
+        return replace(old, data_type=data_type, nullable=new.nullable, metadata={**old.metadata, **comment})
+
+    def _type(self, old: DataType, new: DataType, path: Path) -> DataType:
+        match old, new:
+            case StructType(), StructType():
+                return self.struct(old, new, path)
+            case ArrayType(), ArrayType():
+                self._loosens(old.contains_null, new.contains_null, path)
+                return replace(old, element_type=self._type(old.element_type, new.element_type, (*path, "element")))
+            case MapType(), MapType():
+                self._loosens(old.value_contains_null, new.value_contains_null, path)
+                key = self._type(old.key_type, new.key_type, (*path, "key"))
+                return replace(old, key_type=key, value_type=self._type(old.value_type, new.value_type, (*path, "value")))
+        widens = self._config.properties.enable_type_widening and is_widening(old, new)
+        self._require(widens or old in (new, PrimitiveType("void")), f"changing data type of {name_of(path)} from {old} to {new}")
+        return new
+
+    def _loosens(self, before: bool, after: bool, path: Path) -> None:
+        self._require(after or not before, f"tightening nullability of {name_of(path)}")
+
+    def _require(self, holds: bool, change: str) -> None:
+        if not holds:
+            raise InvalidRequest(
+                f"Unsupported ALTER TABLE REPLACE COLUMNS operation on table {self._config.table}. Reason: Cannot change data type: "
+                f"{change}. Leave that change out; to drop a column, enable column mapping ('delta.columnMapping.mode' = 'name').",
+                code="DELTA_UNSUPPORTED_ALTER_TABLE_REPLACE_COL_OP",
+                table=self._config.table,
+            )

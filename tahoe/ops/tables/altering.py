@@ -14,7 +14,6 @@ from tahoe.base.lazy import late_modules
 if TYPE_CHECKING:
     from tahoe.ops.tables import alter, alter_columns, constrain
     from tahoe.ops.tables import cluster_by as clustering
-    from tahoe.ops.tables import sync_identity as identity_columns
     from tahoe.ops.tables.requests import WritableTable
     from tahoe.protocol.statistics import collect
     from tahoe.schema import column_edits, schema_forms
@@ -24,7 +23,7 @@ if TYPE_CHECKING:
     from tahoe.txn.transaction import Operation, Transaction
 else:
     alter, alter_columns, constrain = late_modules("tahoe.ops.tables", "alter", "alter_columns", "constrain")
-    clustering, identity_columns = late_modules("tahoe.ops.tables", "cluster_by", "sync_identity")
+    (clustering,) = late_modules("tahoe.ops.tables", "cluster_by")
     (collect,) = late_modules("tahoe.protocol.statistics", "collect")
     column_edits, schema_forms = late_modules("tahoe.schema", "column_edits", "schema_forms")
 
@@ -159,9 +158,9 @@ def sync_identity(self: WritableTable, name: str, *, may_lower: bool = False) ->
     Args:
         may_lower: the mark may be lowered too; then values that were assigned and deleted may be assigned again.
 
-    Raises: see `tahoe.ops.tables.sync_identity.stage_sync_identity`.
+    Raises: see `tahoe.ops.tables.alter.stage_sync_identity`.
     """
-    return _altered(self, identity_columns.stage_sync_identity, _path(name), may_lower=may_lower)
+    return _altered(self, alter.stage_sync_identity, _path(name), may_lower=may_lower)
 
 
 def replace_columns(self: WritableTable, columns: SchemaLike) -> int:

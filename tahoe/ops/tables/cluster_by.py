@@ -129,12 +129,12 @@ def check_same_clustering(snapshot: Snapshot, names: Sequence[str]) -> None:
 
     Raises `InvalidRequest` (`DELTA_CLUSTERING_COLUMNS_MISMATCH`)."""
     config = snapshot.config
-    wanted = _checked(config, names)
-    if wanted != clustering_columns(snapshot):
+    expected = _checked(config, names)
+    if expected != clustering_columns(snapshot):
         raise InvalidRequest(
             f"The provided clustering columns do not match the existing table's ({config.table}). Provided: "
-            f"{', '.join(map(shown_path, wanted))}; existing: {', '.join(clustered_by(snapshot)) or 'none'}. Leave clusterBy out, or change "
-            "the table first: ALTER TABLE … CLUSTER BY (…).",
+            f"{', '.join(map(shown_path, expected))}; existing: {', '.join(clustered_by(snapshot)) or 'none'}. Leave clusterBy out, or "
+            "change the table first: ALTER TABLE … CLUSTER BY (…).",
             code="DELTA_CLUSTERING_COLUMNS_MISMATCH",
             table=config.table,
         )
@@ -201,9 +201,9 @@ def _check_statistics(config: TableConfig, metadata: Metadata, paths: Sequence[P
     without = _without_statistics(config, metadata, paths)
     odd = [path for path in without if not has_bounds(field_chain(config.schema, path)[-1].data_type)]
     if odd:
-        told = ", ".join(f"{name_of(path)} : {field_chain(config.schema, path)[-1].data_type}" for path in odd)
+        listing = ", ".join(f"{name_of(path)} : {field_chain(config.schema, path)[-1].data_type}" for path in odd)
         raise InvalidRequest(
-            f"CLUSTER BY is not supported because the following column(s): {told} don't support data skipping (table {config.table}). "
+            f"CLUSTER BY is not supported because the following column(s): {listing} don't support data skipping (table {config.table}). "
             "Name columns of numbers, texts, dates or times.",
             code="DELTA_CLUSTERING_COLUMNS_DATATYPE_NOT_SUPPORTED",
             table=config.table,
@@ -227,8 +227,8 @@ def _refuse_without_statistics(config: TableConfig, without: Sequence[Path]) -> 
 def _without_statistics(config: TableConfig, metadata: Metadata, paths: Sequence[Path]) -> list[Path]:
     schema = TableConfig(config.protocol, metadata, config.table).schema
     indexed = indexed_columns(schema, metadata.partition_columns, metadata.configuration)
-    known = {tuple(column.name.lower() for column in leaf) for leaf in indexed if has_bounds(leaf[-1].data_type)}
-    return [path for path in paths if tuple(name.lower() for name in path) not in known]
+    bounded = {tuple(column.name.lower() for column in leaf) for leaf in indexed if has_bounds(leaf[-1].data_type)}
+    return [path for path in paths if tuple(name.lower() for name in path) not in bounded]
 
 
 def _domain(schema: StructType, paths: Sequence[Path]) -> DomainMetadata:

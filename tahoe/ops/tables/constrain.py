@@ -1,8 +1,8 @@
-"""ALTER TABLE ADD CONSTRAINT and DROP CONSTRAINT: a condition on every row, including existing rows."""
+"""ALTER TABLE ADD CONSTRAINT and DROP CONSTRAINT, and the validation of existing rows, which SET NOT NULL needs too."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 import pyarrow as pa
@@ -11,14 +11,16 @@ from tahoe.base.exceptions import InvalidRequest, InvariantViolation
 from tahoe.base.lazy import pc
 from tahoe.base.wording import counted
 from tahoe.expr.compute.compute import compute_mask
-from tahoe.protocol.constraints import Constraints, constraints_of
+from tahoe.expr.tree.predicate import Column, IsNull
+from tahoe.protocol.constraints import Constraints, constraints_of, refuse_required_in_collections
 from tahoe.protocol.features import ENFORCED
+from tahoe.schema.column_edits import Path, name_of
 from tahoe.snapshot.scan import Scan
 from tahoe.snapshot.snapshot import Snapshot
 from tahoe.txn.prepare import future_config
 from tahoe.txn.transaction import Operation, Transaction
 
-__all__ = ["count_violations", "stage_add_constraint", "stage_drop_constraint"]
+__all__ = ["count_violations", "stage_add_constraint", "stage_drop_constraint", "validate_not_null"]
 
 _PREFIX = "delta.constraints."
 _RESERVED = "__CHAR_VARCHAR_STRING_LENGTH_CHECK__"
@@ -75,7 +77,7 @@ def stage_add_constraint(
     transaction.set_metadata(replace(snapshot.metadata, configuration=configuration))
     config = future_config(transaction)
     transaction.ensure_writable(config, transaction.enforces)
-    [added] = [one for one in constraints_of(config).checks if one.name == name.lower()]
+    [added] = [check for check in constraints_of(config).checks if check.name == name.lower()]
     broken = count(snapshot, Constraints(config.table, checks=(added,)))
     if broken:
         raise InvariantViolation(
@@ -102,6 +104,36 @@ def stage_drop_constraint(transaction: Transaction, snapshot: Snapshot, name: st
 
 def _stored_key(snapshot: Snapshot, name: str) -> str | None:
     """The property of a constraint: the key in lower case, as statements write it, or else a key that CREATE TABLE wrote in another case."""
-    wanted = _PREFIX + name.lower()
-    keys = sorted(snapshot.metadata.configuration, key=lambda key: key != wanted)
-    return next((key for key in keys if key.lower() == wanted), None)
+    lowered = _PREFIX + name.lower()
+    keys = sorted(snapshot.metadata.configuration, key=lambda key: key != lowered)
+    return next((key for key in keys if key.lower() == lowered), None)
+
+
+def validate_not_null(transaction: Transaction, snapshot: Snapshot, paths: Sequence[Path]) -> None:
+    """Validate every row; files without NULL, as their statistics report it, are not read. A row that another writer adds is a conflict.
+
+    Args:
+        transaction: with the metadata that has the columns as NOT NULL.
+        paths: of columns and of fields of structs; a field is NULL where the struct is.
+
+    Raises:
+        InvariantViolation: ``DELTA_NEW_NOT_NULL_VIOLATION``, with the number of rows.
+        InvalidRequest: ``DELTA_NESTED_NOT_NULL_CONSTRAINT``.
+    """
+    config = future_config(transaction)
+    refuse_required_in_collections(config.schema, config.table)
+    transaction.enforces = ENFORCED
+    transaction.read_whole_table()
+    for path in paths:
+        scan = Scan(snapshot, IsNull(Column(path)), columns=(path[0],))
+        rows = sum(batch.num_rows for batch in scan.to_batches())
+        if rows:
+            raise InvariantViolation(
+                f"NOT NULL constraint violated for column {name_of(path)} of table {config.table}: {counted(rows, 'row')} "
+                f"{'has' if rows == 1 else 'have'} NULL in it; nothing was changed. Give these rows a value (UPDATE … WHERE "
+                f"{name_of(path)} IS NULL), or delete them.",
+                code="DELTA_NEW_NOT_NULL_VIOLATION",
+                table=config.table,
+                column=name_of(path),
+                rows=rows,
+            )

@@ -121,19 +121,19 @@ def with_properties(config: TableConfig, properties: Mapping[str, str | None], c
     check_statistics_columns(config.schema, config.partition_columns, setting)
     removed = [key for key, value in properties.items() if value is None]
     there = config.metadata.configuration
-    kept = {key: value for key, value in there.items() if not any(same_key(key, name) for name in removed)}
-    wanted = {**kept, **setting}
-    configuration = with_materialized_columns({**required_properties(wanted), **wanted}, clock)
+    unchanged = {key: value for key, value in there.items() if not any(same_key(key, name) for name in removed)}
+    changed = {**unchanged, **setting}
+    configuration = with_materialized_columns({**required_properties(changed), **changed}, clock)
     _check_mapping_change(config, configuration)
     schema, configuration = _mapped(config.schema, configuration, existing_table=True, clock=clock)
     return replace(config.metadata, schema_string=schema.to_json(), configuration=configuration)
 
 
-def with_kept_marks(wanted: Metadata, newest: Metadata) -> Metadata:
+def with_kept_marks(metadata: Metadata, newest: Metadata) -> Metadata:
     """Return metadata that replaces the newest, from an older version or another table, with identity columns that continue from their
     current marks."""
-    schema = with_marks_of(wanted.schema, newest.schema, newest.id)
-    return wanted if schema == wanted.schema else replace(wanted, schema_string=schema.to_json())
+    schema = with_marks_of(metadata.schema, newest.schema, newest.id)
+    return metadata if schema == metadata.schema else replace(metadata, schema_string=schema.to_json())
 
 
 def _refuse_constraints(config: TableConfig, properties: Mapping[str, str | None]) -> None:
@@ -202,10 +202,10 @@ def _partition_columns(schema: StructType, partition_by: Sequence[str]) -> tuple
                 code="DELTA_PARTITION_COLUMN_NOT_FOUND",
                 column=name,
             )
-    found = tuple(schema.field(name).name for name in partition_by)
-    if len(set(found)) != len(found):
-        raise InvalidRequest(f"Partition columns must differ, found: {', '.join(found)}.", code="DELTA_DUPLICATE_COLUMNS_FOUND")
-    for name in found:
+    names = tuple(schema.field(name).name for name in partition_by)
+    if len(set(names)) != len(names):
+        raise InvalidRequest(f"Partition columns must differ, found: {', '.join(names)}.", code="DELTA_DUPLICATE_COLUMNS_FOUND")
+    for name in names:
         data_type = schema.field(name).data_type
         if isinstance(data_type, (StructType, ArrayType, MapType)) or data_type == PrimitiveType("void") or is_opaque(data_type):
             raise InvalidRequest(
@@ -213,9 +213,9 @@ def _partition_columns(schema: StructType, partition_by: Sequence[str]) -> tuple
                 code="DELTA_INVALID_PARTITION_COLUMN_TYPE",
                 column=name,
             )
-    if found and len(found) == len(schema):
+    if names and len(names) == len(schema):
         raise InvalidRequest(
             "A table cannot be partitioned by all of its columns; leave at least one out.",
             code="DELTA_CANNOT_USE_ALL_COLUMNS_FOR_PARTITION",
         )
-    return found
+    return names

@@ -24,22 +24,26 @@ def refuse_dependents(config: TableConfig, path: Path) -> None:
         InvalidRequest: ``DELTA_CONSTRAINT_DEPENDENT_COLUMN_CHANGE`` or ``DELTA_GENERATED_COLUMNS_DEPENDENT_COLUMN_CHANGE``.
     """
     constraints = constraints_of(config)
-    checks = [one for one in constraints.checks if any(_meet(path, ref.path) for ref in references_of(one.condition))]
+    checks = [
+        dependent for dependent in constraints.checks if any(_meet(path, ref.path) for ref in references_of(dependent.condition))
+    ]
     if checks:
-        told = "\n".join(f"{one.name} -> {one.text}" for one in checks)
+        listing = "\n".join(f"{dependent.name} -> {dependent.text}" for dependent in checks)
         raise InvalidRequest(
             f"Cannot alter column {name_of(path)} of table {config.table} because this column is referenced by the following check "
-            f"constraint(s): {told}. Drop them first (ALTER TABLE … DROP CONSTRAINT).",
+            f"constraint(s): {listing}. Drop them first (ALTER TABLE … DROP CONSTRAINT).",
             code="DELTA_CONSTRAINT_DEPENDENT_COLUMN_CHANGE",
             table=config.table,
             column=name_of(path),
         )
-    generated = [one for one in constraints.generated if any(_meet(path, ref.path) for ref in references_of(one.value))]
+    generated = [
+        dependent for dependent in constraints.generated if any(_meet(path, ref.path) for ref in references_of(dependent.value))
+    ]
     if generated:
-        told = "\n".join(f"{one.column.name} -> {one.text}" for one in generated)
+        listing = "\n".join(f"{dependent.column.name} -> {dependent.text}" for dependent in generated)
         raise InvalidRequest(
             f"Cannot alter column {name_of(path)} of table {config.table} because this column is referenced by the following generated "
-            f"column(s): {told}. Drop these first.",
+            f"column(s): {listing}. Drop these first.",
             code="DELTA_GENERATED_COLUMNS_DEPENDENT_COLUMN_CHANGE",
             table=config.table,
             column=name_of(path),
@@ -81,16 +85,16 @@ def refuse_altering(config: TableConfig, column: StructField, asked: bool) -> No
 def refuse_replacing(config: TableConfig) -> None:
     """Refuse REPLACE COLUMNS of a table with identity columns. Raises `InvalidRequest`
     (``DELTA_IDENTITY_COLUMNS_REPLACE_COLUMN_NOT_SUPPORTED``)."""
-    found = identity_columns(config.schema, config.table)
-    if found:
+    identities = identity_columns(config.schema, config.table)
+    if identities:
         raise InvalidRequest(
-            f"ALTER TABLE REPLACE COLUMNS is not supported for table {config.table} with IDENTITY columns ({found[0].name}). Add, drop or "
-            "change the columns one by one.",
+            f"ALTER TABLE REPLACE COLUMNS is not supported for table {config.table} with IDENTITY columns ({identities[0].name}). Add, drop "
+            "or change the columns one by one.",
             code="DELTA_IDENTITY_COLUMNS_REPLACE_COLUMN_NOT_SUPPORTED",
             table=config.table,
         )
 
 
-def _meet(one: Path, other: Path) -> bool:
+def _meet(first: Path, second: Path) -> bool:
     """Whether one path is equal to the other, or a prefix of it."""
-    return all(a.lower() == b.lower() for a, b in zip(one, other, strict=False))
+    return all(a.lower() == b.lower() for a, b in zip(first, second, strict=False))

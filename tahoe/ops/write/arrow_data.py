@@ -53,20 +53,20 @@ def in_hand(data: ArrowData, schema: StructType | None = None) -> pa.Table | pa.
     indexes = {name for name in _unnamed_indexes(data.schema) if schema is None or schema.find(name) is None}
     if not indexes:
         return data
-    kept = [name for name in data.schema.names if name not in indexes]
+    names = [name for name in data.schema.names if name not in indexes]
     if not isinstance(data, pa.RecordBatchReader):
-        return data.select(kept)
-    columns = pa.schema([data.schema.field(name) for name in kept])
-    return pa.RecordBatchReader.from_batches(columns, (batch.select(kept) for batch in data))
+        return data.select(names)
+    columns = pa.schema([data.schema.field(name) for name in names])
+    return pa.RecordBatchReader.from_batches(columns, (batch.select(names) for batch in data))
 
 
 def _unnamed_indexes(schema: pa.Schema) -> list[str]:
     """Return the columns that pandas made from an unnamed index, according to its metadata in the schema."""
-    told = (schema.metadata or {}).get(b"pandas")
-    if told is None:
+    pandas_metadata = (schema.metadata or {}).get(b"pandas")
+    if pandas_metadata is None:
         return []
     try:
-        indexes = json.loads(told)["index_columns"]
+        indexes = json.loads(pandas_metadata)["index_columns"]
     except (ValueError, TypeError, KeyError):
         return []  # not written by pandas
     return [name for name in indexes if isinstance(name, str) and _UNNAMED_INDEX.fullmatch(name)]

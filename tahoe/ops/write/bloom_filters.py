@@ -33,16 +33,16 @@ def bloom_filter_columns(config: TableConfig) -> list[str]:
     if not named.strip():
         return []
     try:
-        wanted = {tuple(part.lower() for part in path): ".".join(path) for path in multipart_names(named)}
+        named_paths = {tuple(part.lower() for part in path): ".".join(path) for path in multipart_names(named)}
     except InvalidRequest as error:
         _tell(config, f"is no list of columns ({error.message})")
         return []
     partitioned = {name.lower() for name in config.partition_columns}
-    known = {tuple(field.name.lower() for field in leaf): leaf for leaf in leaves(config.schema) if _can_have_one(leaf)}
-    found = {path: leaf for path, leaf in known.items() if path in wanted and path[0] not in partitioned}
-    for path in wanted.keys() - found.keys():
-        _tell(config, f"names '{wanted[path]}', which is no column of data files that can have a bloom filter")
-    return [".".join(field.physical_name for field in leaf) for leaf in found.values()]
+    leaves_by_path = {tuple(field.name.lower() for field in leaf): leaf for leaf in leaves(config.schema) if _can_have_one(leaf)}
+    matches = {path: leaf for path, leaf in leaves_by_path.items() if path in named_paths and path[0] not in partitioned}
+    for path in named_paths.keys() - matches.keys():
+        _tell(config, f"names '{named_paths[path]}', which is no column of data files that can have a bloom filter")
+    return [".".join(field.physical_name for field in leaf) for leaf in matches.values()]
 
 
 def bloom_filter_options(paths: Sequence[str], rows: int) -> Mapping[str, Any]:

@@ -40,7 +40,7 @@ class Defaults:
         if not self.defaults:
             return {}
         one_row = pa.table({"row": pa.nulls(1)})
-        return {one.column.name: pa.repeat(compute(one.value, one_row)[0], count) for one in self.defaults}
+        return {default.column.name: pa.repeat(compute(default.value, one_row)[0], count) for default in self.defaults}
 
 
 class TaskCompletion:
@@ -64,12 +64,12 @@ class TaskCompletion:
         """Return values as `Completion.values` does."""
         numbers = numbers_of_task(self._task, self._rows, count)
         self._rows += count
-        found = self._defaults.values(count)
-        for one in self._identities:
-            found[one.name] = _values(one, numbers, self._table)
+        values = self._defaults.values(count)
+        for identity in self._identities:
+            values[identity.name] = _values(identity, numbers, self._table)
             if numbers:
-                self.furthest[one.physical_name] = one.value(numbers[-1], self._table)
-        return found
+                self.furthest[identity.physical_name] = identity.value(numbers[-1], self._table)
+        return values
 
 
 class Completion:
@@ -77,22 +77,22 @@ class Completion:
 
     Args:
         transaction: records the last values of identity columns; recorded values are not assigned again.
-        given: the columns that the rows have, without regard to case.
+        present: the columns that the rows have, without regard to case.
         time_zone: of the session, for defaults.
 
     Attributes:
         identities, defaults: the columns that are filled in.
     """
 
-    def __init__(self, transaction: Transaction, given: Iterable[str], time_zone: str = "UTC") -> None:
-        names = {name.lower() for name in given}
+    def __init__(self, transaction: Transaction, present: Iterable[str], time_zone: str = "UTC") -> None:
+        names = {name.lower() for name in present}
         self._transaction = transaction
         self._table = transaction.store.url
         self._rows = 0
-        schema, moment = future_config(transaction).schema, Moment(transaction.clock.now_ms(), time_zone)
-        found = identity_columns(schema, self._table)
-        self.identities: tuple[IdentityColumn, ...] = tuple(one for one in found if one.name.lower() not in names)
-        absent = (one for one in defaults_of(schema, self._table, moment) if one.column.name.lower() not in names)
+        schema, timestamp = future_config(transaction).schema, Moment(transaction.clock.now_ms(), time_zone)
+        identities = identity_columns(schema, self._table)
+        self.identities: tuple[IdentityColumn, ...] = tuple(column for column in identities if column.name.lower() not in names)
+        absent = (column for column in defaults_of(schema, self._table, timestamp) if column.column.name.lower() not in names)
         self.defaults: tuple[Default, ...] = tuple(absent)
 
     def values(self, count: int) -> dict[str, pa.Array]:
@@ -106,46 +106,46 @@ class Completion:
 
     def _numbers(self, first: int, count: int) -> dict[str, pa.Array]:
         numbers = range(first, first + count)
-        found = {one.name: _values(one, numbers, self._table) for one in self.identities}
-        for one in self.identities if count else ():
-            self._transaction.number(one.physical_name, one.value(numbers[-1], self._table))
-        return found
+        values = {identity.name: _values(identity, numbers, self._table) for identity in self.identities}
+        for identity in self.identities if count else ():
+            self._transaction.number(identity.physical_name, identity.value(numbers[-1], self._table))
+        return values
 
-    def note(self, found: Iterable[Mapping[str, int]]) -> None:
+    def note(self, last_values: Iterable[Mapping[str, int]]) -> None:
         """Record the values of identity columns that were assigned elsewhere.
 
         Args:
             found: for each set of rows, by physical name, the value furthest in the direction of the step.
         """
-        sets = list(found)
-        for one in self.identities:
-            values = [values[one.physical_name] for values in sets if one.physical_name in values]
+        sets = list(last_values)
+        for identity in self.identities:
+            values = [values[identity.physical_name] for values in sets if identity.physical_name in values]
             if values:
-                self._transaction.number(one.physical_name, further(one.step, values))
+                self._transaction.number(identity.physical_name, further(identity.step, values))
 
 
-def _values(one: IdentityColumn, numbers: range, table: str) -> pa.Array:
+def _values(identity: IdentityColumn, numbers: range, table: str) -> pa.Array:
     """Return the values for these numbers; raises as `IdentityColumn.value`."""
     if not numbers:
         return pa.nulls(0, pa.int64())
-    first, _ = one.value(numbers[0], table), one.value(numbers[-1], table)
-    step = (one.step * numbers.step + 2**63) % 2**64 - 2**63  # wraps around as 64-bit integers do
+    first, _ = identity.value(numbers[0], table), identity.value(numbers[-1], table)
+    step = (identity.step * numbers.step + 2**63) % 2**64 - 2**63  # wraps around as 64-bit integers do
     return pc.add(pc.multiply(pa.arange(0, len(numbers)), step), first)
 
 
-def refuse_incomplete(config: TableConfig, given: Iterable[str], who: str, remedy: str) -> None:
+def refuse_incomplete(config: TableConfig, present: Iterable[str], who: str, remedy: str) -> None:
     """Refuse rows without columns that the table fills in, where the writer cannot fill them in.
 
     Args:
-        given: the columns that the rows have.
+        present: the columns that the rows have.
         who: the writer that cannot, for the message.
 
     Raises:
         Unsupported: ``TAHOE_COLUMN_NOT_FILLED_IN``.
     """
-    names = {name.lower() for name in given}
-    filled = [one.name for one in identity_columns(config.schema, config.table)]
-    filled += [one.column.name for one in defaults_of(config.schema, config.table, Moment(0))]
+    names = {name.lower() for name in present}
+    filled = [column.name for column in identity_columns(config.schema, config.table)]
+    filled += [column.column.name for column in defaults_of(config.schema, config.table, Moment(0))]
     for name in filled:
         if name.lower() not in names:
             raise Unsupported(

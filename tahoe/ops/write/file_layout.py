@@ -39,12 +39,12 @@ def iceberg_faults(footer: pq.FileMetaData, expected: pa.Schema, partition_colum
     """
     faults = []
     fields = _fields(footer)
-    known = {column.name: column for column in fields}
-    if any(_differ(known[column.name], column) for column in expected if column.name in known):
+    by_name = {column.name: column for column in fields}
+    if any(_differ(by_name[column.name], column) for column in expected if column.name in by_name):
         faults.append("field ids")
     if any(footer.schema.column(place).physical_type == "INT96" for place in range(footer.num_columns)):
         faults.append("INT96 timestamps")
-    if not set(partition_columns) <= known.keys():
+    if not set(partition_columns) <= by_name.keys():
         faults.append("partition columns")
     return tuple(faults)
 
@@ -57,19 +57,19 @@ def _differ(actual: pa.Field, expected: pa.Field) -> bool:
     """Whether a field of the file, or a nested field, lacks its expected id."""
     if _id(actual) != _id(expected):
         return True
-    return any(_differ(one, other) for one, other in _pairs(actual.type, expected.type))
+    return any(_differ(first, second) for first, second in _pairs(actual.type, expected.type))
 
 
 def _id(field: pa.Field) -> bytes | None:
-    found: bytes | None = (field.metadata or {}).get(_FIELD_ID)
-    return found
+    field_id: bytes | None = (field.metadata or {}).get(_FIELD_ID)
+    return field_id
 
 
 def _pairs(actual: pa.DataType, expected: pa.DataType) -> Iterator[tuple[pa.Field, pa.Field]]:
     """Yield the nested fields of both types; elements, keys and values are matched by position, regardless of their names."""
     if pa.types.is_struct(actual) and pa.types.is_struct(expected):
-        known = {column.name: column for column in actual.fields}
-        yield from ((known[column.name], column) for column in expected.fields if column.name in known)
+        by_name = {column.name: column for column in actual.fields}
+        yield from ((by_name[column.name], column) for column in expected.fields if column.name in by_name)
     elif pa.types.is_map(actual) and pa.types.is_map(expected):
         yield actual.key_field, expected.key_field
         yield actual.item_field, expected.item_field
@@ -78,14 +78,14 @@ def _pairs(actual: pa.DataType, expected: pa.DataType) -> Iterator[tuple[pa.Fiel
 
 
 def _has_more(actual: list[pa.Field], expected: list[pa.Field], allowed: set[str]) -> bool:
-    known = {column.name: column for column in expected}
-    if {column.name for column in actual} - known.keys() - allowed:
+    by_name = {column.name: column for column in expected}
+    if {column.name for column in actual} - by_name.keys() - allowed:
         return True
-    both = [(column, known[column.name]) for column in actual if column.name in known]
-    return any(_holds_more(one.type, other.type) for one, other in both)
+    both = [(column, by_name[column.name]) for column in actual if column.name in by_name]
+    return any(_holds_more(first.type, second.type) for first, second in both)
 
 
 def _holds_more(actual: pa.DataType, expected: pa.DataType) -> bool:
     if pa.types.is_struct(actual) and pa.types.is_struct(expected):
         return _has_more(actual.fields, expected.fields, set())
-    return any(_holds_more(one.type, other.type) for one, other in _pairs(actual, expected))
+    return any(_holds_more(first.type, second.type) for first, second in _pairs(actual, expected))

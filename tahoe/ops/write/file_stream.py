@@ -7,13 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Generator, Iterable, Mapping
 from contextlib import closing
+from dataclasses import dataclass
 
 import pyarrow as pa
 
 from tahoe.base.clock import Clock
 from tahoe.base.lazy import pq
-from tahoe.ops.write.bloom_filters import bloom_filter_columns
-from tahoe.ops.write.parquet_files import SUFFIXES, codec_of, parquet_writer
+from tahoe.ops.write.parquet_files import ParquetFormat, parquet_writer
 from tahoe.ops.write.stored_layout import Layout
 from tahoe.ops.write.writer import file_name
 from tahoe.protocol.actions import AddFile
@@ -25,26 +25,37 @@ from tahoe.snapshot.memory_release import MemoryRelease
 from tahoe.store.location import encode_path
 from tahoe.store.log_store import LogStore
 
-__all__ = ["new_name", "write_stream"]
+__all__ = ["NewFile", "new_name", "write_stream"]
 
 ROWS_OF_A_GROUP = 1024 * 1024
 BYTES_OF_A_GROUP = 16 * 1024 * 1024
 """The maximum rows of a row group, and its approximate maximum bytes in memory."""
 
 
+@dataclass(frozen=True, slots=True)
+class NewFile:
+    """A data file to be written.
+
+    Args:
+        name: from `new_name`.
+        partition_values: by physical name, as in the log.
+        stored: the table's configuration with the types of the rows in the file, if they differ.
+    """
+
+    name: str
+    partition_values: Mapping[str, str | None]
+    stored: TableConfig | None = None
+
+
 def new_name(config: TableConfig, clock: Clock, partition_values: Mapping[str, str | None], number: int = 0) -> str:
     """Return a unique name for a new file of a partition, with the suffix of the table's codec."""
-    return file_name(config, clock, partition_values, f"part-{number:05d}", SUFFIXES[codec_of(None, config)])
+    return file_name(
+        config, clock, partition_values, f"part-{number:05d}", ParquetFormat.of(config, with_bloom_filters=False).suffix
+    )
 
 
 def write_stream(
-    config: TableConfig,
-    store: LogStore,
-    batches: Iterable[pa.RecordBatch],
-    clock: Clock,
-    name: str,
-    partition_values: Mapping[str, str | None],
-    stored: TableConfig | None = None,
+    config: TableConfig, store: LogStore, batches: Iterable[pa.RecordBatch], clock: Clock, file: NewFile
 ) -> AddFile | None:
     """Write the rows of one file, and return the action that adds it, with ``dataChange`` false; None if there are no rows.
 
@@ -52,30 +63,26 @@ def write_stream(
         config: the configuration of the file; with the columns of row ids if the rows carry theirs (`config_with_row_ids`).
         batches: rows that a `tahoe.snapshot.scan.Scan` has read from the table, all of one partition. The caller ensures that they
             satisfy the table's constraints.
-        name: from `new_name`.
-        partition_values: by physical name, as in the log.
-        stored: as `config`, with the types of the rows in the file if they differ.
 
     Raises:
         StorageFailure: from the store; no file remains under the name.
     """
     check_holds_data(config.schema)
-    layout, configuration = Layout.of(stored or config), config.metadata.configuration
+    layout, configuration = Layout.of(file.stored or config), config.metadata.configuration
     indexed = indexed_columns(config.schema, config.partition_columns, configuration)
     collected = StatisticsCollector(indexed, string_prefix_length(configuration), texts_by_footer=True)
     footers: list[pq.FileMetaData] = []
-    codec, version = codec_of(None, config), config.properties.get("delta.parquet.format.version")
-    bloom_filters = bloom_filter_columns(config)
+    parquet_format = ParquetFormat.of(config)
     with closing(_row_groups(layout, batches)) as groups:
         first = next(groups, None)
         if first is None:
             return None
         now = clock.now_ms()
-        with store.open_output(name) as sink:
+        with store.open_output(file.name) as sink:
             group, are_all = first
             memory_release = MemoryRelease()
             del first
-            with parquet_writer(sink, group, codec, version, bloom_filters, are_all=are_all, footers=footers) as writer:
+            with parquet_writer(sink, group, parquet_format, are_all=are_all, footers=footers) as writer:
                 while True:
                     writer.write_table(group, row_group_size=group.num_rows)
                     collected.add(group)
@@ -88,7 +95,7 @@ def write_stream(
                     group, _ = following
                     del following
             size = sink.tell()
-    add = AddFile(encode_path(name), dict(partition_values), size, modification_time=now, data_change=False)
+    add = AddFile(encode_path(file.name), dict(file.partition_values), size, modification_time=now, data_change=False)
     return with_statistics(add, collected.statistics(footers[0]), indexed)
 
 

@@ -4,18 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
 
 from tahoe.base.exceptions import InvalidRequest
 from tahoe.base.lazy import pc, pq
-from tahoe.ops.write.bloom_filters import bloom_filter_options
+from tahoe.ops.write.bloom_filters import bloom_filter_columns, bloom_filter_options
 from tahoe.protocol.config import TableConfig
 
-__all__ = ["SUFFIXES", "codec_of", "parquet_bytes", "parquet_writer"]
+__all__ = ["ParquetFormat", "parquet_bytes", "parquet_writer"]
 
-SUFFIXES = {
+_SUFFIXES = {
     "snappy": ".snappy",
     "zstd": ".zstd",
     "gzip": ".gz",
@@ -25,22 +26,41 @@ SUFFIXES = {
     "uncompressed": "",
 }
 """The codec's part of a file name."""
-
-
-def codec_of(compression: str | None, config: TableConfig) -> str:
-    """Return the codec of new files: the requested one, else the table's, else snappy. Raises `InvalidRequest` for an unknown one."""
-    codec = (compression or config.properties.parquet_compression_codec or "snappy").lower()
-    if codec not in SUFFIXES:
-        raise InvalidRequest(
-            f"There is no compression '{codec}' for data files; use one of {', '.join(SUFFIXES)}.",
-            code="DELTA_ILLEGAL_OPTION",
-            compression=codec,
-        )
-    return codec
-
-
 _ROWS_LOOKED_AT = 4096
 """The sample size: so many rows from the middle of a column, and as many spread over all of it."""
+
+
+@dataclass(frozen=True, slots=True)
+class ParquetFormat:
+    """The format of a table's new files.
+
+    Args:
+        codec: ``snappy``, ``zstd``, ``gzip``, ``lz4``, ``lz4_raw``, ``none`` or ``uncompressed``.
+        version: the table's ``delta.parquet.format.version``.
+        bloom_filters: the Parquet paths of the columns with a bloom filter.
+    """
+
+    codec: str
+    version: str
+    bloom_filters: Sequence[str] = ()
+
+    @classmethod
+    def of(cls, config: TableConfig, compression: str | None = None, *, with_bloom_filters: bool = True) -> ParquetFormat:
+        """Return the format with the requested codec, else the table's, else snappy. Raises `InvalidRequest` for an unknown codec."""
+        codec = (compression or config.properties.parquet_compression_codec or "snappy").lower()
+        if codec not in _SUFFIXES:
+            raise InvalidRequest(
+                f"There is no compression '{codec}' for data files; use one of {', '.join(_SUFFIXES)}.",
+                code="DELTA_ILLEGAL_OPTION",
+                compression=codec,
+            )
+        bloom_filters = bloom_filter_columns(config) if with_bloom_filters else ()
+        return cls(codec, config.properties.get("delta.parquet.format.version"), bloom_filters)
+
+    @property
+    def suffix(self) -> str:
+        """The codec's part of a file name."""
+        return _SUFFIXES[self.codec]
 
 
 def _columns_worth_a_dictionary(table: pa.Table) -> list[str]:
@@ -63,16 +83,10 @@ def _seldom_repeats(values: pa.ChunkedArray) -> bool:
     return len(values.take(spread).unique()) >= 0.995 * len(spread)
 
 
-def parquet_bytes(table: pa.Table, codec: str, format_version: str, bloom_filters: Sequence[str] = ()) -> bytes:
-    """Return the bytes of a Parquet file with these rows.
-
-    Args:
-        codec: from `codec_of`.
-        format_version: the table's ``delta.parquet.format.version``.
-        bloom_filters: from `tahoe.ops.write.bloom_filters.bloom_filter_columns`.
-    """
+def parquet_bytes(table: pa.Table, parquet_format: ParquetFormat) -> bytes:
+    """Return the bytes of a Parquet file with these rows."""
     sink = pa.BufferOutputStream()
-    with parquet_writer(sink, table, codec, format_version, bloom_filters) as writer:
+    with parquet_writer(sink, table, parquet_format) as writer:
         writer.write_table(table)
     content: bytes = sink.getvalue().to_pybytes()
     return content
@@ -82,9 +96,7 @@ def parquet_bytes(table: pa.Table, codec: str, format_version: str, bloom_filter
 def parquet_writer(
     sink: Any,
     first: pa.Table,
-    codec: str,
-    format_version: str,
-    bloom_filters: Sequence[str] = (),
+    parquet_format: ParquetFormat,
     *,
     are_all: bool = True,
     footers: list[pq.FileMetaData] | None = None,
@@ -100,14 +112,14 @@ def parquet_writer(
         sink,
         first.schema,
         use_dictionary=_columns_worth_a_dictionary(first),
-        compression="none" if codec == "uncompressed" else codec,
-        data_page_version="2.0" if format_version.startswith("2.") else "1.0",
+        compression="none" if parquet_format.codec == "uncompressed" else parquet_format.codec,
+        data_page_version="2.0" if parquet_format.version.startswith("2.") else "1.0",
         # Readers take types from the Delta schema; an embedded Arrow schema would only make the file larger.
         store_schema=False,
         store_decimal_as_integer=True,
         metadata_collector=footers,
         write_statistics=_columns_with_honest_bounds(first, are_all),
-        **bloom_filter_options(bloom_filters, first.num_rows),
+        **bloom_filter_options(parquet_format.bloom_filters, first.num_rows),
     )
     try:
         yield writer

@@ -7,9 +7,10 @@ Rows are processed in batches. Change data feeds and streams are not affected.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, suppress
+from dataclasses import replace
 from functools import partial
 
 import pyarrow as pa
@@ -18,14 +19,16 @@ from tahoe.base.clock import Clock
 from tahoe.base.exceptions import StorageFailure
 from tahoe.base.lazy import pq
 from tahoe.base.progress import Progress, silent, tracked
-from tahoe.ops.write.file_stream import new_name, write_stream
-from tahoe.ops.write.kept_shredding import with_variants_as_stored
+from tahoe.ops.write.file_stream import NewFile, new_name, write_stream
 from tahoe.ops.write.row_ids import config_with_row_ids, without_id_statistics
 from tahoe.ops.write.writer import tagged
 from tahoe.protocol.actions import AddFile
 from tahoe.protocol.clustering import as_clustered_as
 from tahoe.protocol.features import ENFORCED, Feature
-from tahoe.snapshot.scan import Scan, ScannedVersion
+from tahoe.schema.arrow import from_arrow_schema
+from tahoe.schema.types import DataType, PrimitiveType, StructField, StructType
+from tahoe.schema.variant_shredding import is_shredded
+from tahoe.snapshot.scan import BareVersion, Scan, ScannedVersion
 from tahoe.snapshot.snapshot import Snapshot
 from tahoe.store.location import decode_path
 from tahoe.txn.transaction import Operation, Transaction
@@ -36,12 +39,30 @@ __all__ = [
     "reorg_operation",
     "rewrite_metrics",
     "rewritten",
+    "rewritten_rows",
     "stage_replacement",
     "stage_rewrite",
-    "written_anew",
+    "with_variants_as_stored",
 ]
 
 _FOOTERS_AT_ONCE = 16
+_VARIANT = PrimitiveType("variant")
+_EXACT = (
+    *(
+        pa.bool_(),
+        pa.int8(),
+        pa.int16(),
+        pa.int32(),
+        pa.int64(),
+        pa.float32(),
+        pa.float64(),
+        pa.date32(),
+        pa.string(),
+        pa.binary(),
+    ),
+    *(pa.timestamp("us"), pa.timestamp("us", "UTC")),
+)
+"""Types that Tahoe reads and writes unchanged."""
 
 
 def rewritten(version: ScannedVersion, adds: Sequence[AddFile], clock: Clock, name: str, *, ahead: bool = True) -> AddFile | None:
@@ -62,20 +83,15 @@ def rewritten(version: ScannedVersion, adds: Sequence[AddFile], clock: Clock, na
     try:
         stored = as_stored(version, adds)
         with closing(Scan(stored).read_to_move(adds, ahead=ahead)) as rows:
-            return written_anew(version, rows, clock, name, adds[0].partition_values, stored)
+            return rewritten_rows(version, rows, clock, NewFile(name, adds[0].partition_values), stored)
     except BaseException:
         with suppress(StorageFailure):
             version.store.delete(name)
         raise
 
 
-def written_anew(
-    version: ScannedVersion,
-    rows: Iterable[pa.RecordBatch],
-    clock: Clock,
-    name: str,
-    partition_values: Mapping[str, str | None],
-    stored: ScannedVersion | None = None,
+def rewritten_rows(
+    version: ScannedVersion, rows: Iterable[pa.RecordBatch], clock: Clock, file: NewFile, stored: ScannedVersion | None = None
 ) -> AddFile | None:
     """Write rows from `Scan.read_to_move`, in any order, as `rewritten` does; after an error the caller deletes the partial file.
 
@@ -83,8 +99,9 @@ def written_anew(
         stored: from `as_stored`, if the rows were read with it.
     """
     config = version.config
-    layout = None if stored is None else config_with_row_ids(stored.config)
-    written = write_stream(config_with_row_ids(config), version.store, rows, clock, name, partition_values, layout)
+    if stored is not None:
+        file = replace(file, stored=config_with_row_ids(stored.config))
+    written = write_stream(config_with_row_ids(config), version.store, rows, clock, file)
     return None if written is None else tagged(config, without_id_statistics(config, written))
 
 
@@ -165,3 +182,45 @@ def _footer(snapshot: ScannedVersion, add: AddFile) -> pq.FileMetaData:
     store = snapshot.store
     with store.open_input(decode_path(add.path, store.url, outside=True)) as source:
         return pq.read_metadata(source)
+
+
+def with_variants_as_stored(version: ScannedVersion, footers: Sequence[pq.FileMetaData]) -> ScannedVersion:
+    """Return the version with its shredded variants as the structs in these files; a column stays a variant where the files differ.
+
+    A rewrite copies these structs, so that the variant is not reassembled and keeps the shredding that Spark chose (PROTOCOL.md, "Variant
+    Shredding"). Reassembling a variant is correct too, but the file is larger.
+
+    Args:
+        footers: of all files that are read together.
+    """
+    config = version.config
+    if config.column_mapping_mode == "id":
+        return version  # the parts of a variant have no ids to match by
+    types = [footer.schema.to_arrow_schema() for footer in footers]
+    columns = tuple(_as_stored(column, types) for column in version.schema)
+    if columns == version.schema.fields:
+        return version
+    metadata = replace(config.metadata, schema_string=StructType(columns).to_json())
+    return BareVersion(version.store, version.version, replace(config, metadata=metadata))
+
+
+def _as_stored(column: StructField, files: Sequence[pa.Schema]) -> StructField:
+    if column.data_type != _VARIANT:
+        return column
+    types = [file.field(column.physical_name).type for file in files if column.physical_name in file.names]
+    # A file written before the column was added cannot mark NULL in a part that must not be missing.
+    same = 0 < len(types) == len(files) and is_shredded(types[0]) and all(data_type.equals(types[0]) for data_type in types)
+    return replace(column, data_type=_struct(types[0])) if same and _is_exact(types[0]) else column
+
+
+def _struct(stored: pa.StructType) -> DataType:
+    (column,) = from_arrow_schema(pa.schema([pa.field("v", stored)])).fields
+    return column.data_type
+
+
+def _is_exact(data_type: pa.DataType) -> bool:
+    if pa.types.is_struct(data_type):
+        return bool(data_type.num_fields) and all(_is_exact(field.type) for field in data_type.fields)
+    if pa.types.is_list(data_type):
+        return _is_exact(data_type.value_type)
+    return data_type in _EXACT or pa.types.is_decimal128(data_type)

@@ -51,10 +51,10 @@ class RowIds:
         """
         if self.ids is None:
             return rows
-        kept = self.ids.filter(chosen) if pa.types.is_boolean(chosen.type) else self.ids.take(chosen)
-        row_id, version = kept.column_names
-        rows = rows.append_column(row_id, kept.column(row_id))
-        return rows.append_column(version, pa.nulls(len(kept), pa.int64()) if changed else kept.column(version))
+        ids = self.ids.filter(chosen) if pa.types.is_boolean(chosen.type) else self.ids.take(chosen)
+        row_id, version = ids.column_names
+        rows = rows.append_column(row_id, ids.column(row_id))
+        return rows.append_column(version, pa.nulls(len(ids), pa.int64()) if changed else ids.column(version))
 
 
 def config_with_row_ids(config: TableConfig) -> TableConfig:
@@ -80,13 +80,13 @@ def without_id_statistics(config: TableConfig, add: AddFile) -> AddFile:
     if not names or add.stats is None:
         return add
     statistics = FileStatistics.from_json(add.stats)  # keeps every digit of decimals
-    kept = replace(
+    without = replace(
         statistics,
         min_values=_without(statistics.min_values, names),
         max_values=_without(statistics.max_values, names),
         null_count=_without(statistics.null_count, names),
     )
-    return replace(add, stats=kept.to_json())
+    return replace(add, stats=without.to_json())
 
 
 def _without(values: Mapping[str, object], names: set[str]) -> dict[str, object]:

@@ -182,14 +182,14 @@ def _check_geometries(values: pa.Array, column: StructField) -> None:
             raise CannotCast(pa.binary(), values.type, (column.name,), f"one is no geometry in Well-Known Binary: {fault}")
 
 
-def _shown(target: pa.DataType) -> str:
+def _type_name(target: pa.DataType) -> str:
     return target.name if isinstance(target, WellKnownBinary) else str(target)
 
 
 def _does_not_fit(error: CannotCast, column: StructField, table: str) -> SchemaMismatch:
     name = ".".join(error.path)
     return SchemaMismatch(
-        f"Values of column '{name}' ({error.source}) do not fit table {table}, where the column's type is {_shown(error.target)}"
+        f"Values of column '{name}' ({error.source}) do not fit table {table}, where the column's type is {_type_name(error.target)}"
         f"{f': {error.reason}' if error.reason else ''}. Correct the values or cast the column; nothing was committed.",
         code="DELTA_CAST_OVERFLOW_IN_TABLE_WRITE",
         table=table,

@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import pyarrow as pa
 
@@ -21,11 +21,9 @@ from tahoe.base.clock import Clock
 from tahoe.base.exceptions import InvalidRequest, StorageFailure
 from tahoe.base.progress import Progress, silent
 from tahoe.ops.write.arrow_data import ArrowData, tables_of
-from tahoe.ops.write.bloom_filters import bloom_filter_columns
 from tahoe.ops.write.completion import Completion, Defaults, TaskCompletion, refuse_incomplete
-from tahoe.ops.write.enforce import Enforcer
-from tahoe.ops.write.limited_texts import LimitedTexts
-from tahoe.ops.write.parquet_files import SUFFIXES, codec_of, parquet_bytes
+from tahoe.ops.write.enforce import Enforcer, LimitedTexts
+from tahoe.ops.write.parquet_files import ParquetFormat, parquet_bytes
 from tahoe.ops.write.stored_layout import Layout, Partition
 from tahoe.protocol.actions import AddFile
 from tahoe.protocol.config import TableConfig
@@ -38,7 +36,7 @@ from tahoe.schema.evolve import check_holds_data, check_writable
 from tahoe.store.location import encode_path
 from tahoe.store.log_store import LogStore
 
-__all__ = ["CHANGE_DATA_FOLDER", "file_name", "random_prefix", "tagged", "write_arrow"]
+__all__ = ["CHANGE_DATA_FOLDER", "file_name", "random_prefix", "tagged", "write_arrow", "WriterOptions"]
 
 CHANGE_DATA_FOLDER = "_change_data"
 
@@ -51,25 +49,11 @@ _FILES_AT_ONCE = 1
 _LETTERS = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 
 
-def write_arrow(
-    config: TableConfig,
-    store: LogStore,
-    data: ArrowData,
-    clock: Clock,
-    max_rows_per_file: int | None = None,
-    compression: str | None = None,
-    *,
-    change_data: bool = False,
-    bytes_per_file: int = MOST_BYTES_IN_MEMORY,
-    progress: Progress = silent,
-    completion: Completion | Defaults | TaskCompletion | None = None,
-    copied: bool = False,
-) -> list[AddFile]:
-    """Write rows as data files of the table and return the actions that add them, in the order of writing.
+@dataclass(frozen=True, slots=True)
+class WriterOptions:
+    """Options of `write_arrow`.
 
     Args:
-        config: protocol, schema and properties that apply to the files: those of the coming commit.
-        data: rows; columns are matched by name without regard to case, missing ones become null or are generated.
         max_rows_per_file: more rows go to further files; None for one file per partition, as far as memory allows.
         compression: ``snappy``, ``zstd``, ``gzip``, ``lz4_raw`` or ``none``; None for the table's
             ``delta.parquet.compression.codec``, or snappy.
@@ -78,6 +62,25 @@ def write_arrow(
         progress: receives the number of rows written.
         completion: supplies the values of identity columns; without it the data has them all.
         copied: the rows are the table's own, unchanged.
+    """
+
+    max_rows_per_file: int | None = None
+    compression: str | None = None
+    change_data: bool = False
+    bytes_per_file: int = MOST_BYTES_IN_MEMORY
+    progress: Progress = silent
+    completion: Completion | Defaults | TaskCompletion | None = None
+    copied: bool = False
+
+
+def write_arrow(
+    config: TableConfig, store: LogStore, data: ArrowData, clock: Clock, options: WriterOptions | None = None
+) -> list[AddFile]:
+    """Write rows as data files of the table and return the actions that add them, in the order of writing.
+
+    Args:
+        config: protocol, schema and properties that apply to the files: those of the coming commit.
+        data: rows; columns are matched by name without regard to case, missing ones become null or are generated.
 
     Raises:
         SchemaMismatch: columns or types that do not fit, or values that do not fit their column's type.
@@ -86,23 +89,25 @@ def write_arrow(
         InvalidRequest: text that is not UTF-8; a constraint that cannot be computed for a row.
         StorageFailure: from the store; the files already written are deleted as far as storage allows.
     """
-    if max_rows_per_file is not None and max_rows_per_file < 1:
-        raise InvalidRequest(f"max_rows_per_file must be 1 or more, found {max_rows_per_file}.", code="DELTA_ILLEGAL_OPTION")
+    options = options or WriterOptions()
+    most = options.max_rows_per_file
+    if most is not None and most < 1:
+        raise InvalidRequest(f"max_rows_per_file must be 1 or more, found {most}.", code="DELTA_ILLEGAL_OPTION")
     tables, data_schema = tables_of(data, config.schema)
     check_holds_data(config.schema)
     if data_schema != to_arrow_schema(config.schema):
         check_writable(from_arrow_schema(data_schema), with_optional_generated(config.schema))
     layout = Layout.of(config)
-    if completion is None:
+    if options.completion is None:
         refuse_incomplete(config, data_schema.names, "This write", "Give the rows that column.")
     # Early, so that an unenforceable constraint raises before anything is written.
-    fitted = _change_data_of(config, layout) if change_data else _checked(config, data_schema, completion, layout, copied)
-    writer = _Writer(config, layout, store, clock, codec_of(compression, config), change_data)
+    fitted = _change_data_of(config, layout) if options.change_data else _checked(config, data_schema, layout, options)
+    writer = _Writer(config, layout, store, clock, options)
     try:
-        told = _RowsTold(progress, data.num_rows if isinstance(data, pa.Table) else None)
-        for partition, rows in _files_of(layout, (fitted(table) for table in tables), max_rows_per_file, bytes_per_file):
+        reporter = _RowReporter(options.progress, data.num_rows if isinstance(data, pa.Table) else None)
+        for partition, rows in _files_of(layout, (fitted(table) for table in tables), most, options.bytes_per_file):
             writer.write(partition, rows)
-            told.more(rows.num_rows)
+            reporter.more(rows.num_rows)
             del rows  # frees the rows once they are in storage, before the next file's rows come
         return writer.added()
     except BaseException:
@@ -123,7 +128,7 @@ def random_prefix(clock: Clock, length: int) -> str:
     return "".join(_LETTERS[int(clock.random() * len(_LETTERS))] for _ in range(length))
 
 
-class _RowsTold:
+class _RowReporter:
     """Reports the number of rows written to files, beginning with none."""
 
     def __init__(self, progress: Progress, total: int | None) -> None:
@@ -135,14 +140,8 @@ class _RowsTold:
         self._progress("rows written", self._done, self._total)
 
 
-def _checked(
-    config: TableConfig,
-    schema: pa.Schema,
-    completion: Completion | Defaults | TaskCompletion | None,
-    layout: Layout,
-    copied: bool,
-) -> Callable[[pa.Table], pa.Table]:
-    enforcer = Enforcer.of(config, schema, completion, copied=copied)
+def _checked(config: TableConfig, schema: pa.Schema, layout: Layout, options: WriterOptions) -> Callable[[pa.Table], pa.Table]:
+    enforcer = Enforcer.of(config, schema, options.completion, copied=options.copied)
     return lambda table: enforcer.checked(table, layout.conformed)
 
 
@@ -155,17 +154,16 @@ def _change_data_of(config: TableConfig, layout: Layout) -> Callable[[pa.Table],
 class _Writer:
     """Writes files to the store and records them."""
 
-    def __init__(self, config: TableConfig, layout: Layout, store: LogStore, clock: Clock, codec: str, change_data: bool) -> None:
+    def __init__(self, config: TableConfig, layout: Layout, store: LogStore, clock: Clock, options: WriterOptions) -> None:
         self._files: list[Future[AddFile]] = []
-        self._bloom_filters = () if change_data else bloom_filter_columns(config)
         self._threads: ThreadPoolExecutor | None = None
         self._names: list[str] = []
         self._config = config
         self._layout = layout
         self._store = store
         self._clock = clock
-        self._codec = codec
-        self._folder, self._kind = (f"{CHANGE_DATA_FOLDER}/", "cdc") if change_data else ("", "part")
+        self._format = ParquetFormat.of(config, options.compression, with_bloom_filters=not options.change_data)
+        self._folder, self._kind = (f"{CHANGE_DATA_FOLDER}/", "cdc") if options.change_data else ("", "part")
         configuration = config.metadata.configuration
         self._indexed = indexed_columns(config.schema, config.partition_columns, configuration)
         self._prefix_length = string_prefix_length(configuration)
@@ -205,8 +203,7 @@ class _Writer:
 
     def _put(self, name: str, values: Mapping[str, str | None], rows: pa.Table, now_ms: int) -> AddFile:
         stored = rows.select(self._layout.file_columns)
-        version = self._config.properties.get("delta.parquet.format.version")
-        content = parquet_bytes(stored, self._codec, version, self._bloom_filters)
+        content = parquet_bytes(stored, self._format)
         self._store.put(name, content)
         size = len(content)
         del content
@@ -217,7 +214,7 @@ class _Writer:
         return with_statistics(add, statistics, self._indexed)
 
     def _new_name(self, values: Mapping[str, str | None]) -> str:
-        name = file_name(self._config, self._clock, values, f"{self._kind}-{len(self._names):05d}", SUFFIXES[self._codec])
+        name = file_name(self._config, self._clock, values, f"{self._kind}-{len(self._names):05d}", self._format.suffix)
         return f"{self._folder}{name}"
 
 

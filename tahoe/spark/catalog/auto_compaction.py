@@ -11,7 +11,7 @@ from pyspark.sql import SparkSession
 from tahoe.api.process import COMPACTED_NOW
 from tahoe.api.table import Table
 from tahoe.base.exceptions import InvalidRequest
-from tahoe.ops.layout.auto_compact import AutoCompaction, Reserved, compaction_after
+from tahoe.ops.layout.auto_compact import AutoCompaction, PartitionReservations, compaction_after
 from tahoe.protocol.properties import parse_size
 from tahoe.spark.commands.upkeep import on_executors
 from tahoe.spark.jvm.bridge import active_session
@@ -36,7 +36,7 @@ def compact_after(spark: SparkSession, table: Table, committed: Committed) -> No
         return
     settings, reserves = compaction_of(lambda name: session.conf.get(_PREFIX + name, None))
     run = partial(table.compact_gently, partial(on_executors, session))
-    compaction_after(committed, settings, COMPACTED_NOW if reserves else Reserved(), run)
+    compaction_after(committed, settings, COMPACTED_NOW if reserves else PartitionReservations(), run)
 
 
 def compaction_of(setting: Callable[[str], str | None]) -> tuple[AutoCompaction, bool]:

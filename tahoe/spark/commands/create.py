@@ -13,7 +13,7 @@ from pyspark.sql import DataFrame
 from tahoe.api.table import Table
 from tahoe.base.exceptions import DeltaConcurrentModificationException, InvalidRequest, NotFound
 from tahoe.log.replay import add_files
-from tahoe.ops.rows.insert import Replaced, WriteOptions, already_written, write_operation
+from tahoe.ops.rows.insert import OverwriteActions, WriteOptions, already_written, write_operation
 from tahoe.ops.tables.cluster_by import stage_clustering
 from tahoe.ops.tables.create import create_operation, new_metadata
 from tahoe.ops.write.writer import tagged
@@ -158,7 +158,7 @@ def _stage(transaction: Transaction, rows: Rows | None) -> Mapping[str, int | st
     transaction.stage(*removed, *adds)
     if rows is not None and rows.app is not None:
         transaction.stage_app(*rows.app)
-    return write_operation(adds, Replaced(tuple(removed)), WriteOptions("overwrite"), created=snapshot is None).metrics
+    return write_operation(adds, OverwriteActions(tuple(removed)), WriteOptions("overwrite"), created=snapshot is None).metrics
 
 
 def _written(transaction: Transaction, rows: Rows) -> list[AddFile]:

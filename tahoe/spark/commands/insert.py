@@ -22,7 +22,7 @@ from tahoe.api.table import Table
 from tahoe.base.exceptions import DeltaConcurrentModificationException, InvalidRequest, InvariantViolation, NotFound
 from tahoe.expr.tree.predicate import all_of, quote_identifier
 from tahoe.ops.rows.insert import (
-    Replaced,
+    OverwriteActions,
     already_written,
     changes_nothing,
     check_replaced,
@@ -205,7 +205,7 @@ class _Replacement:
         else:
             transaction.read(all_of(self.condition.meaning.predicates))
             removed = remove_files(transaction, whole, data_change=options.data_change)
-            replaced = Replaced(tuple(removed), deleted_rows=rows_in(whole))
+            replaced = OverwriteActions(tuple(removed), deleted_rows=rows_in(whole))
         transaction.stage(*self.adds)
         if options.app is not None:
             transaction.stage_app(*options.app)

@@ -21,7 +21,7 @@ from pyspark.sql import functions as sf
 from tahoe.base.lazy import pc
 from tahoe.expr.tree.predicate import quote_identifier
 from tahoe.log.replay import add_files, files_table
-from tahoe.ops.rows.row_changes import FileChange, living_rows
+from tahoe.ops.rows.row_changes import FileChange, live_rows
 from tahoe.ops.write.completion import Completion
 from tahoe.ops.write.row_ids import config_with_row_ids, without_id_statistics
 from tahoe.ops.write.writer import tagged
@@ -238,7 +238,7 @@ def changes_in(snapshot: Snapshot, files: pa.Table, places: pa.Table) -> RowMatc
 def _matches_at(snapshot: Snapshot, files: pa.Table, positions_by_file: Mapping[int, BitMap64], rows: int) -> RowMatches:
     adds = add_files(files.take(pa.array(list(positions_by_file), pa.int64())))
     changes = [
-        FileChange(add, living_rows(snapshot, add), positions)
+        FileChange(add, live_rows(snapshot, add), positions)
         for positions, add in zip(positions_by_file.values(), adds, strict=True)
     ]
     return RowMatches(changes, sum(len(change.dead) for change in changes) < rows)

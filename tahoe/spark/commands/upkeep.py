@@ -26,7 +26,7 @@ from tahoe.base.exceptions import InvalidRequest, StorageFailure, TahoeError, Un
 from tahoe.base.progress import shown
 from tahoe.ops.layout.bins import Bin
 from tahoe.ops.layout.cubes import LEAST_BYTES, TARGET_BYTES
-from tahoe.ops.layout.optimize import Written, optimize, written_as_cube
+from tahoe.ops.layout.optimize import RewrittenBin, optimize, written_as_cube
 from tahoe.ops.layout.optimize_plan import OptimizePlan, OptimizeRequest
 from tahoe.ops.layout.optimize_report import Optimized, metrics_row
 from tahoe.ops.repair.statistics import collected_here, compute_statistics, statistics_of_file
@@ -391,14 +391,14 @@ def _request(spark: SparkSession, conditions: Sequence[str], zorder_by: Sequence
 # -- executors ---------------------------------------------------------------------------------------------------------------
 
 
-def on_executors(spark: SparkSession, snapshot: Snapshot, bins: Sequence[Bin], plan: OptimizePlan) -> Iterator[Written]:
+def on_executors(spark: SparkSession, snapshot: Snapshot, bins: Sequence[Bin], plan: OptimizePlan) -> Iterator[RewrittenBin]:
     """Rewrite bins like `rewritten_here`, each in its own task; a large clustered bin and a bin of very many files are spread over many
     tasks.
     """
     version = BareVersion(snapshot.store, snapshot.version, snapshot.config)
     by_many = {place for place, group in enumerate(bins) if _is_for_many(spark, group, plan, len(bins))}
     alone = [group for place, group in enumerate(bins) if place not in by_many]
-    written = list[Written]()
+    written = list[RewrittenBin]()
     try:
         answers = run_each(spark.sparkContext, rewritten_bin, alone, version, replace(plan, bins=()), tasks=len(alone))
         written += [replace(answer, bin=group) for answer, group in zip(_all(snapshot, answers), alone, strict=True)]
@@ -414,17 +414,19 @@ def _is_for_many(spark: SparkSession, group: Bin, plan: OptimizePlan, bins: int)
     return is_worth_spreading(spark, group, plan) if plan.clusters else is_worth_joining(spark, group, bins)
 
 
-def _by_many(spark: SparkSession, snapshot: Snapshot, version: BareVersion, group: Bin, plan: OptimizePlan) -> Written:
+def _by_many(spark: SparkSession, snapshot: Snapshot, version: BareVersion, group: Bin, plan: OptimizePlan) -> RewrittenBin:
     """Rewrite a bin in many tasks: clustered, or joined."""
     answers = clustered_by_tasks(spark, version, group, plan) if plan.clusters else joined_by_tasks(spark, version, group)
-    parts = _all(snapshot, [Written(group, (new,)) if isinstance(new, AddFile) else new for new in answers])
+    parts = _all(snapshot, [RewrittenBin(group, (new,)) if isinstance(new, AddFile) else new for new in answers])
     files = tuple(add for part in parts for add in part.added)
-    return written_as_cube(group, files, plan, SYSTEM_CLOCK) if plan.clusters else Written(group, files, has_known_places=True)
+    return (
+        written_as_cube(group, files, plan, SYSTEM_CLOCK) if plan.clusters else RewrittenBin(group, files, has_known_places=True)
+    )
 
 
-def _all(snapshot: Snapshot, answers: Sequence[Written | TahoeError]) -> list[Written]:
+def _all(snapshot: Snapshot, answers: Sequence[RewrittenBin | TahoeError]) -> list[RewrittenBin]:
     """Return the results of tasks; if one failed, delete the files of the others."""
-    written = [answer for answer in answers if isinstance(answer, Written)]
+    written = [answer for answer in answers if isinstance(answer, RewrittenBin)]
     failed = next((answer for answer in answers if isinstance(answer, TahoeError)), None)
     if failed is not None:
         _take_back(snapshot, written)
@@ -432,7 +434,7 @@ def _all(snapshot: Snapshot, answers: Sequence[Written | TahoeError]) -> list[Wr
     return written
 
 
-def _take_back(snapshot: Snapshot, written: Sequence[Written]) -> None:
+def _take_back(snapshot: Snapshot, written: Sequence[RewrittenBin]) -> None:
     for add in (add for rewritten in written for add in rewritten.added):
         with suppress(StorageFailure):
             snapshot.store.delete(decode_path(add.path, snapshot.store.url))

@@ -154,7 +154,7 @@ def _cloned(spark: SparkSession, request: NamedCloneRequest, target: Table, sour
     commit = partial(target.commit, user_metadata=user_metadata_of(spark))
     with shown(target.clock) as progress, quiet_errors(spark):
         source_files = _source(spark, request, source, progress)
-        return clone(source_files, target.begin(), commit, partial(_copied, spark), request.clone, progress)
+        return clone(source_files, target.begin(), commit, partial(_copied, spark, progress=progress), request.clone)
 
 
 # -- the source --------------------------------------------------------------------------------------------------------------

@@ -23,7 +23,7 @@ from tahoe.base.exceptions import InvalidRequest, NotFound, Unsupported
 from tahoe.base.progress import Progress, shown
 from tahoe.ops.copies.convert import Converted, ConvertRequest, convert
 from tahoe.ops.copies.iceberg_table import IcebergRequest, iceberg_table, refuse_partition_columns
-from tahoe.ops.copies.parquet_folder import FolderRequest, FoundTable, parquet_table
+from tahoe.ops.copies.parquet_folder import ConvertibleTable, FolderRequest, parquet_table
 from tahoe.schema.types import DataType, StructField, StructType, schema_from_json
 from tahoe.spark.commands.row_command import user_metadata_of
 from tahoe.spark.commands.write_options import WriterCall, insert_request
@@ -75,7 +75,7 @@ def convert_named(
     if provider not in ("parquet", "iceberg"):
         raise _other_format(".".join(parts), provider)
     request = folder_request(spark, columns or StructType(()), statistics)
-    look: Callable[[Progress], FoundTable]
+    look: Callable[[Progress], ConvertibleTable]
     if provider == "iceberg":
         refuse_partition_columns(path, columns)
         look = partial(iceberg_table, table.store, IcebergRequest(statistics, request.configuration, request.time_zone))
@@ -108,7 +108,9 @@ def source_folder(parts: Sequence[str]) -> tuple[str, str]:
     )
 
 
-def _convert(spark: SparkSession, table: Table, look: Callable[[Progress], FoundTable], request: ConvertRequest) -> Converted:
+def _convert(
+    spark: SparkSession, table: Table, look: Callable[[Progress], ConvertibleTable], request: ConvertRequest
+) -> Converted:
     user_metadata = user_metadata_of(spark) if is_classic(spark) else None
     with shown(table.clock) as progress:
         return convert(table.begin, partial(table.commit, user_metadata=user_metadata), look, request, progress)

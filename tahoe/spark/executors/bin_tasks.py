@@ -17,10 +17,10 @@ from tahoe.base.exceptions import TahoeError
 from tahoe.ops.layout.bins import Bin
 from tahoe.ops.layout.clustered import MOST_BYTES_IN_MEMORY, part_by_cells
 from tahoe.ops.layout.curves import Placement
-from tahoe.ops.layout.optimize import Written, rewritten_here
+from tahoe.ops.layout.optimize import RewrittenBin, rewritten_here
 from tahoe.ops.layout.optimize_plan import OptimizePlan
-from tahoe.ops.write.file_stream import new_name
-from tahoe.ops.write.rewrite import written_anew
+from tahoe.ops.write.file_stream import NewFile, new_name
+from tahoe.ops.write.rewrite import rewritten_rows
 from tahoe.ops.write.spill import Spill
 from tahoe.protocol.actions import AddFile
 from tahoe.protocol.clustering import Path
@@ -34,7 +34,7 @@ Rows = tuple[int, tuple[bytes, bytes]]
 _NO_BIN = Bin(())
 
 
-def rewritten_bin(version: BareVersion, plan: OptimizePlan, source: Bin) -> Written:
+def rewritten_bin(version: BareVersion, plan: OptimizePlan, source: Bin) -> RewrittenBin:
     """Return the result for a bin, without the bin itself, which may have many files and is known to the caller."""
     return replace(next(rewritten_here(SYSTEM_CLOCK, version, [source], plan)), bin=_NO_BIN)
 
@@ -85,7 +85,7 @@ def files_of_rows(
     answer: AddFile | TahoeError | None
     try:
         with closing(batches):
-            answer = written_anew(version, batches, SYSTEM_CLOCK, name, partition_values)
+            answer = rewritten_rows(version, batches, SYSTEM_CLOCK, NewFile(name, partition_values))
     except TahoeError as error:
         answer = error
     if answer is not None:

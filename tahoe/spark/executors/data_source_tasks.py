@@ -15,7 +15,7 @@ from tahoe.base.clock import SYSTEM_CLOCK
 from tahoe.base.exceptions import Unsupported
 from tahoe.expr.tree.predicate import Predicate
 from tahoe.ops.write.completion import Defaults, TaskCompletion
-from tahoe.ops.write.writer import write_arrow
+from tahoe.ops.write.writer import WriterOptions, write_arrow
 from tahoe.protocol.actions import AddFile
 from tahoe.protocol.column_values.identity import IdentityColumn
 from tahoe.protocol.config import TableConfig
@@ -107,9 +107,7 @@ def written_files(target: Target, items: Iterator[Any]) -> WrittenFiles:
         target.store,
         pa.RecordBatchReader.from_batches(first.schema, chain((first,), batches)),
         SYSTEM_CLOCK,
-        max_rows_per_file=target.max_rows_per_file,
-        compression=target.compression,
-        completion=completion,
+        WriterOptions(target.max_rows_per_file, target.compression, completion=completion),
     )
     return WrittenFiles(tuple(adds), target.demands, completion.furthest)
 

@@ -45,7 +45,7 @@ _DRIVER_ONLY = {
     ),
     *(
         f"tahoe.spark.{name}"
-        for name in ("scan", "session", "sink", "slice_encoder", "statements", "stream", "versions", "write")
+        for name in ("scan", "session", "sink", "shard_encoder", "statements", "stream", "versions", "write")
     ),
 }
 """Modules that no task imports: they need a driver, or additional packages."""

@@ -1,19 +1,19 @@
 """The `Catalog` protocol, a pointer to the newest metadata, and the functions that all kinds of catalogs share.
 
 A pointer only moves forward, from one of Tahoe's metadata files to another. `path_catalog` is the pointer of readers by path;
-`configured` lists the other kinds of catalogs, each in a module of its own.
+`catalog_entries` has the other kinds of catalogs, `configured` loads them.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
-from typing import Any, Protocol
+from contextlib import contextmanager
+from typing import Protocol
 
 from tahoe.base.exceptions import ForeignWriter, StorageFailure, TahoeError
 from tahoe.uniform.formats.metadata_files import FOLDER, metadata_number
 
-__all__ = ["PATH", "Catalog", "advance", "translated_errors", "register"]
+__all__ = ["PATH", "Catalog", "advance", "translated_errors"]
 
 PATH = "path"
 """The name of the pointer for readers by path."""
@@ -58,19 +58,6 @@ def translated_errors(name: str) -> Iterator[None]:
         ) from None  # the error itself must not be shown as the context
 
 
-def register(catalog: Any, identifier: str, location: str) -> bool:
-    """Register the table in a PyIceberg catalog, creating its namespace if necessary; return False if the name is taken."""
-    from pyiceberg.exceptions import NamespaceAlreadyExistsError, TableAlreadyExistsError
-
-    with suppress(NamespaceAlreadyExistsError):
-        catalog.create_namespace(identifier.rpartition(".")[0])
-    try:
-        catalog.register_table(identifier, location)
-    except TableAlreadyExistsError:
-        return False
-    return True
-
-
 def advance(catalog: Catalog, location: str, root_url: str, *, take_over: bool = False, is_known: bool = False) -> None:
     """Point a catalog to `location`, unless it already points to newer metadata of Tahoe's.
 
@@ -87,12 +74,12 @@ def advance(catalog: Catalog, location: str, root_url: str, *, take_over: bool =
     for _ in range(_ATTEMPTS):
         old = catalog.load()
         if old is None and is_known and not take_over:
-            raise _foreign_error(catalog, root_url, "no longer has the table: somebody has dropped the entry")
+            raise _external_writer_error(catalog, root_url, "no longer has the table: somebody has dropped the entry")
         if old is not None:
             ours = old.rpartition("/")[0] == f"{root_url}/{FOLDER}"
             shown_number = metadata_number(old)
             if not ours or (shown_number is None and not take_over):
-                raise _foreign_error(
+                raise _external_writer_error(
                     catalog,
                     root_url,
                     f"points to {old}, which UniForm of table {root_url} did not write: another writer has committed through the "
@@ -110,7 +97,7 @@ def advance(catalog: Catalog, location: str, root_url: str, *, take_over: bool =
     )
 
 
-def _foreign_error(catalog: Catalog, root_url: str, problem: str) -> ForeignWriter:
+def _external_writer_error(catalog: Catalog, root_url: str, problem: str) -> ForeignWriter:
     return ForeignWriter(
         f"The catalog {catalog.name} {problem}. To point it to the table again, run table.uniform.sync(rebuild=True).",
         catalog=catalog.name,

@@ -1,4 +1,4 @@
-"""The catalogs in which a table is registered besides its own folder: SQL, Hive metastore, Glue or REST, each kind in a module.
+"""The catalogs in which a table is registered besides its own folder: SQL, Hive metastore, Glue or REST.
 
 The table property ``delta.universalFormat.config.iceberg.catalogs`` lists them, as comma-separated
 ``<catalog>:<namespace>.<table>``. It contains names only. Addresses and credentials come from PyIceberg's
@@ -13,11 +13,19 @@ from typing import Any
 
 from tahoe.base.exceptions import InvalidRequest, NotFound, Unsupported
 from tahoe.uniform.catalogs.catalog import Catalog, translated_errors
+from tahoe.uniform.catalogs.catalog_entries import CatalogEntry, GlueCatalog, HiveCatalog, RestCatalog, SqlCatalog
 
 __all__ = ["CATALOGS_KEY", "ConfiguredCatalogs", "NamedCatalog", "adapter_of", "catalog_names"]
 
 CATALOGS_KEY = "delta.universalformat.config.iceberg.catalogs"
 _NAMED = re.compile(r"([^:,\s]+):([^:,\s]+\.[^:,\s]+)")
+_KINDS: Mapping[str, type[CatalogEntry]] = {
+    "pyiceberg.catalog.sql": SqlCatalog,
+    "pyiceberg.catalog.hive": HiveCatalog,
+    "pyiceberg.catalog.glue": GlueCatalog,
+    "pyiceberg.catalog.rest": RestCatalog,
+}
+"""By the module of PyIceberg's class, or the package that has it: importing a class would need the libraries of every kind."""
 
 
 def catalog_names(configuration: Mapping[str, str]) -> list[str]:
@@ -108,24 +116,10 @@ def adapter_of(catalog: Any, identifier: str) -> Catalog:
     Raises:
         Unsupported: Tahoe cannot move the pointer of this kind of catalog.
     """
-    # Compare module names: importing a class would need the libraries of every kind.
-    for module in (parent.__module__ for parent in type(catalog).__mro__):
-        if module == "pyiceberg.catalog.sql":
-            from tahoe.uniform.catalogs.sql_catalog import SqlCatalog
-
-            return SqlCatalog(catalog, identifier)
-        if module == "pyiceberg.catalog.hive":
-            from tahoe.uniform.catalogs.hive_catalog import HiveCatalog
-
-            return HiveCatalog(catalog, identifier)
-        if module == "pyiceberg.catalog.glue":
-            from tahoe.uniform.catalogs.glue_catalog import GlueCatalog
-
-            return GlueCatalog(catalog, identifier)
-        if module.startswith("pyiceberg.catalog.rest"):
-            from tahoe.uniform.catalogs.rest_catalog import RestCatalog
-
-            return RestCatalog(catalog, identifier)
+    for parent in type(catalog).__mro__:
+        kind = _KINDS.get(".".join(parent.__module__.split(".")[:3]))
+        if kind is not None:
+            return kind(catalog, identifier)
     raise Unsupported(
         f"Iceberg catalogs of the kind {type(catalog).__name__} are not supported by this version of Tahoe; "
         "use a SQL, Hive, Glue or REST catalog, or let readers go by path.",

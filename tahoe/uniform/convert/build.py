@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from itertools import islice
 
 import pyarrow as pa
 
+from tahoe.base.json_values import JsonMapping, JsonObject
 from tahoe.base.lazy import pc
 from tahoe.base.progress import Progress, silent, tracked
 from tahoe.protocol.actions import Metadata
@@ -17,7 +19,6 @@ from tahoe.protocol.properties import TableProperties
 from tahoe.protocol.row_tracking import high_water_mark
 from tahoe.snapshot.snapshot import Snapshot
 from tahoe.store.log_store import LogStore
-from tahoe.uniform.convert.data_manifests import FileChanges, next_manifests
 from tahoe.uniform.convert.delete_files import (
     DeleteFiles,
     MoreDeletes,
@@ -26,17 +27,18 @@ from tahoe.uniform.convert.delete_files import (
     next_delete_manifests,
     split_marked,
 )
-from tahoe.uniform.convert.manifest_draft import NewSnapshot
+from tahoe.uniform.convert.manifest_draft import Counts, Draft, NewSnapshot
 from tahoe.uniform.convert.manifest_folder import ManifestFolder
+from tahoe.uniform.convert.manifest_policy import merges, most_entries
 from tahoe.uniform.convert.plan import Change
-from tahoe.uniform.convert.slices import SliceEncoder, SliceOrder, collect_vectors, sliced_manifests
+from tahoe.uniform.convert.shards import ShardEncoder, ShardOrder, collect_vectors, sharded_manifests
 from tahoe.uniform.formats import metadata as documents
 from tahoe.uniform.formats.data_files import FileEncoder, spec_of
 from tahoe.uniform.formats.manifest_schema import DATA
-from tahoe.uniform.formats.manifests import ManifestFile
+from tahoe.uniform.formats.manifests import ADDED, DataFile, Entry, ManifestFile
 from tahoe.uniform.formats.metadata import AddedSnapshot, Totals
 
-__all__ = ["Build"]
+__all__ = ["Build", "FileChanges", "next_manifests"]
 
 logger = logging.getLogger(__name__)
 
@@ -48,7 +50,7 @@ class Build:
 
     Args:
         document: the current metadata; None for a table without.
-        slices: encodes the manifests of large tables in other processes; None to encode them in this process.
+        shards: encodes the manifests of large tables in other processes; None to encode them in this process.
         progress: receives the number of files converted by `rebuild`.
     """
 
@@ -56,8 +58,8 @@ class Build:
         self,
         store: LogStore,
         folder: ManifestFolder,
-        document: Mapping[str, Any] | None,
-        slices: SliceEncoder | None = None,
+        document: JsonMapping | None,
+        shards: ShardEncoder | None = None,
         progress: Progress = silent,
     ) -> None:
         self.document = document
@@ -66,17 +68,17 @@ class Build:
         self.files_removed = 0
         self._store = store
         self._folder = folder
-        self._slices = slices
+        self._shards = shards
         self._progress = progress
         self._vectors = Vectors(store)
         self._manifests: list[ManifestFile] | None = None
 
-    def finished(self) -> Mapping[str, Any]:
+    def finished(self) -> JsonMapping:
         """Return the document after `follow` or `rebuild`."""
         assert self.document is not None
         return self.document
 
-    def follow(self, changes: Iterable[Change]) -> Mapping[str, Any]:
+    def follow(self, changes: Iterable[Change]) -> JsonMapping:
         """Add one snapshot for each change that touches files; return the last document."""
         for planned in changes:
             change, more_deletes = split_marked(planned, self._vectors)
@@ -86,7 +88,7 @@ class Build:
             self.document = document
         return self.finished()
 
-    def rebuild(self, target: Snapshot) -> Mapping[str, Any]:
+    def rebuild(self, target: Snapshot) -> JsonMapping:
         """Add one snapshot with all live files of `target` in new manifests; return the document."""
         mark = high_water_mark(target.state.domains)
         change = Change(target.version, target.timestamp_ms, target.metadata, row_id_mark=mark)
@@ -95,17 +97,17 @@ class Build:
         self.document = self._with_snapshot(document, change, rebuilt=files)
         return self.finished()
 
-    def _described(self, metadata: Metadata, version: int, timestamp_ms: int) -> dict[str, Any]:
+    def _described(self, metadata: Metadata, version: int, timestamp_ms: int) -> JsonObject:
         return documents.described(self.document, metadata, location=self._store.url, version=version, timestamp_ms=timestamp_ms)
 
     def _with_snapshot(
         self,
-        document: Mapping[str, Any],
+        document: JsonMapping,
         change: Change,
         more_deletes: Sequence[MoreDeletes] = (),
         *,
         rebuilt: pa.Table | None = None,
-    ) -> dict[str, Any]:
+    ) -> JsonObject:
         """Write the files of a change's snapshot, and return the document with that snapshot.
 
         Args:
@@ -118,8 +120,8 @@ class Build:
         form = deletes_form(TableProperties(change.metadata.configuration))
         deletes = delete_files(form, self._folder, snapshot, self._vectors)
         encoder = self._encoder(change.metadata, deletes, snapshot.format_version)
-        sliced = None if rebuilt is None else self._sliced(rebuilt, change.metadata, snapshot, encoder)
-        data, totals = sliced or next_manifests(
+        sharded = None if rebuilt is None else self._sharded(rebuilt, change.metadata, snapshot, encoder)
+        data, totals = sharded or next_manifests(
             [manifest for manifest in manifests if manifest.content == DATA],
             FileChanges(encoder.encode_adds(change.adds), len(change.adds), change.removed)
             if rebuilt is None
@@ -151,22 +153,22 @@ class Build:
         )
         return documents.with_snapshot(document, added)
 
-    def _sliced(
+    def _sharded(
         self, files: pa.Table, metadata: Metadata, snapshot: NewSnapshot, encoder: FileEncoder
     ) -> tuple[list[ManifestFile], Totals] | None:
         """Encode the manifests of a large table in other processes; None if the table is not large, or if that fails."""
-        if self._slices is None or files.num_rows < self._slices.least_files:
+        if self._shards is None or files.num_rows < self._shards.least_files:
             return None
-        order = SliceOrder.of(self._store.url, metadata, snapshot, files.num_rows)
+        order = ShardOrder.of(self._store.url, metadata, snapshot, files.num_rows)
         try:
-            sliced = sliced_manifests(files, order, self._slices, self._folder, partial(self._progress, _CONVERTED))
+            sharded = sharded_manifests(files, order, self._shards, self._folder, partial(self._progress, _CONVERTED))
         except Exception as error:  # noqa: BLE001 - any failure: this process encodes the files itself, and reports an invalid file
             logger.warning("%s: encoding manifests in this process alone: %s", self._store.url, error)
             return None
         collect_vectors(files, encoder)
-        return sliced
+        return sharded
 
-    def _new_snapshot(self, document: Mapping[str, Any], change: Change, parent: Mapping[str, Any] | None) -> NewSnapshot:
+    def _new_snapshot(self, document: JsonMapping, change: Change, parent: JsonMapping | None) -> NewSnapshot:
         schema = change.metadata.schema
         return NewSnapshot(
             snapshot_id=documents.next_snapshot_id(document, change.version),
@@ -179,7 +181,7 @@ class Build:
             first_row_id=document.get("next-row-id"),
         )
 
-    def _current_manifests(self, document: Mapping[str, Any]) -> list[ManifestFile]:
+    def _current_manifests(self, document: JsonMapping) -> list[ManifestFile]:
         if self._manifests is None:
             current = documents.current_snapshot(document)
             self._manifests = self._folder.read_list(current["manifest-list"]) if current else []
@@ -206,3 +208,79 @@ def _ordered(files: pa.Table, metadata: Metadata) -> pa.Table:
     columns = {**dict(keys), "path": files["path"]}
     order = pc.sort_indices(pa.table(columns), sort_keys=[(name, "ascending") for name in columns])
     return files.take(order)
+
+
+@dataclass(frozen=True, slots=True)
+class FileChanges:
+    """The data files that a snapshot adds and removes.
+
+    Args:
+        added: added files; may be long, and is read once, in pieces.
+        num_added: the number of added files.
+        removed: full paths of removed files; missing files are not an error.
+    """
+
+    added: Iterable[DataFile]
+    num_added: int
+    removed: frozenset[str] = frozenset()
+
+
+def next_manifests(
+    current: Sequence[ManifestFile], changes: FileChanges, snapshot: NewSnapshot, folder: ManifestFolder
+) -> tuple[list[ManifestFile], Totals]:
+    """Write the data manifests of the next snapshot; return them with the snapshot's totals.
+
+    Manifests with removed files are rewritten without them, and too many small manifests are merged, together with the added files. The
+    new list names all others unchanged.
+
+    Args:
+        current: the manifests of the previous snapshot.
+    """
+    live = [manifest for manifest in current if manifest.live_files]
+    most = most_entries(sum(manifest.live_files for manifest in live) + changes.num_added)
+    touched = folder.containing(changes.removed, live, snapshot.spec) if changes.removed else {}
+    carried_over: list[ManifestFile] = []
+    written: list[ManifestFile] = []
+    counts = Counts()
+    for manifest in live:
+        if manifest.path not in touched:
+            carried_over.append(manifest)
+            continue
+        pieces, gone = folder.pieces(manifest, snapshot.spec, touched[manifest.path])
+        if not gone:
+            carried_over.append(manifest)
+            continue
+        draft = Draft()
+        draft.carry(manifest, pieces, gone, folder.known_paths(manifest))
+        draft.entries += [counts.gone(entry, snapshot) for entry in gone]
+        written.append(folder.write(draft, snapshot, len(written)))
+    unmerged, groups = merges(carried_over, most)
+    for draft in _drafts(groups, _entries(changes.added, snapshot, counts), snapshot, folder, most):
+        written.append(folder.write(draft, snapshot, len(written)))
+    return [*written, *unmerged], counts.totals()
+
+
+def _drafts(
+    groups: Sequence[Sequence[ManifestFile]], added: Iterator[Entry], snapshot: NewSnapshot, folder: ManifestFolder, most: int
+) -> Iterator[Draft]:
+    """Yield the manifests into which groups of small ones are merged, the last filled up with added files."""
+    draft = Draft()
+    for group in groups:
+        if draft.files:
+            yield draft
+        draft = Draft()
+        for manifest in group:
+            draft.carry(manifest, *folder.pieces(manifest, snapshot.spec), folder.known_paths(manifest))
+    while True:
+        draft.entries += islice(added, most - draft.files)
+        if not draft.files:
+            return
+        yield draft
+        draft = Draft()
+
+
+def _entries(added: Iterable[DataFile], snapshot: NewSnapshot, counts: Counts) -> Iterator[Entry]:
+    for file in added:
+        counts.new(file)
+        # Without a sequence number, readers take it from the manifest list.
+        yield Entry(ADDED, snapshot.snapshot_id, file.sequence_number, None, file)

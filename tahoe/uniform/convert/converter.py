@@ -10,12 +10,14 @@ the file that exists and stops, or continues from it.
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
-from typing import Any
 
 from tahoe.base.clock import Clock
 from tahoe.base.exceptions import CorruptTable, NotFound, StorageFailure
+from tahoe.base.json_values import JsonMapping
 from tahoe.base.progress import Progress, silent, tracked
 from tahoe.base.wording import counted
 from tahoe.log.checksum import read_checksum
@@ -24,20 +26,21 @@ from tahoe.store.log_store import Created, Exists, LogStore, Unanswered
 from tahoe.uniform.catalogs.pointers import LOOK_SECONDS, CatalogQueries, Pointer
 from tahoe.uniform.convert.build import Build
 from tahoe.uniform.convert.conversion import Conversion, DeltaSide
-from tahoe.uniform.convert.garbage import orphans, unreferenced
 from tahoe.uniform.convert.manifest_caches import ManifestCaches
 from tahoe.uniform.convert.manifest_folder import ManifestFolder
 from tahoe.uniform.convert.plan import DeltaCommit, FurtherCommits, Plan, Rebuild, plan_conversion
 from tahoe.uniform.convert.publish import Publication, publish
-from tahoe.uniform.convert.slices import SliceEncoder
+from tahoe.uniform.convert.shards import ShardEncoder
 from tahoe.uniform.external.conversion_record import ConversionRecord, read_record
-from tahoe.uniform.external.foreign import find_foreign_changes, foreign_writer, has_own_metadata
+from tahoe.uniform.external.external_changes import external_writer_error, find_external_changes, has_own_metadata
 from tahoe.uniform.external.metadata_listing import CurrentMetadata, MetadataListing, list_metadata
 from tahoe.uniform.external.recent_versions import LATELY_MS
 from tahoe.uniform.formats import metadata as documents
-from tahoe.uniform.formats.metadata_files import metadata_bytes, metadata_name
+from tahoe.uniform.formats.manifest_schema import DATA
+from tahoe.uniform.formats.manifests import ManifestFile
+from tahoe.uniform.formats.metadata_files import FOLDER, metadata_bytes, metadata_name
 
-__all__ = ["MAX_PENDING_COMMITS", "Converter"]
+__all__ = ["GRACE_MS", "MAX_PENDING_COMMITS", "Converter", "orphans", "unreferenced"]
 
 logger = logging.getLogger(__name__)
 
@@ -46,6 +49,10 @@ MAX_PENDING_COMMITS = 1000
 
 _ATTEMPTS = 10
 _STORAGE_ATTEMPTS = 5
+GRACE_MS = 24 * 60 * 60 * 1000
+"""Minimum age of an orphan: a conversion in progress has files that nothing references yet."""
+
+_OURS = re.compile(r"(m\d+-\d+-|d\d+-\d+-|snap-\d+-|deletes\d+-|dv\d+-)[0-9a-f]+\.(avro|parquet|puffin)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,14 +70,14 @@ class Converter:
 
     Args:
         caches: caches of the table's manifests.
-        slices: encodes the manifests of large tables in other processes; None to encode them in this process.
+        shards: encodes the manifests of large tables in other processes; None to encode them in this process.
     """
 
-    def __init__(self, delta: DeltaSide, caches: ManifestCaches | None = None, slices: SliceEncoder | None = None) -> None:
+    def __init__(self, delta: DeltaSide, caches: ManifestCaches | None = None, shards: ShardEncoder | None = None) -> None:
         self._delta = delta
         self._store = delta.store
         self._folder = ManifestFolder(delta.store, caches)
-        self._slices = slices
+        self._shards = shards
 
     def convert(
         self,
@@ -100,7 +107,7 @@ class Converter:
         queries = CatalogQueries(pointers)
         listing = list_metadata(store)
         # A catalog that does not answer in time is queried again before its pointer is moved.
-        record = _check_foreign_changes(store, listing, queries.answers(LOOK_SECONDS)[0], rebuild)
+        record = _check_external_changes(store, listing, queries.answers(LOOK_SECONDS)[0], rebuild)
         for attempt in range(_ATTEMPTS):
             current = None if rebuild else listing.current()
             if current is not None and current.version >= target.version:
@@ -188,12 +195,12 @@ class Converter:
                     raise
                 logger.warning("version %d of %s: %s Rebuilding the Iceberg side.", target.version, store.url, error.message)
                 plan = Rebuild(error.message)
-        build = Build(store, folder, document, self._slices, progress)
+        build = Build(store, folder, document, self._shards, progress)
         build.rebuild(target)
         return build, plan
 
 
-def _check_foreign_changes(
+def _check_external_changes(
     store: LogStore, listing: MetadataListing, answers: Mapping[str, str | None], discard: bool
 ) -> ConversionRecord:
     """Return the record of the last conversion. Raises if another writer was found; with `discard`, records its metadata as discarded."""
@@ -203,16 +210,16 @@ def _check_foreign_changes(
         if not discard:
             raise
         record = ConversionRecord()
-    findings = find_foreign_changes(store, listing, answers, record)
+    findings = find_external_changes(store, listing, answers, record)
     if not findings:
         return record
     if not discard:
-        raise foreign_writer(store.url, findings, has_own_metadata=has_own_metadata(store, listing, record))
+        raise external_writer_error(store.url, findings, has_own_metadata=has_own_metadata(store, listing, record))
     theirs = {finding.location for finding in findings if finding.kind == "metadata"}
     return ConversionRecord(discarded=record.discarded | theirs)
 
 
-def _difference(store: LogStore, version: int, document: Mapping[str, Any]) -> str | None:
+def _difference(store: LogStore, version: int, document: JsonMapping) -> str | None:
     """Return how the document's totals differ from the table's checksum; None if they agree or there is no checksum.
 
     Detects a writer that adds a file twice without saying so, or names one file in two ways.
@@ -252,3 +259,66 @@ def _put_metadata(store: LogStore, number: int, data: bytes, clock: Clock) -> bo
         table=store.url,
         file=name,
     )
+
+
+def unreferenced(folder: ManifestFolder, old: Sequence[JsonMapping], document: JsonMapping) -> list[str]:
+    """Return the URLs of manifest lists, manifests and delete files that only expired snapshots reference. Data files are never among
+    them: they belong to the Delta table, and VACUUM deletes them.
+
+    History is linear, and a file that a snapshot drops never comes back. So a file that the oldest retained snapshot does not reference
+    is referenced by no retained snapshot.
+
+    Args:
+        old: the expired snapshots, oldest first.
+        document: the document with the retained snapshots.
+    """
+    if not old:
+        return []
+    retained = folder.read_list(document["snapshots"][0]["manifest-list"])
+    retained_paths = {manifest.path for manifest in retained}
+    garbage: dict[str, None] = {}
+    gone: dict[str, ManifestFile] = {}
+    all_along: set[str] = set()
+    for position, snapshot in enumerate(old):
+        try:
+            manifests = folder.read_list(snapshot["manifest-list"])
+        except NotFound:  # deleted by an earlier attempt
+            continue
+        if position == 0:
+            all_along = {manifest.path for manifest in manifests}
+        gone.update({manifest.path: manifest for manifest in manifests if manifest.path not in retained_paths})
+        garbage[snapshot["manifest-list"]] = None
+    # A delete file still in use has moved to a manifest younger than the first of the expired snapshots.
+    dropped = _delete_files(folder, gone.values())
+    if dropped:
+        dropped -= _delete_files(folder, (manifest for manifest in retained if manifest.path not in all_along))
+    return [*garbage, *gone, *sorted(dropped)]
+
+
+def orphans(store: LogStore, folder: ManifestFolder, document: JsonMapping, now_ms: int) -> list[str]:
+    """Return the names of files in ``metadata`` that Tahoe wrote, that no snapshot references, and that are older than `GRACE_MS`: a crash
+    left them behind.
+
+    Reads every manifest list, and every delete manifest.
+    """
+    old = [
+        entry
+        for entry in store.list_from(FOLDER)
+        if entry.modified_ms < now_ms - GRACE_MS and _OURS.fullmatch(entry.name.removeprefix(f"{FOLDER}/"))
+    ]
+    if not old:
+        return []
+    lists = [snapshot["manifest-list"] for snapshot in document["snapshots"]]
+    manifests = {manifest.path: manifest for url in lists for manifest in folder.read_list(url)}
+    named = {*lists, *manifests, *_delete_files(folder, manifests.values())}
+    return [entry.name for entry in old if folder.url(entry.name) not in named]
+
+
+def _delete_files(folder: ManifestFolder, manifests: Iterable[ManifestFile]) -> set[str]:
+    """Return the delete files of the live entries in these manifests."""
+    urls: set[str] = set()
+    for manifest in manifests:
+        if manifest.content != DATA:
+            with suppress(NotFound):  # deleted by an earlier attempt
+                urls |= folder.delete_files_of(manifest)
+    return urls

@@ -1,15 +1,15 @@
 """A manifest to be written: its entries, bytes, name and entry in the manifest list. No input or output here, so that other processes can
-encode manifests with it too (`tahoe.uniform.convert.slices`).
+encode manifests with it too (`tahoe.uniform.convert.shards`).
 """
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
+from tahoe.base.json_values import JsonMapping
 from tahoe.uniform.formats.data_files import combine_summaries, partition_summaries
 from tahoe.uniform.formats.manifest_pieces import Piece, blocks_of, pieces_of
 from tahoe.uniform.formats.manifest_schema import DATA, DELETES, Spec
@@ -43,7 +43,7 @@ class NewSnapshot:
     sequence_number: int
     version: int
     spec: Spec
-    schema: Mapping[str, Any]
+    schema: JsonMapping
     format_version: int = 2
     first_row_id: int | None = None
 
@@ -107,8 +107,8 @@ class Draft:
             rows[entry.status] += entry.file.record_count
             if entry.status != DELETED and entry.sequence_number is not None:
                 lowest = min(lowest, entry.sequence_number)
-        own = partition_summaries(snapshot.spec, (entry.file.partition for entry in self.entries))
-        summaries = [*([own] if self.entries else []), *(manifest.partitions for manifest in self._carried)]
+        of_partitions = partition_summaries(snapshot.spec, (entry.file.partition for entry in self.entries))
+        summaries = [*([of_partitions] if self.entries else []), *(manifest.partitions for manifest in self._carried)]
         return ManifestFile(
             path=path,
             length=length,

@@ -10,7 +10,7 @@ from tahoe.protocol.iceberg_compat import format_version, uniform_is_enabled
 from tahoe.protocol.properties import TableProperties
 from tahoe.protocol.row_tracking import high_water_mark
 
-__all__ = ["Change", "DeltaCommit", "FurtherCommits", "Marked", "Plan", "Rebuild", "combine_commits", "plan_conversion"]
+__all__ = ["Change", "DeltaCommit", "FurtherCommits", "VectorChange", "Plan", "Rebuild", "combine_commits", "plan_conversion"]
 
 SNAPSHOT_PER_COMMIT = "delta.universalformat.config.iceberg.snapshot-per-commit"
 
@@ -38,7 +38,7 @@ class DeltaCommit:
 
 
 @dataclass(frozen=True, slots=True)
-class Marked:
+class VectorChange:
     """A file that stays, with another deletion vector.
 
     Args:
@@ -72,7 +72,7 @@ class Change:
     adds: tuple[AddFile, ...] = ()
     removed: frozenset[str] = field(default_factory=frozenset)
     with_vectors: frozenset[str] = field(default_factory=frozenset)
-    marked: tuple[Marked, ...] = ()
+    marked: tuple[VectorChange, ...] = ()
     rearranges: bool = False
     row_id_mark: int | None = None
 
@@ -153,31 +153,35 @@ def combine_commits(
     A commit that adds a file again without a data change (new statistics, new tags) replaces the file's entry.
     """
     live: dict[str, AddFile | None] = {}
-    shown: dict[str, AddFile | RemoveFile] = {}  # by path, the first action for a file that the Iceberg side has
+    on_iceberg: dict[str, AddFile | RemoveFile] = {}  # by path, the first action for a file that the Iceberg side has
     data_change = False
     mark: int | None = None
     for commit in commits:
         removes = {file_url(action.path): action for action in commit.actions if isinstance(action, RemoveFile)}
-        shown.update({url: remove for url, remove in removes.items() if url not in live})
+        on_iceberg.update({url: remove for url, remove in removes.items() if url not in live})
         live.update(dict.fromkeys(removes))
         data_change |= any(action.data_change for action in commit.actions if isinstance(action, AddFile | RemoveFile))
         for action in commit.actions:
             if isinstance(action, AddFile):
                 url = file_url(action.path)
                 if not action.data_change and url not in live:
-                    shown[url] = action
+                    on_iceberg[url] = action
                 live[url] = action
         later_mark = high_water_mark(commit.actions)
         mark = mark if later_mark is None else later_mark
     adds = {url: add for url, add in live.items() if add is not None}
-    marked = {url: Marked(url, add, shown[url].deletion_vector) for url, add in adds.items() if _only_marked(shown.get(url), add)}
+    marked = {
+        url: VectorChange(url, add, on_iceberg[url].deletion_vector)
+        for url, add in adds.items()
+        if _only_marked(on_iceberg.get(url), add)
+    }
     return Change(
         commits[-1].version,
         timestamp_ms,
         metadata,
         tuple(add for url, add in adds.items() if url not in marked),
-        frozenset(shown.keys() - marked.keys()),
-        with_vectors=frozenset(url for url, action in shown.items() if action.deletion_vector and url not in marked),
+        frozenset(on_iceberg.keys() - marked.keys()),
+        with_vectors=frozenset(url for url, action in on_iceberg.items() if action.deletion_vector and url not in marked),
         marked=tuple(marked.values()),
         rearranges=bool(adds) and not data_change,
         row_id_mark=mark,

@@ -65,7 +65,9 @@ def publish(store: LogStore, pointers: Sequence[Pointer], publication: Publicati
     for name, why in errors.items():
         logger.error("version %d of %s: the catalog %s is out of date: %s", result.version, store.url, name, why)
     # A pointer update that timed out may have succeeded since.
-    registered = {pointer.name: shown for pointer in pointers if (shown := pointer.shown()) is not None}
+    registered = {
+        pointer.name: registered_location for pointer in pointers if (registered_location := pointer.shown()) is not None
+    }
     published = replace(
         record,
         number=max(record.number, metadata_number(location) or 0),

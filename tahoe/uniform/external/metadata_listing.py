@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import Any
 
 from tahoe.base.exceptions import CorruptTable, ForeignWriter, NotFound
+from tahoe.base.json_values import JsonObject
 from tahoe.store.log_store import LogStore
 from tahoe.uniform.formats import metadata as documents
 from tahoe.uniform.formats.metadata_files import FOLDER, metadata_name, metadata_number, read_metadata
@@ -25,7 +25,7 @@ class CurrentMetadata:
 
     number: int
     location: str
-    document: dict[str, Any]
+    document: JsonObject
 
     @property
     def version(self) -> int:

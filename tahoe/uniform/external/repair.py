@@ -1,13 +1,13 @@
 """Repair after another writer has changed the Iceberg side: discard its changes, or adopt its rows into the Delta table.
 
 Only appended rows are adopted. They are read by field id and written by the table's own writer, so they pass every check and get
-statistics, row ids and constraints like all other rows. VACUUM deletes the foreign files themselves.
+statistics, row ids and constraints like all other rows. VACUUM deletes the writer's files themselves.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from typing import TYPE_CHECKING, Any
@@ -15,12 +15,13 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from tahoe.base.exceptions import InvalidRequest, Unsupported
+from tahoe.base.json_values import JsonMapping
 from tahoe.store.log_store import LogStore
-from tahoe.uniform.external.foreign import Finding, ForeignSnapshot, newest_own_metadata
+from tahoe.uniform.external.external_changes import ExternalSnapshot, Finding, newest_own_metadata
 from tahoe.uniform.external.metadata_listing import MetadataListing
 
 if TYPE_CHECKING:
-    from tahoe.uniform.external.foreign_rows import ForeignTable
+    from tahoe.uniform.external.external_table import ExternalTable
 
 __all__ = ["Append", "Repair", "adopt"]
 
@@ -51,7 +52,7 @@ class Repair:
 
 
 def adopt(store: LogStore, listing: MetadataListing, findings: Sequence[Finding], append: Append | None) -> Repair:
-    """Append the foreign rows to the Delta table.
+    """Append the other writer's rows to the Delta table.
 
     Args:
         listing: the listing of the table's folder that produced the findings.
@@ -63,8 +64,8 @@ def adopt(store: LogStore, listing: MetadataListing, findings: Sequence[Finding]
         SchemaMismatch, InvariantViolation: the rows do not fit the table.
     """
     finding = _newest(store, findings)
-    foreign = _opened(store, finding.location)
-    _refuse_all_but_appends(store, listing, finding, foreign)
+    external = _opened(store, finding.location)
+    _refuse_all_but_appends(store, listing, finding, external)
     rows = sum(snapshot.added_rows for snapshot in finding.snapshots)
     files = sum(len(snapshot.added_files or ()) for snapshot in finding.snapshots)
     version = None
@@ -72,7 +73,7 @@ def adopt(store: LogStore, listing: MetadataListing, findings: Sequence[Finding]
         assert append is not None
         # The snapshot's id serves as transaction id: a retry after a crash does not add the rows twice.
         version = append(
-            _reader(foreign, snapshot),
+            _reader(external, snapshot),
             app=(f"tahoe-uniform-adopt-{snapshot.snapshot_id}", 0),
             user_metadata=f"adopted from {snapshot}",
         )
@@ -104,19 +105,19 @@ def _newest(store: LogStore, findings: Sequence[Finding]) -> Finding:
     return newest
 
 
-def _opened(store: LogStore, url: str) -> ForeignTable:
+def _opened(store: LogStore, url: str) -> ExternalTable:
     try:
-        from tahoe.uniform.external.foreign_rows import ForeignTable
+        from tahoe.uniform.external.external_table import ExternalTable
     except ImportError as error:
         raise Unsupported(
             "Taking over rows needs PyIceberg: pip install 'tahoe-delta[iceberg]'.", code="TAHOE_LIBRARY_MISSING", table=store.url
         ) from error
-    return ForeignTable(store, url)
+    return ExternalTable(store, url)
 
 
-def _refuse_all_but_appends(store: LogStore, listing: MetadataListing, finding: Finding, foreign: ForeignTable) -> None:
+def _refuse_all_but_appends(store: LogStore, listing: MetadataListing, finding: Finding, external: ExternalTable) -> None:
     for snapshot in finding.snapshots:
-        if snapshot.operation != "append" or snapshot.deleted_rows or foreign.has_deletes(snapshot.snapshot_id):
+        if snapshot.operation != "append" or snapshot.deleted_rows or external.has_deletes(snapshot.snapshot_id):
             raise _refused(store, f"{snapshot} is not a plain append")
     theirs = json.loads(store.get(finding.location.removeprefix(f"{store.url}/")))
     ours = newest_own_metadata(store, listing)
@@ -128,7 +129,7 @@ def _refuse_all_but_appends(store: LogStore, listing: MetadataListing, finding: 
             raise _refused(store, f"{finding.location} differs from the table in '{key}'")
 
 
-def _refuse_another_history(store: LogStore, finding: Finding, theirs: Mapping[str, Any], ours: Collection[int]) -> None:
+def _refuse_another_history(store: LogStore, finding: Finding, theirs: JsonMapping, ours: Collection[int]) -> None:
     """Raise for snapshots that do not descend from a snapshot of Tahoe's. They belong to an older table from which the Delta
     table may have been converted: adopting them would duplicate its rows."""
     parents = {snapshot["snapshot-id"]: snapshot.get("parent-snapshot-id") for snapshot in theirs.get("snapshots", ())}
@@ -159,9 +160,9 @@ def _comparable(value: Any) -> Any:
     return value
 
 
-def _reader(foreign: ForeignTable, snapshot: ForeignSnapshot) -> pa.RecordBatchReader:
+def _reader(external: ExternalTable, snapshot: ExternalSnapshot) -> pa.RecordBatchReader:
     """Return the rows that a snapshot added, in the table's logical columns."""
-    batches = foreign.rows(snapshot.snapshot_id)
+    batches = external.rows(snapshot.snapshot_id)
     first = next(batches)
     rest = (batch.cast(first.schema) for batch in batches)
     return pa.RecordBatchReader.from_batches(first.schema, chain([first], rest))

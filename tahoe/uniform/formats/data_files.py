@@ -11,6 +11,7 @@ from typing import Any, NamedTuple, TypeGuard
 import pyarrow as pa
 
 from tahoe.base.exceptions import CorruptTable, Unsupported
+from tahoe.base.json_values import JsonMapping
 from tahoe.base.lazy import pc
 from tahoe.protocol.actions import AddFile, DeletionVectorDescriptor
 from tahoe.protocol.iceberg_compat import DELETES_PROPERTY
@@ -149,7 +150,7 @@ class FileEncoder:
         path: str,
         partition_values: Mapping[str, str | None],
         size: int,
-        stats: Mapping[str, Any] | None,
+        stats: JsonMapping | None,
         vector: DeletionVectorDescriptor | None = None,
         lineage: tuple[int | None, int | None] = (None, None),
         *,
@@ -188,15 +189,15 @@ class FileEncoder:
 
     def _partition_of(self, partition_values: Mapping[str, str | None], path: str) -> tuple[tuple[Any, ...], bytes]:
         texts = tuple(map(partition_values.get, self._partition_names))
-        known = self._partitions.get(texts)
-        if known is None or None in texts:  # null, or there is no value at all, which is an error
+        encoded_partition = self._partitions.get(texts)
+        if encoded_partition is None or None in texts:  # null, or there is no value at all, which is an error
             decoded = [column.tuple_value(partition_values, path) for column in self._partition]
-            known = tuple([value for value, _ in decoded]), b"".join([encoded for _, encoded in decoded])
+            encoded_partition = tuple([value for value, _ in decoded]), b"".join([encoded for _, encoded in decoded])
             if len(self._partitions) < _KNOWN_PARTITIONS:
-                self._partitions[texts] = known
-        return known
+                self._partitions[texts] = encoded_partition
+        return encoded_partition
 
-    def _metrics(self, stats: Mapping[str, Any], record_count: int, parts: list[bytes], counts_nan: bool) -> None:
+    def _metrics(self, stats: JsonMapping, record_count: int, parts: list[bytes], counts_nan: bool) -> None:
         """Append value counts, null counts, no NaN counts, bounds; then the fields that stay empty."""
         if not self._value_keys:
             parts.append(_NONE * 5 + _UNUSED)
@@ -264,7 +265,7 @@ class _PartitionColumn:
 
     column: StructField
     codec: Codec
-    known: dict[str | None, tuple[Any, bytes]]
+    decoded: dict[str | None, tuple[Any, bytes]]
 
     def tuple_value(self, partition_values: Mapping[str, str | None], path: str) -> tuple[Any, bytes]:
         name = self.column.physical_name
@@ -276,10 +277,10 @@ class _PartitionColumn:
                 column=self.column.name,
             )
         text = partition_values[name]
-        known = self.known.get(text)
-        if known is None:
-            known = self.known[text] = self._decode(text)
-        return known
+        value = self.decoded.get(text)
+        if value is None:
+            value = self.decoded[text] = self._decode(text)
+        return value
 
     def _decode(self, text: str | None) -> tuple[Any, bytes]:
         value = None if text == _HIVE_NULL else deserialize(text, self.column.data_type)
@@ -330,7 +331,7 @@ def _values(column: pa.Array) -> list[Any]:
     return [dict(pairs[start - first : end - first]) for start, end in pairwise(offsets)]
 
 
-def _struct_at(values: Any, path: tuple[str, ...]) -> Mapping[str, Any]:
+def _struct_at(values: Any, path: tuple[str, ...]) -> JsonMapping:
     for name in path:
         values = values.get(name) if isinstance(values, dict) else None
     return values if isinstance(values, dict) else {}
@@ -378,7 +379,7 @@ def _summary(codec: Codec, values: set[Any]) -> PartitionSummary:
     return PartitionSummary(contains_null, contains_nan, codec.single(low), codec.single(high))
 
 
-def _descriptor(value: Mapping[str, Any]) -> DeletionVectorDescriptor:
+def _descriptor(value: JsonMapping) -> DeletionVectorDescriptor:
     """Return the descriptor from a row of the files table."""
     return DeletionVectorDescriptor(
         value["storageType"],

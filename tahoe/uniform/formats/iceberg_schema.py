@@ -7,21 +7,37 @@ and map values are the nested ids that IcebergCompatV2 stores in the nearest anc
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Iterator, Mapping, Sequence
+from datetime import date, datetime
+from decimal import Decimal
 from typing import Any
 
-from tahoe.base.exceptions import CorruptTable
+import pyarrow as pa
+
+from tahoe.base.exceptions import CorruptTable, TahoeError
+from tahoe.base.json_values import JsonObject
+from tahoe.expr.compute.compute import compute
+from tahoe.protocol.column_values.default_values import CURRENT_DEFAULT, constant_default
 from tahoe.schema.mapping import nested_ids_of
 from tahoe.schema.types import ArrayType, DataType, MapType, StructField, StructType
 from tahoe.uniform.formats.single_values import VOID, iceberg_primitive, no_iceberg_type
-from tahoe.uniform.formats.write_defaults import write_default
 
-__all__ = ["FIRST_PARTITION_ID", "iceberg_schema", "last_column_id", "name_mapping", "partition_fields", "primitive_columns"]
+__all__ = [
+    "FIRST_PARTITION_ID",
+    "iceberg_schema",
+    "last_column_id",
+    "name_mapping",
+    "partition_fields",
+    "primitive_columns",
+    "write_default",
+]
 
 FIRST_PARTITION_ID = 1000
+_PLAIN = ("boolean", "byte", "short", "integer", "long", "string")
 
 
-def iceberg_schema(schema: StructType, format_version: int = 2) -> dict[str, Any]:
+def iceberg_schema(schema: StructType, format_version: int = 2) -> JsonObject:
     """Return the schema as Iceberg's JSON value, without a ``schema-id``; from version 3 on with column defaults.
 
     Raises `Unsupported` for a type that Iceberg's format version lacks, `CorruptTable` for a field without an id.
@@ -38,7 +54,7 @@ def iceberg_schema(schema: StructType, format_version: int = 2) -> dict[str, Any
     return value
 
 
-def partition_fields(schema: StructType, partition_columns: Sequence[str]) -> list[dict[str, Any]]:
+def partition_fields(schema: StructType, partition_columns: Sequence[str]) -> list[JsonObject]:
     """Return the fields of the partition spec: Delta's partition columns as identity transforms, with ids from 1000."""
     return [
         {
@@ -51,7 +67,7 @@ def partition_fields(schema: StructType, partition_columns: Sequence[str]) -> li
     ]
 
 
-def name_mapping(schema: StructType, others: Mapping[str, int] | None = None) -> str:
+def name_mapping(schema: StructType, more_names: Mapping[str, int] | None = None) -> str:
     """Return ``schema.name-mapping.default``, by which a reader finds columns in data files without ids.
 
     Files use physical names; the logical name follows for files from before column mapping.
@@ -59,7 +75,7 @@ def name_mapping(schema: StructType, others: Mapping[str, int] | None = None) ->
     Args:
         others: ids by name of columns that files may have beyond the table's; some readers fail on a column without a name.
     """
-    mapped = [*_mapped(schema), *(_entry(number, [name], []) for name, number in (others or {}).items())]
+    mapped = [*_mapped(schema), *(_entry(number, [name], []) for name, number in (more_names or {}).items())]
     return json.dumps(mapped, separators=(",", ":"), ensure_ascii=False)
 
 
@@ -81,11 +97,11 @@ def primitive_columns(schema: StructType, path: tuple[str, ...] = ()) -> Iterato
             yield inner, column
 
 
-def _struct(data_type: StructType) -> dict[str, Any]:
+def _struct(data_type: StructType) -> JsonObject:
     return {"type": "struct", "fields": [_field(column) for column in data_type]}
 
 
-def _field(column: StructField) -> dict[str, Any]:
+def _field(column: StructField) -> JsonObject:
     value = {
         "id": _id(column),
         "name": column.name,
@@ -122,7 +138,7 @@ def _type(data_type: DataType, owner: StructField, path: str) -> Any:
     return iceberg_primitive(data_type)
 
 
-def _mapped(data_type: DataType, owner: StructField | None = None, path: str = "") -> list[dict[str, Any]]:
+def _mapped(data_type: DataType, owner: StructField | None = None, path: str = "") -> list[JsonObject]:
     match data_type:
         case StructType(fields):
             return [_entry(_id(f), [f.physical_name, f.name], _mapped(f.data_type, f, f.physical_name)) for f in fields]
@@ -137,8 +153,8 @@ def _mapped(data_type: DataType, owner: StructField | None = None, path: str = "
     return []
 
 
-def _entry(number: int, names: list[str], fields: list[dict[str, Any]]) -> dict[str, Any]:
-    entry: dict[str, Any] = {"field-id": number, "names": list(dict.fromkeys(names))}
+def _entry(number: int, names: list[str], fields: list[JsonObject]) -> JsonObject:
+    entry: JsonObject = {"field-id": number, "names": list(dict.fromkeys(names))}
     return {**entry, "fields": fields} if fields else entry
 
 
@@ -175,3 +191,35 @@ def _without_id(column: str) -> CorruptTable:
         code="DELTA_ICEBERG_COMPAT_VIOLATION.WRONG_REQUIRED_TABLE_PROPERTY",
         column=column,
     )
+
+
+def write_default(column: StructField) -> Any:
+    """Return a column's default as Iceberg's ``write-default`` (format/spec.md, "JSON single-value serialization").
+
+    None for no default, NULL, the statement's time, a default that depends on a time zone or is not understood, and a number that JSON
+    cannot represent. Only Tahoe adds rows on the Iceberg side, so nothing is lost by omitting it. Delta has no ``initial-default``, which
+    fills in rows from before a column: these rows have NULL.
+    """
+    if CURRENT_DEFAULT not in column.metadata:
+        return None
+    try:
+        default = constant_default(column, "")
+        value = None if default is None else compute(default.value, pa.table({"row": pa.nulls(1)}))[0].as_py()
+    except TahoeError:
+        return None
+    return None if value is None else _default_json(value, str(column.data_type))
+
+
+def _default_json(value: Any, kind: str) -> Any:
+    match value:
+        case bytes():
+            return value.hex()
+        case float():
+            return value if math.isfinite(value) else None
+        case datetime():
+            return value.isoformat(timespec="microseconds")
+        case date():
+            return value.isoformat()
+        case Decimal():
+            return f"{value:f}"
+    return value if kind in _PLAIN else None

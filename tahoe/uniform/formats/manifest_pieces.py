@@ -153,14 +153,14 @@ def _path_field(url: str) -> bytes:
 def _as_existing(block: bytes, added: int, manifest: ManifestFile) -> bytes:
     """Return the block with its ADDED entries, which number `added`, as EXISTING entries with both sequence numbers."""
     begin = _begin(ADDED, manifest)
-    own = _SOME + encode_long(manifest.sequence_number)
+    sequence = _SOME + encode_long(manifest.sequence_number)
     head = encode_long(EXISTING) + _SOME + encode_long(manifest.added_snapshot_id)
-    inherits, explicit = begin + b"\0\0", head + own + own
+    inherits, explicit = begin + b"\0\0", head + sequence + sequence
     replaced = block.replace(inherits, explicit)
     if len(replaced) - len(block) == added * (len(explicit) - len(inherits)):  # all of them, as is usual in format 2
         return replaced
     pattern = re.escape(begin) + rb"(?:\x00|(\x02[\x80-\xff]*[\x00-\x7f]))\x00"
-    return re.sub(pattern, lambda matched: head + (matched[1] or own) + own, block)
+    return re.sub(pattern, lambda matched: head + (matched[1] or sequence) + sequence, block)
 
 
 _EXISTING_HEAD = re.compile(rb"\x00(?:\x02[\x80-\xff]*[\x00-\x7f]){3}\Z")

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
+from tahoe.base.json_values import JsonMapping, JsonObject
 from tahoe.uniform.formats.single_values import Codec
 
 __all__ = [
@@ -31,7 +31,7 @@ class Spec:
     """A partition spec with the codecs of its fields. `fields` is the spec's JSON value."""
 
     spec_id: int
-    fields: tuple[Mapping[str, Any], ...]
+    fields: tuple[JsonMapping, ...]
     codecs: tuple[Codec, ...]
 
 
@@ -54,12 +54,12 @@ def _entry_schema_text(partition: str, format_version: int, content: int) -> str
     return _json(_entry_schema(json.loads(partition), format_version, content))
 
 
-def entry_schema(spec: Spec, format_version: int = 2, content: int = DATA) -> dict[str, Any]:
+def entry_schema(spec: Spec, format_version: int = 2, content: int = DATA) -> JsonObject:
     """Return the schema of a manifest's entries; the partition tuple has the fields of the spec."""
     return _entry_schema(_partition_avro(spec), format_version, content)
 
 
-def _entry_schema(partition: list[dict[str, Any]], format_version: int, content: int) -> dict[str, Any]:
+def _entry_schema(partition: list[JsonObject], format_version: int, content: int) -> JsonObject:
     data_file = {
         "type": "record",
         "name": "r2",
@@ -114,15 +114,15 @@ def _json(value: Any) -> str:
     return json.dumps(value, separators=(",", ":"))
 
 
-def _optional(name: str, field_id: int, avro_type: Any) -> dict[str, Any]:
+def _optional(name: str, field_id: int, avro_type: Any) -> JsonObject:
     return {"name": name, "field-id": field_id, "type": ["null", avro_type], "default": None}
 
 
-def _required(name: str, field_id: int, avro_type: Any) -> dict[str, Any]:
+def _required(name: str, field_id: int, avro_type: Any) -> JsonObject:
     return {"name": name, "field-id": field_id, "type": avro_type}
 
 
-def _map(name: str, field_id: int, key_id: int, value_id: int, value_type: str) -> dict[str, Any]:
+def _map(name: str, field_id: int, key_id: int, value_id: int, value_type: str) -> JsonObject:
     """Avro's own maps have text keys; Iceberg writes maps with other keys as arrays of pairs."""
     pair = {
         "type": "record",
@@ -132,7 +132,7 @@ def _map(name: str, field_id: int, key_id: int, value_id: int, value_type: str) 
     return _optional(name, field_id, {"type": "array", "items": pair, "logicalType": "map"})
 
 
-def _partition_avro(spec: Spec) -> list[dict[str, Any]]:
+def _partition_avro(spec: Spec) -> list[JsonObject]:
     fields = []
     for field, codec in zip(spec.fields, spec.codecs, strict=True):
         avro_type = codec.avro_type
@@ -150,7 +150,7 @@ def _avro_name(name: str) -> str:
     return f"_{legal}" if legal[:1].isdigit() else legal
 
 
-def _summary_fields() -> list[dict[str, Any]]:
+def _summary_fields() -> list[JsonObject]:
     return [
         _required("contains_null", 509, "boolean"),
         _optional("contains_nan", 518, "boolean"),
@@ -159,14 +159,14 @@ def _summary_fields() -> list[dict[str, Any]]:
     ]
 
 
-def list_schema(format_version: int = 2) -> dict[str, Any]:
+def list_schema(format_version: int = 2) -> JsonObject:
     """Return the schema of a manifest list's entries."""
     if format_version < 3:
         return _LIST_SCHEMA
     return {**_LIST_SCHEMA, "fields": [*_LIST_SCHEMA["fields"], _optional("first_row_id", 520, "long")]}
 
 
-_LIST_SCHEMA: dict[str, Any] = {
+_LIST_SCHEMA: JsonObject = {
     "type": "record",
     "name": "manifest_file",
     "fields": [

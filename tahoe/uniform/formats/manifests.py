@@ -15,6 +15,7 @@ from functools import lru_cache
 from typing import Any, NamedTuple
 
 from tahoe.base.exceptions import CorruptTable
+from tahoe.base.json_values import JsonMapping
 from tahoe.uniform.formats.avro import (
     container,
     container_header,
@@ -147,7 +148,7 @@ class ManifestHeader(NamedTuple):
     sync: bytes
 
 
-def manifest_header(spec: Spec, schema: Mapping[str, Any], *, format_version: int = 2, content: int = DATA) -> ManifestHeader:
+def manifest_header(spec: Spec, schema: JsonMapping, *, format_version: int = 2, content: int = DATA) -> ManifestHeader:
     """Return the header of manifests.
 
     Args:

@@ -13,6 +13,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from tahoe.base.json_values import JsonMapping, JsonObject
 from tahoe.base.version import __version__
 from tahoe.protocol.actions import Metadata
 from tahoe.protocol.iceberg_compat import format_version
@@ -78,13 +79,13 @@ class Totals:
 
 
 def described(
-    base: Mapping[str, Any] | None,
+    base: JsonMapping | None,
     metadata: Metadata,
     *,
     location: str,
     version: int,
     timestamp_ms: int,
-) -> dict[str, Any]:
+) -> JsonObject:
     """Return the document for a Delta version: its schema, partitioning and properties, with the snapshots of `base`.
 
     Args:
@@ -141,57 +142,57 @@ def snapshot_retention_ms(configuration: Mapping[str, str]) -> int:
     return min(properties.log_retention_ms, properties.deleted_file_retention_ms)
 
 
-def data_totals(snapshot: Mapping[str, Any]) -> tuple[int, int]:
+def data_totals(snapshot: JsonMapping) -> tuple[int, int]:
     """Return the number of live data files of a snapshot, and their size in bytes."""
     summary: Mapping[str, str] = snapshot["summary"]
     return int(summary["total-data-files"]), int(summary["total-files-size"]) - int(summary.get(_DELETES_SIZE, "0"))
 
 
-def converted_version(document: Mapping[str, Any]) -> int:
+def converted_version(document: JsonMapping) -> int:
     """Return the Delta version from which the document was converted."""
     return int(document["properties"][_DELTA_VERSION])
 
 
-def snapshot_version(snapshot: Mapping[str, Any]) -> int:
+def snapshot_version(snapshot: JsonMapping) -> int:
     """Return the Delta version that a snapshot shows."""
     return int(snapshot["summary"][_DELTA_VERSION])
 
 
-def converted_timestamp_ms(document: Mapping[str, Any]) -> int:
+def converted_timestamp_ms(document: JsonMapping) -> int:
     """Return the timestamp of that version's commit."""
     return int(document["properties"][_DELTA_TIMESTAMP])
 
 
-def current_snapshot(document: Mapping[str, Any]) -> dict[str, Any] | None:
+def current_snapshot(document: JsonMapping) -> JsonObject | None:
     """Return the snapshot that readers see; None for a table without."""
     current_id = document.get("current-snapshot-id")
     return next((snapshot for snapshot in document["snapshots"] if snapshot["snapshot-id"] == current_id), None)
 
 
-def current_schema(document: Mapping[str, Any]) -> dict[str, Any]:
+def current_schema(document: JsonMapping) -> JsonObject:
     """Return the current Iceberg schema, with its ``schema-id``."""
-    current: dict[str, Any] = next(s for s in document["schemas"] if s["schema-id"] == document["current-schema-id"])
+    current: JsonObject = next(s for s in document["schemas"] if s["schema-id"] == document["current-schema-id"])
     return current
 
 
-def spec_from(document: Mapping[str, Any], spec: Spec) -> Spec:
+def spec_from(document: JsonMapping, spec: Spec) -> Spec:
     """Return `spec` with the ids that the document assigns to it and its fields."""
     current = next(s for s in document["partition-specs"] if s["spec-id"] == document["default-spec-id"])
     return Spec(int(current["spec-id"]), tuple(current["fields"]), spec.codecs)
 
 
-def next_snapshot_id(document: Mapping[str, Any], version: int) -> int:
+def next_snapshot_id(document: JsonMapping, version: int) -> int:
     """Return the id of a Delta version's snapshot: derived from the table's id and the version, so that a retry gives the same id."""
-    known = {snapshot["snapshot-id"] for snapshot in document["snapshots"]}
-    for attempt in range(len(known) + 1):
+    existing = {snapshot["snapshot-id"] for snapshot in document["snapshots"]}
+    for attempt in range(len(existing) + 1):
         digest = hashlib.sha256(f"{document['table-uuid']}/{version}/{attempt}".encode()).digest()
         number = int.from_bytes(digest[:8], "big") >> 1
-        if number and number not in known:
+        if number and number not in existing:
             return number
     raise AssertionError("more snapshots share one hash than there are snapshots")
 
 
-def next_sequence_number(document: Mapping[str, Any], version: int) -> int:
+def next_sequence_number(document: JsonMapping, version: int) -> int:
     """Return the sequence number of a Delta version's snapshot. In format version 3 it is the version, unless it must be higher than
     the last: so the data sequence numbers of files, which are Delta's row commit versions, share one sequence with those of snapshots."""
     last: int = document["last-sequence-number"]
@@ -224,12 +225,12 @@ class AddedSnapshot:
     is_rebuilt: bool = False
 
 
-def with_snapshot(document: Mapping[str, Any], added: AddedSnapshot) -> dict[str, Any]:
+def with_snapshot(document: JsonMapping, added: AddedSnapshot) -> JsonObject:
     """Return the document with another snapshot, which becomes the current one."""
     parent = current_snapshot(document)
     at = max(added.timestamp_ms, parent["timestamp-ms"] if parent else 0)
     sequence_number = next_sequence_number(document, added.version)
-    snapshot: dict[str, Any] = {
+    snapshot: JsonObject = {
         "snapshot-id": added.snapshot_id,
         "sequence-number": sequence_number,
         "timestamp-ms": at,
@@ -264,7 +265,7 @@ def with_snapshot(document: Mapping[str, Any], added: AddedSnapshot) -> dict[str
     }
 
 
-def expired(document: Mapping[str, Any], retention_ms: int) -> tuple[dict[str, Any], list[dict[str, Any]]]:
+def expired(document: JsonMapping, retention_ms: int) -> tuple[JsonObject, list[JsonObject]]:
     """Return the document without snapshots that were superseded too long ago, and those snapshots, oldest first.
 
     A snapshot's own age does not count: one that was current for a month is read until the next replaces it, and for some time after.
@@ -288,9 +289,7 @@ def expired(document: Mapping[str, Any], retention_ms: int) -> tuple[dict[str, A
     return without, snapshots[:first]
 
 
-def logged(
-    document: Mapping[str, Any], base: Mapping[str, Any] | None, base_location: str | None
-) -> tuple[dict[str, Any], list[str]]:
+def logged(document: JsonMapping, base: JsonMapping | None, base_location: str | None) -> tuple[JsonObject, list[str]]:
     """Return the document with the previous metadata file in its log, and the files that dropped out of the log."""
     if base is None or base_location is None:
         return dict(document), []
@@ -299,7 +298,7 @@ def logged(
     return {**document, "metadata-log": entries[-MAX_METADATA_LOG:]}, dropped
 
 
-def _empty(table_id: str, location: str) -> dict[str, Any]:
+def _empty(table_id: str, location: str) -> JsonObject:
     return {
         "format-version": 2,
         "table-uuid": _table_uuid(table_id),
@@ -330,7 +329,7 @@ def _table_uuid(table_id: str) -> str:
         return str(uuid.uuid5(uuid.NAMESPACE_OID, table_id))
 
 
-def _with_schema(schemas: Sequence[Mapping[str, Any]], target: Mapping[str, Any]) -> tuple[list[Any], int]:
+def _with_schema(schemas: Sequence[JsonMapping], target: JsonMapping) -> tuple[list[Any], int]:
     for schema in schemas:
         if {key: value for key, value in schema.items() if key != "schema-id"} == target:
             return list(schemas), int(schema["schema-id"])
@@ -338,7 +337,7 @@ def _with_schema(schemas: Sequence[Mapping[str, Any]], target: Mapping[str, Any]
     return [*schemas, {**target, "schema-id": number}], number
 
 
-def _set_spec(document: dict[str, Any], new_fields: Sequence[Mapping[str, Any]]) -> None:
+def _set_spec(document: JsonObject, new_fields: Sequence[JsonMapping]) -> None:
     """Set the current partition spec. Fields keep the ids they had in any earlier spec; a rename changes the spec in place."""
     specs = [dict(spec) for spec in document["partition-specs"]]
     known_ids = {field["source-id"]: field["field-id"] for spec in specs for field in spec["fields"]}
@@ -361,7 +360,7 @@ def _set_spec(document: dict[str, Any], new_fields: Sequence[Mapping[str, Any]])
     document["last-partition-id"] = last
 
 
-def _summary(parent: Mapping[str, Any] | None, added: AddedSnapshot, format_version: int) -> dict[str, str]:
+def _summary(parent: JsonMapping | None, added: AddedSnapshot, format_version: int) -> dict[str, str]:
     """Return the counts of a summary (format/spec.md, "Optional Snapshot Summary Fields"); sizes cover data files and delete files."""
     totals, deletes, is_rebuilt = added.totals, added.deletes, added.is_rebuilt
     before: Mapping[str, str] = {} if parent is None or is_rebuilt else parent["summary"]

@@ -10,10 +10,10 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Mapping
 from typing import Any
 
 from tahoe.base.exceptions import CorruptTable, ForeignWriter
+from tahoe.base.json_values import JsonMapping, JsonObject
 
 __all__ = ["FINGERPRINT", "FOLDER", "metadata_name", "metadata_number", "read_metadata", "metadata_bytes"]
 
@@ -35,13 +35,13 @@ def metadata_number(location: str) -> int | None:
     return int(matched[1]) if matched else None
 
 
-def metadata_bytes(metadata: Mapping[str, Any]) -> bytes:
+def metadata_bytes(metadata: JsonMapping) -> bytes:
     """Return the bytes of a metadata file, with its fingerprint among the properties."""
     properties = {**metadata["properties"], FINGERPRINT: _fingerprint(metadata)}
     return _canonical({**metadata, "properties": properties})
 
 
-def read_metadata(data: bytes, location: str) -> dict[str, Any]:
+def read_metadata(data: bytes, location: str) -> JsonObject:
     """Return the metadata in a file from `metadata_bytes`.
 
     Raises:
@@ -56,7 +56,7 @@ def read_metadata(data: bytes, location: str) -> dict[str, Any]:
             code="TAHOE_CORRUPT_ICEBERG_METADATA",
             file=location,
         ) from error
-    document: dict[str, Any] = metadata if isinstance(metadata, dict) else {}
+    document: JsonObject = metadata if isinstance(metadata, dict) else {}
     properties = document.get("properties")
     if not isinstance(properties, dict) or properties.get(FINGERPRINT) != _fingerprint(document):
         raise ForeignWriter(
@@ -68,10 +68,10 @@ def read_metadata(data: bytes, location: str) -> dict[str, Any]:
     return document
 
 
-def _fingerprint(metadata: Mapping[str, Any]) -> str:
+def _fingerprint(metadata: JsonMapping) -> str:
     properties = {key: value for key, value in metadata["properties"].items() if key != FINGERPRINT}
     return hashlib.sha256(_canonical({**metadata, "properties": properties})).hexdigest()
 
 
-def _canonical(value: Mapping[str, Any]) -> bytes:
+def _canonical(value: JsonMapping) -> bytes:
     return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False).encode("utf-8", "surrogatepass")

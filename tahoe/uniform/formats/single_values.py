@@ -15,6 +15,7 @@ from functools import lru_cache
 from typing import Any
 
 from tahoe.base.exceptions import Unsupported
+from tahoe.base.json_values import JsonObject
 from tahoe.schema.types import DataType, DecimalType, PrimitiveType
 from tahoe.uniform.formats.avro import decode_long, encode_bytes, encode_long
 
@@ -269,7 +270,7 @@ def _fixed_size(precision: int) -> int:
     return largest.bit_length() // 8 + 1
 
 
-def _timestamp_type(adjust_to_utc: bool) -> dict[str, Any]:
+def _timestamp_type(adjust_to_utc: bool) -> JsonObject:
     return {"type": "long", "logicalType": "timestamp-micros", "adjust-to-utc": adjust_to_utc}
 
 

@@ -20,6 +20,7 @@ from typing import Any
 from urllib.parse import parse_qs, unquote_to_bytes
 
 from tahoe.base.exceptions import InvalidRequest, NotFound, StorageFailure, TahoeError
+from tahoe.base.json_values import JsonMapping, JsonObject
 from tahoe.uniform.external.metadata_listing import CurrentMetadata
 from tahoe.uniform.serve.warehouse import NAMESPACE_NOT_FOUND, Namespace, Warehouse
 
@@ -59,7 +60,7 @@ class Response:
     """
 
     status: int
-    content: Mapping[str, Any] | None = None
+    content: JsonMapping | None = None
     headers: Mapping[str, str] = field(default_factory=dict)
 
     @property
@@ -84,7 +85,7 @@ class ReadOnlyCatalog:
         """Return the answer to a request; never raises for an error in the request, the table or storage."""
         try:
             return self._checked(request) or self._routed(request)
-        except _Refused as refused:
+        except _RequestError as refused:
             return refused.answer
         except TahoeError as error:
             return _failure(error)
@@ -175,7 +176,7 @@ class ReadOnlyCatalog:
         return Response(400, {"error": "unsupported_grant_type", "error_description": text})
 
 
-class _Refused(Exception):
+class _RequestError(Exception):
     def __init__(self, answer: Response) -> None:
         super().__init__(answer.status)
         self.answer = answer
@@ -272,7 +273,7 @@ def _decoded(part: str) -> str:
     try:
         return unquote_to_bytes(part).decode()
     except UnicodeDecodeError:
-        raise _Refused(_error(404, "NotFoundException", "The path is not valid UTF-8.")) from None
+        raise _RequestError(_error(404, "NotFoundException", "The path is not valid UTF-8.")) from None
 
 
 def _query(request: Request) -> dict[str, str]:
@@ -283,8 +284,8 @@ def _namespace(text: str) -> Namespace:
     return tuple(text.split(_SEPARATOR))
 
 
-def _no_namespace(namespace: Namespace) -> _Refused:
-    return _Refused(_error(404, "NoSuchNamespaceException", f"There is no namespace '{'.'.join(namespace)}'."))
+def _no_namespace(namespace: Namespace) -> _RequestError:
+    return _RequestError(_error(404, "NoSuchNamespaceException", f"There is no namespace '{'.'.join(namespace)}'."))
 
 
 def _listing(key: str, entries: Iterator[tuple[str, Any]], query: Mapping[str, str]) -> Response:
@@ -310,17 +311,17 @@ def _page_token(token: str) -> str:
     try:
         return base64.b64decode(token, altchars=b"-_", validate=True).decode()
     except (binascii.Error, ValueError):
-        raise _Refused(_error(400, "BadRequestException", "The pageToken was not issued by this server.")) from None
+        raise _RequestError(_error(400, "BadRequestException", "The pageToken was not issued by this server.")) from None
 
 
 def _page_size(query: Mapping[str, str]) -> int:
     text = query.get("pageSize", str(_PAGE))
     if not (text.isascii() and text.isdecimal() and len(text) < 10 and int(text)):
-        raise _Refused(_error(400, "BadRequestException", "The pageSize must be a whole number above 0."))
+        raise _RequestError(_error(400, "BadRequestException", "The pageSize must be a whole number above 0."))
     return min(int(text), _MOST_PAGE)
 
 
-def _with_snapshots_of_refs(current: CurrentMetadata) -> dict[str, Any]:
+def _with_snapshots_of_refs(current: CurrentMetadata) -> JsonObject:
     """Return the metadata with only the snapshots that a branch or tag names."""
     named = {ref["snapshot-id"] for ref in current.document.get("refs", {}).values()}
     referenced = [snapshot for snapshot in current.document.get("snapshots", []) if snapshot["snapshot-id"] in named]

@@ -6,8 +6,8 @@ import pytest
 
 from tahoe.log.replay import files_table
 from tahoe.protocol.actions import AddFile
-from tahoe.stream import initial_files
-from tahoe.stream.initial_files import InitialFiles
+from tahoe.stream import streamed_commit
+from tahoe.stream.streamed_commit import InitialFiles
 
 
 class Version:
@@ -29,7 +29,7 @@ def test_files_come_by_modification_time_and_then_by_the_bytes_of_their_path() -
 
 @pytest.mark.parametrize("chunk", [1, 2, 1024])
 def test_a_range_equals_that_part_of_all_files(chunk: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(initial_files, "_CHUNK", chunk)
+    monkeypatch.setattr(streamed_commit, "_CHUNK", chunk)
     files = InitialFiles.of(Version(*((f"f{n}", n, 100 - n) for n in range(7))))
     assert list(files.sizes(2, 6)) == [4, 3, 2, 1]
     assert [(file.index, file.size) for file in files.between(2, 6)] == [(2, 4), (3, 3), (4, 2), (5, 1)]

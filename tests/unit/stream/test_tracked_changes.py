@@ -11,7 +11,7 @@ from tahoe.base.exceptions import InvalidRequest
 from tahoe.protocol.actions import Metadata, Protocol
 from tahoe.protocol.config import TableConfig
 from tahoe.schema.types import ArrayType, DataType, MapType, PrimitiveType, StructField, StructType
-from tahoe.stream.tracked_changes import AllowedChanges, NonAdditive, check_goes_on, differ, source_hash
+from tahoe.stream.tracked_changes import AllowedChanges, NonAdditiveChanges, check_goes_on, differ, source_hash
 
 LONG, INT, STRING = PrimitiveType("long"), PrimitiveType("integer"), PrimitiveType("string")
 
@@ -78,7 +78,7 @@ def mapped(kind: DataType) -> StructField:
     ],
 )
 def test_changes_that_must_be_allowed(old: Any, new: Any, description: str, kinds: tuple[str, ...]) -> None:
-    changes = NonAdditive.between(StructType(old), StructType(new))
+    changes = NonAdditiveChanges.between(StructType(old), StructType(new))
     assert (str(changes), bool(changes), changes.kinds) == (
         description,
         bool(description),

@@ -11,10 +11,10 @@ import pytest
 from tahoe.api.table import Table
 from tahoe.base.exceptions import NotFound
 from tahoe.snapshot.snapshot import Snapshot
-from tahoe.stream import vanished_files
+from tahoe.stream import streamed_commit
 from tahoe.stream.source import Source
 from tahoe.stream.source_options import SourceOptions
-from tahoe.stream.vanished_files import without_vanished
+from tahoe.stream.streamed_commit import without_vanished
 
 Make = Callable[..., Table]
 
@@ -75,6 +75,6 @@ def test_files_added_by_the_newest_version_are_not_checked(make: Make, monkeypat
     # Of very many files, only those that the newest version no longer has are checked.
     table.delete("id = 1")
     many, newest = CountingStore(table), Snapshot.at(table.store)
-    monkeypatch.setattr(vanished_files, "_MANY", 2)
+    monkeypatch.setattr(streamed_commit, "_MANY", 2)
     assert without_vanished(many, files, newest, fail_on_data_loss=True) == files  # type: ignore[arg-type]
     assert many.names == {files[0].action.path}

@@ -13,8 +13,8 @@ from pyspark.sql import functions as sf
 
 from tahoe.expr.tree.predicate import quote_identifier
 from tahoe.ops.merge.clauses import Action, Clause, Kind, may_match_often
-from tahoe.ops.merge.report import ClauseCount, Times, Written, counted, merge_metrics, merge_parameters
-from tahoe.ops.rows.row_changes import FileChange, Staged, living_rows, mark_dead, remove_files, uses_vectors, without_dead_files
+from tahoe.ops.merge.report import ClauseCount, StagedMerge, Times, counted, merge_metrics, merge_parameters
+from tahoe.ops.rows.row_changes import FileChange, Staged, live_rows, mark_dead, remove_files, uses_vectors, without_dead_files
 from tahoe.protocol.actions import AddCDCFile, AddFile
 from tahoe.protocol.constraints import is_filled_in
 from tahoe.snapshot.changes import CHANGE_TYPE
@@ -86,7 +86,7 @@ class MatchedMerge:
         feed = self._write_feed(new, numbered) if self._writes_feed else []
         if marked:
             mark_dead(transaction, config, without_dead_files(self.changes))
-        written = Written(self.changes, marked, removed, added, feed)
+        written = StagedMerge(self.changes, marked, removed, added, feed)
         counts = self._counts(self.matches.by_clause | self._inserted(written))
         if not any(count.rows for count in counts) and transaction.metadata is None:
             return Staged(None)
@@ -219,12 +219,12 @@ class MatchedMerge:
     def _counts(self, rows: dict[int, int]) -> list[ClauseCount]:
         return [ClauseCount(clause, rows.get(number, 0)) for number, clause in enumerate(self.request.clauses_as_text)]
 
-    def _inserted(self, written: Written) -> dict[int, int]:
+    def _inserted(self, written: StagedMerge) -> dict[int, int]:
         """Return the number of written rows that are neither updated nor copied, counted for the first inserting clause."""
         if not self.plan.of(Kind.NOT_MATCHED):
             return {}
         updated = sum(self.matches.by_clause.get(step.number, 0) for step in self.plan.steps if step.action == Action.UPDATE)
-        rows = sum(living_rows(self.rows.version.snapshot, add) for add in written.added)
+        rows = sum(live_rows(self.rows.version.snapshot, add) for add in written.added)
         return {self.plan.of(Kind.NOT_MATCHED)[0].number: rows - updated - written.copied}
 
 

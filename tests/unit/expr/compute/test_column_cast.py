@@ -11,7 +11,8 @@ import pyarrow as pa
 import pytest
 
 from tahoe.base.exceptions import InvalidRequest
-from tahoe.expr.compute.column_cast import as_decimals, cast_array, text_of
+from tahoe.expr.compute.column_cast import cast_array, text_of
+from tahoe.expr.compute.decimals import as_decimals
 from tahoe.expr.compute.values import Incomputable
 from tahoe.schema.arrow import from_arrow_type
 from tahoe.schema.types import DataType, DecimalType, PrimitiveType

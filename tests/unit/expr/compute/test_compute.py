@@ -9,8 +9,7 @@ import pyarrow as pa
 import pytest
 
 from tahoe.base.exceptions import InvalidRequest
-from tahoe.expr.compute.compute import compute, compute_mask
-from tahoe.expr.compute.kernels import KERNELS
+from tahoe.expr.compute.compute import _KERNELS, compute, compute_mask
 from tahoe.expr.parse.parse_expression import parse_expression
 from tahoe.expr.tree.functions import FUNCTIONS
 from tahoe.schema.arrow import from_arrow_schema
@@ -132,7 +131,7 @@ def test_every_name_that_a_call_can_have_is_computed():
             *("cardinality", "array_size", "dayofmonth", "date_diff", "to_date", "to_timestamp"),
         )
     }
-    assert set(KERNELS) == set(FUNCTIONS) - rewritten - aliases
+    assert set(_KERNELS) == set(FUNCTIONS) - rewritten - aliases
 
 
 def test_columns_of_two_tables_are_told_apart_by_their_qualifier():

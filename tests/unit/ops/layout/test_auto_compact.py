@@ -12,7 +12,7 @@ import pytest
 from tahoe.api.table import Table
 from tahoe.base.clock import SYSTEM_CLOCK
 from tahoe.base.exceptions import StorageFailure
-from tahoe.ops.layout.auto_compact import AutoCompaction, Reserved, compaction_after
+from tahoe.ops.layout.auto_compact import AutoCompaction, PartitionReservations, compaction_after
 from tahoe.ops.layout.optimize_plan import OptimizeRequest
 from tahoe.store.log_store import LogStore
 from tahoe.store.object_store import open_store
@@ -100,7 +100,9 @@ def test_files_that_come_back_stay_as_they_are(store: LogStore) -> None:
     settings = AutoCompaction(True)
     asked: list[OptimizeRequest] = []
     hooked = Table(
-        table.url, store=store, hooks=(lambda committed: compaction_after(committed, settings, Reserved(), asked.append),)
+        table.url,
+        store=store,
+        hooks=(lambda committed: compaction_after(committed, settings, PartitionReservations(), asked.append),),
     )
     hooked.restore(1)
     assert (asked, hooked.files().num_rows) == ([], 60)
@@ -150,13 +152,13 @@ def test_eight_writers_neither_wait_nor_fail_for_it(store: LogStore) -> None:
 
 
 def requests_after(
-    table: Table, data: pa.Table, settings: AutoCompaction, reserved: Reserved | None = None
+    table: Table, data: pa.Table, settings: AutoCompaction, reserved: PartitionReservations | None = None
 ) -> list[OptimizeRequest]:
     """What would be run after an append, of one file a row."""
     asked: list[OptimizeRequest] = []
 
     def hook(committed: Committed) -> None:
-        compaction_after(committed, settings, reserved or Reserved(), asked.append)
+        compaction_after(committed, settings, reserved or PartitionReservations(), asked.append)
 
     Table(table.url, store=table.store, hooks=(hook,)).append(data, max_rows_per_file=1)
     return asked
@@ -190,7 +192,7 @@ def test_partitions_with_most_files_come_first_and_no_more_than_that(store: LogS
 
 
 def test_what_another_thread_compacts_is_left_to_it(store: LogStore) -> None:
-    table, reserved = table_of(store, {}), Reserved()
+    table, reserved = table_of(store, {}), PartitionReservations()
     settings = AutoCompaction(True, min_files=2)
     with reserved.of(table.url, [(("p", "a"),)]):
         data = pa.concat_tables([rows(2, "a"), rows(2, "b")])

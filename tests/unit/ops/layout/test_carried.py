@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from tahoe.api.table import Table
 from tahoe.base.clock import SYSTEM_CLOCK
 from tahoe.ops.layout.bins import Bin
-from tahoe.ops.layout.carried import Written
+from tahoe.ops.layout.carried import RewrittenBin
 from tahoe.ops.layout.optimize import optimize, rewritten_here
 from tahoe.ops.layout.optimize_plan import OptimizePlan, OptimizeRequest
 from tahoe.ops.layout.optimize_report import Optimized
@@ -49,7 +49,7 @@ def optimized_beside(
     """
     other, waiting, written = Table(table.url, store=table.store), list(meanwhile), list[int]()
 
-    def rewrite(snapshot: Snapshot, bins: Sequence[Bin], plan: OptimizePlan) -> Iterator[Written]:
+    def rewrite(snapshot: Snapshot, bins: Sequence[Bin], plan: OptimizePlan) -> Iterator[RewrittenBin]:
         written.append(len(bins))
         for one in rewritten_here(table.clock, snapshot, bins, plan):
             yield replace(one, has_known_places=in_order and one.has_known_places)

@@ -15,7 +15,7 @@ from tahoe.base.exceptions import DeltaConcurrentModificationException, InvalidR
 from tahoe.base.progress import Reported
 from tahoe.ops.layout.bins import Bin
 from tahoe.ops.layout.curves import CURVES
-from tahoe.ops.layout.optimize import Written, optimize, rewritten_here
+from tahoe.ops.layout.optimize import RewrittenBin, optimize, rewritten_here
 from tahoe.ops.layout.optimize_plan import OptimizePlan, OptimizeRequest
 from tahoe.ops.layout.optimize_report import Optimized
 from tahoe.snapshot.snapshot import Snapshot
@@ -63,7 +63,7 @@ def optimized_beside(table: Table, meanwhile: Callable[[int], object]) -> Optimi
     """Optimize, while `meanwhile` happens each time before the commit."""
     times = 0
 
-    def rewrite(snapshot: Snapshot, bins: Sequence[Bin], plan: OptimizePlan) -> Iterator[Written]:
+    def rewrite(snapshot: Snapshot, bins: Sequence[Bin], plan: OptimizePlan) -> Iterator[RewrittenBin]:
         nonlocal times
         yield from rewritten_here(table.clock, snapshot, bins, plan)
         meanwhile(times)

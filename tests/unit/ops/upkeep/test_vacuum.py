@@ -20,7 +20,7 @@ from tahoe.base.progress import Reported
 from tahoe.log.files.live_files import add_files
 from tahoe.log.files.paths import LOG_FOLDER
 from tahoe.ops.layout.bins import Bin
-from tahoe.ops.layout.optimize import Written, optimize, rewritten_here
+from tahoe.ops.layout.optimize import RewrittenBin, optimize, rewritten_here
 from tahoe.ops.layout.optimize_plan import OptimizePlan, OptimizeRequest
 from tahoe.ops.rows.insert import WriteOptions, stage_write
 from tahoe.ops.tables.requests import VacuumRequest
@@ -394,7 +394,7 @@ def test_an_optimize_that_keeps_its_files_through_a_lost_race_is_told(store: Age
     clock = AgedClock(store)
     started: list[int] = []
 
-    def rewrite(snapshot: Snapshot, bins: Sequence[Bin], plan: OptimizePlan) -> Iterator[Written]:
+    def rewrite(snapshot: Snapshot, bins: Sequence[Bin], plan: OptimizePlan) -> Iterator[RewrittenBin]:
         yield from rewritten_here(clock, snapshot, bins, plan)
         if not started:  # a VACUUM begins: the first try is lost to it
             store.later(0.1)

@@ -12,7 +12,7 @@ from pyiceberg.table import StaticTable
 from tahoe import Table
 from tahoe.base.exceptions import ConcurrentAppendException, InvalidRequest, MetadataChangedException, TahoeError, Unsupported
 from tahoe.ops.rows.insert import WriteOptions, stage_write
-from tahoe.ops.tables.sync_identity import stage_sync_identity
+from tahoe.ops.tables.alter import stage_sync_identity
 from tahoe.ops.write.completion import refuse_incomplete
 from tahoe.protocol.column_values.identity import identity_metadata
 from tahoe.schema.types import PrimitiveType, StructField, StructType

@@ -19,8 +19,8 @@ from tahoe.api.table import Table
 from tahoe.base.clock import SYSTEM_CLOCK, SeededClock
 from tahoe.base.exceptions import StorageFailure
 from tahoe.ops.write import file_stream
-from tahoe.ops.write.file_stream import new_name, write_stream
-from tahoe.ops.write.parquet_files import parquet_writer
+from tahoe.ops.write.file_stream import NewFile, new_name, write_stream
+from tahoe.ops.write.parquet_files import ParquetFormat, parquet_writer
 from tahoe.protocol.config import TableConfig
 from tahoe.protocol.statistics.collect import StatisticsCollector, indexed_columns
 from tahoe.schema.arrow import from_arrow_schema
@@ -48,7 +48,7 @@ def batches(*floats: float) -> Iterator[pa.RecordBatch]:
 
 def written(store: LogStore, config: TableConfig, rows: Iterator[pa.RecordBatch]) -> tuple[pq.FileMetaData, str | None]:
     name = new_name(config, SeededClock(), {"p": "x"})
-    add = write_stream(config, store, rows, SeededClock(), name, {"p": "x"})
+    add = write_stream(config, store, rows, SeededClock(), NewFile(name, {"p": "x"}))
     assert add is not None
     assert (add.size, add.partition_values, add.data_change) == (len(store.get(name)), {"p": "x"}, False)
     with store.open_input(name) as source:
@@ -90,7 +90,7 @@ def test_groups_end_where_they_have_bytes_enough(store: LogStore, config: TableC
 
 def test_no_rows_make_no_file(store: LogStore, config: TableConfig) -> None:
     before = list(store.walk())
-    assert write_stream(config, store, iter(()), SeededClock(), "name", {}) is None
+    assert write_stream(config, store, iter(()), SeededClock(), NewFile("name", {})) is None
     assert list(store.walk()) == before
 
 
@@ -106,7 +106,9 @@ def test_texts_that_are_left_to_the_writer_have_the_statistics_that_looking_give
     ]
     indexed = indexed_columns(from_arrow_schema(schema), (), {})
     looking, left, footers = StatisticsCollector(indexed, 32), StatisticsCollector(indexed, 32, texts_by_footer=True), list[Any]()
-    with parquet_writer(pa.BufferOutputStream(), tables[0], "snappy", "1.0", are_all=False, footers=footers) as writer:
+    with parquet_writer(
+        pa.BufferOutputStream(), tables[0], ParquetFormat("snappy", "1.0"), are_all=False, footers=footers
+    ) as writer:
         for table in tables:
             writer.write_table(table)
             looking.add(table)
@@ -137,5 +139,5 @@ def test_a_disk_that_fills_up_raises_the_error_of_storage_and_leaves_nothing(tmp
 
     full = FullStore(tmp_path / "t")
     with pytest.raises(StorageFailure, match="No space left on device"):
-        write_stream(config, full, batches(1.0, 2.0), SeededClock(), "x.parquet", {"p": "x"})
+        write_stream(config, full, batches(1.0, 2.0), SeededClock(), NewFile("x.parquet", {"p": "x"}))
     assert [*full.walk()] == [] and not list((tmp_path / "t").glob("**/*.*"))

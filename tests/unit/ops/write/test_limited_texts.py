@@ -9,7 +9,7 @@ import pytest
 
 from tahoe.api.table import Table
 from tahoe.base.exceptions import CorruptTable, InvariantViolation
-from tahoe.ops.write.limited_texts import LimitedTexts
+from tahoe.ops.write.enforce import LimitedTexts
 from tahoe.schema.arrow import to_arrow_type
 from tahoe.schema.text_limits import DECLARED_TYPE
 from tahoe.schema.types import ArrayType, DataType, MapType, PrimitiveType, StructField, StructType

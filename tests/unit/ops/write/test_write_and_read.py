@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from pyroaring import BitMap64
 
 from tahoe.base.clock import SeededClock
-from tahoe.ops.write.writer import write_arrow
+from tahoe.ops.write.writer import WriterOptions, write_arrow
 from tahoe.protocol.actions import Metadata, Protocol
 from tahoe.protocol.config import TableConfig
 from tahoe.protocol.dv import decode, inline_descriptor
@@ -99,7 +99,7 @@ def test_what_is_written_comes_back(table, mode, max_rows, compatible, data):
     config = TableConfig(Protocol(3, 7, features, features), metadata, "memory://t")
     store = open_store(f"memory://{uuid.uuid4()}")
 
-    adds = write_arrow(config, store, rows, SeededClock(), max_rows)
+    adds = write_arrow(config, store, rows, SeededClock(), WriterOptions(max_rows))
     assert sum(FileStatistics.from_json(add.stats).num_records for add in adds) == rows.num_rows
     batches = []
     for add in adds:

@@ -15,7 +15,7 @@ import pytest
 from tahoe.base.clock import SeededClock
 from tahoe.base.exceptions import InvalidRequest, SchemaMismatch, StorageFailure, TahoeError
 from tahoe.ops.write.stored_layout import file_schema
-from tahoe.ops.write.writer import write_arrow
+from tahoe.ops.write.writer import WriterOptions, write_arrow
 from tahoe.protocol.actions import Metadata, Protocol
 from tahoe.protocol.config import TableConfig
 from tahoe.schema.arrow import from_arrow_schema, to_arrow_schema, to_arrow_type
@@ -154,7 +154,7 @@ def test_columns_are_matched_without_case_and_missing_ones_are_null(store):
 
 def nothing_written(store, config, data, error=SchemaMismatch, **more):
     with pytest.raises(error) as raised:
-        write_arrow(config, store, data, SeededClock(), **more)
+        write_arrow(config, store, data, SeededClock(), WriterOptions(**more))
     assert names(store) == []
     return raised.value
 
@@ -277,7 +277,7 @@ def test_many_partition_columns_with_many_values_do_not_run_into_each_other(stor
 def test_files_hold_no_more_rows_than_asked(store):
     config = config_of(struct(p=P("long"), v=P("long")), ["p"])
     data = pa.table({"p": [0, 1] * 10, "v": range(20)})
-    adds = write_arrow(config, store, data, SeededClock(), max_rows_per_file=4)
+    adds = write_arrow(config, store, data, SeededClock(), WriterOptions(max_rows_per_file=4))
     counts = sorted((add.partition_values["p"], json.loads(add.stats)["numRecords"]) for add in adds)
     assert counts == [("0", 2), ("0", 4), ("0", 4), ("1", 2), ("1", 4), ("1", 4)]
     assert len({add.path for add in adds}) == 6
@@ -288,7 +288,7 @@ def test_batches_of_a_stream_are_gathered_into_files(store):
     config = config_of(struct(v=P("long")))
     batches = [pa.record_batch({"v": [i, i + 1]}) for i in range(0, 20, 2)]
     reader = pa.RecordBatchReader.from_batches(batches[0].schema, iter(batches))
-    adds = write_arrow(config, store, reader, SeededClock(), max_rows_per_file=7)
+    adds = write_arrow(config, store, reader, SeededClock(), WriterOptions(max_rows_per_file=7))
     assert [json.loads(add.stats)["numRecords"] for add in adds] == [7, 7, 6]
     assert read_back(config, store, adds)["v"].to_pylist() == list(range(20))
 
@@ -332,7 +332,13 @@ def test_a_store_that_fails_leaves_no_file_behind(store):
         delete = staticmethod(store.delete)
 
     with pytest.raises(StorageFailure):
-        write_arrow(config_of(struct(v=P("long"))), Failing(), pa.table({"v": range(10)}), SeededClock(), max_rows_per_file=2)
+        write_arrow(
+            config_of(struct(v=P("long"))),
+            Failing(),
+            pa.table({"v": range(10)}),
+            SeededClock(),
+            WriterOptions(max_rows_per_file=2),
+        )
     assert names(store) == []
 
 
@@ -377,7 +383,7 @@ def test_an_unknown_compression_is_refused(store):
 
 def test_the_argument_wins_over_the_tables_compression(store):
     config = config_of(struct(v=P("long")), delta__parquet__compression__codec="gzip")
-    [add] = write_arrow(config, store, pa.table({"v": [1]}), SeededClock(), compression="zstd")
+    [add] = write_arrow(config, store, pa.table({"v": [1]}), SeededClock(), WriterOptions(compression="zstd"))
     assert add.path.endswith(".zstd.parquet")
 
 
@@ -511,7 +517,7 @@ class TestThreads:
 
     def test_files_come_in_the_order_of_writing_and_hold_all_rows(self, store):
         config = config_of(self.SCHEMA, ["p"])
-        adds = write_arrow(config, store, self.stream(), SeededClock(), bytes_per_file=4000)
+        adds = write_arrow(config, store, self.stream(), SeededClock(), WriterOptions(bytes_per_file=4000))
         assert [re.search(r"part-(\d+)", add.path).group(1) for add in adds] == [f"{i:05d}" for i in range(len(adds))]
         assert [add.partition_values["p"] for add in adds].count("0") >= 3
         assert [add.partition_values["p"] for add in adds].count("1") == 1
@@ -522,7 +528,7 @@ class TestThreads:
         config = config_of(StructType((required("p", P("long")), StructField("v", P("long")))))
         bad = pa.record_batch({"p": pa.array([None], pa.int64()), "v": [1]})
         with pytest.raises(TahoeError) as raised:
-            write_arrow(config, store, self.stream(bad), SeededClock(), bytes_per_file=4000)
+            write_arrow(config, store, self.stream(bad), SeededClock(), WriterOptions(bytes_per_file=4000))
         assert raised.value.code == "DELTA_NOT_NULL_CONSTRAINT_VIOLATED"
         assert names(store) == []
 
@@ -535,7 +541,7 @@ class TestThreads:
 
         monkeypatch.setattr(store, "put", put)
         with pytest.raises(StorageFailure, match="no space is left"):
-            write_arrow(config_of(self.SCHEMA), store, self.stream(), SeededClock(), bytes_per_file=4000)
+            write_arrow(config_of(self.SCHEMA), store, self.stream(), SeededClock(), WriterOptions(bytes_per_file=4000))
         assert names(store) == []
 
 

@@ -9,8 +9,8 @@ import pytest
 
 from tahoe.base.clock import SystemClock
 from tahoe.base.exceptions import StorageFailure
+from tahoe.uniform.catalogs.catalog_entries import SqlCatalog
 from tahoe.uniform.catalogs.pointers import PATIENCE_SECONDS, CatalogCalls, Pointer, PointerFailure
-from tahoe.uniform.catalogs.sql_catalog import SqlCatalog
 
 SECONDS = 120
 """Long enough that only a failing test times out."""

@@ -1,8 +1,8 @@
-"""A full conversion in slices: runs of the table's files that any process can encode into manifests independently.
+"""A full conversion in shards: runs of the table's files that any process can encode into manifests independently.
 
-    sorted files ─► slices as Arrow ─► encode_slice, in processes of a `SliceEncoder` ─► manifests ─► written here, in order
+    sorted files ─► shards as Arrow ─► encode_shard, in processes of a `ShardEncoder` ─► manifests ─► written here, in order
 
-The result depends only on the slice and a `SliceOrder`, and a slice is a whole number of manifests. So the same files give the same names
+The result depends only on the shard and a `ShardOrder`, and a shard is a whole number of manifests. So the same files give the same names
 and bytes as when one process encodes them all, which is the fallback for any failure. Only the converting process writes to storage; the
 others need no access to it.
 """
@@ -10,14 +10,15 @@ others need no access to it.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import asdict, dataclass, replace
 from itertools import count, islice
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 import pyarrow as pa
 
 from tahoe.base.exceptions import StorageFailure
+from tahoe.base.json_values import JsonMapping
 from tahoe.base.lazy import pc
 from tahoe.protocol.actions import Metadata
 from tahoe.schema.types import StructType, schema_from_json
@@ -33,20 +34,20 @@ if TYPE_CHECKING:
     from tahoe.uniform.convert.manifest_folder import ManifestFolder
 
 __all__ = [
-    "Encoded",
-    "Slice",
-    "SliceEncoder",
-    "SliceOrder",
-    "encode_slice",
+    "EncodedManifest",
+    "Shard",
+    "ShardEncoder",
+    "ShardOrder",
+    "encode_shard",
     "collect_vectors",
-    "sliced_manifests",
+    "sharded_manifests",
 ]
 
-FILES_IN_SLICE = 16_384
-"""The approximate number of files in a slice: a task of half a second."""
+FILES_IN_SHARD = 16_384
+"""The approximate number of files in a shard: a task of half a second."""
 
 
-class Slice(NamedTuple):
+class Shard(NamedTuple):
     """The files of some manifests.
 
     Args:
@@ -58,7 +59,7 @@ class Slice(NamedTuple):
     files: bytes
 
 
-class Encoded(NamedTuple):
+class EncodedManifest(NamedTuple):
     """One encoded manifest.
 
     Args:
@@ -72,20 +73,20 @@ class Encoded(NamedTuple):
     data_size: int
 
 
-class SliceEncoder(Protocol):
-    """Processes that encode slices."""
+class ShardEncoder(Protocol):
+    """Processes that encode shards."""
 
     @property
     def least_files(self) -> int:
         """A table with fewer files is encoded by one process."""
 
-    def encode(self, order: str, slices: Iterable[Slice]) -> Iterator[Encoded]:
-        """Yield the results of `encode_slice` for the slices, in order; takes few slices at a time."""
+    def encode(self, order: str, shards: Iterable[Shard]) -> Iterator[EncodedManifest]:
+        """Yield the results of `encode_shard` for the shards, in order; takes few shards at a time."""
 
 
 @dataclass(frozen=True, slots=True)
-class SliceOrder:
-    """The parameters common to all slices of a conversion, as JSON values.
+class ShardOrder:
+    """The parameters common to all shards of a conversion, as JSON values.
 
     Args:
         schema: the table's logical schema, as in the log.
@@ -97,8 +98,8 @@ class SliceOrder:
     schema: str
     partition_columns: tuple[str, ...]
     spec_id: int
-    spec_fields: tuple[Mapping[str, Any], ...]
-    iceberg_schema: Mapping[str, Any]
+    spec_fields: tuple[JsonMapping, ...]
+    iceberg_schema: JsonMapping
     snapshot_id: int
     sequence_number: int
     version: int
@@ -107,7 +108,7 @@ class SliceOrder:
     entries: int
 
     @classmethod
-    def of(cls, root_url: str, metadata: Metadata, snapshot: NewSnapshot, files: int) -> SliceOrder:
+    def of(cls, root_url: str, metadata: Metadata, snapshot: NewSnapshot, files: int) -> ShardOrder:
         """Return the order for a table of so many files."""
         return cls(
             root_url=root_url,
@@ -125,7 +126,7 @@ class SliceOrder:
         )
 
     def snapshot(self, schema: StructType) -> NewSnapshot:
-        """Return the snapshot to which the slices belong.
+        """Return the snapshot to which the shards belong.
 
         Args:
             schema: `self.schema`, parsed.
@@ -143,13 +144,13 @@ class SliceOrder:
         )
 
 
-def encode_slice(order: str, part: Slice) -> Iterator[Encoded]:
-    """Encode the manifests of a slice.
+def encode_shard(order: str, part: Shard) -> Iterator[EncodedManifest]:
+    """Encode the manifests of a shard.
 
     Args:
-        order: a `SliceOrder` as JSON.
+        order: a `ShardOrder` as JSON.
     """
-    shared = SliceOrder(**json.loads(order))
+    shared = ShardOrder(**json.loads(order))
     schema = schema_from_json(shared.schema)
     snapshot = shared.snapshot(schema)
     encoder = FileEncoder(
@@ -168,13 +169,13 @@ def encode_slice(order: str, part: Slice) -> Iterator[Encoded]:
             return
         data = manifest_data(draft, snapshot)
         entry = manifest_entry(draft.manifest_file("", len(data), snapshot), snapshot.format_version)
-        yield Encoded(number, data, entry, sum(entry.file.size for entry in draft.entries))
+        yield EncodedManifest(number, data, entry, sum(entry.file.size for entry in draft.entries))
 
 
-def sliced_manifests(
+def sharded_manifests(
     files: pa.Table,
-    order: SliceOrder,
-    encoder: SliceEncoder,
+    order: ShardOrder,
+    encoder: ShardEncoder,
     folder: ManifestFolder,
     on_progress: Callable[[int, int], None] = lambda done, total: None,
 ) -> tuple[list[ManifestFile], Totals]:
@@ -189,7 +190,7 @@ def sliced_manifests(
     done = 0
     manifests: list[ManifestFile] = []
     size = 0
-    for number, data, entry, data_size in encoder.encode(json.dumps(asdict(order)), _slices(files, order.entries)):
+    for number, data, entry, data_size in encoder.encode(json.dumps(asdict(order)), _shards(files, order.entries)):
         url = folder.put(manifest_name(data, order.version, number), data)
         manifest = replace(read_manifest_entry(entry, order.format_version), path=url)
         manifests.append(recorded(manifest, order.format_version))
@@ -207,18 +208,18 @@ def sliced_manifests(
 
 
 def collect_vectors(files: pa.Table, encoder: FileEncoder) -> None:
-    """Pass the files' deletion vectors to the encoder's `on_vector`, in order: slices carry none."""
+    """Pass the files' deletion vectors to the encoder's `on_vector`, in order: shards carry none."""
     for _ in encoder.encode_table(files.filter(pc.is_valid(files["deletionVector"]))):
         pass
 
 
-def _slices(files: pa.Table, entries: int) -> Iterator[Slice]:
-    """Yield slices in Arrow's streaming format, compressed: statistics texts resemble each other."""
+def _shards(files: pa.Table, entries: int) -> Iterator[Shard]:
+    """Yield shards in Arrow's streaming format, compressed: statistics texts resemble each other."""
     columns = files.select([name for name in FILES_COLUMNS if name in files.column_names and name != "deletionVector"])
-    rows = entries * max(FILES_IN_SLICE // entries, 1)
+    rows = entries * max(FILES_IN_SHARD // entries, 1)
     for first in range(0, files.num_rows, rows):
         part = columns.slice(first, rows)
         sink = pa.BufferOutputStream()
         with pa.ipc.new_stream(sink, part.schema, options=pa.ipc.IpcWriteOptions(compression="zstd")) as stream:
             stream.write_table(part)
-        yield Slice(first // entries, sink.getvalue().to_pybytes())
+        yield Shard(first // entries, sink.getvalue().to_pybytes())

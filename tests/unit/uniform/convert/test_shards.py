@@ -1,4 +1,4 @@
-"""Manifests of a full conversion encoded in slices by other processes: byte for byte those of one process."""
+"""Manifests of a full conversion encoded in shards by other processes: byte for byte those of one process."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from pyroaring import BitMap64
 from tahoe.base.exceptions import CorruptTable, Unsupported
 from tahoe.testing.iceberg_verifier import newest_document, verify
 from tahoe.testing.uniform_log import V2_DELETES, V3, DeltaLog
-from tahoe.uniform.convert import manifest_policy, slices
-from tahoe.uniform.convert.slices import Encoded, Slice, encode_slice
+from tahoe.uniform.convert import manifest_policy, shards
+from tahoe.uniform.convert.shards import EncodedManifest, Shard, encode_shard
 from tahoe.uniform.handle import UniformHandle
 from tahoe.uniform.runtime import UniformRuntime
 
@@ -24,19 +24,19 @@ class Elsewhere:
 
     def __init__(self, least_files: int = 1) -> None:
         self.least_files = least_files
-        self.slices = 0
+        self.shards = 0
 
-    def encode(self, order: str, parts: Iterable[Slice]) -> Iterator[Encoded]:
+    def encode(self, order: str, parts: Iterable[Shard]) -> Iterator[EncodedManifest]:
         assert isinstance(order, str)
         for part in parts:
-            self.slices += 1
-            yield from encode_slice(order, part)
+            self.shards += 1
+            yield from encode_shard(order, part)
 
 
 @pytest.fixture(autouse=True)
-def small_slices(monkeypatch: pytest.MonkeyPatch) -> None:
+def small_shards(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(manifest_policy, "LEAST_ENTRIES", 4)
-    monkeypatch.setattr(slices, "FILES_IN_SLICE", 9)
+    monkeypatch.setattr(shards, "FILES_IN_SHARD", 9)
 
 
 def content(log: DeltaLog) -> dict[str, bytes]:
@@ -50,7 +50,7 @@ def both(log: DeltaLog, encoder: Elsewhere) -> tuple[dict[str, bytes], dict[str,
         for name in content(log):
             log.store.delete(name)
         log.store.delete("_delta_log/_uniform/state.json")
-        log.convert(slices=chosen)
+        log.convert(shards=chosen)
         verify(log.store)
         contents.append(content(log))
     return contents[0], contents[1]
@@ -58,7 +58,7 @@ def both(log: DeltaLog, encoder: Elsewhere) -> tuple[dict[str, bytes], dict[str,
 
 @pytest.mark.parametrize("files", [1, 8, 21])
 @pytest.mark.parametrize("properties", [{}, V2_DELETES, V3], ids=["plain", "position deletes", "version 3"])
-def test_sliced_manifests_have_the_same_names_and_bytes(files, properties):
+def test_sharded_manifests_have_the_same_names_and_bytes(files, properties):
     log = DeltaLog(configuration=properties)
     log.change([f"{'abc'[i % 3]}{i:03d}" for i in range(files)])
     if properties:
@@ -66,7 +66,7 @@ def test_sliced_manifests_have_the_same_names_and_bytes(files, properties):
     encoder = Elsewhere()
     theirs, ours = both(log, encoder)
     assert theirs == ours
-    assert encoder.slices == -(-files // 8)
+    assert encoder.shards == -(-files // 8)
     manifests = [name for name in ours if name.startswith("metadata/m")]
     assert len(manifests) == -(-files // 4)
 
@@ -83,18 +83,18 @@ def test_small_tables_are_encoded_in_this_process():
     log = DeltaLog()
     log.change(["a1", "a2"])
     encoder = Elsewhere(least_files=3)
-    log.convert(slices=encoder)
-    assert encoder.slices == 0
+    log.convert(shards=encoder)
+    assert encoder.shards == 0
 
 
 class Failing(Elsewhere):
-    def encode(self, order: str, parts: Iterable[Slice]) -> Iterator[Encoded]:
+    def encode(self, order: str, parts: Iterable[Shard]) -> Iterator[EncodedManifest]:
         yield next(super().encode(order, parts))
         raise RuntimeError("the session was stopped")
 
 
 class Short(Elsewhere):
-    def encode(self, order: str, parts: Iterable[Slice]) -> Iterator[Encoded]:
+    def encode(self, order: str, parts: Iterable[Shard]) -> Iterator[EncodedManifest]:
         yield next(super().encode(order, parts))
 
 
@@ -119,11 +119,11 @@ def test_an_invalid_file_raises_the_same_error():
     log = DeltaLog()
     log.commit(replace(log.add("b1"), stats='{"minValues":{}}'))
     with pytest.raises(CorruptTable, match="b1 has no number of records"):
-        log.convert(slices=Elsewhere())
+        log.convert(shards=Elsewhere())
     log = DeltaLog()
     log.commit(log.add("b1", vector=BitMap64([1])))
     with pytest.raises(Unsupported, match="b1 has a deletion vector"):
-        log.convert(slices=Elsewhere())
+        log.convert(shards=Elsewhere())
 
 
 def test_a_registered_encoder_is_used():
@@ -131,9 +131,9 @@ def test_a_registered_encoder_is_used():
     log.change(["a1"])
     encoder = Elsewhere()
     runtime = UniformRuntime()
-    runtime.slices = encoder
+    runtime.shards = encoder
     UniformHandle(log.delta(), runtime).sync()
-    assert encoder.slices == 1
+    assert encoder.shards == 1
     assert verify(log.store) == 1
 
 
@@ -143,10 +143,10 @@ def test_an_order_survives_json():
     seen = []
 
     class Watching(Elsewhere):
-        def encode(self, order: str, parts: Iterable[Slice]) -> Iterator[Encoded]:
+        def encode(self, order: str, parts: Iterable[Shard]) -> Iterator[EncodedManifest]:
             seen.append(json.loads(order))
             yield from super().encode(order, parts)
 
-    log.convert(slices=Watching())
+    log.convert(shards=Watching())
     assert seen[0]["root_url"] == log.store.url
     assert seen[0]["partition_columns"] == ["part"]

@@ -10,9 +10,10 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from tahoe.base.exceptions import CorruptTable, ForeignWriter, NotFound, TahoeError
+from tahoe.base.json_values import JsonMapping, JsonObject
 from tahoe.base.wording import counted
 from tahoe.store.log_store import LogStore
 from tahoe.uniform.catalogs.path_catalog import HINT
@@ -21,9 +22,16 @@ from tahoe.uniform.external.metadata_listing import MetadataListing, newest_meta
 from tahoe.uniform.formats.metadata_files import FOLDER, metadata_name, metadata_number
 
 if TYPE_CHECKING:
-    from tahoe.uniform.external.foreign_rows import ForeignTable
+    from tahoe.uniform.external.external_table import ExternalTable
 
-__all__ = ["Finding", "ForeignSnapshot", "find_foreign_changes", "foreign_writer", "has_own_metadata", "newest_own_metadata"]
+__all__ = [
+    "Finding",
+    "ExternalSnapshot",
+    "find_external_changes",
+    "external_writer_error",
+    "has_own_metadata",
+    "newest_own_metadata",
+]
 
 _SUFFIX = ".metadata.json"
 # A snapshot is reported even if its files cannot be listed.
@@ -31,7 +39,7 @@ _UNREADABLE = (TahoeError, ValueError, OSError)
 
 
 @dataclass(frozen=True, slots=True)
-class ForeignSnapshot:
+class ExternalSnapshot:
     """A snapshot that Tahoe did not write.
 
     Args:
@@ -70,10 +78,10 @@ class Finding:
     kind: str
     location: str
     sentence: str
-    snapshots: tuple[ForeignSnapshot, ...] = ()
+    snapshots: tuple[ExternalSnapshot, ...] = ()
 
 
-def find_foreign_changes(
+def find_external_changes(
     store: LogStore, listing: MetadataListing, answers: Mapping[str, str | None], record: ConversionRecord
 ) -> list[Finding]:
     """Return every trace of another writer; an empty list if only Tahoe has written to the table.
@@ -87,8 +95,8 @@ def find_foreign_changes(
     if listing.wrong is not None:
         strange.append(metadata_name(listing.numbers[0]))
     urls = [url for name in strange if (url := f"{store.url}/{name}") not in record.discarded]
-    known = _snapshot_ids(newest_own_metadata(store, listing)) if urls else frozenset()
-    findings = [_of_metadata(store, url, known) for url in urls]
+    own_ids = _snapshot_ids(newest_own_metadata(store, listing)) if urls else frozenset()
+    findings = [_of_metadata(store, url, own_ids) for url in urls]
     newest = -1 if listing.number is None else listing.number
     if newest < record.number and store.head(metadata_name(record.number)) is None:  # a listing may be stale
         location = f"{store.url}/{metadata_name(record.number)}"
@@ -100,11 +108,11 @@ def find_foreign_changes(
     return findings
 
 
-def foreign_writer(table: str, findings: Sequence[Finding], *, has_own_metadata: bool = True) -> ForeignWriter:
+def external_writer_error(table: str, findings: Sequence[Finding], *, has_own_metadata: bool = True) -> ForeignWriter:
     """Return the error that stops a conversion, with the details ``snapshots``, ``files`` and ``rows``.
 
     Args:
-        has_own_metadata: whether Tahoe has written metadata to the folder. If not, the foreign metadata is older than the Iceberg
+        has_own_metadata: whether Tahoe has written metadata to the folder. If not, the other metadata is older than the Iceberg
             side: the Delta table may have been converted from it.
     """
     details = "; ".join(finding.sentence for finding in findings)
@@ -131,7 +139,7 @@ def has_own_metadata(store: LogStore, listing: MetadataListing, record: Conversi
     return record.number >= 0 or newest_own_metadata(store, listing) is not None
 
 
-def newest_own_metadata(store: LogStore, listing: MetadataListing) -> dict[str, Any] | None:
+def newest_own_metadata(store: LogStore, listing: MetadataListing) -> JsonObject | None:
     """Return the newest metadata file that is unchanged since Tahoe wrote it, or None."""
     if listing.newest is not None:
         return listing.newest.document
@@ -144,14 +152,14 @@ def newest_own_metadata(store: LogStore, listing: MetadataListing) -> dict[str, 
     return None
 
 
-def _snapshot_ids(document: Mapping[str, Any] | None) -> frozenset[int]:
+def _snapshot_ids(document: JsonMapping | None) -> frozenset[int]:
     return frozenset(snapshot["snapshot-id"] for snapshot in (document or {}).get("snapshots", ()))
 
 
-def _of_metadata(store: LogStore, url: str, known: frozenset[int]) -> Finding:
+def _of_metadata(store: LogStore, url: str, own_ids: frozenset[int]) -> Finding:
     try:
         document = json.loads(store.get(url.removeprefix(f"{store.url}/")))
-        unknown = [snapshot for snapshot in document["snapshots"] if snapshot["snapshot-id"] not in known]
+        unknown = [snapshot for snapshot in document["snapshots"] if snapshot["snapshot-id"] not in own_ids]
         table = _opened(store, url) if unknown else None
         snapshots = tuple(_snapshot(table, snapshot) for snapshot in unknown)
     except (ValueError, KeyError, TypeError, NotFound):
@@ -160,22 +168,22 @@ def _of_metadata(store: LogStore, url: str, known: frozenset[int]) -> Finding:
     return Finding("metadata", url, f"the metadata file {url} is not Tahoe's, or was edited{description}", snapshots)
 
 
-def _opened(store: LogStore, url: str) -> ForeignTable | None:
+def _opened(store: LogStore, url: str) -> ExternalTable | None:
     """Open the metadata with PyIceberg; None if PyIceberg is missing or cannot read it."""
     try:
-        from tahoe.uniform.external.foreign_rows import ForeignTable
+        from tahoe.uniform.external.external_table import ExternalTable
     except ImportError:
         return None
     try:
-        return ForeignTable(store, url)
+        return ExternalTable(store, url)
     except _UNREADABLE:
         return None
 
 
-def _snapshot(table: ForeignTable | None, snapshot: Mapping[str, Any]) -> ForeignSnapshot:
+def _snapshot(table: ExternalTable | None, snapshot: JsonMapping) -> ExternalSnapshot:
     summary = snapshot.get("summary") or {}
     engine = next((summary[key] for key in ("engine-name", "app-id", "spark.app.id") if key in summary), None)
-    return ForeignSnapshot(
+    return ExternalSnapshot(
         int(snapshot["snapshot-id"]),
         str(summary.get("operation", "unknown")),
         None if engine is None else str(engine),
@@ -185,7 +193,7 @@ def _snapshot(table: ForeignTable | None, snapshot: Mapping[str, Any]) -> Foreig
     )
 
 
-def _added_files(table: ForeignTable | None, snapshot_id: int) -> tuple[str, ...] | None:
+def _added_files(table: ExternalTable | None, snapshot_id: int) -> tuple[str, ...] | None:
     try:
         return None if table is None else tuple(table.added_files(snapshot_id))
     except _UNREADABLE:

@@ -19,10 +19,10 @@ from tahoe.base.exceptions import CorruptTable
 from tahoe.store.iceberg_io import StoreIO
 from tahoe.store.log_store import LogStore
 
-__all__ = ["ForeignTable"]
+__all__ = ["ExternalTable"]
 
 
-class ForeignTable:
+class ExternalTable:
     """One metadata file and the files it refers to; files outside the table's root are never opened.
 
     Args:

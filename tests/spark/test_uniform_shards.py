@@ -7,42 +7,42 @@ import pytest
 
 from tahoe.api.process import UNIFORM_RUNTIME
 from tahoe.api.table import Table
-from tahoe.spark.slice_encoder import SparkSlices
+from tahoe.spark.shard_encoder import SparkShards
 from tahoe.testing.uniform_log import V3, DeltaLog
-from tahoe.uniform.convert import manifest_policy, slices
+from tahoe.uniform.convert import manifest_policy, shards
 from tests.spark.test_portable import run
-from tests.unit.uniform.convert.test_slices import both
+from tests.unit.uniform.convert.test_shards import both
 
 UNIFORM = {"delta.enableIcebergCompatV2": "true", "delta.universalFormat.enabledFormats": "iceberg"}
 
 
 @pytest.fixture(autouse=True)
-def small_slices(monkeypatch: pytest.MonkeyPatch) -> None:
+def small_shards(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(manifest_policy, "LEAST_ENTRIES", 4)
-    monkeypatch.setattr(slices, "FILES_IN_SLICE", 9)
+    monkeypatch.setattr(shards, "FILES_IN_SHARD", 9)
 
 
 def test_executors_give_the_same_names_and_bytes(spark, caplog):
     log = DeltaLog(configuration=V3)
     log.change([f"{'abc'[i % 3]}{i:03d}" for i in range(27)])
-    encoder = SparkSlices(spark, least_files=1)
+    encoder = SparkShards(spark, least_files=1)
     theirs, ours = both(log, encoder)
     assert theirs == ours
     assert len([name for name in ours if name.startswith("metadata/m")]) == 7
     assert caplog.messages == []
 
 
-def test_slices_are_sent_few_at_a_time_and_come_back_in_their_order(spark, monkeypatch):
-    monkeypatch.setattr(SparkSlices, "_slices_at_once", lambda self: 2)
+def test_shards_are_sent_few_at_a_time_and_come_back_in_their_order(spark, monkeypatch):
+    monkeypatch.setattr(SparkShards, "_shards_at_once", lambda self: 2)
     log = DeltaLog()
     log.change([f"a{i:03d}" for i in range(40)])
-    theirs, ours = both(log, SparkSlices(spark, least_files=1))
+    theirs, ours = both(log, SparkShards(spark, least_files=1))
     assert theirs == ours
 
 
 def test_enable_offers_the_session_to_conversions(spark):
-    offered = UNIFORM_RUNTIME.slices
-    assert isinstance(offered, SparkSlices)
+    offered = UNIFORM_RUNTIME.shards
+    assert isinstance(offered, SparkShards)
     assert offered.least_files == 100_000
 
 
@@ -50,7 +50,7 @@ ON_A_CLUSTER = """
 import sys
 from pyspark.sql import SparkSession
 import tahoe
-from tahoe.spark.slice_encoder import SparkSlices
+from tahoe.spark.shard_encoder import SparkShards
 from tahoe.api.process import UNIFORM_RUNTIME
 builder = SparkSession.builder.master("local-cluster[2,1,1024]").config("spark.log.level", "OFF").config("spark.ui.enabled", "false")
 builder = builder.config("spark.executor.memory", "512m").config("spark.executorEnv.PYTHONPATH", sys.argv[2])
@@ -64,12 +64,12 @@ def importable(batches):
         except ImportError as error:
             yield pa.RecordBatch.from_pydict({"found": [str(error)]})
 print("= tahoe on executors:", spark.range(1).mapInArrow(importable, "found string").first().found)
-class Watched(SparkSlices):
+class Watched(SparkShards):
     def encode(self, order, parts):
         for found in super().encode(order, parts):
             print("= manifest", found.number)
             yield found
-UNIFORM_RUNTIME.slices = Watched(spark, least_files=1)
+UNIFORM_RUNTIME.shards = Watched(spark, least_files=1)
 print("= files", tahoe.Table(sys.argv[1]).uniform.sync(rebuild=True).files_added)
 """
 

@@ -1,6 +1,6 @@
-"""Spark's executors as the `SliceEncoder` of large conversions (`tahoe.uniform.convert.slices`).
+"""Spark's executors as the `ShardEncoder` of large conversions (`tahoe.uniform.convert.shards`).
 
-Bytes are sent and returned: as an RDD, or on Spark Connect, which has none, by `mapInArrow`. The driver stores some slices and their
+Bytes are sent and returned: as an RDD, or on Spark Connect, which has none, by `mapInArrow`. The driver stores some shards and their
 manifests at a time. The tasks include the code (`tahoe.spark.executors.shipped`).
 """
 
@@ -12,12 +12,12 @@ from itertools import islice
 from pyspark.sql import SparkSession
 
 from tahoe.base.exceptions import TahoeError
+from tahoe.spark.executors.shard_tasks import encoded_shard
 from tahoe.spark.executors.shipped import raised, run_each, run_each_by_arrow
-from tahoe.spark.executors.slice_tasks import encoded_slice
 from tahoe.spark.jvm.bridge import is_classic
-from tahoe.uniform.convert.slices import Encoded, Slice
+from tahoe.uniform.convert.shards import EncodedManifest, Shard
 
-__all__ = ["LEAST_FILES", "SparkSlices"]
+__all__ = ["LEAST_FILES", "SparkShards"]
 
 LEAST_FILES = 100_000
 """One process encodes a smaller table in a few seconds."""
@@ -26,8 +26,8 @@ _SLICES_AT_ONCE = 32
 _MOST_SLICES_AT_ONCE = 256
 
 
-class SparkSlices:
-    """Encodes slices in a session's Python workers.
+class SparkShards:
+    """Encodes shards in a session's Python workers.
 
     Args:
         least_files: the minimum number of files for a Spark job.
@@ -42,19 +42,19 @@ class SparkSlices:
         """The minimum number of files for a Spark job."""
         return self._least_files
 
-    def encode(self, order: str, slices: Iterable[Slice]) -> Iterator[Encoded]:
-        """Yield the result of `encode_slice` for each slice, in order; Spark processes some slices at a time."""
-        waiting = iter(slices)
-        while some := list(islice(waiting, self._slices_at_once())):
-            yield from (encoded for of_slice in raised(self._answers(order, some)) for encoded in of_slice)
+    def encode(self, order: str, shards: Iterable[Shard]) -> Iterator[EncodedManifest]:
+        """Yield the result of `encode_shard` for each shard, in order; Spark processes some shards at a time."""
+        waiting = iter(shards)
+        while some := list(islice(waiting, self._shards_at_once())):
+            yield from (encoded for of_shard in raised(self._answers(order, some)) for encoded in of_shard)
 
-    def _answers(self, order: str, some: list[Slice]) -> list[list[Encoded] | TahoeError]:
+    def _answers(self, order: str, some: list[Shard]) -> list[list[EncodedManifest] | TahoeError]:
         if not is_classic(self._spark):
-            return run_each_by_arrow(self._spark, encoded_slice, some, order)
+            return run_each_by_arrow(self._spark, encoded_shard, some, order)
         # Takes a third of the processor time that `mapInArrow` takes around a task.
-        return run_each(self._spark.sparkContext, encoded_slice, some, order, tasks=len(some))
+        return run_each(self._spark.sparkContext, encoded_shard, some, order, tasks=len(some))
 
-    def _slices_at_once(self) -> int:
+    def _shards_at_once(self) -> int:
         if not is_classic(self._spark):
             return _SLICES_AT_ONCE
         return min(max(2 * self._spark.sparkContext.defaultParallelism, _SLICES_AT_ONCE), _MOST_SLICES_AT_ONCE)

@@ -9,7 +9,7 @@ import pytest
 from tahoe.testing.iceberg_verifier import newest_document
 from tahoe.testing.uniform_log import DeltaLog
 from tahoe.uniform.external.conversion_record import ConversionRecord, read_record
-from tahoe.uniform.external.foreign import Finding, find_foreign_changes, foreign_writer
+from tahoe.uniform.external.external_changes import Finding, external_writer_error, find_external_changes
 from tahoe.uniform.external.metadata_listing import list_metadata
 
 
@@ -25,7 +25,7 @@ def log() -> DeltaLog:
 
 def kinds(log: DeltaLog, answers: dict[str, str | None] | None = None, record: ConversionRecord | None = None) -> list[str]:
     record = record or read_record(log.store)
-    return [finding.kind for finding in find_foreign_changes(log.store, list_metadata(log.store), answers or {}, record)]
+    return [finding.kind for finding in find_external_changes(log.store, list_metadata(log.store), answers or {}, record)]
 
 
 def test_tahoe_s_own_changes_are_not_reported(log: DeltaLog) -> None:
@@ -38,10 +38,10 @@ def test_a_metadata_file_of_another_name_is_reported_with_its_snapshots(log: Del
         {"snapshot-id": 5, "summary": {"operation": "append", "added-records": "3", "engine-name": "other"}, "manifest-list": "x"}
     )
     log.store.put("metadata/00003-abc.metadata.json", json.dumps(theirs).encode())
-    (finding,) = find_foreign_changes(log.store, list_metadata(log.store), {}, read_record(log.store))
+    (finding,) = find_external_changes(log.store, list_metadata(log.store), {}, read_record(log.store))
     assert finding.kind == "metadata"
     assert "snapshot 5 (append by other: 3 rows added, 0 deleted)" in finding.sentence
-    error = foreign_writer(log.store.url, [finding])
+    error = external_writer_error(log.store.url, [finding])
     assert (error.code, error.facts["snapshots"], error.facts["rows"]) == ("TAHOE_UNIFORM_FOREIGN_WRITER", [5], 3)
     assert kinds(log, record=ConversionRecord(2, {}, frozenset({finding.location}))) == [], (
         "repaired metadata is not reported any more"

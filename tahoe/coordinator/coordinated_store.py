@@ -193,7 +193,7 @@ class CoordinatedStore:
         managed = self.managed()
         if managed is not None and managed.last_version is not None and managed.last_version < version:
             self._check_newer(managed, [entry])
-            raise unratified_commit_error(self.url, repr(self.coordinator), version)
+            raise _unratified_commit_error(self.url, repr(self.coordinator), version)
 
     def stage(self, version: int, data: bytes) -> StagedCommit:
         """Write a commit as a staged file, from which it can be ratified.
@@ -337,9 +337,9 @@ class CoordinatedStore:
         if not commits or (now := self.managed()) is None or now.last_version is None:
             return
         last = now.last_version
-        version = newest_ratified(self.inner, [(version, entry) for version, entry in commits if version > last])
+        version = _newest_ratified(self.inner, [(version, entry) for version, entry in commits if version > last])
         if version is not None:
-            raise behind_error(self.url, repr(self.coordinator), last, version)
+            raise _behind_error(self.url, repr(self.coordinator), last, version)
 
     def _check_asked(self, name: str, managed: Managed) -> None:
         """Check a file beyond the next version: a client that asks for one may have seen versions that the coordinator forgot."""
@@ -351,7 +351,7 @@ class CoordinatedStore:
     def _check_known(self, managed: Managed, version: int) -> None:
         """Check that the coordinator has ratified `version`, on which a commit was based."""
         if managed.last_version is not None and managed.last_version < version:
-            raise behind_error(self.url, repr(self.coordinator), managed.last_version, version)
+            raise _behind_error(self.url, repr(self.coordinator), managed.last_version, version)
 
     def _publish(self, commit: StagedCommit) -> bool:
         """Copy a commit into the log; return False if another writer has published and cleaned it up since the coordinator was asked."""
@@ -473,7 +473,7 @@ def _adoption_id(name: str, data: bytes, url: str) -> str | None:
 # -- commits newer than the coordinator's last version ---------------------------------------------------------------------------
 
 
-def newest_ratified(store: LogStore, published: Sequence[tuple[int, Entry]]) -> int | None:
+def _newest_ratified(store: LogStore, published: Sequence[tuple[int, Entry]]) -> int | None:
     """Return the newest of these commits that was once ratified, i.e. is the copy of a staged file; None if there is none.
 
     Args:
@@ -494,7 +494,7 @@ def newest_ratified(store: LogStore, published: Sequence[tuple[int, Entry]]) -> 
     return None
 
 
-def behind_error(table: str, coordinator: str, last: int, version: int) -> CorruptTable:
+def _behind_error(table: str, coordinator: str, last: int, version: int) -> CorruptTable:
     """Return the error for a coordinator that names `last` as the last version but has ratified the newer `version`."""
     return CorruptTable(
         f"Table {table}: {coordinator} says that version {last} is the last, but it has ratified version {version} before. Its database was "
@@ -508,7 +508,7 @@ def behind_error(table: str, coordinator: str, last: int, version: int) -> Corru
     )
 
 
-def unratified_commit_error(table: str, coordinator: str, version: int) -> CorruptTable:
+def _unratified_commit_error(table: str, coordinator: str, version: int) -> CorruptTable:
     """Return the error for an unratified commit in the log with the next version's number."""
     name = commit_name(version)
     return CorruptTable(

@@ -60,7 +60,7 @@ def read_columns(names: Sequence[str], bodies: Sequence[bytes], url: str) -> Act
     counts = [commit.lines for commit in commits]
     joined = b"".join(part for commit in commits for part in commit.parts())
     table = _read(joined, _first_keys(joined))
-    if table is None or table.num_rows != sum(counts) or not _one_action_a_line(table) or has_misspelt_names(table.schema):
+    if table is None or table.num_rows != sum(counts) or not _one_action_a_line(table) or _has_misspelt_names(table.schema):
         return None
     try:
         others = _others(table, commits, url)
@@ -72,7 +72,7 @@ def read_columns(names: Sequence[str], bodies: Sequence[bytes], url: str) -> Act
         remove_rows, removes = _rows(table.column("remove"), TOMBSTONES_SCHEMA, keys["remove"])
     except (CorruptTable, pa.ArrowException):
         return None
-    if fault_of_files("add", adds) or fault_of_files("remove", removes) or not nulls_are_written(table, joined):
+    if fault_of_files("add", adds) or fault_of_files("remove", removes) or not _nulls_are_written(table, joined):
         return None
     return ActionColumns(adds, removes, add_rows, remove_rows, files.take(add_rows), files.take(remove_rows), others)
 
@@ -286,7 +286,7 @@ def _map_of_struct(values: pa.StructArray, keys: Sequence[str], *, keep_null: bo
 # -- required members ------------------------------------------------------------------------------------------------------------
 
 
-def has_misspelt_names(lines: pa.Schema) -> bool:
+def _has_misspelt_names(lines: pa.Schema) -> bool:
     """Whether an action or a member of one differs in case only from one that the specification knows.
 
     Args:
@@ -304,11 +304,11 @@ def has_misspelt_names(lines: pa.Schema) -> bool:
     return False
 
 
-def nulls_are_written(lines: pa.Table, joined: bytes) -> bool:
+def _nulls_are_written(lines: pa.Table, joined: bytes) -> bool:
     """Whether every partition value of an `add` that is null as a column is one that its line gives as null, and none that it lacks.
 
     Args:
-        lines: as of `has_misspelt_names`; one row a line.
+        lines: as of `_has_misspelt_names`; one row a line.
         joined: the lines.
     """
     adds = lines.column("add")

@@ -43,7 +43,7 @@ from tahoe.txn.commit import Committed
 from tahoe.txn.hooks import checkpoint_snapshot, rewrite_checksum
 from tahoe.txn.transaction import Operation, Transaction
 
-__all__ = ["drop_feature"]
+__all__ = ["depends_on_v2_checkpoint", "drop_feature"]
 
 _PROTECTION, _PROTECTS = Feature.CHECKPOINT_PROTECTION, "delta.requireCheckpointProtectionBeforeVersion"
 _WAIT = "delta.dropFeatureTruncateHistory.retentionDuration"
@@ -210,12 +210,12 @@ class _Drop:
             return f"It cannot: the {self.removal.obstacles} {', '.join(names)} must be dropped first."
         if self.feature.name == _PROTECTION:
             protected = snapshot.config.properties.checkpoints_protected_before
-            return None if is_truncated_before(snapshot.store, protected) else self._must_wait(snapshot)
+            return None if _is_truncated_before(snapshot.store, protected) else self._must_wait(snapshot)
         if self.removal.uses is None or self._has_barrier:
             return None
         if self.removal.traces(snapshot):
             return self._must_wait(snapshot)
-        oldest = oldest_use(snapshot.store, self.removal, snapshot.version, self.work.progress)
+        oldest = _oldest_use(snapshot.store, self.removal, snapshot.version, self.work.progress)
         return None if oldest is None else f"Version {oldest} in the log shows the feature. {self._must_wait(snapshot)}"
 
     def _must_wait(self, snapshot: Snapshot) -> str:
@@ -280,7 +280,7 @@ class _Drop:
     def _truncate_history(self) -> None:
         snapshot = self.work.begin().existing()
         self._clean_up(snapshot)
-        oldest = oldest_use(snapshot.store, self.removal, snapshot.version, self.work.progress)
+        oldest = _oldest_use(snapshot.store, self.removal, snapshot.version, self.work.progress)
         if oldest is not None:
             raise InvalidRequest(
                 f"Cannot drop the feature {self.feature.name} from table {snapshot.store.url} yet: version {oldest} in its log shows it. "
@@ -294,12 +294,12 @@ class _Drop:
     def _truncate_protected(self) -> None:
         snapshot = self.work.begin().existing()
         before = snapshot.config.properties.checkpoints_protected_before
-        if is_truncated_before(snapshot.store, before):
+        if _is_truncated_before(snapshot.store, before):
             return
         # Log cleanup ends at a checkpoint, so there must be a checkpoint that is newer than all versions to delete.
         self._checkpoint_of_new_version()
         self._clean_up(self.work.begin().existing())
-        if not is_truncated_before(snapshot.store, before):
+        if not _is_truncated_before(snapshot.store, before):
             raise InvalidRequest(
                 f"Cannot drop the feature {_PROTECTION} from table {snapshot.store.url} yet: its log still holds versions before {before}, "
                 f"which are protected. {self._must_wait(snapshot)}",
@@ -365,7 +365,7 @@ class _Drop:
 # -- traces in older versions ----------------------------------------------------------------------------------------------------
 
 
-def oldest_use(store: LogStore, removal: Removal, version: int, progress: Progress = silent) -> int | None:
+def _oldest_use(store: LogStore, removal: Removal, version: int, progress: Progress = silent) -> int | None:
     """Return the oldest version in the log, up to `version`, in which readers need a feature; None if there is none.
 
     In the earliest checkpoint, live files count and tombstones do not: no version in the log reads these removed files.
@@ -417,7 +417,7 @@ def _v2_actions(store: LogStore, checkpoint: Checkpoint) -> Iterator[Action]:
     )
 
 
-def is_truncated_before(store: LogStore, version: int) -> bool:
+def _is_truncated_before(store: LogStore, version: int) -> bool:
     """Whether the log has no commit before `version`, and its first checkpoint is of `version` or later."""
     if version <= 0:
         return True

@@ -175,7 +175,7 @@ def _without_vectors(work: Work) -> bool:
         while work.do(stage):
             pass  # a writer that started before the property was unset may have added another vector
     if work.is_fast:
-        work.do(stage_vector_tombstones)
+        work.do(_stage_vector_tombstones)
     return had_traces
 
 
@@ -408,7 +408,7 @@ REMOVALS: Mapping[str, Removal] = {
 # -- tombstones of vector files --------------------------------------------------------------------------------------------------
 
 
-def stage_vector_tombstones(transaction: Transaction) -> Operation:
+def _stage_vector_tombstones(transaction: Transaction) -> Operation:
     """Stage a tombstone for each deletion vector file below the table's root that a data file's tombstone names and that has none yet.
 
     If all of them have tombstones, the commit is empty, as in delta-spark, so that version numbers agree.

@@ -346,14 +346,14 @@ def test_no_way_of_sparks_own_writes_files_into_a_table(spark, named, tmp_path, 
     # Spark's own INSERT, as it is where a table is not asked for to be written to.
     from tahoe.spark.catalog import session_catalog
 
-    asked = session_catalog._requested
+    asked = session_catalog.requested
     missed = {
         "INSERT INTO": lambda: spark.sql(f"INSERT INTO {one.name} VALUES (1)"),
         "INSERT OVERWRITE": lambda: spark.sql(f"INSERT OVERWRITE {one.names[1]} VALUES (1)"),
     }
     for word, way in {**ways, **missed}.items():
         if word in missed:
-            monkeypatch.setattr(session_catalog, "_requested", lambda *how: (asked(*how)[0], False))
+            monkeypatch.setattr(session_catalog, "requested", lambda *how: (asked(*how)[0], False))
         with pytest.raises((PySparkException, TahoeError)):
             way()
         assert (data_files(one.path), one.table.version(), one.entry()) == (files, 0, entry), word

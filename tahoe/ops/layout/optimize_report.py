@@ -13,7 +13,7 @@ from tahoe.ops.write.rewrite import rewrite_metrics
 from tahoe.protocol.actions import AddFile, RemoveFile
 from tahoe.txn.transaction import Operation
 
-__all__ = ["Optimized", "metrics_row", "operation_of"]
+__all__ = ["OptimizeRun", "Optimized", "metrics_row", "operation_of"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,15 +41,9 @@ class Optimized:
     @property
     def metrics(self) -> dict[str, Any]:
         """The metrics that `OPTIMIZE` returns, under delta-spark's names; metrics that delta-spark omits are None."""
-        metrics = metrics_row(
-            self.removed,
-            self.added,
-            considered=self.plan.considered,
-            started_ms=self.started_ms,
-            ended_ms=self.ended_ms,
-            columns=self.plan.columns,
-            columns_with_statistics=self.plan.columns_with_statistics,
-        )
+        plan = self.plan
+        run = OptimizeRun(plan.considered, self.started_ms, self.ended_ms, plan.columns, plan.columns_with_statistics)
+        metrics = metrics_row(self.removed, self.added, run)
         metrics |= {"numBins": self.bins, "numBatches": self.batches}
         cubes = self.plan.cubes
         if cubes is not None:
@@ -105,21 +99,24 @@ def operation_of(plan: OptimizePlan, removed: Sequence[AddFile], added: Sequence
     return Operation("OPTIMIZE", parameters, rewrite_metrics(removed, added))
 
 
-def metrics_row(
-    removed: Sequence[AddFile | RemoveFile],
-    added: Sequence[AddFile],
-    *,
-    considered: int,
-    started_ms: int,
-    ended_ms: int,
-    columns: int,
-    columns_with_statistics: int,
-) -> dict[str, Any]:
-    """Return the metrics of OPTIMIZE and REORG. Each removed file counts as a bin; the caller may overwrite ``numBins``.
+@dataclass(frozen=True, slots=True)
+class OptimizeRun:
+    """The facts of one OPTIMIZE or REORG that its metrics show beside the files.
 
     Args:
         considered: the number of files in the selected partitions.
+        columns: the number of the table's columns.
     """
+
+    considered: int
+    started_ms: int
+    ended_ms: int
+    columns: int
+    columns_with_statistics: int
+
+
+def metrics_row(removed: Sequence[AddFile | RemoveFile], added: Sequence[AddFile], run: OptimizeRun) -> dict[str, Any]:
+    """Return the metrics of OPTIMIZE and REORG. Each removed file counts as a bin; the caller may overwrite ``numBins``."""
     vectors = [add.deletion_vector for add in removed if add.deletion_vector is not None]
     return {
         "numFilesAdded": len(added),
@@ -131,13 +128,13 @@ def metrics_row(
         "clusteringStats": None,
         "numBins": len(removed),
         "numBatches": 1,
-        "totalConsideredFiles": considered,
-        "totalFilesSkipped": considered - len(removed),
+        "totalConsideredFiles": run.considered,
+        "totalFilesSkipped": run.considered - len(removed),
         "preserveInsertionOrder": False,
         "numFilesSkippedToReduceWriteAmplification": 0,
         "numBytesSkippedToReduceWriteAmplification": 0,
-        "startTimeMs": started_ms,
-        "endTimeMs": ended_ms,
+        "startTimeMs": run.started_ms,
+        "endTimeMs": run.ended_ms,
         "totalClusterParallelism": 0,
         "totalScheduledTasks": 0,
         "autoCompactParallelismStats": None,
@@ -147,8 +144,8 @@ def metrics_row(
         }
         if vectors
         else None,
-        "numTableColumns": columns,
-        "numTableColumnsWithStats": columns_with_statistics,
+        "numTableColumns": run.columns,
+        "numTableColumnsWithStats": run.columns_with_statistics,
     }
 
 

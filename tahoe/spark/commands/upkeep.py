@@ -28,7 +28,7 @@ from tahoe.ops.layout.bins import Bin
 from tahoe.ops.layout.cubes import LEAST_BYTES, TARGET_BYTES
 from tahoe.ops.layout.optimize import RewrittenBin, optimize, written_as_cube
 from tahoe.ops.layout.optimize_plan import OptimizePlan, OptimizeRequest
-from tahoe.ops.layout.optimize_report import Optimized, metrics_row
+from tahoe.ops.layout.optimize_report import Optimized, OptimizeRun, metrics_row
 from tahoe.ops.repair.statistics import collected_here, compute_statistics, statistics_of_file
 from tahoe.ops.upkeep.purge import stage_purge
 from tahoe.ops.upkeep.restore import RestoreRequest, restore
@@ -226,15 +226,9 @@ class _RowOf:
 
 def _purged(transaction: Transaction, snapshot: Snapshot, started: int, ended: int) -> dict[str, object]:
     indexed, columns = int(snapshot.config.properties.get("delta.dataSkippingNumIndexedCols")), len(snapshot.schema)
-    return metrics_row(
-        transaction.removes,
-        transaction.adds,
-        considered=snapshot.files().num_rows,
-        started_ms=started,
-        ended_ms=ended,
-        columns=columns,
-        columns_with_statistics=min(indexed, columns) if indexed >= 0 else columns,
-    )
+    with_statistics = min(indexed, columns) if indexed >= 0 else columns
+    run = OptimizeRun(snapshot.files().num_rows, started, ended, columns, with_statistics)
+    return metrics_row(transaction.removes, transaction.adds, run)
 
 
 def vacuum_table(

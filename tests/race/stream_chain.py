@@ -26,7 +26,7 @@ from tests.spark.conftest import SETTINGS
 POINTS: dict[str, tuple[Any, str, bool, Callable[..., str]]] = {
     "before the offsets": (MicroBatches, "latest_offset", False, lambda batches, *_: batches.read.store.url),
     "before the data": (MicroBatches, "batch", False, lambda batches, *_: batches.read.store.url),
-    "after the data": (batches, "write_files", True, lambda rows, config, store, *_, **__: store.url),
+    "after the data": (batches, "write_files", True, lambda rows, config, transaction, *_, **__: transaction.store.url),
     "after the commit": (sink, "write_batch", True, lambda table, *_, **__: table.url),
 }
 """What is called there, whether the query halts when it has returned, and which table it is called for."""

@@ -240,6 +240,20 @@ def test_rows_and_properties_are_changed_by_statements(spark, tmp_path):
     assert table.history(4)[3]["operationParameters"] == {"properties": '["delta.appendOnly","nope"]', "ifExists": "true"}
 
 
+def test_a_timestamp_in_the_condition_of_reorg_is_in_the_time_zone_of_the_session(spark, tmp_path):
+    zone = spark.conf.get("spark.sql.session.timeZone")
+    spark.conf.set("spark.sql.session.timeZone", "America/New_York")
+    try:
+        rows = spark.sql("SELECT id, TIMESTAMP '2026-01-01 00:00:00' AS at FROM range(4)").coalesce(1)
+        rows.write.format("delta").partitionBy("at").option("delta.enableDeletionVectors", "true").save(str(tmp_path / "t"))
+        t = named(str(tmp_path / "t"))
+        spark.sql(f"DELETE FROM {t} WHERE id = 0")
+        (row,) = spark.sql(f"REORG TABLE {t} WHERE at = '2026-01-01 00:00:00' APPLY (PURGE)").collect()
+        assert (row.metrics.numFilesRemoved, row.metrics.totalConsideredFiles) == (1, 1)
+    finally:
+        spark.conf.set("spark.sql.session.timeZone", zone)
+
+
 def test_a_table_is_upgraded_to_uniform_and_synchronised(spark, tmp_path):
     frame = spark.sql("SELECT id, array(id, null) AS list, map('k', id) AS m, timestamp_seconds(id) AS at FROM range(4)")
     frame.coalesce(1).write.format("delta").option("delta.enableDeletionVectors", "true").save(str(tmp_path / "t"))

@@ -23,6 +23,7 @@ def stage_purge(
     progress: Progress = silent,
     *,
     shown_where: str | None = None,
+    time_zone: str = "UTC",
 ) -> Operation | None:
     """Stage the rewrite of the files with deleted rows or dropped columns.
 
@@ -30,6 +31,7 @@ def stage_purge(
         where: SQL text or a predicate on partition columns; limits the rewrite to these partitions.
         progress: receives the progress over footers and rewritten files.
         shown_where: the predicate as the history shows it, by default its text.
+        time_zone: in which strings in the predicate become timestamps.
 
     Returns:
         The operation; None if no file needs a rewrite.
@@ -40,7 +42,7 @@ def stage_purge(
     """
     snapshot = transaction.existing()
     where = stated(where, snapshot.schema)
-    adds = files_to_purge(snapshot, where, progress)
+    adds = files_to_purge(snapshot, where, progress, time_zone)
     if not adds:
         return None
     operation = stage_rewrite(transaction, snapshot, adds, progress)
@@ -49,10 +51,16 @@ def stage_purge(
     return replace(operation, parameters={**operation.parameters, "predicate": told})
 
 
-def files_to_purge(snapshot: Snapshot, where: Condition | None = None, progress: Progress = silent) -> list[AddFile]:
-    """Return the files with a deletion vector, and those with columns that were dropped from the table."""
+def files_to_purge(
+    snapshot: Snapshot, where: Condition | None = None, progress: Progress = silent, time_zone: str = "UTC"
+) -> list[AddFile]:
+    """Return the files with a deletion vector, and those with columns that were dropped from the table.
+
+    Args:
+        time_zone: in which strings in the condition become timestamps.
+    """
     config = snapshot.config
-    adds = partition_files(snapshot, where)
+    adds = partition_files(snapshot, where, time_zone)
     marked = [add for add in adds if add.deletion_vector is not None]
     if config.column_mapping_mode == "none":
         return marked  # columns cannot be dropped

@@ -47,6 +47,7 @@ from tahoe.spark.jvm.local_rows import Result
 from tahoe.spark.jvm.storage import hadoop_path
 from tahoe.spark.names.settings import is_on, look_at_settings
 from tahoe.spark.names.snapshots import parsed_timestamp
+from tahoe.spark.write.enforce import session_time_zone
 from tahoe.spark.write.spread import clustered_by_tasks, is_worth_joining, is_worth_spreading, joined_by_tasks
 from tahoe.store.location import decode_path
 from tahoe.txn.transaction import Transaction
@@ -207,7 +208,8 @@ def purge(spark: SparkSession, table: Table, where: str | None = None) -> list[R
     row, transaction = _RowOf(spark, table), table.begin()
     started = table.clock.now_ms()
     with shown(table.clock) as progress, quiet_errors(spark):
-        operation = stage_purge(transaction, where, progress, shown_where=None if where is None else _shown(spark, where))
+        shown_where = None if where is None else _shown(spark, where)
+        operation = stage_purge(transaction, where, progress, shown_where=shown_where, time_zone=session_time_zone(spark))
     metrics = _purged(transaction, transaction.existing(), started, table.clock.now_ms())
     if operation is not None:
         table.commit(transaction, operation)
@@ -378,7 +380,7 @@ def _request(spark: SparkSession, conditions: Sequence[str], zorder_by: Sequence
         min_cube_size=setting("clustering.mergeStrategy.minCubeSize.threshold", int, LEAST_BYTES),
         target_cube_size=setting("clustering.mergeStrategy.minCubeSize.targetCubeSize", int, TARGET_BYTES),
         need_statistics=setting("zorder.checkStatsCollection.enabled", lambda text: text.strip().lower() != "false", True),
-        time_zone=str(spark.conf.get("spark.sql.session.timeZone")),
+        time_zone=session_time_zone(spark),
     )
 
 

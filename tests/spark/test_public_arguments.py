@@ -38,7 +38,7 @@ def objects(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> di
     Table.create(path, {"id": "long"})
     table = DeltaTable.forPath(spark, path)
     in_transaction = object.__new__(DeltaTableInTransaction)
-    in_transaction.__dict__.update(_spark=spark, _options={}, _alias=None, _held=None)
+    in_transaction.__dict__.update(_spark=spark, _options={}, _alias=None, _table=None)
     merge = table.merge(spark.range(1).alias("s"), "false")
     builder = DeltaTable.create(spark)
     return {DeltaTable: table, DeltaTableBuilder: builder, DeltaMergeBuilder: merge, DeltaOptimizeBuilder: table.optimize()} | {
@@ -50,7 +50,9 @@ def cases() -> Iterator[tuple[Method, inspect.Parameter]]:
     for owner in OWNERS:
         for method in methods(owner):
             if method.name != "__init__":
-                yield from ((method, one) for one in method.parameters if one.kind != inspect.Parameter.VAR_KEYWORD)
+                yield from (
+                    (method, parameter) for parameter in method.parameters if parameter.kind != inspect.Parameter.VAR_KEYWORD
+                )
 
 
 def wrong_values(parameter: inspect.Parameter) -> list[Any]:

@@ -32,7 +32,7 @@ class DeltaStatement(ABC):
     """A statement that only Delta has; a subclass is a frozen dataclass of the parsed values.
 
     Attributes:
-        words: its name, for EXPLAIN and errors.
+        words: its name in plans and errors.
         first_words: the words with which its text may begin, if they are not only the first one of `words`.
         columns: of the result; a schema, or its DDL text.
         is_query: whether it changes nothing.
@@ -127,7 +127,7 @@ class SparkStatement:
     """A statement that Spark's parser supports.
 
     Args:
-        words: its name, for EXPLAIN and errors.
+        words: its name in plans and errors.
         node: the name of its plan's node.
         fields: the supported fields of the node, separated by blanks; a value in another one is an error. None for a statement that is
             rejected on every Delta table, whose fields are irrelevant.

@@ -14,22 +14,29 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from tahoe.base.exceptions import NotFound, TahoeError
+from tahoe.base.lazy import late_modules
 from tahoe.base.progress import Progress, silent
 from tahoe.log.files.paths import ParsedLogPath, parse
 from tahoe.ops.check.log_replay import LogReplay, difference, file_texts
 from tahoe.ops.check.rules import compaction_rules, live_file_rules, log_rules
 from tahoe.ops.check.rules.compaction_rules import CompactionFile, compaction_files
 from tahoe.ops.check.rules.live_file_rules import LiveFiles
-from tahoe.ops.check.rules.row_rules import check_change_files, check_data
-from tahoe.ops.check.strict_check import StrictCheck
 from tahoe.ops.check.subjects.raw_log import RawLog
 from tahoe.ops.check.subjects.rule import Level
 from tahoe.ops.check.subjects.violation import Reported, Violation, violation_of
 from tahoe.protocol.iceberg_compat import uniform_is_enabled
 from tahoe.snapshot.snapshot import Snapshot
 from tahoe.store.log_store import Entry, LogStore
+
+if TYPE_CHECKING:
+    from tahoe.ops.check import strict_check
+    from tahoe.ops.check.rules import row_rules
+else:  # the quick check needs neither
+    (strict_check,) = late_modules("tahoe.ops.check", "strict_check")
+    (row_rules,) = late_modules("tahoe.ops.check.rules", "row_rules")
 
 __all__ = ["TableCheck", "Violation", "check_table", "iceberg_violations", "strict_violations"]
 
@@ -65,13 +72,13 @@ def strict_violations(store: LogStore, progress: Progress = silent) -> list[Viol
             code="DELTA_TABLE_NOT_FOUND",
             table=store.url,
         )
-    check = StrictCheck(log, progress)
+    check = strict_check.StrictCheck(log, progress)
     for files in log.versions(sorted(log.commits)):
         check.fold(files)
     check.compactions(compaction_files(log))
     try:
         snapshot = Snapshot.at(store)
-        in_data = check_data(LiveFiles(snapshot, snapshot.files()), (Level.STRICT,), progress)
+        in_data = row_rules.check_data(LiveFiles(snapshot, snapshot.files()), (Level.STRICT,), progress)
     except TahoeError:
         in_data = iter(())  # reported by other rules, or by the level QUICK
     return check.finish(in_data)
@@ -119,7 +126,7 @@ class TableCheck:
         changed = self._changes(log)
         if strict or self._in_commits or not self._continues({parse(name) for name, _ in changed}):
             self._replay, self._in_commits, self._newest = LogReplay(self._store), [], None
-        check = StrictCheck(log, progress) if strict else None
+        check = strict_check.StrictCheck(log, progress) if strict else None
         self._fold(log, check, progress)
         compactions = list(compaction_files(log))
         violations = [*log_rules.RULES.violations(Level.QUICK, log), *self._in_commits]
@@ -139,10 +146,10 @@ class TableCheck:
         violations += _snapshot(self._newest, self._replay)
         violations += live_file_rules.RULES.violations(Level.QUICK, self._newest)
         levels = [level for level, includes in ((Level.DEEP, deep), (Level.STRICT, strict)) if includes]
-        in_data = list(check_data(self._newest, levels, progress)) if levels else []
+        in_data = list(row_rules.check_data(self._newest, levels, progress)) if levels else []
         if deep:
             violations += [violation for violation in in_data if violation.section is None]
-            violations += check_change_files(self._newest, self._replay.change_files, progress)
+            violations += row_rules.check_change_files(self._newest, self._replay.change_files, progress)
         return violations + self._strict(check, compactions, in_data)
 
     def _changes(self, log: RawLog) -> set[tuple[str, Entry]]:
@@ -157,7 +164,7 @@ class TableCheck:
             path is not None and (path.version > last or (path.version == last and path.kind == "checkpoint")) for path in changed
         )
 
-    def _fold(self, log: RawLog, check: StrictCheck | None, progress: Progress) -> None:
+    def _fold(self, log: RawLog, check: strict_check.StrictCheck | None, progress: Progress) -> None:
         """Fold the commits that are newer than those folded before; read each once, for all levels."""
         self._in_commits += self._replay.begin(log)
         versions = sorted(version for version in log.commits if version > self._replay.version)
@@ -168,7 +175,7 @@ class TableCheck:
             progress("commits checked", done, len(versions))
 
     def _strict(
-        self, check: StrictCheck | None, compactions: Sequence[CompactionFile], in_data: list[Violation]
+        self, check: strict_check.StrictCheck | None, compactions: Sequence[CompactionFile], in_data: list[Violation]
     ) -> list[Violation]:
         if check is None:
             return []

@@ -79,6 +79,7 @@ def check_statistics_columns(schema: StructType, partition_columns: Sequence[str
             f"{', '.join(schema.names)}. Correct the property.",
             code=code,
             column=dotted_name,
+            property="delta.dataSkippingStatsColumns",
         )
 
 

@@ -50,12 +50,12 @@ def with_classes(classes: Mapping[str, str]) -> Iterator[None]:
     """Change the class of errors that leave the block.
 
     Args:
-        classes: old class → new class; an error of another class is unchanged.
+        classes: old class → new class; an error of another class, or about a table property, is unchanged.
     """
     try:
         yield
     except TahoeError as error:
-        code = classes.get(error.code)
+        code = None if "property" in error.facts else classes.get(error.code)
         if code is None:
             raise
         raise error.recoded(code) from error.__cause__

@@ -41,6 +41,7 @@ __all__ = [
 
 _VOID, _STRING = PrimitiveType("void"), PrimitiveType("string")
 _STORE_ASSIGNMENT = "spark.sql.storeAssignmentPolicy"
+_AS_ANSI = "spark.databricks.delta.updateAndMergeCastingFollowsAnsiEnabledFlag"
 _STRUCTS_BY_NAME = "spark.databricks.delta.resolveMergeUpdateStructsByName.enabled"
 
 
@@ -94,7 +95,11 @@ def casts_of_inserts(spark: SparkSession) -> Casts:
 
 def casts_of_assignments(spark: SparkSession) -> Casts:
     """Return the cast rules of the session's UPDATEs and MERGEs."""
-    return Casts(str(spark.conf.get(_STORE_ASSIGNMENT)).upper(), by_name=is_on(spark, _STRUCTS_BY_NAME, usual=True))
+    if is_on(spark, _AS_ANSI):
+        policy = "ANSI" if is_on(spark, "spark.sql.ansi.enabled") else "LEGACY"
+    else:
+        policy = str(spark.conf.get(_STORE_ASSIGNMENT)).upper()
+    return Casts(policy, by_name=is_on(spark, _STRUCTS_BY_NAME, usual=True))
 
 
 def fitted(data: DataFrame, table: str, schema: StructType, also: Sequence[str] = (), casts: Casts = ANSI_CASTS) -> DataFrame:

@@ -1,6 +1,6 @@
 """The statements on Delta tables, and an error for any other statement of Spark's parsers on a Delta table.
 
-    `DELTA_STATEMENTS`      only Delta has them: parsed here, from text
+    `STATEMENTS_OF_DELTA`    only Delta has them: parsed here, from text
     `SPARK_STATEMENTS`       Spark's parser supports them: a plan becomes a command, or is rejected
     `LEFT_TO_SPARK`          Spark executes them, also on Delta tables
     every other statement    an error if it names a Delta table: Spark would change files or the catalog without a commit
@@ -41,9 +41,9 @@ from tahoe.spark.statements.whole_table import TABLE_STATEMENTS
 from tahoe.spark.versions.members import field_names
 from tahoe.sql.dialect import Cursor, tokenize
 
-__all__ = ["DELTA_STATEMENTS", "LEFT_TO_SPARK", "SPARK_STATEMENTS", "parse", "spark_statement"]
+__all__ = ["STATEMENTS_OF_DELTA", "LEFT_TO_SPARK", "SPARK_STATEMENTS", "parse", "spark_statement"]
 
-DELTA_STATEMENTS = (*ALTER_STATEMENTS, *COPY_STATEMENTS, *DETAIL_STATEMENTS, *MAINTENANCE_STATEMENTS)
+STATEMENTS_OF_DELTA = (*ALTER_STATEMENTS, *COPY_STATEMENTS, *DETAIL_STATEMENTS, *MAINTENANCE_STATEMENTS)
 SPARK_STATEMENTS: Mapping[str, SparkStatement] = {
     statement.node: statement
     for statement in (
@@ -118,7 +118,7 @@ _FIRST_WORD = re.compile(r"(?:\s|--[^\n]*\n|/\*.*?\*/)*([A-Za-z]+)", re.DOTALL)
 
 def _by_first_word() -> Mapping[str, list[type[DeltaStatement]]]:
     kinds: dict[str, list[type[DeltaStatement]]] = {}
-    for kind in DELTA_STATEMENTS:
+    for kind in STATEMENTS_OF_DELTA:
         for word in kind.first_words or (kind.words.split()[0],):
             kinds.setdefault(word, []).append(kind)
     return kinds

@@ -18,7 +18,7 @@ from tahoe.spark.statements.delta_maintenance import (
     Vacuum,
 )
 from tahoe.spark.statements.describe import DescribeDetail, DescribeHistory
-from tahoe.spark.statements.registry import DELTA_STATEMENTS, parse
+from tahoe.spark.statements.registry import STATEMENTS_OF_DELTA, parse
 from tahoe.sql.dialect import SqlSyntaxError
 from tahoe.sql.table_name import TableName
 
@@ -102,7 +102,7 @@ def test_a_statement_of_delta_is_understood(text, statement):
 
 
 def test_every_statement_has_a_case():
-    assert {type(statement) for _, statement in CASES} == set(DELTA_STATEMENTS)
+    assert {type(statement) for _, statement in CASES} == set(STATEMENTS_OF_DELTA)
 
 
 @pytest.mark.parametrize(

@@ -44,8 +44,8 @@ def test_a_table_is_read_by_its_path_at_any_version(spark, path):
     t = named(path)
     found = first(spark, f"DESCRIBE HISTORY {t} LIMIT 2")[1]  # of version 2; as PySpark gives it: in the zone of this process
     when = found.astimezone(UTC).replace(tzinfo=None)
-    # Beside an expression of a time, Spark 4.0 takes a path in IDENTIFIER(…) for a format of files.
-    by_expression = t if IS_OLDEST else "IDENTIFIER('{}')".format(t.replace("'", "''"))
+    # Beside an expression of a time, Spark 4.0 and 4.1 take a path in IDENTIFIER(…) for a format of files.
+    by_expression = t if pyspark.__version__.startswith(("4.0", "4.1")) else "IDENTIFIER('{}')".format(t.replace("'", "''"))
     found = first(
         spark,
         f"""

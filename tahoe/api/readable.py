@@ -24,8 +24,6 @@ if TYPE_CHECKING:
 else:
     (to_frames,) = late_modules("tahoe.snapshot", "to_frames")
 
-__all__ = ["Readable"]
-
 
 @checked_arguments
 class Readable(ABC):

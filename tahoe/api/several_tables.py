@@ -30,8 +30,6 @@ if TYPE_CHECKING:
     from tahoe.expr.condition_forms import Condition
     from tahoe.expr.tree.python_values import SqlValues
 
-__all__ = ["HeldTable", "OnAnEngine", "TableInTransaction", "TablesInTransaction", "read_together", "transaction"]
-
 
 class OnAnEngine(Protocol):
     """Interface of an engine's table class, such as `tahoe.DeltaTable`, which lets it take part in reads and writes of several tables."""

@@ -92,7 +92,6 @@ else:
     (conversion,) = late_modules("tahoe.uniform.convert", "conversion")
     (recent_versions,) = late_modules("tahoe.uniform.external", "recent_versions")
 
-__all__ = ["Table", "another_handle"]
 
 logger = logging.getLogger(__name__)
 

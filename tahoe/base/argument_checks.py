@@ -22,8 +22,6 @@ from typing import Any, TypeVar
 
 from tahoe.base.exceptions import InvalidRequest
 
-__all__ = ["Kind", "WrongArgument", "checked_arguments", "is_known_kind", "kinds_of", "parts_of", "shown_value"]
-
 Target = TypeVar("Target")
 _WRONG = object()
 """Result of a kind's conversion for a value that is not of that kind."""

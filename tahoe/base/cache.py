@@ -18,8 +18,6 @@ from typing import Any, TypeVar
 from tahoe.base.argument_checks import checked_arguments
 from tahoe.base.exceptions import InvalidRequest
 
-__all__ = ["Kept", "clear", "is_kept", "keep", "limit", "report"]
-
 Value = TypeVar("Value")
 
 _DEFAULT_LIMIT = 1024**3

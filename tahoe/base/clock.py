@@ -6,8 +6,6 @@ import time
 import uuid
 from typing import Protocol
 
-__all__ = ["SYSTEM_CLOCK", "Clock", "SeededClock", "SystemClock"]
-
 
 class Clock(Protocol):
     """Time, waiting, identifiers and random numbers for the rest of Tahoe."""

@@ -7,8 +7,6 @@ from __future__ import annotations
 
 import functools
 
-__all__ = ["pyspark_exception", "sql_state"]
-
 
 def sql_state(error_class: str) -> str | None:
     """Return the SQL state of an error class of delta-spark or Spark, with or without its subclass; None for any other class."""

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, TypeAlias
 
-__all__ = ["JsonMapping", "JsonObject"]
-
 JsonObject: TypeAlias = dict[str, Any]
 """A JSON object that its owner may change."""
 JsonMapping: TypeAlias = Mapping[str, Any]

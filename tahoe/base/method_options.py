@@ -15,8 +15,6 @@ from typing import Any, Concatenate, ParamSpec, TypeVar
 
 from tahoe.base.exceptions import InvalidRequest
 
-__all__ = ["ChangeOptions", "Flag", "arguments_of", "option", "values_of"]
-
 Arguments = ParamSpec("Arguments")
 Options = TypeVar("Options")
 Owner = TypeVar("Owner")

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from tahoe.base.exceptions import Unsupported
 
-__all__ = ["MissingExtra", "missing_pyspark"]
-
 
 class MissingExtra(Unsupported, ImportError):
     """A package is not installed; an `ImportError` too, so that programs can continue without it."""

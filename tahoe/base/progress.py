@@ -20,8 +20,6 @@ from typing import Any, Protocol, TypeVar
 
 from tahoe.base.clock import SYSTEM_CLOCK, Clock
 
-__all__ = ["Progress", "Reported", "shown", "silent", "tracked"]
-
 logger = logging.getLogger(__name__)
 
 T = TypeVar("T")

@@ -1,6 +1,4 @@
 """The version of Tahoe, and its name in commits."""
 
-__all__ = ["ENGINE_INFO", "__version__"]
-
 __version__ = "0.1.0"
 ENGINE_INFO = f"Tahoe/{__version__}"

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-__all__ = ["counted"]
-
 
 def counted(count: int, noun: str) -> str:
     """Format a count with thousands separators and its noun: ``1 file``, ``2 files``, ``1,234 rows``."""

@@ -13,18 +13,6 @@ if TYPE_CHECKING:
     from tahoe.api.table import Table
     from tahoe.coordinator.sql_coordinator import SqlCoordinator
 
-__all__ = [
-    "COORDINATOR",
-    "FOUND_SOMETHING",
-    "NO_ANSWER",
-    "AsJson",
-    "AtVersion",
-    "Path",
-    "StorageOptions",
-    "named_coordinator",
-    "open_table",
-    "options_of",
-]
 
 COORDINATOR = "TAHOE_COORDINATOR"
 """The environment variable with the URL of the coordinator of catalog-managed tables; not an argument, since it may contain a password."""

@@ -20,8 +20,6 @@ from typing import Any
 import h11
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
-__all__ = ["Connections", "Limits", "accepted_at_once", "affordable", "protocol_of"]
-
 logger = logging.getLogger(__name__)
 
 

@@ -12,8 +12,6 @@ from tahoe.cli.output import print_json, print_pairs
 from tahoe.cli.secrets import HIDDEN, is_secret_name
 from tahoe.cli.text import ago, amount, moment, size
 
-__all__ = ["detail"]
-
 
 def detail(path: Path, option: StorageOptions = [], json: AsJson = False) -> None:  # noqa: B006 - read by typer, never changed
     """Show the table's schema, partitioning, size, protocol and properties."""

@@ -18,7 +18,6 @@ from tahoe.cli.text import ago, amount, size, visible
 if TYPE_CHECKING:
     from tahoe.ops.layout.boxes import ColumnLayout, PredicateCost
 
-__all__ = ["files", "layout"]
 
 Filter = Annotated[
     str | None, typer.Option("--filter", "-f", help='Only files that may contain matching rows: "month = 3 and id > 7".')

@@ -13,8 +13,6 @@ import typer
 from tahoe.base.exceptions import InvalidRequest
 from tahoe.base.method_options import FLAG, Flag
 
-__all__ = ["Flags", "bytes_of", "with_flags"]
-
 Flags = dict[str, Any]
 """The values of the flags by the names of the options, as keyword arguments of a method of `Table`."""
 

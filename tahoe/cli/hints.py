@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import re
 
-__all__ = ["for_shell"]
-
 
 def for_shell(sentence: str) -> str:
     """Return the sentence with Python's calls and arguments replaced by commands and options of `tahoe`."""

@@ -12,8 +12,6 @@ from tahoe.cli.arguments import AsJson, Path, StorageOptions, open_table
 from tahoe.cli.output import print_json, print_table
 from tahoe.cli.text import ago, amount, moment, size
 
-__all__ = ["history"]
-
 Limit = Annotated[int | None, typer.Option("--limit", "-n", help="The maximum number of commits.", min=1)]
 
 

@@ -40,8 +40,6 @@ from tahoe.cli.upkeep import (
     vacuum,
 )
 
-__all__ = ["app", "main"]
-
 app = typer.Typer(
     no_args_is_help=True,
     add_completion=False,

@@ -11,8 +11,6 @@ from typing import Any
 
 from tahoe.cli.text import visible
 
-__all__ = ["print_json", "print_pairs", "print_table"]
-
 
 def print_json(value: Any) -> None:
     """Print a JSON document; times as ISO 8601 in UTC. Indented for a terminal, on one line for a pipe."""

@@ -5,8 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 
-__all__ = ["HIDDEN", "is_secret_name", "without_secrets"]
-
 HIDDEN = "***"
 
 

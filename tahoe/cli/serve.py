@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from tahoe.cli.connections import Limits
     from tahoe.uniform.serve.rest_protocol import ReadOnlyCatalog
 
-__all__ = ["serve", "server_of"]
 
 TOKEN_VARIABLE = "TAHOE_TOKEN"
 

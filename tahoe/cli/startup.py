@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import sys
 
-__all__ = ["import_anything", "import_little"]
-
 _NOT_NEEDED = ("numpy", "pandas")
 
 

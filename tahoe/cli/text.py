@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 
-__all__ = ["ago", "amount", "moment", "size", "visible"]
-
 
 def size(count: int | None) -> str:
     """Format bytes in IEC units: ``512 B``, ``1.5 KiB``, ``23 MiB``."""

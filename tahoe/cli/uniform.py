@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from tahoe.uniform.external.repair import Repair
     from tahoe.uniform.status import CatalogStatus, UniformStatus
 
-__all__ = ["repair", "status", "sync", "uniform"]
 
 _CATALOG_SECONDS = 5.0
 

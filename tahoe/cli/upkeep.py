@@ -25,21 +25,6 @@ from tahoe.ops.tables.requests import (
     VacuumRequest,
 )
 
-__all__ = [
-    "analyze",
-    "check",
-    "clone",
-    "compat",
-    "convert",
-    "drop_feature",
-    "fsck",
-    "generate",
-    "optimize",
-    "repair_log",
-    "restore",
-    "vacuum",
-]
-
 Deep = Annotated[bool, typer.Option("--deep", help="Read every data file, and compare its rows with the log's statistics.")]
 Strict = Annotated[bool, typer.Option("--strict", help="Check the whole log against every rule of Delta's specification.")]
 

@@ -25,8 +25,6 @@ from tahoe.protocol.features import COORDINATED
 from tahoe.protocol.protocols import features_of
 from tahoe.store.log_store import Coordination, Created, Entry, Exists, LogStore, Outside, PutOutcome, Refused, Unanswered
 
-__all__ = ["CoordinatedStore"]
-
 logger = logging.getLogger(__name__)
 
 Answer = TypeVar("Answer")

@@ -12,8 +12,6 @@ from typing import Protocol
 
 from tahoe.store.log_store import PutOutcome
 
-__all__ = ["Coordinator", "Managed", "StagedCommit"]
-
 
 @dataclass(frozen=True, slots=True)
 class StagedCommit:

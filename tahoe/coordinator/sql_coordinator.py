@@ -15,8 +15,6 @@ from tahoe.coordinator.coordinator import Managed, StagedCommit
 from tahoe.coordinator.sql_database import Database, Statement, open_database
 from tahoe.store.log_store import Exists, PutOutcome
 
-__all__ = ["SqlCoordinator"]
-
 _NOT_YET = -1
 
 _TABLES: tuple[Statement, ...] = (

@@ -17,8 +17,6 @@ from urllib.parse import SplitResult, parse_qsl, quote, unquote, urlencode, urls
 from tahoe.base.exceptions import InvalidRequest, StorageFailure
 from tahoe.store.log_store import Created, PutOutcome, Refused, Unanswered
 
-__all__ = ["Database", "Statement", "open_database"]
-
 Statement = tuple[str, tuple[object, ...]]
 """SQL with a question mark for each parameter, and the parameters."""
 

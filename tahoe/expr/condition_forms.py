@@ -42,8 +42,6 @@ from tahoe.expr.tree.python_values import literal_of
 from tahoe.schema.arrow import to_arrow_type
 from tahoe.schema.types import DataType, PrimitiveType, StructType
 
-__all__ = ["Condition", "predicate_of", "stated"]
-
 Condition: TypeAlias = str | bool | Predicate | Sequence[Any] | Any
 """SQL text, a predicate, True or False, a list of comparisons, or a pyarrow expression."""
 

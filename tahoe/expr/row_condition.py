@@ -19,8 +19,6 @@ from tahoe.schema.arrow_values import scalar
 from tahoe.schema.collations import collation_refused, compares_by_bytes
 from tahoe.schema.types import StructType, is_geospatial
 
-__all__ = ["RowCondition", "row_condition"]
-
 
 @dataclass(frozen=True, slots=True)
 class RowCondition:

@@ -20,8 +20,6 @@ from tahoe.protocol.config import TableConfig
 from tahoe.protocol.table_state import TableState
 from tahoe.store.log_store import LogStore
 
-__all__ = ["VersionChecksum", "encode_checksum", "parse_checksum", "read_checksum", "state_differences"]
-
 T = TypeVar("T")
 
 

@@ -18,8 +18,6 @@ from tahoe.protocol.features import Feature
 from tahoe.protocol.table_state import TableState
 from tahoe.store.log_store import Created, Exists, LogStore
 
-__all__ = ["checksum_after", "checksum_of", "write_checksum", "write_checksum_after"]
-
 logger = logging.getLogger(__name__)
 
 

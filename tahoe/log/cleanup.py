@@ -18,8 +18,6 @@ from tahoe.settings.warn_once import warn_once
 from tahoe.store.log_store import Entry, LogStore
 from tahoe.store.stream_records import streams_of
 
-__all__ = ["clean_up_log", "expired"]
-
 logger = logging.getLogger(__name__)
 
 _DAY_MS = 86_400_000

@@ -18,8 +18,6 @@ from tahoe.log.files.paths import commit_name
 from tahoe.protocol.actions import CommitInfo
 from tahoe.protocol.config import TableConfig
 
-__all__ = ["CommitIdentity", "CommitIdentityCheck", "check_identities", "check_times", "no_in_commit_timestamp", "identity_of"]
-
 
 @dataclass(frozen=True, slots=True)
 class CommitIdentity:

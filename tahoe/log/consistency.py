@@ -32,20 +32,6 @@ from tahoe.protocol.config import TableConfig
 from tahoe.protocol.table_state import TableState
 from tahoe.store.log_store import LogStore
 
-__all__ = [
-    "check_adds_of_checkpoint",
-    "check_checkpoint",
-    "check_files",
-    "check_state",
-    "contradictions",
-    "lost_its_id",
-    "may_contradict",
-    "newest",
-    "no_state",
-    "read_verified_commit",
-    "identifies_itself",
-]
-
 logger = logging.getLogger(__name__)
 
 T = TypeVar("T")

@@ -15,17 +15,6 @@ from tahoe.protocol.actions import Action, CommitInfo
 from tahoe.protocol.config import TableConfig
 from tahoe.store.log_store import LogStore
 
-__all__ = [
-    "CommitTime",
-    "commit_times",
-    "first_version_from",
-    "history",
-    "in_commit_timestamps_from",
-    "parse_timestamp",
-    "states_its_time",
-    "version_at",
-]
-
 
 @dataclass(frozen=True, slots=True)
 class CommitTime:

@@ -19,8 +19,6 @@ from dataclasses import dataclass
 from tahoe.log.files.paths import LOG_FOLDER
 from tahoe.store.log_store import Entry, LogStore
 
-__all__ = ["FOLDER", "PREFIX", "Intent", "announce", "forget", "intent_name", "notice", "standing"]
-
 PREFIX = f"{LOG_FOLDER}/_tahoe_intent."
 FOLDER = f"{LOG_FOLDER}/_tahoe_intents"
 

@@ -32,8 +32,6 @@ from tahoe.protocol.skipping import FileCondition, StatsCondition
 from tahoe.protocol.statistics.checkpoint_row_groups import row_groups_to_read
 from tahoe.schema.types import StructType
 
-__all__ = ["ScanPlan", "plan_scan", "scan_checkpoint"]
-
 T = TypeVar("T")
 
 

@@ -16,8 +16,6 @@ from tahoe.log.segment import LogSegment
 from tahoe.protocol.actions import Action, AddFile, Metadata, Protocol
 from tahoe.store.log_store import LogStore
 
-__all__ = ["located_in_log"]
-
 E = TypeVar("E", bound=TahoeError)
 
 

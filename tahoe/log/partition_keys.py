@@ -13,8 +13,6 @@ from tahoe.protocol.action_members import check_partition_keys
 from tahoe.protocol.actions import Metadata
 from tahoe.schema.types import StructType
 
-__all__ = ["check_keys", "check_keys_for", "has_all_keys"]
-
 
 def check_keys(
     url: str, files: pa.Table, schema: StructType, partition_columns: Sequence[str], checkpoint: Checkpoint | None = None

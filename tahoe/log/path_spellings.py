@@ -15,8 +15,6 @@ from tahoe.log.checkpoints.parquet_source import DamagedCheckpoint
 from tahoe.log.files.live_files import file_keys
 from tahoe.schema.arrow_values import array
 
-__all__ = ["ContradictoryCheckpoint", "contradiction", "removed_too"]
-
 
 class ContradictoryCheckpoint(DamagedCheckpoint):
     """A checkpoint names a logical file as live and as removed."""

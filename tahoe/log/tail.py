@@ -38,8 +38,6 @@ from tahoe.protocol.actions import (
 from tahoe.schema.arrow_values import array, combined, empty_table, scalar
 from tahoe.store.log_store import Entry, LogStore
 
-__all__ = ["Tail", "read_tail"]
-
 logger = logging.getLogger(__name__)
 
 

@@ -25,8 +25,6 @@ from tahoe.expr.tree.predicate import And, Comparison, Or, Predicate
 from tahoe.protocol.skipping import NAN_MAY_BE_MISSING
 from tahoe.schema.types import ArrayType, DataType, DecimalType, MapType, PrimitiveType, StructType
 
-__all__ = ["TextFilter", "text_filter"]
-
 
 @dataclass(frozen=True, slots=True)
 class TextFilter:

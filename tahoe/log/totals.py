@@ -17,8 +17,6 @@ from tahoe.base.lazy import pc
 from tahoe.protocol.actions import AddFile, RemoveFile
 from tahoe.schema.arrow_values import scalar
 
-__all__ = ["FileSizeHistogram", "FileTotals"]
-
 
 @dataclass(frozen=True, slots=True)
 class FileSizeHistogram:

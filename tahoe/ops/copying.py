@@ -33,8 +33,6 @@ else:
     )
     location, outside = late_modules("tahoe.store", "location", "outside")
 
-__all__ = ["allow_shallow_clone", "clone", "convert_to_delta", "generate"]
-
 
 @arguments_of(ConvertOptions)
 def convert_to_delta(self: OpenTable, options: ConvertOptions) -> conversions.Converted:

@@ -47,23 +47,6 @@ else:
     purge_module, restore_module, vacuum_module = late_modules("tahoe.ops.upkeep", "purge", "restore", "vacuum")
     (hooks,) = late_modules("tahoe.txn", "hooks")
 
-__all__ = [
-    "MaintainedTable",
-    "checkpoint",
-    "compat",
-    "compute_statistics",
-    "drop_feature",
-    "fsck",
-    "layout",
-    "optimize",
-    "purge",
-    "repair_log",
-    "restore",
-    "set_properties",
-    "unset_properties",
-    "vacuum",
-]
-
 
 class MaintainedTable(OpenTable, Protocol):
     """A table whose older versions may still be in use outside its log."""

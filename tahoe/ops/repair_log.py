@@ -22,8 +22,6 @@ from tahoe.snapshot.snapshot import Snapshot
 from tahoe.store.log_store import LogStore
 from tahoe.txn.hooks import checkpoint_snapshot, rewrite_checksum
 
-__all__ = ["LogRepair", "repair_log"]
-
 
 @dataclass(frozen=True, slots=True)
 class LogRepair:

@@ -21,15 +21,6 @@ from tahoe.base.lazy import pc
 from tahoe.schema.arrow_values import array, scalar
 from tahoe.schema.types import StructType
 
-__all__ = [
-    "check_action",
-    "check_names",
-    "check_partition_keys",
-    "check_partition_values",
-    "fault_of_files",
-    "is_misspelt",
-]
-
 
 @dataclass(frozen=True, slots=True)
 class _Member:

@@ -13,23 +13,6 @@ from tahoe.base.exceptions import CorruptTable
 from tahoe.protocol.action_members import check_action
 from tahoe.schema.types import StructType, schema_from_json
 
-__all__ = [
-    "Action",
-    "AddCDCFile",
-    "AddFile",
-    "CheckpointMetadata",
-    "CommitInfo",
-    "DeletionVectorDescriptor",
-    "DomainMetadata",
-    "Metadata",
-    "Protocol",
-    "RemoveFile",
-    "SetTransaction",
-    "SidecarFile",
-    "action_from_json",
-    "to_json_line",
-]
-
 
 @dataclass(frozen=True, slots=True)
 class Protocol:

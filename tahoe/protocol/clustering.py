@@ -20,25 +20,6 @@ from tahoe.protocol.features import Feature
 from tahoe.protocol.statistics.collect import multipart_names
 from tahoe.schema.types import DataType, StructField, StructType
 
-__all__ = [
-    "DOMAIN",
-    "ENABLING",
-    "MOST_COLUMNS",
-    "PROVIDER",
-    "Cube",
-    "Path",
-    "as_clustered_as",
-    "clustering_domain",
-    "clustering_paths",
-    "cube_of",
-    "field_chain",
-    "logical_path",
-    "named_path",
-    "refuse_enabling",
-    "shown_path",
-    "with_cube",
-]
-
 Path: TypeAlias = tuple[str, ...]
 """The names from the top-level column down to a nested column."""
 

@@ -20,8 +20,6 @@ from tahoe.schema.types import DecimalType, PrimitiveType, StructType, is_opaque
 from tahoe.schema.walk import all_fields, struct_fields
 from tahoe.schema.widening import NO_WIDENING, Widening, check_type_changes
 
-__all__ = ["TableConfig", "required_features"]
-
 
 @dataclass(frozen=True)
 class TableConfig:

@@ -43,29 +43,6 @@ from tahoe.protocol.config import TableConfig
 from tahoe.protocol.features import Feature, Use, check_columns
 from tahoe.schema.types import ArrayType, DataType, MapType, StructField, StructType, is_opaque
 
-__all__ = [
-    "check_default",
-    "Check",
-    "Constraints",
-    "Generated",
-    "base_columns",
-    "cannot_enforce",
-    "check",
-    "check_dependents",
-    "check_generated_type",
-    "check_new",
-    "constraints_of",
-    "generated_values",
-    "is_filled_in",
-    "null_found",
-    "recomputed",
-    "refuse_required_in_collections",
-    "spark_text",
-    "vetted",
-    "violated",
-    "with_optional_generated",
-]
-
 _PREFIX = "delta.constraints."
 _GENERATION = "delta.generationExpression"
 _INVARIANTS = "delta.invariants"

@@ -28,20 +28,6 @@ from tahoe.store.location import decode_path
 if TYPE_CHECKING:
     from pyroaring import BitMap64
 
-__all__ = [
-    "Placed",
-    "bitmap_from_bytes",
-    "bitmap_to_bytes",
-    "decode",
-    "descriptor_in_file",
-    "file_name",
-    "inline_descriptor",
-    "new_file_name",
-    "pack",
-    "vector_data",
-    "z85_decode",
-    "z85_encode",
-]
 
 MAGIC = 1681511377
 FILE_VERSION = 1

@@ -15,19 +15,6 @@ from tahoe.protocol.properties import TableProperties
 from tahoe.schema.types import DataType, PrimitiveType, StructField, StructType, is_geospatial
 from tahoe.schema.walk import paths_of_type, primitives
 
-__all__ = [
-    "COORDINATED",
-    "ENFORCED",
-    "FEATURES",
-    "ICEBERG_COMPAT",
-    "Feature",
-    "Limit",
-    "Use",
-    "TableFeature",
-    "check_columns",
-    "feature_named",
-]
-
 
 class Feature(StrEnum):
     """A table feature, equal to its name in ``readerFeatures`` and ``writerFeatures``. Tables can have features with other names."""

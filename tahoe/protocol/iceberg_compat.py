@@ -25,15 +25,6 @@ from tahoe.schema.mapping import explode, nested_ids_of, nested_keys
 from tahoe.schema.types import ArrayType, DataType, MapType, PrimitiveType, StructField, StructType
 from tahoe.schema.widening import is_iceberg_widening, is_widening, type_changes_of
 
-__all__ = [
-    "DELETES_PROPERTY",
-    "check_iceberg_compat",
-    "deletes_form",
-    "format_version",
-    "required_properties",
-    "uniform_is_enabled",
-]
-
 DELETES_PROPERTY = "delta.universalFormat.config.iceberg.deletes"
 """``position``: under IcebergCompatV1 and V2, deletion vectors become Iceberg's position deletes."""
 

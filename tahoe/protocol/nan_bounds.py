@@ -22,15 +22,6 @@ from tahoe.protocol.statistics.file_statistics import FileStatistics
 from tahoe.schema.arrow_values import combined, scalar
 from tahoe.schema.types import DataType, PrimitiveType
 
-__all__ = [
-    "are_nan_counted",
-    "has_greatest_float",
-    "is_float",
-    "is_nan_counted",
-    "with_statistics",
-    "with_stats_text",
-]
-
 
 def is_float(data_type: DataType) -> bool:
     """Whether columns of the type can have NaN."""

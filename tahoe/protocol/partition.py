@@ -18,8 +18,6 @@ from tahoe.schema.arrow import to_arrow_type
 from tahoe.schema.arrow_values import array, scalar
 from tahoe.schema.types import DataType, DecimalType, PrimitiveType
 
-__all__ = ["HIVE_NULL", "deserialize", "deserialize_column", "hive_folder", "partition_folder", "serialize"]
-
 HIVE_NULL = "__HIVE_DEFAULT_PARTITION__"
 
 

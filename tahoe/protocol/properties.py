@@ -13,16 +13,6 @@ from typing import Any
 from tahoe.base.exceptions import CorruptTable, InvalidRequest
 from tahoe.settings.property_settings import check_properties
 
-__all__ = [
-    "FEATURE_PREFIX",
-    "TableProperties",
-    "is_table_property",
-    "parse_interval_ms",
-    "parse_size",
-    "same_key",
-    "validate_properties",
-]
-
 FEATURE_PREFIX = "delta.feature."
 FREE_PREFIXES = ("delta.constraints.", FEATURE_PREFIX, "delta.universalformat.config.")
 

@@ -17,17 +17,6 @@ from tahoe.schema.types import StructField
 if TYPE_CHECKING:
     from tahoe.store.log_store import LogStore
 
-__all__ = [
-    "check_coordinated",
-    "check_readable",
-    "check_types_supported",
-    "check_writable",
-    "dependents_of",
-    "features_of",
-    "normalise",
-    "upgraded",
-    "without_feature",
-]
 
 _NEWEST_READER, _NEWEST_WRITER = 3, 7
 

@@ -20,26 +20,6 @@ from tahoe.protocol.config import TableConfig
 from tahoe.protocol.features import Feature
 from tahoe.protocol.properties import TableProperties
 
-__all__ = [
-    "DOMAIN",
-    "ENABLED",
-    "MATERIALIZED_ROW_COMMIT_VERSION",
-    "MATERIALIZED_ROW_ID",
-    "NO_ROW_IDS",
-    "PRESERVED",
-    "ROW_COMMIT_VERSION_FIELD_ID",
-    "ROW_ID_FIELD_ID",
-    "SUSPENDED",
-    "MaterializedColumns",
-    "assigned",
-    "assigns_row_ids",
-    "has_row_tracking",
-    "high_water_mark",
-    "materialized_columns",
-    "row_id_domain",
-    "with_materialized_columns",
-]
-
 DOMAIN = "delta.rowTracking"
 ENABLED = "delta.enableRowTracking"
 SUSPENDED = "delta.rowTrackingSuspended"

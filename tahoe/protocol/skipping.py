@@ -49,18 +49,6 @@ from tahoe.schema.arrow_values import combined, scalar
 from tahoe.schema.collations import compares_by_bytes
 from tahoe.schema.types import DataType, PrimitiveType, StructField, StructType
 
-__all__ = [
-    "HAS_VALUES",
-    "NAN_MAY_BE_MISSING",
-    "FileCondition",
-    "StatsCondition",
-    "keep",
-    "partition_column",
-    "statistics_of",
-    "stats_predicate",
-    "wanted_statistics",
-]
-
 HAS_VALUES = "hasValues"
 """The column of a `stats_predicate` for the fact that a column is not NULL in every row: ``nullCount < numRecords``."""
 

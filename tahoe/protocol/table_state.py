@@ -7,8 +7,6 @@ from dataclasses import dataclass
 
 from tahoe.protocol.actions import Action, CommitInfo, DomainMetadata, Metadata, Protocol, SetTransaction
 
-__all__ = ["TableState", "advance_state"]
-
 
 @dataclass(frozen=True, slots=True)
 class TableState:

@@ -9,8 +9,6 @@ from tahoe.schema.depth import check_arrow_depth
 from tahoe.schema.geospatial import arrow_mark, name_of_mark
 from tahoe.schema.types import ArrayType, DataType, DecimalType, MapType, PrimitiveType, StructField, StructType, is_geospatial
 
-__all__ = ["VARIANT", "from_arrow_schema", "from_arrow_type", "is_variant", "to_arrow_schema", "to_arrow_type"]
-
 VARIANT = pa.struct(
     [pa.field("value", pa.binary(), False), pa.field("metadata", pa.binary(), False, metadata={b"variant": b"true"})]
 )

@@ -18,8 +18,6 @@ import pyarrow as pa
 
 from tahoe.schema.arrow import is_variant
 
-__all__ = ["array", "combined", "empty_table", "nulls", "scalar"]
-
 
 def array(values: Sequence[Any], data_type: pa.DataType) -> pa.Array:
     """As `pyarrow.array(values, data_type)`."""

@@ -18,24 +18,6 @@ from tahoe.schema.types import ArrayType, DataType, MapType, PrimitiveType, Stru
 from tahoe.schema.variant_bytes import MalformedVariant
 from tahoe.schema.variant_shredding import is_shredded, unshredded
 
-__all__ = [
-    "FIELD_ID",
-    "GIVEN",
-    "READ",
-    "STORED",
-    "CannotCast",
-    "Cast",
-    "Find",
-    "Rule",
-    "conform",
-    "find_by_id",
-    "find_logical",
-    "find_physical",
-    "nulls_where_forbidden",
-    "read_cast",
-    "store_cast",
-]
-
 Find = Callable[[pa.DataType, StructField], int | None]
 """Returns the position of a field among the children of an Arrow struct, or None."""
 Cast = Callable[[pa.Array, pa.DataType], pa.Array]

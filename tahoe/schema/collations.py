@@ -14,15 +14,6 @@ from tahoe.schema.text_limits import has_char
 from tahoe.schema.types import StructField, StructType
 from tahoe.schema.walk import all_fields
 
-__all__ = [
-    "COLLATIONS",
-    "check_no_new_collations",
-    "collation_refused",
-    "compares_by_bytes",
-    "is_collated",
-    "physical_collations",
-]
-
 COLLATIONS = "__COLLATIONS"
 """In a field's metadata: each text in it, by its path in lists and maps, with the collation's provider and name."""
 _BY_BYTES = "UTF8_BINARY"

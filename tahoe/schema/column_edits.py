@@ -13,20 +13,6 @@ from typing import Any
 from tahoe.base.exceptions import InvalidRequest, SchemaMismatch
 from tahoe.schema.types import ArrayType, DataType, MapType, StructField, StructType
 
-__all__ = [
-    "FIRST",
-    "NewColumn",
-    "Path",
-    "Position",
-    "field_at",
-    "name_of",
-    "not_there",
-    "with_column",
-    "with_columns",
-    "with_field",
-    "without_column",
-]
-
 Path = tuple[str, ...]
 """The names that lead to a column."""
 _NOT_FOUND = "UNRESOLVED_COLUMN.WITH_SUGGESTION"

@@ -7,8 +7,6 @@ import pyarrow as pa
 from tahoe.base.exceptions import Unsupported
 from tahoe.schema.types import ArrayType, DataType, MapType, StructType
 
-__all__ = ["MOST_LEVELS", "check_arrow_depth", "check_depth"]
-
 MOST_LEVELS = 100
 """Of a Parquet schema, with its root: a struct is one level, an array or a map is two, and a leaf is one."""
 

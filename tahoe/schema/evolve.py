@@ -28,22 +28,6 @@ from tahoe.schema.types import (
 )
 from tahoe.schema.widening import NO_WIDENING, Widening, fresh
 
-__all__ = [
-    "Storing",
-    "as_nullable",
-    "can_coerce",
-    "can_store",
-    "check_same_types",
-    "check_column_names",
-    "check_duplicates",
-    "check_holds_data",
-    "check_writable",
-    "merge_schemas",
-    "replace_schema",
-    "store_anything",
-    "without_void",
-]
-
 FORBIDDEN_CHARACTERS = " ,;{}()\n\t="
 _INTEGRALS = {"byte", "short", "integer", "long"}
 _TIMES = {"date", "timestamp", "timestamp_ntz"}

@@ -14,18 +14,6 @@ from typing import Any
 
 import pyarrow as pa
 
-__all__ = [
-    "DEFAULT_CRS",
-    "MIXED_CRS",
-    "WellKnownBinary",
-    "arrow_mark",
-    "crs_of",
-    "is_geography_name",
-    "is_geospatial_name",
-    "name_of_mark",
-    "normalised",
-]
-
 DEFAULT_CRS = "OGC:CRS84"
 """Longitude and latitude on WGS 84, the default (Geospatial.md of apache/parquet-format)."""
 _SPHERICAL = "SPHERICAL"

@@ -15,26 +15,6 @@ from tahoe.base.clock import Clock
 from tahoe.base.exceptions import CorruptTable, InvalidRequest
 from tahoe.schema.types import ArrayType, DataType, MapType, StructField, StructType
 
-__all__ = [
-    "ID_KEY",
-    "MAX_ID_KEY",
-    "NESTED_IDS_KEY",
-    "PHYSICAL_NAME_KEY",
-    "assign_ids",
-    "assign_nested_ids",
-    "check_mapping",
-    "check_mapping_of_columns",
-    "explode",
-    "max_id_of",
-    "nested_keys",
-    "nested_ids_of",
-    "physical_path",
-    "reuse_mapping",
-    "transform_fields",
-    "transform_with_path",
-    "without_mapping",
-]
-
 MAX_ID_KEY = "delta.columnMapping.maxColumnId"
 ID_KEY = "delta.columnMapping.id"
 PHYSICAL_NAME_KEY = "delta.columnMapping.physicalName"

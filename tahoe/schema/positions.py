@@ -12,8 +12,6 @@ from tahoe.base.exceptions import SchemaMismatch
 from tahoe.schema.types import ArrayType, DataType, MapType, PrimitiveType, StructType
 from tahoe.schema.widening import NO_WIDENING, Widening
 
-__all__ = ["fits_by_name", "renamed_by_position", "with_fields_by_position"]
-
 _VOID = PrimitiveType("void")
 
 

@@ -12,8 +12,6 @@ from tahoe.base.exceptions import InvalidRequest
 from tahoe.schema.arrow import from_arrow_schema, from_arrow_type
 from tahoe.schema.types import ArrayType, DataType, DecimalType, MapType, PrimitiveType, StructField, StructType, schema_from_json
 
-__all__ = ["SchemaLike", "TypeLike", "schema_of", "type_of"]
-
 TypeLike: TypeAlias = str | DataType | pa.DataType
 """A type: Delta's, pyarrow's, or its name in the specification or in SQL: ``long``, ``bigint``, ``decimal(10,2)``."""
 SchemaLike: TypeAlias = pa.Schema | StructType | Mapping[str, TypeLike]

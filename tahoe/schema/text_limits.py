@@ -14,8 +14,6 @@ from typing import Any
 from tahoe.base.exceptions import CorruptTable, InvariantViolation
 from tahoe.schema.types import ArrayType, DataType, MapType, PrimitiveType, StructField, StructType
 
-__all__ = ["DECLARED_TYPE", "Limits", "TextLimit", "has_char", "limits_of", "may_become", "too_long", "with_varchar"]
-
 DECLARED_TYPE = "__CHAR_VARCHAR_TYPE_STRING"
 
 

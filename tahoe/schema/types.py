@@ -11,20 +11,6 @@ from typing import Any
 from tahoe.base.exceptions import CorruptTable, InvalidRequest, Unsupported
 from tahoe.schema.geospatial import MIXED_CRS, is_geospatial_name, normalised
 
-__all__ = [
-    "ArrayType",
-    "DataType",
-    "DecimalType",
-    "MapType",
-    "PrimitiveType",
-    "StructField",
-    "StructType",
-    "is_geospatial",
-    "is_opaque",
-    "leaves",
-    "schema_from_json",
-]
-
 PRIMITIVES = frozenset(
     {
         *("string", "binary", "boolean", "date", "timestamp", "timestamp_ntz"),

@@ -10,8 +10,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate, pairwise
 
-__all__ = ["NULL", "Dictionary", "MalformedVariant", "array_of", "fields_of", "object_of"]
-
 NULL = b"\x00"
 """The value of a variant that is null."""
 _SMALL = 0xFF

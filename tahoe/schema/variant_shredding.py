@@ -13,8 +13,6 @@ import pyarrow as pa
 
 from tahoe.schema.variant_bytes import NULL, Dictionary, MalformedVariant, array_of, fields_of, object_of
 
-__all__ = ["is_shredded", "unshredded"]
-
 _NOTHING = Dictionary((), {})
 _SHORT_TEXT = 64
 

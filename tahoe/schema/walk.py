@@ -6,8 +6,6 @@ from collections.abc import Callable, Iterator
 
 from tahoe.schema.types import ArrayType, DataType, MapType, PrimitiveType, StructField, StructType
 
-__all__ = ["all_fields", "paths_of_type", "primitives", "struct_fields"]
-
 
 def all_fields(schema: StructType) -> Iterator[StructField]:
     """Every field, those inside lists and maps included; a field before the fields inside it."""

@@ -12,8 +12,6 @@ import pyarrow as pa
 from tahoe.schema.geospatial import is_geography_name
 from tahoe.schema.types import ArrayType, DataType, MapType, PrimitiveType, StructType, is_geospatial
 
-__all__ = ["fault_of", "first_fault"]
-
 _POINT, _LINE, _POLYGON, _COLLECTION = 1, 2, 3, 7
 _PART = {4: _POINT, 5: _LINE, 6: _POLYGON}
 _MOST_NESTED = 32

@@ -23,24 +23,6 @@ from tahoe.schema.types import (
     schema_from_json,
 )
 
-__all__ = [
-    "NO_WIDENING",
-    "TYPE_CHANGES_KEY",
-    "WIDENING_MODES",
-    "Widening",
-    "check_type_changes",
-    "fresh",
-    "is_iceberg_widening",
-    "is_lossless",
-    "is_up_cast",
-    "is_widening",
-    "preview_type_changes",
-    "type_changes_of",
-    "widened",
-    "with_type_changes",
-    "without_type_changes",
-]
-
 TYPE_CHANGES_KEY = "delta.typeChanges"
 """The key of a field's metadata that records its earlier types."""
 WIDENING_MODES = ("ALWAYS", "SAME_FAMILY_TYPE", "NEVER")

@@ -6,16 +6,6 @@ from collections.abc import Mapping
 
 from tahoe.settings.setting import Setting, State, check_setting
 
-__all__ = [
-    "SCHEMA_CHANGE_OPTIONS",
-    "READER_OPTIONS",
-    "STREAM_READER_OPTIONS",
-    "WRITER_OPTIONS",
-    "check_reader_options",
-    "check_stream_reader_options",
-    "check_writer_options",
-]
-
 _STREAM = "It applies to streams only (spark.readStream)."
 _TRACKING = "It requires schemaTrackingLocation, the schema log of a stream."
 _TO_AN_END = "A stream has no end: stop the query, or read a range of the change data feed with spark.read."

@@ -6,8 +6,6 @@ from collections.abc import Mapping
 
 from tahoe.settings.setting import Setting, State, check_setting
 
-__all__ = ["PROPERTIES", "check_properties"]
-
 _STORED = "It is stored in the table for other clients."
 
 

@@ -9,8 +9,6 @@ from importlib.resources import files
 
 from tahoe.settings.setting import Setting, State, check_setting
 
-__all__ = ["SESSION_SETTINGS", "PREFIX", "check_session_settings"]
-
 PREFIX = "spark.databricks.delta."
 _KIND = "session setting"
 _CHECKED_ELSEWHERE = (

@@ -8,8 +8,6 @@ from enum import Enum
 from tahoe.base.exceptions import Unsupported
 from tahoe.settings.warn_once import warn_once
 
-__all__ = ["Setting", "State", "check_setting"]
-
 
 class State(Enum):
     """How Tahoe treats a setting."""

@@ -6,8 +6,6 @@ from collections.abc import Mapping
 
 from tahoe.settings.setting import Setting, State, check_setting
 
-__all__ = ["STREAM_WRITER_OPTIONS", "check_stream_writer_options"]
-
 _KIND = "stream writer's option"
 _WORKS = (
     *("path", "checkpointLocation", "queryName", "mergeSchema", "overwriteSchema", "userMetadata", "maxRecordsPerFile"),

@@ -8,8 +8,6 @@ import warnings
 
 from tahoe.base.exceptions import TahoeWarning
 
-__all__ = ["reset_warnings", "warn_once"]
-
 _ISSUED: set[str] = set()
 _LOCK = threading.Lock()
 

@@ -44,7 +44,6 @@ from tahoe.snapshot.read_errors import check_text, told_as_damage
 if TYPE_CHECKING:
     from pyroaring import BitMap64
 
-__all__ = ["BATCH_ROWS", "FileReader", "ReadTask", "RowTracking", "check_footer", "read_file", "wrong_size"]
 
 BATCH_ROWS = 131_072
 _ROWS_WORTH_THREADS = 65_536

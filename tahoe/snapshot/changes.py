@@ -47,20 +47,6 @@ from tahoe.store.log_store import LogStore
 if TYPE_CHECKING:
     from pyroaring import BitMap64
 
-__all__ = [
-    "CHANGE_TYPE",
-    "COMMIT_TIMESTAMP",
-    "COMMIT_VERSION",
-    "Bounds",
-    "ChangedFile",
-    "Feed",
-    "changed_files",
-    "changed_rows",
-    "check_feed_is_on",
-    "feed",
-    "feed_schema",
-    "with_change_type",
-]
 
 CHANGE_TYPE = StructField("_change_type", PrimitiveType("string"), True)
 COMMIT_VERSION = StructField("_commit_version", PrimitiveType("long"), True)

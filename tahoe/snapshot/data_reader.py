@@ -27,7 +27,6 @@ from tahoe.store.log_store import LogStore
 if TYPE_CHECKING:
     from pyroaring import BitMap64
 
-__all__ = ["DataFiles", "VectorReader"]
 
 _FILES_KEPT = 16
 

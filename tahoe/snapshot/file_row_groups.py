@@ -31,18 +31,6 @@ from tahoe.expr.tree.predicate import (
     normalise,
 )
 
-__all__ = [
-    "evenly",
-    "is_at_hand",
-    "is_tiny",
-    "openings",
-    "parquet_file",
-    "row_groups_that_may_match",
-    "rows_of_a_batch",
-    "runs",
-    "whole",
-]
-
 Value = TypeVar("Value")
 
 LeafOf = Callable[[tuple[str, ...]], tuple[str, ...] | None]

@@ -18,8 +18,6 @@ from tahoe.base.lazy import pc, pq
 from tahoe.protocol.statistics.stats_json import parse_statistics
 from tahoe.schema.arrow_values import array, scalar
 
-__all__ = ["Bounds", "contradiction", "certainly_equal"]
-
 _MOST_ROW_GROUPS = 4
 _MOST_COLUMNS = 16
 # Longer texts are cut in statistics, by each writer in its own way.

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import pyarrow as pa
 
-__all__ = ["MemoryRelease"]
-
 
 class MemoryRelease:
     """Counts the bytes that pass through one point of the code, and from time to time makes Arrow release its unused memory.

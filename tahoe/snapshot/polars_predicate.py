@@ -21,8 +21,6 @@ from tahoe.schema.types import PrimitiveType, StructType
 if TYPE_CHECKING:
     import polars as pl
 
-__all__ = ["implied_predicate"]
-
 
 def implied_predicate(expression: pl.Expr, schema: StructType) -> Predicate:
     """TRUE wherever the expression is, and perhaps elsewhere."""

@@ -16,8 +16,6 @@ import pyarrow as pa
 
 from tahoe.snapshot.memory_release import MemoryRelease
 
-__all__ = ["read_ahead"]
-
 Batches = Iterator[pa.RecordBatch]
 
 

@@ -14,8 +14,6 @@ import pyarrow as pa
 
 from tahoe.base.exceptions import CorruptTable, TahoeError
 
-__all__ = ["OF_DAMAGED_BYTES", "cannot_be_read", "check_text", "located_batches", "locating", "told_as_damage"]
-
 OF_DAMAGED_BYTES = (
     pa.ArrowException,
     pa.ArrowMemoryError,

@@ -22,8 +22,6 @@ else:
     # Reads without a filter do not need the parser of conditions.
     (row_condition,) = late_modules("tahoe.expr", "row_condition")
 
-__all__ = ["BatchOptions", "DuckdbOptions", "ReadOptions", "scan_of", "skipping_of"]
-
 
 @dataclass(frozen=True, slots=True)
 class ReadOptions:

@@ -19,8 +19,6 @@ from tahoe.schema.arrow import to_arrow_type
 from tahoe.schema.arrow_values import scalar
 from tahoe.schema.types import StructField
 
-__all__ = ["Bounds", "RowStatistics"]
-
 _EXACT = ("byte", "short", "integer", "long", "date")
 
 

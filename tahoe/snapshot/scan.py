@@ -30,8 +30,6 @@ from tahoe.snapshot.small_files import joined, together
 from tahoe.store.location import decode_path
 from tahoe.store.log_store import LogStore
 
-__all__ = ["MOST_BYTES_AHEAD", "ROW_COMMIT_VERSION", "ROW_ID", "BareVersion", "Scan", "ScannedVersion"]
-
 ROW_ID = "_row_id"
 """The column of `Scan` and `Table.to_arrow` with a row's stable id; on Spark ``_metadata.row_id``."""
 ROW_COMMIT_VERSION = "_row_commit_version"

@@ -22,8 +22,6 @@ from tahoe.snapshot.file_row_groups import is_at_hand, is_tiny, parquet_file
 from tahoe.snapshot.footer_cross_check import Bounds, certainly_equal
 from tahoe.snapshot.read_errors import OF_DAMAGED_BYTES
 
-__all__ = ["TinyFiles", "joined", "together"]
-
 Begin = Callable[[], Iterator[pa.RecordBatch]]
 
 _BYTES_OF_A_STREAM = 1 << 20

@@ -38,7 +38,6 @@ from tahoe.store.log_store import Entry, LogStore
 if TYPE_CHECKING:
     from tahoe.snapshot.scan import Scan
 
-__all__ = ["LostVersions", "Snapshot"]
 
 logger = logging.getLogger(__name__)
 

@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     import pandas as pd
     import polars as pl
 
-__all__ = ["ScanStream", "to_duckdb", "to_pandas", "to_polars"]
-
 
 @dataclass(frozen=True)
 class ScanStream:

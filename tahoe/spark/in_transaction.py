@@ -26,8 +26,6 @@ from tahoe.spark.commands.write_options import WriterCall, insert_request
 from tahoe.spark.names.settings import settings_of
 from tahoe.spark.scan.relation import read_snapshot
 
-__all__ = ["DeltaTableInTransaction"]
-
 
 class DeltaTableInTransaction:
     """One `tahoe.DeltaTable` in a multi-table transaction: read as of its beginning, and changed once.

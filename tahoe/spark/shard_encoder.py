@@ -17,8 +17,6 @@ from tahoe.spark.executors.shipped import raised, run_each, run_each_by_arrow
 from tahoe.spark.jvm.bridge import is_classic
 from tahoe.uniform.convert.shards import EncodedManifest, Shard
 
-__all__ = ["LEAST_FILES", "SparkShards"]
-
 LEAST_FILES = 100_000
 """One process encodes a smaller table in a few seconds."""
 

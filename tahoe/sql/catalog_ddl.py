@@ -10,8 +10,6 @@ from dataclasses import dataclass
 from tahoe.sql.dialect import Cursor, tokenize
 from tahoe.sql.table_name import TableName, name_at
 
-__all__ = ["CatalogDdl", "catalog_ddl"]
-
 _HIVE = (("STORED", "AS"), ("STORED", "BY"), ("ROW", "FORMAT"))
 
 

@@ -12,8 +12,6 @@ from dataclasses import dataclass
 from tahoe.expr.parse.lexer import string_value
 from tahoe.sql.dialect import NAME, STRING, Cursor, tokenize
 
-__all__ = ["TableName", "name_at", "table_name", "take_table", "take_table_or_path"]
-
 
 @dataclass(frozen=True, slots=True)
 class TableName:

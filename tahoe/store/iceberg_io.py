@@ -13,8 +13,6 @@ from pyiceberg.io import FileIO, InputFile
 from tahoe.base.exceptions import CorruptTable, NotFound
 from tahoe.store.log_store import LogStore
 
-__all__ = ["StoreIO", "name_below"]
-
 _SCHEME = re.compile(r"(?:([A-Za-z][A-Za-z0-9+.-]*):)?(?://([^/]*))?(/.*)")
 _ALIKE = {"s3a": "s3", "s3n": "s3", "abfss": "abfs"}
 

@@ -32,8 +32,6 @@ from tahoe.store.location import is_outside, local_path, table_url
 from tahoe.store.log_store import Coordination, Created, Entry, Exists, PutOutcome, Refused, Unanswered
 from tahoe.store.outside import OutsideFiles
 
-__all__ = ["LocalLogStore"]
-
 
 class LocalLogStore:
     """`tahoe.store.log_store.LogStore` over a local folder, which need not exist before the first write.

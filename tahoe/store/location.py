@@ -22,18 +22,6 @@ from urllib.parse import unquote, unquote_to_bytes
 
 from tahoe.base.exceptions import CorruptTable, InvalidRequest, Unsupported
 
-__all__ = [
-    "absolute_url",
-    "check_name",
-    "decode_path",
-    "encode_path",
-    "is_outside",
-    "local_path",
-    "named_url",
-    "split_url",
-    "table_url",
-]
-
 MAX_NAME_BYTES = 4096
 """Longer names are refused: no supported store allows them (S3: 1,024 bytes, Linux: 4,096)."""
 

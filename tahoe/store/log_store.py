@@ -14,21 +14,6 @@ from typing import BinaryIO, Literal, Protocol
 
 import pyarrow as pa
 
-__all__ = [
-    "BulkStore",
-    "Coordination",
-    "Created",
-    "Entry",
-    "Exists",
-    "FolderStore",
-    "InFlight",
-    "LogStore",
-    "Outside",
-    "PutOutcome",
-    "Refused",
-    "Unanswered",
-]
-
 
 @dataclass(frozen=True, slots=True)
 class Entry:

@@ -44,8 +44,6 @@ from tahoe.store.ranged_file import RangedFile
 from tahoe.store.refusals import names_credentials, remedy_of
 from tahoe.store.reopened import reopened
 
-__all__ = ["Clients", "ObjectLogStore", "open_store"]
-
 Options = Mapping[str, str]
 Answer = TypeVar("Answer")
 

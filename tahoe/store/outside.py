@@ -20,8 +20,6 @@ from tahoe.base.exceptions import CorruptTable, NotFound, StorageFailure
 from tahoe.store.location import is_outside
 from tahoe.store.log_store import Entry, LogStore
 
-__all__ = ["CLONES_FOLDER", "CloneRecord", "OutsideFiles", "clones_of", "record_clone"]
-
 CLONES_FOLDER = "_shallow_clones"
 """In the source's folder; hidden from readers of Parquet folders, and from VACUUM."""
 

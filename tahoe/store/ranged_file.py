@@ -9,8 +9,6 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from _typeshed import WriteableBuffer
 
-__all__ = ["RangedFile"]
-
 
 class RangedFile(io.RawIOBase):
     """An object of a store as a file: each read is one ranged request, except for the tail, which is in memory.

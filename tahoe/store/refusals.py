@@ -5,8 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-__all__ = ["names_credentials", "remedy_of"]
-
 
 def names_credentials(scheme: str, names: Iterable[str]) -> bool:
     """Whether options or environment variables contain credentials for a store, or declare that it needs none.

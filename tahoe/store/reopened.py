@@ -9,8 +9,6 @@ from typing import cast
 from tahoe.base.exceptions import Unsupported
 from tahoe.store.log_store import LogStore
 
-__all__ = ["reopened"]
-
 
 def reopened(url: str, options: Mapping[str, str]) -> LogStore:
     """Return the store from `tahoe.store.object_store.open_store`.

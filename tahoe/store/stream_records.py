@@ -16,8 +16,6 @@ from dataclasses import dataclass
 from tahoe.base.exceptions import NotFound, StorageFailure
 from tahoe.store.log_store import LogStore
 
-__all__ = ["STREAMS_FOLDER", "StreamRecord", "record_stream", "streams_of"]
-
 STREAMS_FOLDER = "_delta_log/_tahoe_streams"
 logger = logging.getLogger(__name__)
 

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
-__all__ = ["MOST_FILES", "UNLIMITED", "Limits", "Room"]
-
 MOST_FILES = 1000
 """The default limit of a batch."""
 

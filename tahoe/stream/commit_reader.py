@@ -12,8 +12,6 @@ from tahoe.store.log_store import LogStore
 from tahoe.stream.source_options import SourceOptions
 from tahoe.stream.streamed_commit import StreamedCommit, streamed_commit
 
-__all__ = ["CommitReader"]
-
 _MOST_KEPT = 4096
 _MOST_AHEAD = 32
 _FEW_BYTES = 4 * 1024 * 1024

@@ -26,8 +26,6 @@ from tahoe.schema.types import PrimitiveType, StructField
 from tahoe.stream.admission import UNLIMITED, Room
 from tahoe.stream.position import BASE_INDEX, EventTime, Position
 
-__all__ = ["Bucket", "EventTimeOrder", "check_no_order"]
-
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)
 _LEAST = (datetime.min.replace(tzinfo=UTC) - _EPOCH) // _MICROSECOND

@@ -16,16 +16,6 @@ from typing import Any
 
 from tahoe.base.exceptions import InvalidRequest
 
-__all__ = [
-    "BASE_INDEX",
-    "METADATA_CHANGE_INDEX",
-    "POST_METADATA_CHANGE_INDEX",
-    "EventTime",
-    "Position",
-    "check_moves_on",
-    "check_same_table",
-]
-
 BASE_INDEX = -100
 """Before everything in a version. Written as -1 in version 1 of the JSON, but never so in memory."""
 METADATA_CHANGE_INDEX = -20

@@ -16,8 +16,6 @@ from tahoe.schema.types import ArrayType, DataType, MapType, PrimitiveType, Stru
 from tahoe.schema.widening import is_widening
 from tahoe.stream.position import check_same_table
 
-__all__ = ["ReadSchema", "reads"]
-
 
 @dataclass(frozen=True)
 class ReadSchema:

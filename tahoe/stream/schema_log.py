@@ -19,8 +19,6 @@ from tahoe.protocol.config import TableConfig
 from tahoe.schema.types import schema_from_json
 from tahoe.store.log_store import Created, LogStore
 
-__all__ = ["SchemaLog", "TrackedMetadata", "log_folder"]
-
 _FIRST_LINE = "v1"
 _MEMBERS: dict[str, type] = {
     "tableId": str,

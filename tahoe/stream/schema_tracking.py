@@ -23,16 +23,6 @@ from tahoe.stream.schema_log import SchemaLog, TrackedMetadata
 from tahoe.stream.streamed_commit import StreamedCommit
 from tahoe.stream.tracked_changes import AllowedChanges, check_goes_on, differ
 
-__all__ = [
-    "SchemaTracking",
-    "barrier_after",
-    "barrier_before",
-    "check_log",
-    "check_log_table",
-    "combine_upcoming_changes",
-    "read_with",
-]
-
 
 class SchemaTracking:
     """The schema log of one source of a query.

@@ -35,8 +35,6 @@ from tahoe.stream.schema_tracking import SchemaTracking, barrier_after, barrier_
 from tahoe.stream.source_options import SourceOptions
 from tahoe.stream.streamed_commit import IndexedFile, InitialFiles, StreamedCommit, without_vanished
 
-__all__ = ["Backlog", "Source"]
-
 
 @dataclass(frozen=True, slots=True)
 class Backlog:

@@ -11,8 +11,6 @@ from tahoe.base.exceptions import InvalidRequest
 from tahoe.stream.admission import MOST_FILES, Limits
 from tahoe.stream.tail_options import FollowOptions
 
-__all__ = ["SourceOptions"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SourceOptions(FollowOptions):

@@ -24,8 +24,6 @@ from tahoe.store.location import decode_path
 from tahoe.store.log_store import LogStore
 from tahoe.stream.source_options import SourceOptions
 
-__all__ = ["IndexedFile", "InitialFiles", "StreamedCommit", "streamed_commit", "without_vanished"]
-
 _CHUNK = 1024
 _THREADS = 16
 _MANY = 1000

@@ -22,8 +22,6 @@ from tahoe.stream.source_options import SourceOptions
 from tahoe.stream.streamed_commit import IndexedFile
 from tahoe.stream.tail_options import FollowOptions, TailOptions
 
-__all__ = ["TailBatch", "changes_in", "tail", "tail_of"]
-
 
 @dataclass(frozen=True)
 class TailBatch:

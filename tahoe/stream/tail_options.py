@@ -10,8 +10,6 @@ if TYPE_CHECKING:
 
     from tahoe.stream.position import Position
 
-__all__ = ["FollowOptions", "TailOptions"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FollowOptions:

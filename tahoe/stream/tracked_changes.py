@@ -16,8 +16,6 @@ from tahoe.schema.types import ArrayType, DataType, MapType, StructField, Struct
 from tahoe.schema.widening import is_widening
 from tahoe.stream.schema_changes import reads
 
-__all__ = ["SETTINGS", "AllowedChanges", "NonAdditiveChanges", "check_goes_on", "differ", "source_hash"]
-
 SETTINGS = "spark.databricks.delta.streaming."
 """The prefix of the session settings."""
 _RENAME, _DROP, _TYPE_CHANGE = "allowSourceColumnRename", "allowSourceColumnDrop", "allowSourceColumnTypeChange"

@@ -6,8 +6,6 @@ import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-__all__ = ["logged_after_commit"]
-
 logger = logging.getLogger(__name__)
 
 

@@ -41,8 +41,6 @@ from tahoe.txn.prepare import PreparedCommit
 from tahoe.txn.row_level import questions
 from tahoe.txn.vanished import check_after_vacuum, check_old_files
 
-__all__ = ["Committed", "Race", "RetryPolicy", "commit", "race_of", "read_back", "transaction_id_in", "unknown"]
-
 logger = logging.getLogger(__name__)
 
 

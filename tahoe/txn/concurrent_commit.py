@@ -9,8 +9,6 @@ from tahoe.base.lazy import cached_property
 from tahoe.log.files.live_files import canonical_path
 from tahoe.protocol.actions import Action, AddFile, CommitInfo, Metadata, Protocol, RemoveFile
 
-__all__ = ["ConcurrentCommit"]
-
 
 @dataclass(frozen=True)
 class ConcurrentCommit:

@@ -15,8 +15,6 @@ from tahoe.protocol.protocols import check_coordinated, features_of
 from tahoe.snapshot.snapshot import Snapshot
 from tahoe.store.log_store import LogStore
 
-__all__ = ["TIMESTAMP_PROPERTIES", "check_put_under_coordinator", "with_timestamps"]
-
 _ENABLED = "delta.enableInCommitTimestamps"
 TIMESTAMP_PROPERTIES = (
     _ENABLED,

@@ -25,7 +25,6 @@ from tahoe.txn.row_level import Evidence, Questions
 if TYPE_CHECKING:
     from pyroaring import BitMap64
 
-__all__ = ["LARGEST_INLINE_VECTOR", "MOST_BYTES_READ", "gather", "store_large_vectors"]
 
 logger = logging.getLogger(__name__)
 

@@ -16,8 +16,6 @@ from tahoe.log import intents
 from tahoe.log.intents import Intent
 from tahoe.store.log_store import LogStore
 
-__all__ = ["EXPIRY_MS", "Turn"]
-
 logger = logging.getLogger(__name__)
 
 EXPIRY_MS = 10_000

@@ -21,8 +21,6 @@ from tahoe.txn.commit import Committed, RetryPolicy, commit
 from tahoe.txn.prepare import prepare
 from tahoe.txn.transaction import Operation, Transaction
 
-__all__ = ["Hook", "checkpoint_snapshot", "commit_transaction", "default_hooks", "run_hooks", "rewrite_checksum"]
-
 Hook = Callable[[Committed], None]
 
 

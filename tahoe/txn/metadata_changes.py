@@ -15,8 +15,6 @@ from tahoe.protocol.properties import TableProperties
 from tahoe.protocol.row_tracking import ENABLED, MATERIALIZED_ROW_COMMIT_VERSION, MATERIALIZED_ROW_ID
 from tahoe.schema.types import ArrayType, DataType, MapType, StructField, StructType, schema_from_json
 
-__all__ = ["keeps_written_files_valid", "enables_row_tracking"]
-
 _MAPPING_KEYS = ("delta.columnMapping.id", "delta.columnMapping.physicalName", "delta.columnMapping.nested.ids")
 
 

@@ -21,8 +21,6 @@ from tahoe.log.tail import read_tail
 from tahoe.protocol.actions import SidecarFile
 from tahoe.snapshot.snapshot import Snapshot
 
-__all__ = ["write_next_checkpoint"]
-
 logger = logging.getLogger(__name__)
 
 

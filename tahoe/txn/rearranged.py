@@ -11,8 +11,6 @@ from typing import TypeVar
 
 from tahoe.base.exceptions import ConcurrentDeleteDeleteException, ConcurrentDeleteReadException
 
-__all__ = ["retry_if_rearranged"]
-
 Result = TypeVar("Result")
 
 _MOST_RUNS = 100

@@ -32,19 +32,6 @@ from tahoe.txn.prepare import SNAPSHOT_ISOLATION, WRITE_SERIALIZABLE, PreparedCo
 if TYPE_CHECKING:
     from pyroaring import BitMap64
 
-__all__ = [
-    "NO_EVIDENCE",
-    "Evidence",
-    "Questions",
-    "RowsRead",
-    "relevant_adds",
-    "matching_files",
-    "matching_files_by_commit",
-    "merged",
-    "questions",
-    "rows_read",
-    "rows_deleted",
-]
 
 RowsRead = Mapping[str, "BitMap64 | None"]
 

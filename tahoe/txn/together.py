@@ -18,8 +18,6 @@ from tahoe.store.log_store import Created, Exists, PutOutcome, Refused, Unanswer
 from tahoe.txn.commit import Committed, Race, RetryPolicy, race_of, read_back, transaction_id_in, unknown
 from tahoe.txn.prepare import PreparedCommit
 
-__all__ = ["commit_together"]
-
 
 def commit_together(
     stores: Sequence[CoordinatedStore],

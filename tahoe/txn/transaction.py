@@ -25,7 +25,6 @@ from tahoe.store.log_store import LogStore
 if TYPE_CHECKING:
     from pyroaring import BitMap64
 
-__all__ = ["SERIALIZABLE", "SNAPSHOT_ISOLATION", "WRITE_SERIALIZABLE", "FileKey", "Operation", "ReadSet", "Transaction"]
 
 SERIALIZABLE = "Serializable"
 WRITE_SERIALIZABLE = "WriteSerializable"

@@ -21,8 +21,6 @@ from tahoe.store.log_store import Entry, LogStore
 from tahoe.txn.concurrent_commit import ConcurrentCommit
 from tahoe.txn.prepare import PreparedCommit
 
-__all__ = ["check_after_vacuum", "check_old_files"]
-
 LONG_MS = 3_600_000
 """A data file this old is checked before its commit is sent: one request per file, rarely needed."""
 

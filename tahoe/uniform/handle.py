@@ -28,8 +28,6 @@ from tahoe.uniform.external.repair import adopt as adopt_rows
 from tahoe.uniform.runtime import LastError, UniformRuntime
 from tahoe.uniform.status import UniformStatus, status_of
 
-__all__ = ["UniformHandle", "after_commit"]
-
 logger = logging.getLogger(__name__)
 
 SYNC_SECONDS = 60.0

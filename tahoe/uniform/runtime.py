@@ -25,8 +25,6 @@ from tahoe.uniform.convert.manifest_caches import ManifestCaches
 from tahoe.uniform.convert.queue import ConversionQueue
 from tahoe.uniform.convert.shards import ShardEncoder
 
-__all__ = ["EXIT_CATALOG_SECONDS", "EXIT_SECONDS", "LastError", "LastErrors", "UniformRuntime"]
-
 logger = logging.getLogger(__name__)
 
 EXIT_SECONDS = 600.0

@@ -17,8 +17,6 @@ from tahoe.uniform.formats.metadata import converted_timestamp_ms
 from tahoe.uniform.formats.metadata_files import metadata_name, metadata_number
 from tahoe.uniform.runtime import LastError, UniformRuntime
 
-__all__ = ["CatalogStatus", "UniformStatus", "status_of"]
-
 
 @dataclass(frozen=True, slots=True)
 class CatalogStatus:

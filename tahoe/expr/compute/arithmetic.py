@@ -16,8 +16,6 @@ from tahoe.schema.arrow import to_arrow_type
 from tahoe.schema.arrow_values import scalar
 from tahoe.schema.types import DataType, DecimalType
 
-__all__ = ["ARITHMETIC"]
-
 _WIDE = Context(prec=90)
 _DIGITS_OF_256_BITS = 76
 _BITS = {"byte": 7, "short": 15, "integer": 31, "long": 63}

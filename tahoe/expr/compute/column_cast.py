@@ -20,8 +20,6 @@ from tahoe.expr.tree.constant_cast import cast_value
 from tahoe.schema.arrow import to_arrow_type
 from tahoe.schema.types import DataType, DecimalType, PrimitiveType, is_opaque
 
-__all__ = ["cast_array", "text_of"]
-
 
 def cast_array(values: Array, source: DataType, target: DataType, time_zone: str = "UTC", *, lenient: bool = False) -> Array:
     """The values in another type.

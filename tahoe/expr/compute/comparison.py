@@ -14,8 +14,6 @@ from tahoe.expr.compute.values import Array
 from tahoe.expr.tree.expression import Call, Literal
 from tahoe.schema.arrow_values import scalar
 
-__all__ = ["COMPARISONS", "compare_arrays", "is_one_of", "null_safe_equal"]
-
 
 def compare_arrays(op: str, left: Array, right: Array) -> Array:
     """`left op right` for each row; both of one type."""

@@ -26,8 +26,6 @@ from tahoe.schema.arrow import to_arrow_type
 from tahoe.schema.arrow_values import scalar
 from tahoe.schema.cast import READ, CannotCast, conform
 
-__all__ = ["compute", "compute_mask"]
-
 
 def compute(expression: Expression, table: pa.Table) -> pa.Array:
     """Evaluate the expression for each row.

@@ -14,8 +14,6 @@ import pyarrow as pa
 from tahoe.base.lazy import pc
 from tahoe.expr.compute.values import Array, Incomputable
 
-__all__ = ["COLUMNAR", "as_decimals"]
-
 _MOST_DIGITS = 76
 
 

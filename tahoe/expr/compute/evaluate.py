@@ -29,8 +29,6 @@ from tahoe.expr.tree.predicate import (
 from tahoe.schema.arrow import to_arrow_type
 from tahoe.schema.arrow_values import array, combined, scalar
 
-__all__ = ["compare_array", "evaluate", "filter_table"]
-
 Array: TypeAlias = Any
 """`pa.Array | pa.ChunkedArray`; pyarrow ships no types."""
 

@@ -17,8 +17,6 @@ from tahoe.expr.tree.expression import Call, Literal
 from tahoe.schema.arrow import to_arrow_type
 from tahoe.schema.types import MapType
 
-__all__ = ["TEXTS", "like_pattern", "safe_regular_expression"]
-
 
 def like_pattern(pattern: str) -> str:
     """The regular expression of a LIKE pattern: ``%`` any characters, ``_`` one, ``\\`` takes the next as it is."""

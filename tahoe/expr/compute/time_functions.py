@@ -15,8 +15,6 @@ from tahoe.expr.tree.constant_cast import cast_value
 from tahoe.expr.tree.expression import Call, Literal
 from tahoe.schema.types import PrimitiveType
 
-__all__ = ["TIMES"]
-
 
 def _date_part(kernel: Callable[[Array], Array]) -> Callable[..., Array]:
     return lambda call, values: kernel(values).cast(pa.int32())

@@ -9,8 +9,6 @@ import pyarrow as pa
 
 from tahoe.base.exceptions import InvalidRequest
 
-__all__ = ["Array", "Incomputable", "by_value", "row_by_row"]
-
 Array: TypeAlias = Any
 """`pa.Array`; pyarrow ships no types."""
 

@@ -12,8 +12,6 @@ from tahoe.expr.tree.expression import Reference
 from tahoe.schema.collations import compares_by_bytes
 from tahoe.schema.types import DataType, StructField, StructType
 
-__all__ = ["ColumnNames", "Schemas", "name_parts"]
-
 Schemas: TypeAlias = StructType | Mapping[str, StructType]
 """One schema, or several by their qualifiers (``source``, ``target``)."""
 

@@ -11,8 +11,6 @@ from tahoe.expr.tree.expression import EngineText, Reference
 from tahoe.schema.collations import compares_by_bytes
 from tahoe.schema.types import StructType
 
-__all__ = ["engine_text"]
-
 
 def engine_text(text: str, schema: StructType, code: str, reason: str) -> EngineText:
     """An expression for Spark to read.

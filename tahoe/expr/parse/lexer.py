@@ -8,8 +8,6 @@ from __future__ import annotations
 import re
 from typing import TypeAlias
 
-__all__ = ["NAME", "NUMBER", "STRING", "SYMBOL", "WORD", "Piece", "pattern_of", "scan", "string_value", "unquoted"]
-
 WORD = "word"
 NAME = "name"
 STRING = "string"

@@ -14,8 +14,6 @@ from tahoe.expr.tree.constant_cast import cast_value
 from tahoe.expr.tree.predicate import Literal
 from tahoe.schema.types import DataType, DecimalType, PrimitiveType
 
-__all__ = ["NUMBER_PATTERN", "TYPED_TEXTS", "hexadecimal", "number", "type_named", "typed_text"]
-
 NUMBER_PATTERN = r"""
     (?P<number>(?: (?:\d+\.\d*|\.\d+)(?:[eE][+-]?\d+)?(?:[dDfF]|[bB][dD])?
                  | \d+[eE][+-]?\d+(?:[dDfF]|[bB][dD])?

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from tahoe.base.exceptions import InvalidRequest
 
-__all__ = ["MAX_LENGTH", "MOST_LEVELS", "check_length", "no_condition", "refused", "short", "too_deep"]
-
 MAX_LENGTH = 4_000_000
 """Characters that a text may have: a bound on the work that it can ask for."""
 MOST_LEVELS = 100

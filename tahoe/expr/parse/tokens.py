@@ -7,8 +7,6 @@ from tahoe.expr.parse.lexer import NAME, SYMBOL, WORD, Piece, pattern_of, scan, 
 from tahoe.expr.parse.literals import NUMBER_PATTERN
 from tahoe.expr.parse.refused import no_condition, short
 
-__all__ = ["Tokens", "pieces_of"]
-
 
 def pieces_of(text: str) -> tuple[list[Piece], int]:
     """The tokens of an expression's text, and where they end (`tahoe.expr.parse.lexer.scan`)."""

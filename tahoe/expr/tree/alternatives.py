@@ -27,8 +27,6 @@ from tahoe.expr.tree.predicate import (
 )
 from tahoe.schema.types import DataType, PrimitiveType
 
-__all__ = ["Alternatives", "Test", "outline", "split"]
-
 
 @dataclass(frozen=True, slots=True)
 class Test:

@@ -9,8 +9,6 @@ from tahoe.expr.tree.expression import Call, Expression, Literal, Reference
 from tahoe.expr.tree.predicate import LONGEST_CHAIN
 from tahoe.schema.types import DecimalType, PrimitiveType
 
-__all__ = ["without_chains"]
-
 _TESTS = frozenset({"=", "!=", "<=>", "<", "<=", ">", ">=", "is null", "is not null"})
 
 

@@ -36,8 +36,6 @@ from tahoe.expr.tree.predicate import (
 from tahoe.expr.tree.predicate import Not as NotPredicate
 from tahoe.schema.types import DataType, DecimalType, PrimitiveType
 
-__all__ = ["compare", "is_in", "zone_of"]
-
 
 def compare(op: str, column: Column, data_type: DataType, literal: Literal, time_zone: str = "UTC") -> Predicate:
     """`column op literal` with the literal in the column's type, whatever type it came in.

@@ -7,25 +7,6 @@ from functools import lru_cache
 
 from tahoe.schema.types import ArrayType, DataType, DecimalType, MapType, PrimitiveType, StructField, StructType
 
-__all__ = [
-    "BOOLEAN",
-    "DATE",
-    "DOUBLE",
-    "ENGINE_TYPE",
-    "INTEGER",
-    "LONG",
-    "STRING",
-    "TIMESTAMP",
-    "VOID",
-    "arithmetic_type",
-    "common_type",
-    "decimal_of",
-    "decimal_type_of",
-    "is_integral",
-    "is_numeric",
-    "same_type",
-]
-
 BOOLEAN = PrimitiveType("boolean")
 DATE = PrimitiveType("date")
 DOUBLE = PrimitiveType("double")

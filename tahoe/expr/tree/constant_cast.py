@@ -12,8 +12,6 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 from tahoe.base.exceptions import InvalidRequest
 from tahoe.schema.types import DataType, DecimalType, PrimitiveType
 
-__all__ = ["boolean_of", "cast_value", "date_of", "number_of", "timestamp_of", "whole_number_of"]
-
 
 def cast_value(value: Any, target: DataType, zone: tzinfo) -> Any:
     """`CAST(value AS target)` for a value that is not None.

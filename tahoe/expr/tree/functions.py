@@ -30,8 +30,6 @@ from tahoe.expr.tree.expression import Call, Case, Cast, Expression, Literal
 from tahoe.expr.tree.signatures import Arguments, Rule, cast_to, condition, counted, fixed, meet, mismatch, taken
 from tahoe.schema.types import ArrayType, DataType, DecimalType, MapType, PrimitiveType, StructField, StructType, is_opaque
 
-__all__ = ["FUNCTIONS", "call"]
-
 
 def call(name: str, arguments: Arguments, time_zone: str = "UTC") -> Expression:
     """The typed call of a function of the list.

@@ -21,8 +21,6 @@ from tahoe.expr.tree.predicate import (
     normalise,
 )
 
-__all__ = ["exact_predicate", "to_predicate"]
-
 
 def to_predicate(expression: Expression, qualifier: str | None = None, time_zone: str = "UTC") -> Predicate | None:
     """Return a predicate that is TRUE wherever the expression is; None if there is no useful one.

@@ -16,35 +16,6 @@ from typing import Any
 from tahoe.base.exceptions import InvalidRequest
 from tahoe.schema.types import DataType, PrimitiveType
 
-__all__ = [
-    "FALSE",
-    "LONGEST_CHAIN",
-    "OPERATORS",
-    "TRUE",
-    "UNKNOWN",
-    "And",
-    "Column",
-    "Comparison",
-    "Constant",
-    "In",
-    "IsNotNull",
-    "IsNull",
-    "Literal",
-    "Not",
-    "Or",
-    "Predicate",
-    "StartsWith",
-    "all_of",
-    "any_of",
-    "conjuncts",
-    "leaves_of",
-    "normalise",
-    "quote_identifier",
-    "quote_literal",
-    "references",
-    "split_by_columns",
-]
-
 OPERATORS = ("=", "<=>", "<", "<=", ">", ">=", "!=")
 
 

@@ -12,8 +12,6 @@ from tahoe.expr.tree.common_types import decimal_type_of
 from tahoe.expr.tree.predicate import Literal, quote_literal
 from tahoe.schema.types import DataType, PrimitiveType
 
-__all__ = ["SqlValues", "literal_of", "sql_texts"]
-
 SqlValues: TypeAlias = Mapping[str, Any]
 """Column → SQL text, or a Python value: a number, a truth value, a date, bytes, None for NULL."""
 

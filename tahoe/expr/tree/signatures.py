@@ -23,8 +23,6 @@ from tahoe.expr.tree.constant_cast import cast_value
 from tahoe.expr.tree.expression import Call, Cast, Expression, Literal, sql_of_expression
 from tahoe.schema.types import ArrayType, DataType, MapType, PrimitiveType, StructType, is_opaque
 
-__all__ = ["Arguments", "Rule", "cast_to", "condition", "counted", "fixed", "meet", "mismatch", "taken"]
-
 Arguments: TypeAlias = tuple[Expression, ...]
 Rule: TypeAlias = Callable[[str, Arguments, str], Expression]
 """A function's name, its arguments and the session's time zone to the typed call."""

@@ -11,8 +11,6 @@ from __future__ import annotations
 from struct import Struct
 from zlib import crc32
 
-__all__ = ["CHECKSUM_BYTES", "checkpoint_with_checksum", "fault_in_checkpoint_checksum", "footer_of"]
-
 _CHECKSUM = Struct("<8sqI")
 _MAGIC = b"TAHOECP1"
 _LENGTH_AND_MAGIC = 8

@@ -27,8 +27,6 @@ from tahoe.protocol.action_members import check_names, fault_of_files
 from tahoe.protocol.actions import Action, AddFile, CheckpointMetadata, RemoveFile, SidecarFile, action_from_json
 from tahoe.store.log_store import Entry, LogStore
 
-__all__ = ["CheckpointReader", "conformed_adds", "open_checkpoint", "read_adds", "read_removes", "read_through", "sidecars_of"]
-
 
 @dataclass(frozen=True)
 class CheckpointReader:

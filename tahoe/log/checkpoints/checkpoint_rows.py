@@ -21,8 +21,6 @@ from tahoe.schema.arrow import to_arrow_type
 from tahoe.schema.arrow_values import array, scalar
 from tahoe.schema.types import StructField
 
-__all__ = ["REMOVE_TYPE", "SINGLE_SCHEMA", "AddColumns", "RowEncoder", "pieces", "single_actions", "single_rows", "unexpired"]
-
 
 @dataclass(frozen=True, slots=True)
 class RowEncoder:

@@ -40,8 +40,6 @@ from tahoe.protocol.config import TableConfig
 from tahoe.protocol.table_state import TableState
 from tahoe.store.log_store import LogStore
 
-__all__ = ["ROWS_IN_ROW_GROUP", "encode_checkpoint", "verify_encoded", "write_checkpoint"]
-
 ROWS_IN_ROW_GROUP = 100_000
 """Live files in one row group: enough for Parquet, few enough that a selective scan skips most of a large table."""
 

@@ -15,8 +15,6 @@ from typing import Any
 from tahoe.base.exceptions import CorruptTable
 from tahoe.protocol.statistics.thrift import BINARY, DOUBLE, I32, I64, LIST, STRUCT, Struct, read_struct
 
-__all__ = ["fault_in_footer", "vouch_for_footer"]
-
 
 def fault_in_footer(footer: bytes) -> str | None:
     """Describe the fault of the serialised `FileMetaData` of a Parquet file; None if Arrow can read it.

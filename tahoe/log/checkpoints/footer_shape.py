@@ -26,8 +26,6 @@ from tahoe.protocol.statistics.thrift import (
     read_list_head,
 )
 
-__all__ = ["FooterShape", "FooterValues"]
-
 FooterValues: TypeAlias = list[bytes]
 """The variable values of a footer that are read, as bytes; `FooterShape.rows` and `FooterShape.bounds` are their indexes."""
 

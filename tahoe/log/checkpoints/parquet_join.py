@@ -10,8 +10,6 @@ from collections.abc import Sequence
 
 from tahoe.protocol.statistics.thrift import LIST, STRUCT, Struct, footer_of, with_footer
 
-__all__ = ["join_parquet"]
-
 
 def join_parquet(files: Sequence[bytes]) -> bytes:
     """The rows of the files in their order.

@@ -20,9 +20,6 @@ from tahoe.log.checkpoints.footer_check import fault_in_footer
 from tahoe.log.files.listing import Checkpoint
 from tahoe.store.log_store import LogStore
 
-__all__ = ["DamagedCheckpoint", "ParquetSource", "RowGroup", "reading"]
-
-
 _Rows = TypeVar("_Rows", pa.Table, pa.RecordBatch)
 
 

@@ -14,8 +14,6 @@ import pyarrow as pa
 
 from tahoe.protocol.actions import SidecarFile
 
-__all__ = ["SidecarSummary", "columns_of", "summary_of"]
-
 
 @dataclass(frozen=True, slots=True)
 class SidecarSummary:

@@ -22,8 +22,6 @@ from tahoe.log.files.paths import SIDECAR_FOLDER
 from tahoe.protocol.actions import SidecarFile
 from tahoe.store.log_store import LogStore
 
-__all__ = ["ROWS_IN_GROUP", "SidecarWriter"]
-
 ROWS_IN_GROUP = 50_000
 """Rows in one row group of a sidecar."""
 

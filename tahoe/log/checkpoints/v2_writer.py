@@ -47,8 +47,6 @@ from tahoe.protocol.config import TableConfig
 from tahoe.protocol.table_state import TableState
 from tahoe.store.log_store import LogStore
 
-__all__ = ["ROWS_IN_SIDECAR", "Changes", "V2Writer", "Written", "plan_sidecars", "rows_in_sidecar"]
-
 
 @dataclass(frozen=True, slots=True)
 class Changes:

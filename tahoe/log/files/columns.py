@@ -8,8 +8,6 @@ import pyarrow as pa
 
 from tahoe.schema.arrow_values import empty_table
 
-__all__ = ["cast_chunks", "cast_members", "concat", "with_fewer_chunks"]
-
 
 def concat(parts: Sequence[pa.Table], schema: pa.Schema) -> pa.Table:
     """Concatenate the tables; a column or a member of a struct that only some have is null in the others."""

@@ -14,9 +14,6 @@ from zlib import crc32
 
 from tahoe.protocol.actions import Action, CommitInfo, to_json_line
 
-__all__ = ["CHECKSUM_MEMBER", "fault_in_commit_checksum", "has_commit_checksum", "with_commit_checksum"]
-
-
 CHECKSUM_MEMBER = "tahoe.seal"
 """The member of `commitInfo`."""
 

@@ -24,8 +24,6 @@ from tahoe.protocol.actions import (
 )
 from tahoe.store.log_store import LogStore
 
-__all__ = ["check_no_duplicates", "check_seal", "duplicate", "parse_actions", "parse_commit", "read_commit"]
-
 
 def read_commit(store: LogStore, version: int) -> tuple[Action, ...]:
     """Read the actions of one version's commit, in the order of the file, without actions that this version of Tahoe does not know.

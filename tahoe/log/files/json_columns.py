@@ -24,8 +24,6 @@ from tahoe.protocol.actions import Action, AddFile, Metadata
 from tahoe.schema.arrow_values import array, empty_table, scalar
 from tahoe.schema.types import schema_from_json
 
-__all__ = ["ActionColumns", "read_columns"]
-
 
 @dataclass(frozen=True, slots=True)
 class ActionColumns:

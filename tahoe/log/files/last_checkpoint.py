@@ -18,17 +18,6 @@ from tahoe.base.exceptions import NotFound
 from tahoe.log.files.paths import LAST_CHECKPOINT
 from tahoe.store.log_store import LogStore
 
-__all__ = [
-    "LastCheckpoint",
-    "TopLevel",
-    "canonical_json",
-    "checksum_of_json",
-    "parse_last_checkpoint",
-    "publish",
-    "read_last_checkpoint",
-    "write_last_checkpoint",
-]
-
 logger = logging.getLogger(__name__)
 
 

@@ -15,8 +15,6 @@ from typing import Literal
 from tahoe.log.files.paths import LOG_FOLDER, ParsedLogPath, commit_name, parse
 from tahoe.store.log_store import Entry, LogStore
 
-__all__ = ["Checkpoint", "Listing", "checkpoints_in", "fill_gaps", "probe_upward"]
-
 
 @dataclass(frozen=True, slots=True)
 class Checkpoint:

@@ -22,22 +22,6 @@ from tahoe.protocol.actions import AddFile, DeletionVectorDescriptor, RemoveFile
 from tahoe.schema.arrow_values import array
 from tahoe.store.location import decode_path
 
-__all__ = [
-    "DELETION_VECTOR_TYPE",
-    "FILES_SCHEMA",
-    "STRING_MAP",
-    "TOMBSTONES_SCHEMA",
-    "add_files",
-    "are_plain",
-    "canonical_path",
-    "file_keys",
-    "files_table",
-    "key_of",
-    "remove_files",
-    "tombstones_table",
-    "without_rows",
-]
-
 STRING_MAP = pa.map_(pa.string(), pa.string())
 
 DELETION_VECTOR_TYPE = pa.struct(

@@ -12,24 +12,6 @@ from typing import Literal
 from tahoe.base.exceptions import CorruptTable
 from tahoe.store.location import decode_path
 
-__all__ = [
-    "LAST_CHECKPOINT",
-    "LOG_FOLDER",
-    "SIDECAR_FOLDER",
-    "STAGED_FOLDER",
-    "LogFileKind",
-    "ParsedLogPath",
-    "checkpoint_name",
-    "checksum_name",
-    "commit_name",
-    "file_name",
-    "parse",
-    "sidecar_name",
-    "staged_name",
-    "staged_version",
-    "v2_checkpoint_name",
-]
-
 LOG_FOLDER = "_delta_log"
 SIDECAR_FOLDER = f"{LOG_FOLDER}/_sidecars"
 STAGED_FOLDER = f"{LOG_FOLDER}/_staged_commits"

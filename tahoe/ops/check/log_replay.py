@@ -53,8 +53,6 @@ from tahoe.schema.arrow_values import scalar
 from tahoe.schema.types import StructType
 from tahoe.store.log_store import LogStore
 
-__all__ = ["LogReplay", "difference", "file_texts", "newest"]
-
 T = TypeVar("T")
 
 _SINGLE: dict[type[Action], str] = {

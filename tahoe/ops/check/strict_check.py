@@ -41,8 +41,6 @@ from tahoe.ops.check.subjects.rule import Level, RuleList
 from tahoe.ops.check.subjects.table_settings import Settings
 from tahoe.ops.check.subjects.violation import Violation, violation_of
 
-__all__ = ["ALL_RULES", "StrictCheck"]
-
 S = TypeVar("S")
 
 _STEP_RULES: RuleList[Step] = RuleList(

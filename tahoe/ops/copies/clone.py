@@ -34,8 +34,6 @@ from tahoe.txn.commit import Committed
 from tahoe.txn.prepare import future_config
 from tahoe.txn.transaction import Operation, Transaction
 
-__all__ = ["CloneRequest", "Cloned", "Copier", "clone"]
-
 Copier = Callable[[LogStore, LogStore, Sequence[FileCopy]], int]
 """Copies files from the first store to the second; returns how many of them existed there already with the expected size."""
 

@@ -18,8 +18,6 @@ from tahoe.snapshot.snapshot import Snapshot
 from tahoe.store.location import absolute_url, decode_path, encode_path, is_outside
 from tahoe.store.log_store import LogStore
 
-__all__ = ["CloneSource", "FileCopy", "clustering_of", "copied", "referenced", "source_of_folder", "source_of_snapshot"]
-
 
 @dataclass(frozen=True, slots=True)
 class CloneSource:

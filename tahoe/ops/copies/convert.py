@@ -25,8 +25,6 @@ from tahoe.txn.commit import Committed
 from tahoe.txn.prepare import future_config
 from tahoe.txn.transaction import Operation, Transaction
 
-__all__ = ["ConvertRequest", "Converted", "convert"]
-
 _MAPPED = {
     "parquet": "have no column ids. Leave the property out, and set it to 'name' afterwards.",
     "iceberg": "have their columns by id. Leave the property out.",

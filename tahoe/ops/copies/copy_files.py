@@ -10,8 +10,6 @@ from tahoe.base.progress import Progress
 from tahoe.ops.copies.clone_source import FileCopy
 from tahoe.store.log_store import LogStore
 
-__all__ = ["copied_here", "copy_file"]
-
 _THREADS = 16
 _PIECE = 8 << 20
 _MOST_BYTES_AT_ONCE = 16 << 20

@@ -24,7 +24,6 @@ from tahoe.schema.walk import paths_of_type
 if TYPE_CHECKING:
     import pyarrow.parquet
 
-__all__ = ["footer_schema", "merged"]
 
 _SPARK_SCHEMA = b"org.apache.spark.sql.parquet.row.metadata"
 _WHOLE = ("byte", "short", "integer")  # one physical type: files of a narrower type can be read as a wider one

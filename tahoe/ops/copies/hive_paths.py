@@ -12,8 +12,6 @@ from tahoe.base.exceptions import InvalidRequest, TahoeError
 from tahoe.protocol.partition import HIVE_NULL, deserialize, serialize
 from tahoe.schema.types import DataType, PrimitiveType, StructType
 
-__all__ = ["PartitionReader", "folder_values"]
-
 _ESCAPED = re.compile(r"%([0-9A-Fa-f]{2})")
 
 

@@ -17,8 +17,6 @@ from tahoe.schema.arrow import from_arrow_type
 from tahoe.schema.mapping import ID_KEY, NESTED_IDS_KEY, PHYSICAL_NAME_KEY
 from tahoe.schema.types import ArrayType, DataType, DecimalType, MapType, PrimitiveType, StructField, StructType
 
-__all__ = ["check_file", "delta_schema", "names_in_file", "places_in_file"]
-
 _NAMES = {
     "boolean": "boolean",
     "int": "integer",

@@ -25,7 +25,6 @@ if TYPE_CHECKING:
 
     from tahoe.ops.copies.iceberg_snapshot import IcebergFile
 
-__all__ = ["dead_rows", "with_vector_files"]
 
 _PATH, _POSITION = "file_path", "pos"
 

@@ -31,7 +31,6 @@ if TYPE_CHECKING:
 
     from tahoe.ops.copies.iceberg_snapshot import IcebergFile, IcebergSnapshot
 
-__all__ = ["Bounds", "Partition", "bounds_of", "check_bounds", "partition_values", "partitions_of", "with_generated"]
 
 _GENERATION = "delta.generationExpression"
 _TIMES = ("timestamp", "timestamp_ntz")

@@ -18,8 +18,6 @@ from tahoe.base.exceptions import CorruptTable, Unsupported
 from tahoe.store.iceberg_io import StoreIO, name_below
 from tahoe.store.log_store import LogStore
 
-__all__ = ["IcebergFile", "IcebergSnapshot", "open_snapshot"]
-
 _NOT_KEPT = ("void", "bucket")
 
 

@@ -48,7 +48,6 @@ if TYPE_CHECKING:
 
     from tahoe.ops.copies.iceberg_snapshot import IcebergFile
 
-__all__ = ["IcebergRequest", "iceberg_table", "is_iceberg", "refuse_partition_columns"]
 
 _FOLDER = "metadata"
 _METADATA = re.compile(r"(?:v(\d+)|(\d+)-[^/]+?)(?:\.gz)?\.metadata\.json")

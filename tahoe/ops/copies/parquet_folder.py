@@ -34,7 +34,6 @@ from tahoe.store.log_store import Entry, LogStore
 if TYPE_CHECKING:
     from pyarrow.parquet import FileMetaData
 
-__all__ = ["FolderRequest", "ConvertibleTable", "each_footer", "parquet_table"]
 
 _Seen = TypeVar("_Seen")
 

@@ -7,8 +7,6 @@ from collections.abc import Mapping
 from tahoe.schema.schema_forms import schema_of
 from tahoe.schema.types import StructType
 
-__all__ = ["partition_schema"]
-
 
 def partition_schema(columns: Mapping[str, str] | StructType | None) -> StructType:
     """Return the partition columns as a schema.

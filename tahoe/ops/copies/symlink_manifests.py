@@ -24,8 +24,6 @@ from tahoe.schema.types import PrimitiveType
 from tahoe.snapshot.snapshot import Snapshot
 from tahoe.store.location import named_url
 
-__all__ = ["MANIFEST_MODE", "Generated", "generate", "generate_after_commit"]
-
 MANIFEST_MODE = "symlink_format_manifest"
 _FOLDER = "_symlink_format_manifest"
 _THREADS = 16

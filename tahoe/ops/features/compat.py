@@ -12,8 +12,6 @@ from tahoe.protocol.config import TableConfig
 from tahoe.protocol.features import FEATURES
 from tahoe.protocol.protocols import features_of
 
-__all__ = ["EngineCompat", "compat_of", "readers_of"]
-
 Answer = Literal["yes", "no", "unknown"]
 
 

@@ -43,8 +43,6 @@ from tahoe.txn.commit import Committed
 from tahoe.txn.hooks import checkpoint_snapshot, rewrite_checksum
 from tahoe.txn.transaction import Operation, Transaction
 
-__all__ = ["depends_on_v2_checkpoint", "drop_feature"]
-
 _PROTECTION, _PROTECTS = Feature.CHECKPOINT_PROTECTION, "delta.requireCheckpointProtectionBeforeVersion"
 _WAIT = "delta.dropFeatureTruncateHistory.retentionDuration"
 _BARRIERS = 3

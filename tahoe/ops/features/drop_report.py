@@ -7,8 +7,6 @@ from dataclasses import dataclass, field
 from tahoe.base.wording import counted
 from tahoe.protocol.actions import Protocol
 
-__all__ = ["FeatureDrop", "protocol_text"]
-
 
 @dataclass(frozen=True, slots=True)
 class FeatureDrop:

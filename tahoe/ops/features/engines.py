@@ -8,8 +8,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-__all__ = ["ENGINES", "Engine"]
-
 _DELTA_DOCS = "https://docs.delta.io/versioning/"
 _KERNEL = "https://github.com/delta-io/delta-kernel-rs/blob/main/kernel/src/table_features/mod.rs"
 _JAVA_KERNEL = "https://github.com/delta-io/delta/blob/master/kernel/kernel-api/src/main/java/io/delta/kernel/internal/tablefeatures/TableFeatures.java"

@@ -24,8 +24,6 @@ from tahoe.snapshot.snapshot import Snapshot
 from tahoe.txn.commit import Committed
 from tahoe.txn.transaction import Operation, Transaction
 
-__all__ = ["FILES_PER_COMMIT", "set_properties", "unset_properties"]
-
 FILES_PER_COMMIT = 22_000
 """delta-spark's value, which limits the files of a log to 100 MB."""
 _MODE = "delta.columnMapping.mode"

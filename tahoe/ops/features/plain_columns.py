@@ -29,14 +29,6 @@ from tahoe.snapshot.snapshot import Snapshot
 from tahoe.store.location import decode_path
 from tahoe.txn.transaction import Operation, Transaction
 
-__all__ = [
-    "files_of_other_types",
-    "has_type_changes",
-    "is_mapped",
-    "stage_without_mapping",
-    "stage_without_type_changes",
-]
-
 _MODE, _MAX_ID = "delta.columnMapping.mode", "delta.columnMapping.maxColumnId"
 
 

@@ -37,8 +37,6 @@ from tahoe.store.location import encode_path
 from tahoe.txn.commit import Committed
 from tahoe.txn.transaction import Operation, Transaction
 
-__all__ = ["REMOVALS", "Removal", "Work"]
-
 # Other writers may change the same files meanwhile.
 _ATTEMPTS = 5
 _VECTORS, _WIDENING, _POLICY = "delta.enableDeletionVectors", "delta.enableTypeWidening", "delta.checkpointPolicy"

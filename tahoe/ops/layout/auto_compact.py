@@ -24,8 +24,6 @@ from tahoe.protocol.partition import deserialize
 from tahoe.schema.types import StructField
 from tahoe.txn.commit import Committed, RetryPolicy
 
-__all__ = ["GENTLE", "AutoCompaction", "Partition", "PartitionReservations", "compaction_after"]
-
 Partition: TypeAlias = tuple[tuple[str, str | None], ...]
 """The serialized values of a partition with their columns' physical names, sorted by name."""
 

@@ -13,8 +13,6 @@ from dataclasses import dataclass
 
 from tahoe.protocol.actions import AddFile
 
-__all__ = ["GIGABYTE", "Bin", "Rules", "bins_of", "has_many_dead_rows", "one_bin_a_partition", "target_for_rewrites"]
-
 GIGABYTE = 1024**3
 
 

@@ -12,8 +12,6 @@ from dataclasses import dataclass
 from itertools import accumulate
 from typing import TypeAlias
 
-__all__ = ["Box", "ColumnLayout", "Interval", "PredicateCost", "measured", "spread"]
-
 Interval: TypeAlias = tuple[float, float] | None
 """The positions of a file's minimum and maximum; None if all values are NULL. A file without bounds covers the whole line."""
 

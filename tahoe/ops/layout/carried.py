@@ -26,8 +26,6 @@ from tahoe.snapshot.snapshot import Snapshot
 if TYPE_CHECKING:
     from pyroaring import BitMap64
 
-__all__ = ["RewrittenBin", "carried"]
-
 
 _MOST_DEAD = 0.5
 """The greatest ratio of deleted rows in a bin; beyond it, the bin is rewritten again."""

@@ -11,8 +11,6 @@ from tahoe.protocol.statistics.collect import indexed_columns
 from tahoe.schema.types import DecimalType, PrimitiveType, is_opaque
 from tahoe.snapshot.snapshot import Snapshot
 
-__all__ = ["cluster_columns", "refuse_for_clustered", "with_statistics"]
-
 
 def cluster_columns(snapshot: Snapshot, names: Sequence[str], *, need_statistics: bool) -> tuple[Path, ...]:
     """Resolve column names, nested ones as ``a.b``, with the checks of delta-spark in its order.

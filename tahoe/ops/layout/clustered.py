@@ -26,8 +26,6 @@ from tahoe.protocol.clustering import Path
 from tahoe.snapshot.file_row_groups import evenly
 from tahoe.snapshot.scan import Scan, ScannedVersion
 
-__all__ = ["ROWS_OF_A_SAMPLE", "clustered", "key_columns", "part_by_cells", "placement_of"]
-
 ROWS_OF_A_SAMPLE = 50_000
 """The approximate number of rows in the sample, or `ROWS_OF_A_CELL` per cell if that is more."""
 ROWS_OF_A_CELL = 500

@@ -17,8 +17,6 @@ from tahoe.ops.layout.bins import GIGABYTE, Bin, has_many_dead_rows
 from tahoe.protocol.actions import AddFile
 from tahoe.protocol.clustering import PROVIDER, cube_of
 
-__all__ = ["LEAST_BYTES", "TARGET_BYTES", "CubePlan", "CubeRules", "plan_cubes"]
-
 LEAST_BYTES = 100 * GIGABYTE
 TARGET_BYTES = LEAST_BYTES * 3 // 2
 

@@ -22,8 +22,6 @@ import pyarrow as pa
 from tahoe.base.lazy import pc
 from tahoe.schema.arrow_values import array, scalar
 
-__all__ = ["CURVES", "NAMES_OF_CURVES", "Placement", "comparable", "placement"]
-
 _LONG = pa.int64()
 _NODE = pa.int32()
 

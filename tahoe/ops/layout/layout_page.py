@@ -14,8 +14,6 @@ from tahoe.base.wording import counted
 from tahoe.ops.layout.boxes import Box, ColumnLayout, PredicateCost
 from tahoe.snapshot.file_row_groups import evenly
 
-__all__ = ["LayoutView", "page_of", "part_of"]
-
 _MOST_DRAWN = 2_000
 _WIDTH, _HEIGHT, _MARGIN = 460, 340, 46
 _LEAST_SIDE = 2.5

@@ -19,8 +19,6 @@ from tahoe.protocol.actions import AddFile
 from tahoe.protocol.clustering import Path, shown_path
 from tahoe.snapshot.snapshot import Snapshot
 
-__all__ = ["OptimizePlan", "OptimizeRequest", "plan_optimize"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OptimizeRequest(OptimizeOptions):

@@ -13,8 +13,6 @@ from tahoe.ops.write.rewrite import rewrite_metrics
 from tahoe.protocol.actions import AddFile, RemoveFile
 from tahoe.txn.transaction import Operation
 
-__all__ = ["OptimizeRun", "Optimized", "metrics_row", "operation_of"]
-
 
 @dataclass(frozen=True, slots=True)
 class Optimized:

@@ -31,8 +31,6 @@ from tahoe.protocol.statistics.collect import indexed_columns, stats_arrow_type
 from tahoe.schema.types import StructField
 from tahoe.snapshot.snapshot import Snapshot
 
-__all__ = ["TableLayout", "layout_of"]
-
 _ROWS_OF_A_BIN = 100_000
 _ROWS_OF_A_CELL = 200
 _MOST_COLUMNS = 32

@@ -17,19 +17,6 @@ from tahoe.ops.write.arrow_data import ArrowData
 from tahoe.protocol.column_values.default_values import Default, Moment, is_keyword
 from tahoe.protocol.config import TableConfig
 
-__all__ = [
-    "Action",
-    "Clause",
-    "Kind",
-    "MergeBuilder",
-    "MergeStatement",
-    "check_clauses",
-    "may_match_often",
-    "with_default_values",
-    "of_kind",
-    "only_inserts",
-]
-
 Term = TypeVar("Term")
 """The type of conditions and values: SQL text; with Spark, SQL text or a column."""
 

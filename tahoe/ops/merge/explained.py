@@ -7,8 +7,6 @@ from typing import Any
 
 from tahoe.base.wording import counted
 
-__all__ = ["ClauseExplained", "MergeExplained"]
-
 
 @dataclass(frozen=True, slots=True)
 class ClauseExplained:

@@ -24,8 +24,6 @@ from tahoe.schema.arrow_values import empty_table, scalar
 from tahoe.schema.types import DecimalType, PrimitiveType
 from tahoe.snapshot.snapshot import Snapshot
 
-__all__ = ["Pairs", "Side", "choose", "context", "find_pairs", "pruning_predicate", "read_target"]
-
 PAIRS_AT_ONCE = 1_000_000
 """The number of pairs of rows that are processed together."""
 _MOST_VALUES_NAMED = 200

@@ -66,8 +66,6 @@ from tahoe.snapshot.snapshot import Snapshot
 from tahoe.txn.prepare import future_config
 from tahoe.txn.transaction import Operation, Transaction
 
-__all__ = ["explain_merge", "stage_merge"]
-
 
 def stage_merge(transaction: Transaction, statement: MergeStatement, progress: Progress = silent) -> Staged:
     """Stage the changes of a MERGE.

@@ -13,17 +13,6 @@ from tahoe.ops.merge.explained import ClauseExplained
 from tahoe.ops.rows.row_changes import FileChange, vector_metrics
 from tahoe.protocol.actions import AddCDCFile, AddFile
 
-__all__ = [
-    "ClauseCount",
-    "Times",
-    "StagedMerge",
-    "ambiguous",
-    "clauses_explained",
-    "counted",
-    "merge_metrics",
-    "merge_parameters",
-]
-
 
 @dataclass(frozen=True, slots=True)
 class ClauseCount:

@@ -17,8 +17,6 @@ from tahoe.schema.evolve import Storing, as_nullable, can_store, check_writable,
 from tahoe.schema.types import ArrayType, DataType, MapType, PrimitiveType, StructField, StructType
 from tahoe.schema.widening import NO_WIDENING, Widening, fresh, widened
 
-__all__ = ["StarPair", "check_identity", "check_target", "evolved_schema", "star_pairs", "with_places"]
-
 _ASSIGNED_TWICE = ("DELTA_CONFLICT_SET_COLUMN", "DELTA_DUPLICATE_COLUMNS_ON_INSERT")
 
 

@@ -25,8 +25,6 @@ from tahoe.store.log_store import LogStore
 from tahoe.txn.commit import Committed
 from tahoe.txn.transaction import Operation, Transaction
 
-__all__ = ["Lost", "Repaired", "fsck"]
-
 _THREADS = 16
 _TRIES = 5
 

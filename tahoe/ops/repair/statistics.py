@@ -34,8 +34,6 @@ from tahoe.store.location import decode_path
 from tahoe.txn.commit import Committed
 from tahoe.txn.transaction import Operation, Transaction
 
-__all__ = ["Analyzed", "Collect", "collected_here", "compute_statistics", "statistics_of_file"]
-
 Collect = Callable[[Snapshot, Sequence[AddFile]], Iterator[str]]
 """Computes the statistics of files of a version, in their order."""
 

@@ -14,8 +14,6 @@ from tahoe.expr.tree.expression import Reference
 from tahoe.expr.tree.predicate import quote_identifier
 from tahoe.schema.types import ArrayType, DataType, MapType, StructField, StructType
 
-__all__ = ["Columns", "UnresolvedColumn", "assigned_places", "check_assignable", "lacks_fields", "place_of"]
-
 Qualifier = tuple[str, ...]
 
 

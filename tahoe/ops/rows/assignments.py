@@ -22,8 +22,6 @@ from tahoe.schema.arrow import to_arrow_schema, to_arrow_type
 from tahoe.schema.cast import GIVEN, CannotCast, conform
 from tahoe.schema.types import ArrayType, DataType, MapType, StructField, StructType
 
-__all__ = ["Assignment", "assigned", "parse_assignments", "stored"]
-
 
 @dataclass(frozen=True, slots=True)
 class Assignment:

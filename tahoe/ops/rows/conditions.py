@@ -20,7 +20,6 @@ from tahoe.snapshot.snapshot import Snapshot
 if TYPE_CHECKING:
     from tahoe.txn.transaction import Transaction
 
-__all__ = ["find_changes", "find_rows", "partition_files", "whole_files"]
 
 _OF_PARTITIONS = {
     "DELTA_COLUMN_NOT_FOUND": "DELTA_NON_PARTITION_COLUMN_REFERENCE",

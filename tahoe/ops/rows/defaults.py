@@ -10,8 +10,6 @@ from tahoe.ops.rows.assigned_places import Columns, place_of
 from tahoe.protocol.column_values.default_values import Default, Moment, default_of, is_keyword
 from tahoe.protocol.config import TableConfig
 
-__all__ = ["text_of", "with_defaults"]
-
 Term = TypeVar("Term")
 
 

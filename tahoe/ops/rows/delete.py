@@ -28,8 +28,6 @@ from tahoe.protocol.actions import AddFile
 from tahoe.snapshot.snapshot import Snapshot
 from tahoe.txn.transaction import Operation, Transaction
 
-__all__ = ["stage_delete", "stage_deleted_files", "stage_deleted_rows"]
-
 
 def stage_delete(
     transaction: Transaction, where: Condition | None = None, *, time_zone: str = "UTC", progress: Progress = silent

@@ -18,8 +18,6 @@ from tahoe.protocol.config import TableConfig
 from tahoe.snapshot.snapshot import Snapshot
 from tahoe.txn.transaction import Transaction
 
-__all__ = ["ArrowEngine", "Engine", "RowOperation", "UpdateEngine"]
-
 
 @dataclass(frozen=True, slots=True)
 class RowOperation:

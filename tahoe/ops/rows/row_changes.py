@@ -40,30 +40,6 @@ from tahoe.txn.transaction import Operation, Transaction
 if TYPE_CHECKING:
     from pyroaring import BitMap64
 
-__all__ = [
-    "FileChange",
-    "RowsChanged",
-    "Staged",
-    "all_rows",
-    "bitmap",
-    "change_rows",
-    "file_with_positions",
-    "files_with_vectors",
-    "is_in",
-    "remaining_rows",
-    "live_rows",
-    "mark_dead",
-    "parts_with_positions",
-    "physical_rows",
-    "position_column",
-    "remove_files",
-    "snapshot_to_change",
-    "uses_vectors",
-    "vector_metrics",
-    "without_dead_files",
-    "write_change_data",
-    "write_rows",
-]
 
 BYTES_OF_A_FILE = 32 * 1024 * 1024
 """The approximate size in memory of a file of changed or copied rows, on disk less than half of it: while a file is written, the rows of

@@ -23,8 +23,6 @@ from tahoe.schema.types import ArrayType, DataType, MapType, PrimitiveType, Stru
 from tahoe.txn.commit import Committed
 from tahoe.txn.transaction import Operation, Transaction
 
-__all__ = ["Batch", "CommitsTable", "WriteFiles", "commit_batch", "demands"]
-
 WriteFiles = Callable[[Transaction, TableConfig], Sequence[AddFile]]
 """Writes the rows of a batch to data files for a table configuration."""
 

@@ -9,8 +9,6 @@ from tahoe.ops.rows.delete import stage_deleted_files
 from tahoe.ops.rows.row_changes import Staged, snapshot_to_change
 from tahoe.txn.transaction import Operation, Transaction
 
-__all__ = ["stage_truncate"]
-
 _METRICS = ("numRemovedFiles", "executionTimeMs")
 
 

@@ -43,8 +43,6 @@ from tahoe.snapshot.changes import with_change_type
 from tahoe.snapshot.snapshot import Snapshot
 from tahoe.txn.transaction import Operation, Transaction
 
-__all__ = ["stage_update", "stage_updated_rows"]
-
 
 def stage_update(
     transaction: Transaction,

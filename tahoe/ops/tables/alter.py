@@ -26,8 +26,6 @@ from tahoe.txn.coordinated import TIMESTAMP_PROPERTIES
 from tahoe.txn.prepare import future_config
 from tahoe.txn.transaction import Operation, Transaction
 
-__all__ = ["stage_changed_properties", "stage_set_properties", "stage_sync_identity", "stage_unset_properties"]
-
 
 def stage_set_properties(transaction: Transaction, snapshot: Snapshot, properties: Mapping[str, str]) -> Operation:
     """Stage new values of properties; ``comment`` is the table's description.

@@ -41,15 +41,6 @@ from tahoe.schema.widening import fresh, is_up_cast, is_widening
 from tahoe.snapshot.snapshot import Snapshot
 from tahoe.txn.transaction import Operation, Transaction
 
-__all__ = [
-    "ColumnChange",
-    "stage_add_columns",
-    "stage_change_columns",
-    "stage_drop_columns",
-    "stage_rename_column",
-    "stage_replace_columns",
-]
-
 _STATS_COLUMNS = "delta.dataSkippingStatsColumns"
 _COMMENT = "comment"
 _NO_CHANGE, _NO_CAST = "DELTA_UNSUPPORTED_ALTER_TABLE_CHANGE_COL_OP", "NOT_SUPPORTED_CHANGE_COLUMN"

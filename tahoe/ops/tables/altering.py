@@ -27,19 +27,6 @@ else:
     (collect,) = late_modules("tahoe.protocol.statistics", "collect")
     column_edits, schema_forms = late_modules("tahoe.schema", "column_edits", "schema_forms")
 
-__all__ = [
-    "add_columns",
-    "add_constraint",
-    "add_feature",
-    "change_column",
-    "cluster_by",
-    "drop_columns",
-    "drop_constraint",
-    "rename_column",
-    "replace_columns",
-    "sync_identity",
-    "upgrade_protocol",
-]
 
 Arguments = ParamSpec("Arguments")
 

@@ -34,17 +34,6 @@ from tahoe.snapshot.snapshot import Snapshot
 from tahoe.txn.prepare import future_config
 from tahoe.txn.transaction import Operation, Transaction
 
-__all__ = [
-    "check_same_clustering",
-    "check_still_clusterable",
-    "clustered_by",
-    "clustering_columns",
-    "is_clustered",
-    "restored_clustering",
-    "stage_cluster_by",
-    "stage_clustering",
-]
-
 
 def is_clustered(snapshot: Snapshot) -> bool:
     """Whether the table is clustered, including one without columns (``CLUSTER BY NONE``)."""

@@ -20,8 +20,6 @@ from tahoe.snapshot.snapshot import Snapshot
 from tahoe.txn.prepare import future_config
 from tahoe.txn.transaction import Operation, Transaction
 
-__all__ = ["count_violations", "stage_add_constraint", "stage_drop_constraint", "validate_not_null"]
-
 _PREFIX = "delta.constraints."
 _RESERVED = "__CHAR_VARCHAR_STRING_LENGTH_CHECK__"
 

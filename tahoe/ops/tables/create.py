@@ -28,8 +28,6 @@ from tahoe.schema.widening import with_type_changes
 from tahoe.txn.prepare import future_config
 from tahoe.txn.transaction import Operation, Transaction
 
-__all__ = ["create_operation", "new_metadata", "stage_create", "with_kept_marks", "with_properties", "with_schema"]
-
 _MAX_COLUMN_ID = "delta.columnMapping.maxColumnId"
 _MODE = "delta.columnMapping.mode"
 

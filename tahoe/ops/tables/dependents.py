@@ -14,8 +14,6 @@ from tahoe.schema.mapping import physical_path
 from tahoe.schema.types import StructField, StructType
 from tahoe.snapshot.snapshot import Snapshot
 
-__all__ = ["refuse_altering", "refuse_clustering", "refuse_dependents", "refuse_replacing"]
-
 
 def refuse_dependents(config: TableConfig, path: Path) -> None:
     """Refuse to change a column that a CHECK constraint or a generated column reads, as a whole, in part, or as part of a struct.

@@ -9,8 +9,6 @@ from tahoe.base.lazy import pc
 from tahoe.ops.tables.cluster_by import clustered_by
 from tahoe.snapshot.snapshot import Snapshot
 
-__all__ = ["detail"]
-
 
 def detail(snapshot: Snapshot) -> dict[str, Any]:
     """Return one row: format, id, name, description, location, createdAt, lastModified, partitionColumns, clusteringColumns, numFiles,

@@ -26,18 +26,6 @@ if TYPE_CHECKING:
     from tahoe.txn.commit import Committed
     from tahoe.txn.transaction import Operation, Transaction
 
-__all__ = [
-    "AnalyzeOptions",
-    "CloneOptions",
-    "ConvertOptions",
-    "DropRequest",
-    "OpenTable",
-    "OptimizeOptions",
-    "RestoreOptions",
-    "VacuumRequest",
-    "WritableTable",
-]
-
 
 class WritableTable(Protocol):
     """A table in which a transaction can be committed, such as `Table`."""

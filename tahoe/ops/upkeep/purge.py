@@ -14,8 +14,6 @@ from tahoe.protocol.actions import AddFile
 from tahoe.snapshot.snapshot import Snapshot
 from tahoe.txn.transaction import Operation, Transaction
 
-__all__ = ["files_to_purge", "stage_purge"]
-
 
 def stage_purge(
     transaction: Transaction,

@@ -34,8 +34,6 @@ from tahoe.snapshot.snapshot import Snapshot
 from tahoe.txn.commit import Committed
 from tahoe.txn.transaction import Operation, Transaction
 
-__all__ = ["RestoreRequest", "Restored", "restore"]
-
 _THREADS = 16
 _MOST_NAMED = 100
 _KEPT = (

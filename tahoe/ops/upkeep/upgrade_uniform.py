@@ -33,8 +33,6 @@ from tahoe.txn.commit import Committed
 from tahoe.txn.prepare import future_config
 from tahoe.txn.transaction import Operation, Transaction
 
-__all__ = ["upgrade_uniform"]
-
 _ENABLED_FORMATS = "delta.universalFormat.enabledFormats"
 _VECTORS = "delta.enableDeletionVectors"
 _MAPPING = "delta.columnMapping.mode"

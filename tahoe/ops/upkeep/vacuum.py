@@ -48,8 +48,6 @@ from tahoe.txn.after_commit import logged_after_commit
 from tahoe.txn.commit import Committed
 from tahoe.txn.transaction import Operation, Transaction
 
-__all__ = ["Begin", "Commit", "Held", "Vacuumed", "plan_vacuum", "vacuum"]
-
 Begin = Callable[[], Transaction]
 Commit = Callable[[Transaction, Operation], Committed]
 Held = Callable[[Snapshot, int], Sequence[int]]

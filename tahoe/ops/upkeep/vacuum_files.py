@@ -23,17 +23,6 @@ from tahoe.ops.upkeep.vacuum_plan import is_hidden
 from tahoe.store.location import local_path
 from tahoe.store.log_store import Entry, LogStore
 
-__all__ = [
-    "confirmed",
-    "delete_empty_folders",
-    "delete_files",
-    "entries_of_inventory",
-    "listed",
-    "real_names",
-    "store_time_ms",
-    "without_links",
-]
-
 Item = TypeVar("Item")
 Answer = TypeVar("Answer")
 

@@ -15,8 +15,6 @@ from tahoe.ops.upkeep.vacuum_needed import actions_of, names_in
 from tahoe.protocol.actions import AddCDCFile, RemoveFile
 from tahoe.store.log_store import Entry, LogStore
 
-__all__ = ["expired_version", "read_last_vacuum", "removed_files", "write_last_vacuum"]
-
 _NAME = f"{LOG_FOLDER}/_last_vacuum_info"
 _VERSION = "latestCommitVersionOutsideOfRetentionWindow"
 

@@ -26,8 +26,6 @@ from tahoe.store.log_store import Entry, LogStore
 from tahoe.store.outside import clones_of
 from tahoe.store.stream_records import StreamRecord, streams_of
 
-__all__ = ["actions_of", "commits_in", "late_streams", "lost_versions", "names_in", "needed_by_clones", "needed_names"]
-
 
 def commits_in(store: LogStore) -> list[tuple[int, Entry]]:
     """Return the commits in the log with their versions, oldest first."""

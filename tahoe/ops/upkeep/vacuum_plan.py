@@ -16,8 +16,6 @@ from tahoe.store.location import check_name
 from tahoe.store.log_store import Entry
 from tahoe.store.stream_records import StreamRecord
 
-__all__ = ["HOUR_MS", "THREADS", "VacuumPlan", "deletable", "is_hidden", "partition_prefixes", "retention_of"]
-
 HOUR_MS = 3_600_000
 THREADS = 16
 """The number of folders listed, and of files read or deleted, in parallel."""

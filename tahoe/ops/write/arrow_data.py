@@ -13,8 +13,6 @@ from tahoe.base.exceptions import InvalidRequest
 from tahoe.schema.arrow_values import empty_table
 from tahoe.schema.types import StructType
 
-__all__ = ["ArrowData", "ArrowStream", "as_table", "in_hand", "tables_of"]
-
 
 class ArrowStream(Protocol):
     """Any object with the Arrow PyCapsule interface: frames of pandas, Polars, DuckDB relations, …"""

@@ -18,8 +18,6 @@ from tahoe.protocol.statistics.collect import multipart_names
 from tahoe.schema.types import ArrayType, MapType, PrimitiveType, StructField, leaves
 from tahoe.settings.warn_once import warn_once
 
-__all__ = ["BLOOM_FILTER_COLUMNS", "bloom_filter_columns", "bloom_filter_options"]
-
 BLOOM_FILTER_COLUMNS = "tahoe.bloomFilterColumns"
 _FALSE_POSITIVES = 0.01
 _WITHOUT = ("boolean", "void", "variant")

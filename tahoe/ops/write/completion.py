@@ -22,8 +22,6 @@ from tahoe.protocol.config import TableConfig
 from tahoe.txn.prepare import future_config
 from tahoe.txn.transaction import Transaction
 
-__all__ = ["Completion", "Defaults", "TaskCompletion", "refuse_incomplete"]
-
 
 @dataclass(frozen=True, slots=True)
 class Defaults:

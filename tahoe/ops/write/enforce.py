@@ -17,8 +17,6 @@ from tahoe.schema.cast import STORED, conform
 from tahoe.schema.text_limits import Limits, TextLimit, limits_of, too_long
 from tahoe.schema.types import ArrayType, DataType, MapType, StructType
 
-__all__ = ["Enforcer", "LimitedTexts"]
-
 
 @dataclass(frozen=True, slots=True)
 class Enforcer:

@@ -11,8 +11,6 @@ from tahoe.ops.write.row_ids import config_with_row_ids
 from tahoe.ops.write.stored_layout import file_schema
 from tahoe.protocol.config import TableConfig
 
-__all__ = ["expected_schema", "has_dropped_columns", "iceberg_faults"]
-
 _FIELD_ID = b"PARQUET:field_id"
 
 

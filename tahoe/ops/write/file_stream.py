@@ -25,8 +25,6 @@ from tahoe.snapshot.memory_release import MemoryRelease
 from tahoe.store.location import encode_path
 from tahoe.store.log_store import LogStore
 
-__all__ = ["NewFile", "new_name", "write_stream"]
-
 ROWS_OF_A_GROUP = 1024 * 1024
 BYTES_OF_A_GROUP = 16 * 1024 * 1024
 """The maximum rows of a row group, and its approximate maximum bytes in memory."""

@@ -14,8 +14,6 @@ from tahoe.base.lazy import pc, pq
 from tahoe.ops.write.bloom_filters import bloom_filter_columns, bloom_filter_options
 from tahoe.protocol.config import TableConfig
 
-__all__ = ["ParquetFormat", "parquet_bytes", "parquet_writer"]
-
 _SUFFIXES = {
     "snappy": ".snappy",
     "zstd": ".zstd",

@@ -33,18 +33,6 @@ from tahoe.snapshot.snapshot import Snapshot
 from tahoe.store.location import decode_path
 from tahoe.txn.transaction import Operation, Transaction
 
-__all__ = [
-    "as_stored",
-    "footers",
-    "reorg_operation",
-    "rewrite_metrics",
-    "rewritten",
-    "rewritten_rows",
-    "stage_replacement",
-    "stage_rewrite",
-    "with_variants_as_stored",
-]
-
 _FOOTERS_AT_ONCE = 16
 _VARIANT = PrimitiveType("variant")
 _EXACT = (

@@ -23,8 +23,6 @@ from tahoe.schema.types import PrimitiveType, StructField, StructType
 from tahoe.snapshot.scan import Scan
 from tahoe.snapshot.snapshot import Snapshot
 
-__all__ = ["RowIds", "config_with_row_ids", "with_id_columns", "without_id_statistics"]
-
 
 @dataclass(frozen=True, slots=True)
 class RowIds:

@@ -16,8 +16,6 @@ import pyarrow as pa
 from tahoe.base.lazy import pc
 from tahoe.snapshot.small_files import joined
 
-__all__ = ["Spill", "sorted_by_group"]
-
 
 def sorted_by_group(rows: pa.RecordBatch, groups: pa.Array) -> tuple[pa.RecordBatch, pa.Array]:
     """Return the rows and their group numbers, sorted by group; rows of a group keep their order."""

@@ -22,8 +22,6 @@ from tahoe.schema.types import ArrayType, DataType, MapType, StructField, Struct
 from tahoe.schema.walk import paths_of_type
 from tahoe.schema.well_known_binary import first_fault
 
-__all__ = ["Layout", "Partition", "file_schema"]
-
 Partition = tuple[str | None, ...]
 """The values of a file's partition columns, as in the log."""
 

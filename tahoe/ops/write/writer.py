@@ -36,8 +36,6 @@ from tahoe.schema.evolve import check_holds_data, check_writable
 from tahoe.store.location import encode_path
 from tahoe.store.log_store import LogStore
 
-__all__ = ["CHANGE_DATA_FOLDER", "file_name", "random_prefix", "tagged", "write_arrow", "WriterOptions"]
-
 CHANGE_DATA_FOLDER = "_change_data"
 
 

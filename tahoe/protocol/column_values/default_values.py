@@ -22,18 +22,6 @@ from tahoe.expr.tree.signatures import cast_to
 from tahoe.schema.evolve import can_store
 from tahoe.schema.types import DataType, DecimalType, PrimitiveType, StructField, StructType
 
-__all__ = [
-    "CURRENT_DEFAULT",
-    "EXISTS_DEFAULT",
-    "Default",
-    "Moment",
-    "constant_default",
-    "default_of",
-    "defaults_of",
-    "is_keyword",
-    "type_refused",
-]
-
 CURRENT_DEFAULT, EXISTS_DEFAULT = "CURRENT_DEFAULT", "EXISTS_DEFAULT"
 """The keys of a column's metadata. Tables have only the first: rows written before the column was added always have NULL."""
 _NO_COLUMNS = StructType(())

@@ -17,8 +17,6 @@ from tahoe.protocol.column_values.monotonic_expressions import asks_for_days_alo
 from tahoe.schema.arrow import to_arrow_type
 from tahoe.schema.types import PrimitiveType, StructField, StructType
 
-__all__ = ["MOST_VALUES", "GeneratedPartition"]
-
 _TIMESTAMP, _STRING = (PrimitiveType(name) for name in ("timestamp", "string"))
 _ANY_ZONE = timedelta(hours=16)
 _A_DAY_LEFT_OUT = timedelta(days=1)

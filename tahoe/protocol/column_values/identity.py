@@ -15,22 +15,6 @@ from typing import Any
 from tahoe.base.exceptions import CorruptTable, InvalidRequest
 from tahoe.schema.types import PrimitiveType, StructField, StructType
 
-__all__ = [
-    "IDENTITY",
-    "IdentityColumn",
-    "check_new_identity",
-    "further",
-    "identity_columns",
-    "identity_metadata",
-    "identity_of",
-    "overflow",
-    "refuse_explicit",
-    "refuse_update",
-    "with_marks",
-    "with_marks_of",
-    "without_marks",
-]
-
 IDENTITY = "delta.identity."
 _START, _STEP, _EXPLICIT = f"{IDENTITY}start", f"{IDENTITY}step", f"{IDENTITY}allowExplicitInsert"
 _MARK = f"{IDENTITY}highWaterMark"

@@ -7,8 +7,6 @@ from collections.abc import Iterator
 from tahoe.expr.tree.expression import Call, Cast, Expression, Literal, Reference, walk
 from tahoe.schema.types import DataType, DecimalType, PrimitiveType
 
-__all__ = ["asks_for_days_alone", "depends_on_zone", "grows", "is_prefix", "pattern_fields", "writes_years"]
-
 _TIMESTAMP, _STRING, _DATE = (PrimitiveType(name) for name in ("timestamp", "string", "date"))
 _NTZ = PrimitiveType("timestamp_ntz")
 _TIMES = (_TIMESTAMP, _NTZ, _DATE)

@@ -27,8 +27,6 @@ from tahoe.protocol.column_values.monotonic_expressions import grows
 from tahoe.protocol.column_values.time_parts import TimeParts, time_parts
 from tahoe.schema.types import PrimitiveType, StructField, StructType
 
-__all__ = ["generated_partitions", "with_implied"]
-
 _GENERATION = "delta.generationExpression"
 _FLOATS = (PrimitiveType("float"), PrimitiveType("double"))
 

@@ -8,8 +8,6 @@ are. The first code words are the shortest: few tasks leave small gaps.
 
 from __future__ import annotations
 
-__all__ = ["numbers_of_task"]
-
 _WIDTHS = (0, 2, 4, 7, 10, 31)
 """The number of bits that identify a task within its class: one task, then 4, 16, 128 and 1,024 more, and all that Spark can have."""
 

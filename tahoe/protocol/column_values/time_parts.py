@@ -18,8 +18,6 @@ from tahoe.protocol.column_values.generated_partition import MOST_VALUES, Genera
 from tahoe.protocol.column_values.monotonic_expressions import pattern_fields
 from tahoe.schema.types import PrimitiveType
 
-__all__ = ["TimeParts", "time_parts"]
-
 _DATE = PrimitiveType("date")
 _WITHIN = {
     "quarter": ("year",),

@@ -19,8 +19,6 @@ from typing import Any, TypeAlias
 
 from tahoe.schema.types import DataType, DecimalType, PrimitiveType, StructField
 
-__all__ = ["DEFAULT_PREFIX_LENGTH", "NAN_COUNTED", "Leaf", "bound_of", "has_bounds", "truncate_max", "truncate_min"]
-
 DEFAULT_PREFIX_LENGTH = 32
 
 NAN_COUNTED = "tahoe.nanCounted"

@@ -16,8 +16,6 @@ from tahoe.base.lazy import pq
 from tahoe.expr.tree.predicate import And, Comparison, Constant, In, IsNotNull, IsNull, Not, Or, Predicate, StartsWith
 from tahoe.protocol.statistics.footer import shows_nan
 
-__all__ = ["row_groups_to_read"]
-
 _PLACES = {
     "minValues": ("stats_parsed", "minValues"),
     "maxValues": ("stats_parsed", "maxValues"),

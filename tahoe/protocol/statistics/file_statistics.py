@@ -12,8 +12,6 @@ from typing import Any
 from tahoe.base.exceptions import CorruptTable, InvalidRequest
 from tahoe.protocol.statistics.bounds import Leaf
 
-__all__ = ["FileStatistics", "StatisticsBuilder"]
-
 
 @dataclass(frozen=True, slots=True)
 class FileStatistics:

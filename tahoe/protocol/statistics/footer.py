@@ -26,8 +26,6 @@ from tahoe.protocol.statistics.bounds import Leaf, bound_of, has_bounds
 from tahoe.protocol.statistics.file_statistics import FileStatistics, StatisticsBuilder
 from tahoe.schema.types import ArrayType, DataType, DecimalType, MapType, PrimitiveType
 
-__all__ = ["footer_statistics", "shows_nan"]
-
 
 def footer_statistics(metadata: pq.FileMetaData, indexed: Sequence[Leaf], *, by_id: bool, prefix_length: int) -> FileStatistics:
     """The implementation of `tahoe.protocol.statistics.collect.statistics_of_footer`, which other modules call."""

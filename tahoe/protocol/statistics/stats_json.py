@@ -21,8 +21,6 @@ import pyarrow.json as pj
 from tahoe.base.lazy import pc
 from tahoe.schema.arrow_values import array, scalar
 
-__all__ = ["parse_statistics"]
-
 
 def parse_statistics(texts: pa.Array | pa.ChunkedArray, shape: pa.StructType) -> pa.ChunkedArray:
     """Return one struct for each text; null if the text is null; members are null if they are missing, malformed or of another type.

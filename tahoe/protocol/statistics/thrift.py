@@ -10,25 +10,6 @@ from typing import Any
 
 from tahoe.base.exceptions import CorruptTable
 
-__all__ = [
-    "BINARY",
-    "DOUBLE",
-    "I16",
-    "I32",
-    "I64",
-    "LIST",
-    "STRUCT",
-    "Struct",
-    "end_of_value",
-    "field_at",
-    "footer_of",
-    "read_integer",
-    "read_list_head",
-    "read_struct",
-    "with_footer",
-    "write_struct",
-]
-
 _TRUE, _FALSE, _I8, I16, I32, I64, DOUBLE, BINARY, LIST, _SET, _MAP, STRUCT = range(1, 13)
 
 Struct = dict[int, tuple[int, Any]]

@@ -17,8 +17,6 @@ from tahoe.spark.commands.upkeep import on_executors
 from tahoe.spark.jvm.bridge import active_session
 from tahoe.txn.commit import Committed
 
-__all__ = ["compact_after", "compaction_of"]
-
 _PREFIX = "spark.databricks.delta.autoCompact."
 _SWITCHES = {"true": True, "auto": True, "legacy": True, "false": False}
 

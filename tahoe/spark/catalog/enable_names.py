@@ -37,8 +37,6 @@ from tahoe.spark.scan.user_cache import recache
 from tahoe.spark.statements.parser import parser
 from tahoe.spark.versions.members import private_field, unsupported_spark
 
-__all__ = ["enable_names", "fields_of_catalogs", "fields_of_state"]
-
 
 def enable_names(spark: SparkSession) -> None:
     """Make Delta tables accessible by name in the session. A second call does nothing.

@@ -13,8 +13,6 @@ from pyspark.sql import SparkSession
 
 from tahoe.spark.jvm.bridge import Jvm
 
-__all__ = ["remove_jar_settings", "restore_missing_catalog"]
-
 logger = logging.getLogger(__name__)
 
 _EXTENSIONS = "spark.sql.extensions"

@@ -9,8 +9,6 @@ from dataclasses import dataclass
 from tahoe.api.table import Table
 from tahoe.snapshot.snapshot import Snapshot
 
-__all__ = ["LoadedTables", "LoadedTable"]
-
 _MOST = 256
 
 

@@ -28,8 +28,6 @@ from tahoe.spark.versions.execute_immediate import HINT
 from tahoe.spark.versions.members import has_field
 from tahoe.store.location import table_url
 
-__all__ = ["PLANNED", "notify_coordinator", "plan_writes", "refuse_raw_commands"]
-
 PLANNED = "java.util.function.Consumer"
 """The interface of a writer that receives its plan."""
 

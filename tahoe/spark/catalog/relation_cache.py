@@ -12,8 +12,6 @@ from tahoe.spark.jvm.compiled import compiled_object
 from tahoe.spark.jvm.proxies import proxy
 from tahoe.spark.scan.relation import read_snapshot
 
-__all__ = ["relation_cache"]
-
 
 def relation_cache(original: JavaObject, spark: SparkSession, tables: LoadedTables, interface: str) -> JavaObject:
     """Return the proxy for Spark's own cache, which maps names to logical plans.

@@ -25,8 +25,6 @@ from tahoe.spark.names.options import ReadRequest, travelling, version_of
 from tahoe.spark.names.snapshots import requested_snapshot
 from tahoe.spark.versions.table_context import Travel, requested
 
-__all__ = ["session_catalog"]
-
 _CONNECTOR = "org.apache.spark.sql.connector"
 
 

@@ -19,8 +19,6 @@ from tahoe.spark.names.options import ChangeRange
 from tahoe.spark.scan.change_feed import read_changes
 from tahoe.spark.statements.targets import is_missing
 
-__all__ = ["register_table_changes"]
-
 _BY_NAME, _BY_PATH = "table_changes", "table_changes_by_path"
 _NUMBERS = ("tinyint", "smallint", "int", "bigint")
 _TIMES = ("string", "timestamp")

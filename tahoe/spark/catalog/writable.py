@@ -25,8 +25,6 @@ from tahoe.spark.names.settings import settings_of
 from tahoe.spark.versions.schema_evolution import plan_evolves
 from tahoe.spark.write.arranged import arranged, arrangement
 
-__all__ = ["BY_DATAFRAME", "writable"]
-
 BY_DATAFRAME = "tahoe.byDataFrame"
 """An option of writes by name that do not come from SQL."""
 _SQL = "org.apache.spark.sql"

@@ -13,8 +13,6 @@ from tahoe.snapshot.snapshot import Snapshot
 from tahoe.spark.commands.create import TableDefinition
 from tahoe.spark.jvm.translate import shown_metadata
 
-__all__ = ["check_agrees"]
-
 _GENERATED = "delta.generationExpression"
 _OF_MAPPING = frozenset({"delta.columnMapping.maxColumnId", "delta.columnMapping.maxcolumnid"})
 

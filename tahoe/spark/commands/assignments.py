@@ -21,8 +21,6 @@ from tahoe.spark.jvm.bridge import Jvm
 from tahoe.spark.jvm.translate import from_spark_schema
 from tahoe.spark.write.fitting import Place, casts_of_assignments, fitted_value
 
-__all__ = ["Assignment", "Value", "assigned", "parse_assignments", "with_assigned"]
-
 _RULES = ExpressionRules(chance=None, subqueries=("ScalarSubquery",))
 
 

@@ -7,8 +7,6 @@ from pyspark.sql import Column
 from tahoe.base.argument_checks import WrongArgument
 from tahoe.ops.copies.clone import CloneRequest
 
-__all__ = ["check_kind", "checked_clone", "checked_expression", "checked_expressions", "wrong_argument"]
-
 _KINDS = {int: "an int", str: "a string", bool: "a boolean", dict: "a dict"}
 
 

@@ -15,18 +15,6 @@ from tahoe.spark.jvm.bridge import JavaObject, Jvm
 from tahoe.spark.jvm.records import items
 from tahoe.spark.scan.relation import EVERY_ROW, Condition, condition_of_plan
 
-__all__ = [
-    "BEYOND_A_ROW",
-    "OF_MERGE",
-    "ExpressionRules",
-    "ResolvedCondition",
-    "check_expression",
-    "has_subquery",
-    "resolve_condition",
-    "shown_in_history",
-    "text_of",
-]
-
 _SUBQUERY = "org.apache.spark.sql.catalyst.expressions.SubqueryExpression"
 
 

@@ -28,8 +28,6 @@ from tahoe.spark.write.writer import FileOptions, write_files
 from tahoe.txn.prepare import future_config
 from tahoe.txn.transaction import Operation, Transaction
 
-__all__ = ["Rows", "TableDefinition", "create_table"]
-
 _OPERATIONS = {
     "create": "CREATE TABLE",
     "createIfNotExists": "CREATE TABLE",

@@ -17,8 +17,6 @@ from tahoe.spark.jvm.bridge import Jvm
 from tahoe.spark.names.settings import is_on
 from tahoe.txn.transaction import Transaction
 
-__all__ = ["delete", "stage_delete"]
-
 _ALLOWS_EXISTS = "spark.databricks.delta.delete.allowExistsSubquery"
 
 

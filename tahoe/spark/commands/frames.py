@@ -24,17 +24,6 @@ from tahoe.spark.jvm.local_rows import local_frame
 from tahoe.spark.jvm.records import items
 from tahoe.spark.jvm.storage import hadoop_path
 
-__all__ = [
-    "DETAIL",
-    "HISTORY",
-    "detail_frame",
-    "detail_rows",
-    "detail_rows_of_entry",
-    "history_frame",
-    "history_rows",
-    "text_columns",
-]
-
 
 def history_frame(spark: SparkSession, table: Table, limit: int | None = None) -> DataFrame:
     """Return the commits in the table's log, newest first (`HISTORY`).

@@ -56,8 +56,6 @@ from tahoe.spark.write.writer import write_files
 from tahoe.txn.prepare import future_config
 from tahoe.txn.transaction import Operation, Transaction
 
-__all__ = ["Arrange", "DescribeOperation", "insert"]
-
 DescribeOperation = Callable[[Operation, TableConfig], Operation]
 Arrange = Callable[[DataFrame], DataFrame]
 """Renames the columns of a query to the table's column names."""

@@ -24,8 +24,6 @@ from tahoe.spark.jvm.bridge import JavaObject
 from tahoe.spark.scan.relation import named
 from tahoe.txn.transaction import Transaction
 
-__all__ = ["MatchedRows", "MatchCondition"]
-
 _CODES = {
     "AMBIGUOUS_REFERENCE": "DELTA_INSERT_REPLACE_ON_AMBIGUOUS_COLUMNS_IN_CONDITION",
     "UNRESOLVED_COLUMN": "DELTA_INSERT_REPLACE_ON_UNRESOLVED_COLUMNS_IN_CONDITION",

@@ -42,8 +42,6 @@ from tahoe.spark.write.fitting import nullable_schema
 from tahoe.spark.write.idempotent import resetting_version
 from tahoe.store.location import table_url
 
-__all__ = ["Creation", "make_table", "refuse_other_location"]
-
 
 @dataclass(frozen=True, slots=True)
 class Creation:

@@ -22,8 +22,6 @@ from tahoe.spark.write.idempotent import applied_once
 from tahoe.txn.rearranged import retry_if_rearranged
 from tahoe.txn.transaction import Transaction
 
-__all__ = ["CommandTarget", "refuse_connect", "run_row_command", "user_metadata_of"]
-
 
 @dataclass(frozen=True, slots=True)
 class CommandTarget:

@@ -32,8 +32,6 @@ from tahoe.spark.names.settings import settings_of
 from tahoe.spark.write.arranged import arranged, arrangement
 from tahoe.txn.transaction import Operation
 
-__all__ = ["Save", "insert_into", "save_as_table", "save_into"]
-
 _HOW = {"ErrorIfExists": "create", "Ignore": "createIfNotExists", "Append": "create", "Overwrite": "createOrReplace"}
 _FRAMES_ARE_CAST = "spark.databricks.delta.dml.insert.dfByName.allowImplicitCasts"
 _KEPT_PARAMETERS = ("predicate", "isDynamicPartitionOverwrite", "canOverwriteSchema", "canMergeSchema")

@@ -23,8 +23,6 @@ from tahoe.spark.jvm.translate import Names, to_column
 from tahoe.spark.scan.file_index import opaque_columns
 from tahoe.spark.scan.relation import condition_of_plan
 
-__all__ = ["Candidates", "candidates", "conjuncts"]
-
 _MOST_VALUES_NAMED = 200
 # Collecting the values takes one more job; it pays only if files may be skipped.
 _FEWEST_FILES = 8

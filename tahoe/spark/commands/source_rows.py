@@ -12,8 +12,6 @@ from pyspark.sql import functions as sf
 
 from tahoe.spark.jvm.bridge import JavaObject
 
-__all__ = ["StoredRows", "stored", "sent_to_all"]
-
 # Larger sides are shuffled, unless the session's own threshold is higher.
 _MOST_BYTES_BROADCAST = 64 * 1024 * 1024
 

@@ -13,8 +13,6 @@ from tahoe.spark.commands.conditions import ResolvedCondition
 from tahoe.spark.commands.row_changes import TableRows, changes_of, of_kind
 from tahoe.spark.scan.relation import named
 
-__all__ = ["SparkEngine", "whole_files"]
-
 
 @dataclass(frozen=True, slots=True)
 class SparkEngine:

@@ -10,8 +10,6 @@ from tahoe.spark.jvm.bridge import JavaObject, Jvm
 from tahoe.spark.jvm.proxies import PartialFunction
 from tahoe.spark.versions.current_time import current_time_functions
 
-__all__ = ["StatementTime"]
-
 _FUNCTIONS = ("current_timestamp()", "now()", "current_date()", "localtimestamp()", "current_timezone()")
 
 

@@ -30,8 +30,6 @@ from tahoe.spark.scan.relation import named
 from tahoe.spark.write.enforce import recomputed, session_time_zone
 from tahoe.txn.transaction import Transaction
 
-__all__ = ["update"]
-
 
 def update(
     target: CommandTarget, values: Sequence[tuple[str, str | Column]], condition: str | Column | None = None

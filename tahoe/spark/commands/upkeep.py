@@ -52,22 +52,6 @@ from tahoe.spark.write.spread import clustered_by_tasks, is_worth_joining, is_wo
 from tahoe.store.location import decode_path
 from tahoe.txn.transaction import Transaction
 
-__all__ = [
-    "FSCK_ROW",
-    "OPTIMIZE_ROW",
-    "RESTORE_ROW",
-    "VACUUM_ROW",
-    "DeltaOptimizeBuilder",
-    "compute_statistics_of",
-    "drop_feature_of",
-    "fsck_table",
-    "on_executors",
-    "optimize_table",
-    "purge",
-    "restore_table",
-    "vacuum_table",
-]
-
 _SIZES = "struct<min: bigint, max: bigint, avg: double, totalFiles: bigint, totalSize: bigint>"
 _CUBE = "struct<num: bigint, size: bigint>"
 _CLUSTER = "struct<numFiles: bigint, size: bigint>"

@@ -18,8 +18,6 @@ from tahoe.spark.names.options import AUTOMATIC_WIDENING, boolean_option, hadoop
 from tahoe.spark.write.idempotent import application, application_of_session
 from tahoe.spark.write.writer import FileOptions
 
-__all__ = ["Insert", "Matching", "WriterCall", "insert_request", "refuse_dynamic", "refuse_matching"]
-
 _SPARK_MODES = {"Append": "append", "Overwrite": "overwrite", "ErrorIfExists": "error", "Ignore": "ignore"}
 _DEFAULTS = "spark.databricks.delta.properties.defaults."
 _CONF = "spark.databricks.delta."

@@ -43,8 +43,6 @@ from tahoe.spark.names.snapshots import parsed_timestamp
 from tahoe.store.location import table_url
 from tahoe.store.log_store import LogStore
 
-__all__ = ["CLONE_ROW", "NamedCloneRequest", "clone_named"]
-
 CLONE_ROW = (
     "source_table_size bigint, source_num_of_files bigint, num_removed_files bigint, num_copied_files bigint, removed_files_size bigint, "
     "copied_files_size bigint"

@@ -36,8 +36,6 @@ from tahoe.spark.names.new_entries import is_view
 from tahoe.spark.names.settings import is_on, settings_of
 from tahoe.store.location import split_url, table_url
 
-__all__ = ["convert_named", "folder_of_entry", "folder_request", "source_folder"]
-
 _CONF = "spark.databricks.delta.convert."
 _HIVE_PARQUET = "org.apache.hadoop.hive.ql.io.parquet.serde.ParquetHiveSerDe"
 _TRANSIENT = "transient_lastDdlTime"

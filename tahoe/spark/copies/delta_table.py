@@ -17,8 +17,6 @@ if TYPE_CHECKING:
 
     from tahoe.api.table import Table
 
-__all__ = ["Copies"]
-
 
 class Copies:
     """Creates copies of this table."""

@@ -21,8 +21,6 @@ from tahoe.spark.names.entries import parts_of, path_of, table_named
 from tahoe.spark.names.new_entries import in_session_catalog
 from tahoe.spark.names.options import path_option
 
-__all__ = ["wrap_catalog"]
-
 
 def wrap_catalog() -> None:
     """Add Delta support to ``spark.catalog``, in sessions where it is enabled."""

@@ -20,8 +20,6 @@ from tahoe.expr.tree.predicate import quote_identifier
 from tahoe.spark.entry_points.wrapping import is_delta, is_enabled, wrap
 from tahoe.sql.catalog_ddl import CatalogDdl, catalog_ddl
 
-__all__ = ["wrap_connect"]
-
 _MAY_BE_DDL = re.compile(r"\b(?:alter|comment\s+on|create|replace)\b.*?\btable\b", re.IGNORECASE | re.DOTALL)
 _PROVIDER = re.compile(r"^Provider: delta$", re.IGNORECASE | re.MULTILINE)
 _ALTERNATIVE = (

@@ -14,8 +14,6 @@ from tahoe.spark.entry_points.wrapping import takes_names, wrap
 from tahoe.spark.jvm.bridge import JavaObject, Jvm
 from tahoe.spark.jvm.records import items
 
-__all__ = ["wrap_input_files"]
-
 _INDEX = "tahoe.LogFiles"
 
 

@@ -19,8 +19,6 @@ from tahoe.spark.scan.change_feed import read_changes
 from tahoe.spark.scan.relation import read_snapshot
 from tahoe.spark.scan.subfolders import subfolder_of
 
-__all__ = ["single_path", "wrap_reader"]
-
 
 def wrap_reader() -> None:
     """Add Delta support to ``spark.read``, in sessions where it is enabled."""

@@ -21,8 +21,6 @@ from tahoe.spark.stream.stream_options import time_travel_error
 from tahoe.spark.versions.members import private_value
 from tahoe.spark.versions.source_names import source_name
 
-__all__ = ["wrap_stream_reader"]
-
 
 def wrap_stream_reader() -> None:
     """Add Delta support to ``spark.readStream``, in sessions where it is enabled."""

@@ -14,8 +14,6 @@ from pyspark.sql import SparkSession
 
 from tahoe.spark.jvm.bridge import is_classic
 
-__all__ = ["ENABLED", "is_delta", "is_enabled", "takes_names", "wrap"]
-
 ENABLED = "spark.tahoe.enabled"
 """The session setting that enables Delta."""
 

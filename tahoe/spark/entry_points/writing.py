@@ -22,8 +22,6 @@ from tahoe.spark.names.new_entries import delta_entry, in_session_catalog
 from tahoe.spark.names.settings import settings_of
 from tahoe.spark.versions.schema_evolution import writer_evolves
 
-__all__ = ["wrap_writer"]
-
 
 def wrap_writer() -> None:
     """Add Delta support to ``df.write``, in sessions where it is enabled."""

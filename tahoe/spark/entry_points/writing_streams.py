@@ -24,8 +24,6 @@ from tahoe.spark.sink.batches import columns_of
 from tahoe.spark.sink.sink import StreamWriterOptions, start_query
 from tahoe.spark.sink.sink_request import sink_request
 
-__all__ = ["wrap_stream_writer"]
-
 
 def wrap_stream_writer() -> None:
     """Add Delta support to ``df.writeStream``, in sessions where it is enabled."""

@@ -22,8 +22,6 @@ from tahoe.spark.entry_points.wrapping import is_delta, takes_names, wrap
 from tahoe.spark.names.entries import parts_of
 from tahoe.spark.names.new_entries import delta_entry, in_session_catalog
 
-__all__ = ["wrap_writer_v2"]
-
 
 @dataclass(slots=True)
 class _WriterSettings:

@@ -26,8 +26,6 @@ from tahoe.protocol.actions import AddFile
 from tahoe.protocol.clustering import Path
 from tahoe.snapshot.scan import BareVersion, Scan
 
-__all__ = ["files_of_rows", "rewritten_bin", "rows_of_cells", "rows_of_parts"]
-
 Rows = tuple[int, tuple[bytes, bytes]]
 """The number of a cell or of a part, and rows of it, or the pickled error of the task that read it; the other one is empty."""
 

@@ -29,8 +29,6 @@ from tahoe.snapshot.scan import BareVersion, Scan
 from tahoe.store.log_store import LogStore
 from tahoe.stream.streamed_commit import IndexedFile
 
-__all__ = ["FilledIn", "Target", "WrittenFiles", "refused", "rows_of_batch", "rows_of_changes", "rows_of_files", "written_files"]
-
 _ROWS = 10_000
 
 

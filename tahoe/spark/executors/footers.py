@@ -18,8 +18,6 @@ from tahoe.schema.mapping import explode, nested_ids_of
 from tahoe.spark.executors.parquet_ids import with_nested_ids
 from tahoe.store.log_store import Entry, LogStore
 
-__all__ = ["Describe", "DescribedFile", "WrittenFile", "described_file"]
-
 
 @dataclass(frozen=True, slots=True)
 class WrittenFile:

@@ -16,8 +16,6 @@ from tahoe.protocol.statistics.thrift import I32, footer_of, with_footer
 from tahoe.schema.mapping import nested_ids_of
 from tahoe.schema.types import ArrayType, DataType, MapType, StructType
 
-__all__ = ["with_nested_ids"]
-
 # From the Parquet specification (parquet.thrift): members of FileMetaData and of SchemaElement.
 _SCHEMA, _NAME, _NUM_CHILDREN, _FIELD_ID = 2, 4, 5, 9
 

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from tahoe.uniform.convert.shards import EncodedManifest, Shard, encode_shard
 
-__all__ = ["encoded_shard"]
-
 
 def encoded_shard(order: str, part: Shard) -> list[EncodedManifest]:
     """Return all manifests of a shard. The arguments are those of `tahoe.uniform.convert.shards.encode_shard`."""

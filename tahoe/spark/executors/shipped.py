@@ -28,8 +28,6 @@ from pyspark.sql import SparkSession
 from tahoe.base.exceptions import TahoeError, Unsupported
 from tahoe.spark.executors import worker
 
-__all__ = ["packed", "raised", "reviver", "run_each", "run_each_by_arrow", "sent", "sent_whole"]
-
 Answer = TypeVar("Answer")
 Task = Callable[[Any], Any]
 

@@ -18,8 +18,6 @@ from importlib.util import spec_from_loader
 from types import ModuleType
 from typing import Any
 
-__all__ = ["Modules", "arrow", "each", "message", "part", "reviver", "runner", "stream"]
-
 _PACKAGE = "tahoe"
 
 

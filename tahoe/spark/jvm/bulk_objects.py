@@ -19,8 +19,6 @@ from tahoe.base.lazy import pc
 from tahoe.spark.jvm.bridge import JavaObject, Jvm
 from tahoe.spark.jvm.compiled import compiled_object
 
-__all__ = ["LoggedValues", "directories", "rows_of", "rows_matching", "texts"]
-
 _BLOCK_SIZE = 134_217_728
 _MOST_BYTES_AS_TEXT = 2**18
 

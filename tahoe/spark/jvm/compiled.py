@@ -17,8 +17,6 @@ from pyspark.sql import SparkSession
 from tahoe.spark.jvm.bridge import JavaObject, Jvm
 from tahoe.spark.jvm.records import items
 
-__all__ = ["PACKAGE", "add_optimizer_rule", "compiled_object", "compiled_source", "java_source"]
-
 PACKAGE = "tahoe"
 _COMPILING = Lock()
 _CONSTRUCTORS: WeakKeyDictionary[JavaGateway, dict[str, JavaObject]] = WeakKeyDictionary()

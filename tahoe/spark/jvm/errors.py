@@ -30,17 +30,6 @@ from pyspark.sql import functions as sf
 from tahoe.base.exceptions import TahoeError
 from tahoe.spark.jvm.bridge import JavaObject, Jvm
 
-__all__ = [
-    "install",
-    "stores_errors",
-    "origin_of",
-    "raising",
-    "raising_with_values",
-    "java_exception",
-    "quiet_errors",
-    "without_task_failures",
-]
-
 logger = logging.getLogger(__name__)
 
 Parameters = ParamSpec("Parameters")

@@ -17,8 +17,6 @@ from pyspark.sql import SparkSession
 from tahoe.base.clock import SYSTEM_CLOCK, Clock
 from tahoe.base.progress import Progress, shown, silent
 
-__all__ = ["STEP", "reporting_jobs", "job_progress"]
-
 STEP = "tasks of Spark"
 """The unit of the count."""
 

@@ -32,8 +32,6 @@ from tahoe.spark.jvm.bridge import JavaObject, Jvm, is_classic
 from tahoe.spark.jvm.records import created
 from tahoe.txn.after_commit import logged_after_commit
 
-__all__ = ["Result", "local_frame", "scala_rows"]
-
 Row = Sequence[Any]
 
 

@@ -24,8 +24,6 @@ from tahoe.spark.jvm.bridge import JavaObject, Jvm
 from tahoe.spark.jvm.compiled import PACKAGE, compiled_source
 from tahoe.spark.jvm.errors import origin_of, stores_errors
 
-__all__ = ["PartialFunction", "Proxied", "answered", "is_proxy", "proxy"]
-
 Parameters = ParamSpec("Parameters")
 Result = TypeVar("Result")
 

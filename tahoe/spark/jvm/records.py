@@ -7,8 +7,6 @@ from collections.abc import Callable, Iterator
 from tahoe.spark.jvm.bridge import JavaObject, Jvm
 from tahoe.spark.versions.members import field_names
 
-__all__ = ["copied", "items", "created", "with_queries"]
-
 
 def copied(record: JavaObject, *second: object, **changed: object) -> JavaObject:
     """Return a case class value with changed fields, like Scala's ``copy``.

@@ -21,16 +21,6 @@ from tahoe.txn.hooks import Hook
 if TYPE_CHECKING:
     from tahoe.coordinator.sql_coordinator import SqlCoordinator
 
-__all__ = [
-    "COORDINATOR",
-    "after_commits",
-    "hadoop_path",
-    "hadoop_url",
-    "name_coordinator",
-    "refuse_links_out",
-    "storage_options",
-    "table_at",
-]
 
 COORDINATOR = "spark.tahoe.coordinator"
 """The session setting that names the coordinator of catalog-managed tables, as a URL for `SqlCoordinator`."""

@@ -14,8 +14,6 @@ from tahoe.schema.types import StructField, StructType
 from tahoe.spark.jvm.bridge import Jvm
 from tahoe.spark.jvm.stored_trees import Bound, Stored, StoredTrees
 
-__all__ = ["check_default_on_spark", "default_column", "written_default"]
-
 
 def check_default_on_spark(spark: SparkSession, column: StructField, table: str) -> None:
     """Reject a default that Spark must not evaluate. Raises `Unsupported` and `InvalidRequest` (``INVALID_DEFAULT_VALUE``)."""

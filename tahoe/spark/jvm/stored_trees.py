@@ -26,8 +26,6 @@ from tahoe.spark.jvm.bridge import JavaObject, Jvm
 from tahoe.spark.jvm.local_rows import local_frame
 from tahoe.spark.jvm.translate import from_spark_schema, to_spark_schema
 
-__all__ = ["Bound", "Stored", "StoredTrees", "Use"]
-
 Use = Literal["GENERATED_COLUMN", "CHECK_CONSTRAINT", "DEFAULT"]
 _EXPRESSIONS, _ANALYSIS = "org.apache.spark.sql.catalyst.expressions.", "org.apache.spark.sql.catalyst.analysis."
 

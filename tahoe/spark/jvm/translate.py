@@ -46,19 +46,6 @@ from tahoe.schema.types import DataType, DecimalType, PrimitiveType, StructField
 from tahoe.spark.jvm.bridge import JavaObject
 from tahoe.spark.versions.geospatial_types import check_geospatial_types
 
-__all__ = [
-    "Filter",
-    "Names",
-    "filter_predicate",
-    "from_spark_schema",
-    "shown_metadata",
-    "to_column",
-    "to_predicate",
-    "to_spark_schema",
-    "to_spark_type",
-    "with_shown_metadata",
-]
-
 _Type = TypeVar("_Type", bound=DataType)
 # Column metadata for writers; Spark would act on some of it, or show it as if it were the user's.
 _HIDDEN_KEYS = ("CURRENT_DEFAULT", "EXISTS_DEFAULT", "parquet.field.id", "parquet.field.nested.ids")

@@ -25,20 +25,6 @@ from tahoe.spark.jvm.translate import with_shown_metadata
 from tahoe.spark.versions.geospatial_types import check_geospatial_types
 from tahoe.sql.table_name import TableName
 
-__all__ = [
-    "SESSION_CATALOG",
-    "NamedTable",
-    "entry_at",
-    "entry_of",
-    "filled",
-    "is_delta",
-    "location_of",
-    "parts_of",
-    "path_of",
-    "table_identifier",
-    "table_named",
-]
-
 SESSION_CATALOG = "spark_catalog"
 """Spark's name of the only catalog of a session that contains Delta tables."""
 

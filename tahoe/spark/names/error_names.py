@@ -11,8 +11,6 @@ from contextlib import contextmanager
 from tahoe.api.table import Table
 from tahoe.base.exceptions import TahoeError
 
-__all__ = ["COMMANDS", "CREATIONS_BY_NAME", "STREAMS", "appending_by_name", "reading", "with_classes"]
-
 _NO_TABLE = "DELTA_TABLE_NOT_FOUND"
 COMMANDS: Mapping[str, Mapping[str, str]] = {
     "DESCRIBE HISTORY": {_NO_TABLE: "DELTA_TABLE_ONLY_OPERATION"},

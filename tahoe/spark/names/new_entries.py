@@ -16,21 +16,6 @@ from tahoe.spark.jvm.bridge import JavaObject, Jvm
 from tahoe.spark.jvm.records import copied, created
 from tahoe.spark.names.entries import SESSION_CATALOG, entry_at, entry_of, is_delta, table_identifier
 
-__all__ = [
-    "delta_entry",
-    "full_identifier",
-    "in_session_catalog",
-    "is_managed",
-    "is_view",
-    "names_view",
-    "new_entry",
-    "raise_exists",
-    "raise_missing",
-    "refuse_odd_name",
-    "uri_of_new",
-    "uri_of_text",
-]
-
 _KINDS = "catalog.CatalogTableType"
 _TAKEN = re.compile(r"\w+", re.ASCII)
 

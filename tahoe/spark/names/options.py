@@ -14,21 +14,6 @@ from tahoe.schema.widening import WIDENING_MODES
 from tahoe.settings.dataframe_options import STREAM_READER_OPTIONS, check_reader_options
 from tahoe.settings.warn_once import warn_once
 
-__all__ = [
-    "AUTOMATIC_WIDENING",
-    "AUTO_MERGE",
-    "ChangeRange",
-    "ReadRequest",
-    "boolean_option",
-    "hadoop_options",
-    "illegal_option",
-    "path_option",
-    "read_request",
-    "travelling",
-    "version_of",
-    "widening_mode",
-]
-
 AUTO_MERGE = "spark.databricks.delta.schema.autoMerge.enabled"
 """The session setting that enables schema evolution for every write and MERGE."""
 AUTOMATIC_WIDENING = "spark.databricks.delta.typeWidening.allowAutomaticWidening"

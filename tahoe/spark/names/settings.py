@@ -9,8 +9,6 @@ from pyspark.sql import SparkSession
 from tahoe.settings.session_settings import check_session_settings
 from tahoe.spark.jvm.bridge import Jvm
 
-__all__ = ["assumes_if_exists", "is_case_sensitive", "is_on", "look_at_settings", "settings_of"]
-
 _LOOKED_AT: WeakSet[SparkSession] = WeakSet()
 
 

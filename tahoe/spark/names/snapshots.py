@@ -18,8 +18,6 @@ from tahoe.spark.names.settings import look_at_settings
 if TYPE_CHECKING:
     from tahoe.snapshot.snapshot import Snapshot
 
-__all__ = ["parsed_timestamp", "requested_snapshot"]
-
 
 def requested_snapshot(spark: SparkSession, request: ReadRequest, options: Mapping[str, str]) -> Snapshot:
     """Return the requested version.

@@ -61,8 +61,6 @@ from tahoe.spark.write.fitting import nullable_schema
 from tahoe.store.log_store import LogStore
 from tahoe.txn.after_commit import logged_after_commit
 
-__all__ = ["DeltaDataSource"]
-
 
 class DeltaDataSource(Sent, DataSource):
     """``format("delta")`` of PySpark's own data source API.

@@ -14,15 +14,6 @@ from tahoe.store.log_store import LogStore
 if TYPE_CHECKING:
     from tahoe.coordinator.coordinator import Coordinator
 
-__all__ = [
-    "coordinator_of",
-    "option_of",
-    "partition_columns",
-    "storage_settings",
-    "stream_table_of",
-    "table_of",
-    "table_over",
-]
 
 _COORDINATOR = "coordinator"
 _VARIABLE = "TAHOE_COORDINATOR"

@@ -14,8 +14,6 @@ from pyspark.sql.datasource import WriterCommitMessage
 
 from tahoe.spark.executors.shipped import reviver
 
-__all__ = ["Sent", "opened"]
-
 Message = TypeVar("Message")
 
 

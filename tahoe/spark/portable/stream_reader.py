@@ -46,8 +46,6 @@ from tahoe.stream.source_options import SourceOptions
 from tahoe.stream.streamed_commit import IndexedFile
 from tahoe.stream.tail_batch import changes_in
 
-__all__ = ["stream_reader", "streams_alone"]
-
 Offset = dict[str, Any]
 """A position as PySpark passes it: the fields of its JSON."""
 

@@ -37,8 +37,6 @@ from tahoe.store.object_store import open_store
 from tahoe.txn.after_commit import logged_after_commit
 from tahoe.txn.transaction import Transaction
 
-__all__ = ["stream_writer"]
-
 _ROWS = 10_000
 
 

@@ -23,8 +23,6 @@ from tahoe.store.log_store import LogStore
 from tahoe.stream.streamed_commit import IndexedFile
 from tahoe.txn.transaction import Transaction
 
-__all__ = ["binned", "discard", "filled_in", "finish_conversions", "note_numbers"]
-
 _TASK_BYTES = 128 * 1024 * 1024
 _UNIFORM_SECONDS = 60.0
 _CATALOG_SECONDS = 5.0  # a catalog may never answer

@@ -31,8 +31,6 @@ from tahoe.spark.scan.changed_files import KIND, ROW_CONDITIONS, TIME, VERSION, 
 from tahoe.spark.scan.relation import logical_column, scan_of, without_preview_types
 from tahoe.spark.scan.row_id_columns import ROW_INDEX, position
 
-__all__ = ["OUT_OF_RANGE", "read_changed_files", "read_changes"]
-
 OUT_OF_RANGE = "spark.databricks.delta.changeDataFeed.timestampOutOfRange.enabled"
 """The session setting that makes a range after the newest commit empty instead of an error."""
 

@@ -24,8 +24,6 @@ from tahoe.spark.jvm.bridge import Jvm
 from tahoe.spark.scan.deleted_rows import DELETED_ROWS, is_live, packed
 from tahoe.spark.scan.file_index import FileIndex
 
-__all__ = ["KIND", "ROW_CONDITIONS", "TIME", "VERSION", "ChangedFilesIndex", "OpenRange", "groups_of"]
-
 KIND = StructField("__tahoe_change_type", PrimitiveType("string"))
 VERSION = StructField("__tahoe_commit_version", PrimitiveType("long"))
 TIME = StructField("__tahoe_commit_timestamp", PrimitiveType("timestamp"))

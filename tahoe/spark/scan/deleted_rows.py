@@ -26,7 +26,6 @@ from tahoe.store.log_store import LogStore
 if TYPE_CHECKING:
     from pyroaring import BitMap64
 
-__all__ = ["DELETED_ROWS", "bitmaps", "is_live", "packed"]
 
 DELETED_ROWS = "__tahoe_deleted_rows"
 """The hidden partition column: binary, null for a file without a vector."""

@@ -43,15 +43,6 @@ from tahoe.spark.scan.listed_files import Listing, file_urls, files_where, list_
 if TYPE_CHECKING:
     from tahoe.api.table import Table
 
-__all__ = [
-    "BASE_ROW_ID",
-    "DEFAULT_ROW_COMMIT_VERSION",
-    "FileIndex",
-    "checksum_or_none",
-    "has_vectors",
-    "opaque_columns",
-    "partition_texts",
-]
 
 _NEWEST = "Tahoe, the newest version"
 BASE_ROW_ID = StructField("__tahoe_base_row_id", PrimitiveType("long"))

@@ -29,8 +29,6 @@ from tahoe.spark.jvm.translate import Filter, Names, filter_predicate
 from tahoe.spark.scan.deleted_rows import DELETED_ROWS
 from tahoe.spark.scan.file_index import FileIndex, opaque_columns, partition_texts
 
-__all__ = ["answer_from_log"]
-
 _ENABLED = "spark.databricks.delta.optimizeMetadataQuery.enabled"
 
 

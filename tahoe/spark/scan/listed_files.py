@@ -14,8 +14,6 @@ from tahoe.spark.jvm.storage import refuse_links_out
 from tahoe.store.location import absolute_url, decode_path, is_outside, local_path
 from tahoe.store.log_store import LogStore
 
-__all__ = ["Listing", "file_urls", "files_where", "list_files"]
-
 
 @dataclass(frozen=True, slots=True)
 class Listing:

@@ -46,23 +46,6 @@ from tahoe.spark.versions.geospatial_types import check_geospatial_types
 if TYPE_CHECKING:
     from tahoe.api.table import Table
 
-__all__ = [
-    "CHOSEN",
-    "FILE",
-    "ROW",
-    "Alias",
-    "Condition",
-    "condition_of",
-    "condition_of_plan",
-    "last_of",
-    "logical_column",
-    "named",
-    "read_rows",
-    "read_snapshot",
-    "scan_of",
-    "shape_of",
-    "without_preview_types",
-]
 
 FILE, ROW = "__tahoe_file", "__tahoe_row"
 """The columns of `read_rows` with a row's location: the number of its file, an int, and its physical position there, a long."""

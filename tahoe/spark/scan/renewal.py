@@ -27,8 +27,6 @@ from tahoe.spark.scan.changed_files import ROW_CONDITIONS, ChangedFilesIndex
 from tahoe.spark.scan.file_index import FileIndex
 from tahoe.spark.scan.row_id_columns import METADATA, ROW_INDEX
 
-__all__ = ["follow_tables", "index_of", "refuse_other_columns", "scan_of"]
-
 _MOST_QUERIES = 64
 
 

@@ -28,17 +28,6 @@ from tahoe.spark.jvm.bridge import JavaObject, Jvm
 from tahoe.spark.jvm.records import items
 from tahoe.spark.scan.file_index import BASE_ROW_ID, DEFAULT_ROW_COMMIT_VERSION
 
-__all__ = [
-    "HIDDEN",
-    "METADATA",
-    "ROW_INDEX",
-    "in_files",
-    "position",
-    "with_file_metadata",
-    "with_metadata",
-    "with_row_ids",
-]
-
 METADATA = "_metadata"
 ROW_INDEX = StructField("_tmp_metadata_row_index", PrimitiveType("long"))
 """A column of the files' schema that no file has: Spark's Parquet reader fills a column with this name with row positions."""

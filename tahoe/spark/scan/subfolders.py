@@ -24,7 +24,6 @@ from tahoe.spark.scan.relation import condition_of
 if TYPE_CHECKING:
     from tahoe.snapshot.snapshot import Snapshot
 
-__all__ = ["Subfolder", "subfolder_of", "table_root"]
 
 _NULL = "__HIVE_DEFAULT_PARTITION__"
 

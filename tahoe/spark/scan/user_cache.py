@@ -18,8 +18,6 @@ from tahoe.spark.scan.renewal import index_of
 from tahoe.spark.versions.members import private_value
 from tahoe.txn.commit import Committed
 
-__all__ = ["recache"]
-
 logger = logging.getLogger(__name__)
 
 

@@ -21,8 +21,6 @@ from tahoe.spark.write.fitting import casts_of_inserts, nullable_schema
 from tahoe.spark.write.writer import write_files
 from tahoe.txn.transaction import Transaction
 
-__all__ = ["columns_of", "write_batch"]
-
 
 def columns_of(data: DataFrame) -> StructType:
     """Return the columns of a stream as a table's schema."""

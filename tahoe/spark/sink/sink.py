@@ -29,9 +29,6 @@ from tahoe.spark.jvm.storage import hadoop_path
 from tahoe.spark.sink.batches import write_batch
 from tahoe.spark.versions.members import private_method, private_value
 
-__all__ = ["StreamWriterOptions", "start_query"]
-
-
 _USE = "write streams but by foreachBatch"
 
 

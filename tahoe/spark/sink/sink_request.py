@@ -13,8 +13,6 @@ from tahoe.schema.evolve import can_coerce
 from tahoe.settings.stream_writer_options import check_stream_writer_options
 from tahoe.spark.commands.write_options import Insert, WriterCall, insert_request
 
-__all__ = ["sink_request"]
-
 _MODES = {"append": "Append", "complete": "Overwrite"}
 _OF_SPARK = ("checkpointlocation", "queryname", "path")
 _NOT_FOLLOWED = ("txnappid", "txnversion", "datachange", "partitionoverwritemode")

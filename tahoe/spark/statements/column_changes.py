@@ -32,8 +32,6 @@ from tahoe.spark.statements.targets import Target
 from tahoe.spark.versions.column_specs import default_text, drops_comment, new_default
 from tahoe.txn.transaction import Operation, Transaction
 
-__all__ = ["COLUMN_STATEMENTS"]
-
 _Stage = Callable[[Transaction, Snapshot], Operation | None]
 
 

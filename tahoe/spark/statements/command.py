@@ -21,8 +21,6 @@ from tahoe.spark.jvm.records import items
 from tahoe.spark.names.error_names import COMMANDS, with_classes
 from tahoe.txn.after_commit import logged_after_commit
 
-__all__ = ["Command", "Rows", "as_plan"]
-
 Rows = Iterable[Sequence[Any]] | None
 """The rows of a result; None for a statement without a result."""
 

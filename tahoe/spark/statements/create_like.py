@@ -25,8 +25,6 @@ from tahoe.spark.statements.statement_types import SparkStatement
 from tahoe.spark.statements.targets import name_parts, option_value
 from tahoe.spark.versions.like_command import identifier_parts
 
-__all__ = ["LIKE_STATEMENTS"]
-
 _GENERATED = frozenset({"delta.columnMapping.maxColumnId", MATERIALIZED_ROW_ID, MATERIALIZED_ROW_COMMIT_VERSION})
 """The properties that each table generates for itself."""
 

@@ -32,8 +32,6 @@ from tahoe.spark.statements.statement_types import SparkStatement
 from tahoe.spark.statements.targets import name_parts, option_value
 from tahoe.spark.versions.geospatial_types import check_geospatial_types
 
-__all__ = ["CREATION_STATEMENTS", "column_text"]
-
 _GENERATED = "GENERATION_EXPRESSION"
 _OF_SPARK = (_GENERATED, CURRENT_DEFAULT, EXISTS_DEFAULT)
 

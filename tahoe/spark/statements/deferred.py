@@ -27,8 +27,6 @@ from tahoe.spark.statements.statement_types import SparkStatement
 from tahoe.spark.statements.targets import UnresolvedName, analyzed, evaluated
 from tahoe.spark.versions.members import field_names, has_field
 
-__all__ = ["in_script", "planned", "with_late_name", "execute_immediate", "with_name"]
-
 _NAMED_LATER = "PlanWithUnresolvedIdentifier"
 
 

@@ -16,8 +16,6 @@ from tahoe.spark.write.stored_expressions import add_constraint
 from tahoe.sql.dialect import STRING, Cursor
 from tahoe.sql.table_name import TableName, take_table
 
-__all__ = ["ALTER_STATEMENTS", "AddConstraint", "DropConstraint", "DropFeature", "SyncIdentity"]
-
 
 class _ConstraintStatement(TableStatement):
     """A statement that Spark executes on tables of other formats."""

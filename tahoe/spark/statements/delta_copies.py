@@ -20,8 +20,6 @@ from tahoe.spark.statements.statement_types import DeltaStatement, TableStatemen
 from tahoe.sql.dialect import STRING, Cursor
 from tahoe.sql.table_name import TableName, take_table, take_table_or_path
 
-__all__ = ["COPY_STATEMENTS", "Clone", "Convert", "CopyInto", "Restore"]
-
 
 @dataclass(frozen=True, slots=True)
 class Clone(DeltaStatement):

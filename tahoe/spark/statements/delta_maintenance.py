@@ -26,18 +26,6 @@ from tahoe.spark.statements.statement_types import TableStatement, delta_stateme
 from tahoe.sql.dialect import Cursor
 from tahoe.sql.table_name import TableName, take_table, take_table_or_path
 
-__all__ = [
-    "MAINTENANCE_STATEMENTS",
-    "ComputeStatistics",
-    "Fsck",
-    "Generate",
-    "Optimize",
-    "Purge",
-    "SyncMetadata",
-    "UpgradeUniform",
-    "Vacuum",
-]
-
 
 @dataclass(frozen=True, slots=True)
 class Optimize(TableStatement):

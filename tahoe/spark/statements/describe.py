@@ -39,8 +39,6 @@ from tahoe.spark.versions.members import has_field
 from tahoe.sql.dialect import STRING, Cursor
 from tahoe.sql.table_name import take_table_or_path
 
-__all__ = ["DESCRIBING_STATEMENTS", "DETAIL_STATEMENTS", "DescribeDetail", "DescribeHistory"]
-
 Row = tuple[Any, ...]
 
 

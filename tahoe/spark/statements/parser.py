@@ -23,8 +23,6 @@ from tahoe.spark.statements.registry import parse, spark_statement
 from tahoe.spark.stream.sql_streams import reads_streams, refuse_streams, with_streams
 from tahoe.spark.versions.execute_immediate import EXECUTE_IMMEDIATE
 
-__all__ = ["parser"]
-
 _INTERFACE = "org.apache.spark.sql.catalyst.parser.ParserInterface"
 # A query by its first word, as nearly all texts are: its plan is not examined. ``FROM t INSERT INTO …`` is a statement.
 _QUERY = re.compile(r"\s*(?:(?:select|values|table|set|use)\b|from\b(?!.*\binsert\b))", re.IGNORECASE | re.DOTALL)

@@ -41,8 +41,6 @@ from tahoe.spark.statements.whole_table import TABLE_STATEMENTS
 from tahoe.spark.versions.members import field_names
 from tahoe.sql.dialect import Cursor, tokenize
 
-__all__ = ["STATEMENTS_OF_DELTA", "LEFT_TO_SPARK", "SPARK_STATEMENTS", "parse", "spark_statement"]
-
 STATEMENTS_OF_DELTA = (*ALTER_STATEMENTS, *COPY_STATEMENTS, *DETAIL_STATEMENTS, *MAINTENANCE_STATEMENTS)
 SPARK_STATEMENTS: Mapping[str, SparkStatement] = {
     statement.node: statement

@@ -16,8 +16,6 @@ from tahoe.spark.statements.command import Command
 from tahoe.spark.statements.statement_types import SparkStatement
 from tahoe.spark.statements.targets import target_of
 
-__all__ = ["REJECTED_STATEMENTS"]
-
 _NOT_ALLOWED, _NOT_SUPPORTED = "DELTA_OPERATION_NOT_ALLOWED", "NOT_SUPPORTED_COMMAND_FOR_V2_TABLE"
 _NO_PARTITIONS = "INVALID_PARTITION_OPERATION.PARTITION_MANAGEMENT_IS_UNSUPPORTED"
 _NOT_OF_TABLES = "UNSUPPORTED_FEATURE.TABLE_OPERATION"

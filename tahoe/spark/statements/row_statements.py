@@ -21,8 +21,6 @@ from tahoe.spark.statements.command import Command
 from tahoe.spark.statements.row_targets import row_target_of
 from tahoe.spark.statements.statement_types import SparkStatement
 
-__all__ = ["ROW_STATEMENTS"]
-
 _AFFECTED = StructType([StructField("num_affected_rows", LongType())])
 
 

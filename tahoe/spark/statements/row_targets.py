@@ -23,8 +23,6 @@ from tahoe.spark.scan.renewal import index_of, refuse_other_columns, scan_of
 from tahoe.spark.statements.targets import Target, name_parts, target_of
 from tahoe.sql.table_name import TableName
 
-__all__ = ["RowTarget", "row_target_of"]
-
 _TRANSPARENT = ("SubqueryAlias", "View", "Project", "Named")
 _MOST_PARTS = 2
 _GLOBAL = "global_temp"

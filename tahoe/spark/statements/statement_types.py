@@ -25,8 +25,6 @@ from tahoe.spark.statements.targets import Target, is_missing, target_of
 from tahoe.sql.dialect import Cursor
 from tahoe.sql.table_name import TableName
 
-__all__ = ["DeltaStatement", "Resolve", "SparkStatement", "TableStatement", "delta_statements", "on_table"]
-
 
 class DeltaStatement(ABC):
     """A statement that only Delta has; a subclass is a frozen dataclass of the parsed values.

@@ -18,8 +18,6 @@ from tahoe.spark.statements.create_table import column_text
 from tahoe.spark.statements.statement_types import SparkStatement, on_table
 from tahoe.spark.statements.targets import Target, option_value
 
-__all__ = ["PROPERTY_STATEMENTS", "shown_properties"]
-
 
 def _show(spark: SparkSession, plan: JavaObject, target: Target) -> Callable[[], Rows]:
     key, named = option_value(plan.propertyKey()), target.named

@@ -22,8 +22,6 @@ from tahoe.spark.statements.statement_types import SparkStatement, on_table
 from tahoe.spark.statements.targets import Target, target_of
 from tahoe.spark.write.stored_expressions import add_constraint
 
-__all__ = ["TABLE_STATEMENTS"]
-
 
 def _truncate(spark: SparkSession, plan: JavaObject, target: Target) -> Callable[[], None]:
     table = target.named.table

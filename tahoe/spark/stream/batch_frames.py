@@ -21,8 +21,6 @@ from tahoe.stream.source import Source
 from tahoe.stream.streamed_commit import IndexedFile
 from tahoe.stream.tail_batch import changes_in
 
-__all__ = ["batch_frame", "shown_schema"]
-
 
 def shown_schema(snapshot: Snapshot, *, read_change_feed: bool) -> StructType:
     """Return the columns of a stream, as Spark shows them."""

@@ -22,8 +22,6 @@ from tahoe.stream.position import Position
 from tahoe.stream.source import Source
 from tahoe.stream.source_options import SourceOptions
 
-__all__ = ["MicroBatches", "StreamedTable"]
-
 _RECORD_INTERVAL_MS = 60_000
 _MOST_COMMITS = 256
 """The maximum number of commits to read ahead for the progress; the query reads them later anyway."""

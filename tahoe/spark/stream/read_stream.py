@@ -36,8 +36,6 @@ from tahoe.spark.versions.source_names import name_argument, name_of_table
 from tahoe.spark.versions.streaming_package import streaming_package
 from tahoe.stream.source_options import SourceOptions
 
-__all__ = ["package_of_streams", "read_stream"]
-
 
 def read_stream(
     spark: SparkSession, table: Table, options: Mapping[str, str], schema: JavaObject | None = None, name: str | None = None

@@ -7,8 +7,6 @@ from pyspark.sql import SparkSession
 from tahoe.spark.jvm.bridge import JavaObject, Jvm
 from tahoe.spark.versions.members import unsupported_spark
 
-__all__ = ["has_completed_last_batch", "running_query"]
-
 
 def running_query(spark: SparkSession, query_id: str | None, use: str) -> JavaObject:
     """Return the ``StreamExecution`` of a query that is starting or running.

@@ -20,8 +20,6 @@ from tahoe.stream.schema_tracking import SchemaTracking, check_log, check_log_ta
 from tahoe.stream.source_options import SourceOptions
 from tahoe.stream.tracked_changes import SETTINGS, AllowedChanges
 
-__all__ = ["check_below_checkpoint", "read_for_columns", "tracking_of"]
-
 _ANYWHERE = f"{SETTINGS}allowSchemaLocationOutsideCheckpointLocation"
 _MERGES = f"{SETTINGS}schemaTracking.mergeConsecutiveSchemaChanges.enabled"
 _CHECKS_PATH = f"{SETTINGS}schemaTracking.metadataPathCheck.enabled"

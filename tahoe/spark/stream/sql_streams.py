@@ -19,8 +19,6 @@ from tahoe.spark.names.entries import table_named
 from tahoe.spark.stream.read_stream import read_stream
 from tahoe.spark.versions.source_names import NAMED_RELATION, identified_by
 
-__all__ = ["reads_streams", "refuse_streams", "with_streams"]
-
 _STREAM = re.compile(r"[(\s]*(?:select|from|with|table)\b.*\bstream\b", re.IGNORECASE | re.DOTALL)
 _WORD = re.compile(r"\bstream\b", re.IGNORECASE)
 _VIEW = re.compile(r"\s*(?:create|alter)\b.*?\bview\b", re.IGNORECASE | re.DOTALL)

@@ -11,8 +11,6 @@ from tahoe.settings.dataframe_options import SCHEMA_CHANGE_OPTIONS, check_stream
 from tahoe.spark.names.options import boolean_option, illegal_option
 from tahoe.stream.source_options import SourceOptions
 
-__all__ = ["time_travel_error", "stream_options"]
-
 
 def stream_options(options: Mapping[str, str], moment: Callable[[str], datetime]) -> SourceOptions:
     """Parse the options of a stream reader.

@@ -15,8 +15,6 @@ from tahoe.spark.jvm.records import items
 from tahoe.spark.names.settings import is_on
 from tahoe.spark.stream.running_query import running_query
 
-__all__ = ["event_time_column"]
-
 _SETTING = "spark.databricks.delta.withEventTimeOrder.enabled"
 
 

@@ -9,8 +9,6 @@ from py4j.java_gateway import JavaObject
 
 from tahoe.spark.versions.members import has_field
 
-__all__ = ["default_text", "drops_comment", "new_default"]
-
 
 def default_text(default: JavaObject | str) -> str:
     """Return the SQL text of a default."""

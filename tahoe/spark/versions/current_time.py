@@ -8,8 +8,6 @@ from __future__ import annotations
 
 from pyspark.sql import SparkSession
 
-__all__ = ["current_time_functions"]
-
 _PRECISIONS = range(7)
 
 

@@ -5,8 +5,6 @@ Obsolete when PySpark 4.1 is the oldest supported release, with the functions th
 
 from __future__ import annotations
 
-__all__ = ["EXECUTE_IMMEDIATE", "HINT"]
-
 EXECUTE_IMMEDIATE = "ExecuteImmediateQuery"
 """The node of the statement in Spark 4.0."""
 

@@ -15,8 +15,6 @@ from tahoe.base.exceptions import Unsupported
 from tahoe.schema.types import StructType, is_geospatial
 from tahoe.schema.walk import paths_of_type
 
-__all__ = ["check_geospatial_types"]
-
 _FIRST_WITH_GEOSPATIAL = (4, 2)
 
 

@@ -7,8 +7,6 @@ from __future__ import annotations
 
 from py4j.java_gateway import JavaObject
 
-__all__ = ["identifier_parts"]
-
 
 def identifier_parts(identifier: JavaObject) -> tuple[str, ...]:
     """Return the identifiers of a ``TableIdentifier``."""

@@ -13,8 +13,6 @@ from pyspark import __version__
 
 from tahoe.base.exceptions import Unsupported
 
-__all__ = ["field_names", "has_field", "private_field", "private_method", "private_value", "unsupported_spark"]
-
 _FIELD_NAMES: dict[str, tuple[str, ...]] = {}
 # By the name of the class and of the member. A lookup takes a call for each member of the class.
 _FIELDS: dict[tuple[str, str], JavaObject | None] = {}

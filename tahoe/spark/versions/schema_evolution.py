@@ -11,8 +11,6 @@ from py4j.java_gateway import JavaObject
 
 from tahoe.spark.versions.members import has_field
 
-__all__ = ["plan_evolves", "writer_evolves"]
-
 
 def plan_evolves(plan: JavaObject) -> bool:
     """Return whether the plan of a write adds new columns to its table."""

@@ -7,7 +7,5 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-__all__ = ["UNSHREDDED"]
-
 UNSHREDDED: Mapping[str, str] = {"spark.sql.variant.writeShredding.enabled": "false"}
 """The setting of a session that writes variants unshredded."""

@@ -11,8 +11,6 @@ from py4j.java_gateway import JavaObject
 
 from tahoe.spark.versions.members import private_field
 
-__all__ = ["NAMED_RELATION", "identified_by", "name_argument", "name_of_table", "source_name"]
-
 NAMED_RELATION = "NamedStreamingRelation"
 """The node above an ``UnresolvedRelation`` that is read as a stream: its elements are the relation and its name."""
 

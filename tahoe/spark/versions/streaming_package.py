@@ -7,8 +7,6 @@ from __future__ import annotations
 
 from py4j.java_gateway import JavaObject
 
-__all__ = ["streaming_package"]
-
 _STREAMING = "org.apache.spark.sql.execution.streaming"
 
 

@@ -7,8 +7,6 @@ from __future__ import annotations
 
 from py4j.java_gateway import JavaObject
 
-__all__ = ["Travel", "requested"]
-
 Travel = str | int | None
 """A version as text, microseconds since 1970, or the newest version."""
 

@@ -23,8 +23,6 @@ from tahoe.spark.jvm.translate import from_spark_schema
 from tahoe.spark.names.settings import is_on
 from tahoe.spark.write.fitting import cast_or_fail
 
-__all__ = ["Arrangement", "arranged", "arrangement"]
-
 _EVOLVES_BY_NAME = "spark.databricks.delta.insert.byName.schemaEvolution.enabled"
 _NULLS_BY_DEFAULT = "spark.sql.defaultColumn.useNullsForMissingDefaultValues"
 

@@ -34,8 +34,6 @@ from tahoe.spark.write.fitting import ANSI_CASTS, Casts, cast_or_fail, fitted
 from tahoe.spark.write.limited import limited_columns
 from tahoe.spark.write.stored_expressions import StoredExpressions, session_of_stored_expressions
 
-__all__ = ["enforced", "recomputed", "session_time_zone"]
-
 _FLAG = "__tahoe_compute_"
 _VOID, _STRING = PrimitiveType("void"), PrimitiveType("string")
 

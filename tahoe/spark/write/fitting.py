@@ -26,19 +26,6 @@ from tahoe.spark.jvm.errors import raising_with_values
 from tahoe.spark.jvm.translate import from_spark_schema, to_spark_type
 from tahoe.spark.names.settings import is_on
 
-__all__ = [
-    "ANSI_CASTS",
-    "Casts",
-    "Place",
-    "cast_or_fail",
-    "casts_of_assignments",
-    "casts_of_inserts",
-    "fitted",
-    "fitted_value",
-    "nullable_schema",
-    "stored",
-]
-
 _VOID, _STRING = PrimitiveType("void"), PrimitiveType("string")
 _STORE_ASSIGNMENT = "spark.sql.storeAssignmentPolicy"
 _AS_ANSI = "spark.databricks.delta.updateAndMergeCastingFollowsAnsiEnabledFlag"

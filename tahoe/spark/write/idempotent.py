@@ -16,8 +16,6 @@ from tahoe.spark.names.settings import is_on
 from tahoe.txn.after_commit import logged_after_commit
 from tahoe.txn.transaction import Transaction
 
-__all__ = ["application", "application_of_session", "applied_once", "resetting_version"]
-
 _APP, _VERSION = "spark.databricks.delta.write.txnAppId", "spark.databricks.delta.write.txnVersion"
 _RESETS = f"{_VERSION}.autoReset.enabled"
 

@@ -16,8 +16,6 @@ from tahoe.spark.jvm.errors import raising_with_values
 from tahoe.spark.names.settings import is_on
 from tahoe.spark.write.fitting import Place
 
-__all__ = ["limited_columns"]
-
 _AS_STRING = "spark.sql.legacy.charVarcharAsString"
 
 

@@ -27,8 +27,6 @@ from tahoe.spark.executors import worker
 from tahoe.spark.executors.bin_tasks import files_of_rows, rows_of_cells, rows_of_parts
 from tahoe.spark.executors.shipped import sent
 
-__all__ = ["clustered_by_tasks", "is_worth_joining", "is_worth_spreading", "joined_by_tasks"]
-
 _LEAST_BYTES = 64 * 1024 * 1024
 """A smaller bin is clustered by one task: splitting it costs more than it saves."""
 _TASKS_A_CORE = 3

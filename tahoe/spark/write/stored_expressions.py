@@ -37,8 +37,6 @@ from tahoe.spark.jvm.bridge import JavaObject, Jvm, is_classic
 from tahoe.spark.jvm.stored_defaults import check_default_on_spark
 from tahoe.spark.jvm.stored_trees import Bound, Stored, StoredTrees, Use
 
-__all__ = ["StoredExpressions", "add_constraint", "check_new_on_spark", "session_of_stored_expressions"]
-
 _MEANING = {
     "spark.sql.ansi.enabled": "true",
     "spark.sql.ansi.doubleQuotedIdentifiers": "false",

@@ -52,8 +52,6 @@ from tahoe.store.location import encode_path, local_path
 from tahoe.store.log_store import LogStore
 from tahoe.txn.transaction import Transaction
 
-__all__ = ["FileOptions", "write_files"]
-
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _LETTERS = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 # Texts that name a folder unencoded, and the prefix of encoded ones, which no plain text begins with and no writer escapes.

@@ -13,8 +13,6 @@ from typing import Protocol
 from tahoe.base.exceptions import ForeignWriter, StorageFailure, TahoeError
 from tahoe.uniform.formats.metadata_files import FOLDER, metadata_number
 
-__all__ = ["PATH", "Catalog", "advance", "translated_errors"]
-
 PATH = "path"
 """The name of the pointer for readers by path."""
 

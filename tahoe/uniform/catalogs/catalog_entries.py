@@ -13,8 +13,6 @@ from typing import Any
 from tahoe.base.exceptions import InvalidRequest, Unsupported
 from tahoe.uniform.catalogs.catalog import translated_errors
 
-__all__ = ["CatalogEntry", "GlueCatalog", "HiveCatalog", "RestCatalog", "SqlCatalog"]
-
 _LOCATION = "metadata_location"
 _PREVIOUS = "previous_metadata_location"
 _LONGEST_PARAMETER = 4000

@@ -15,8 +15,6 @@ from tahoe.base.exceptions import InvalidRequest, NotFound, Unsupported
 from tahoe.uniform.catalogs.catalog import Catalog, translated_errors
 from tahoe.uniform.catalogs.catalog_entries import CatalogEntry, GlueCatalog, HiveCatalog, RestCatalog, SqlCatalog
 
-__all__ = ["CATALOGS_KEY", "ConfiguredCatalogs", "NamedCatalog", "adapter_of", "catalog_names"]
-
 CATALOGS_KEY = "delta.universalformat.config.iceberg.catalogs"
 _NAMED = re.compile(r"([^:,\s]+):([^:,\s]+\.[^:,\s]+)")
 _KINDS: Mapping[str, type[CatalogEntry]] = {

@@ -9,8 +9,6 @@ from tahoe.store.log_store import LogStore
 from tahoe.uniform.catalogs.catalog import PATH
 from tahoe.uniform.formats.metadata_files import FOLDER, metadata_name, metadata_number
 
-__all__ = ["HINT", "PathCatalog"]
-
 HINT = f"{FOLDER}/version-hint.text"
 
 _LOCKS = tuple(Lock() for _ in range(64))

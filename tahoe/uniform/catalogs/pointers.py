@@ -18,8 +18,6 @@ from tahoe.base.clock import SYSTEM_CLOCK, Clock
 from tahoe.base.exceptions import StorageFailure, TahoeError
 from tahoe.uniform.catalogs.catalog import Catalog, translated_errors
 
-__all__ = ["LOOK_SECONDS", "CatalogCalls", "CatalogQueries", "Pointer", "PointerFailure"]
-
 LOOK_SECONDS = 1.0
 """How long a conversion waits for the catalogs to report their pointers before it continues without them, and afterwards for its
 own pointers to be moved."""

@@ -38,8 +38,6 @@ from tahoe.uniform.formats.manifest_schema import DATA
 from tahoe.uniform.formats.manifests import ADDED, DataFile, Entry, ManifestFile
 from tahoe.uniform.formats.metadata import AddedSnapshot, Totals
 
-__all__ = ["Build", "FileChanges", "next_manifests"]
-
 logger = logging.getLogger(__name__)
 
 _CONVERTED = "files converted"

@@ -11,8 +11,6 @@ from tahoe.protocol.actions import Action
 from tahoe.snapshot.snapshot import Snapshot
 from tahoe.store.log_store import LogStore
 
-__all__ = ["Conversion", "DeltaSide", "ReadCommit"]
-
 ReadCommit = Callable[[int], Sequence[Action]]
 
 

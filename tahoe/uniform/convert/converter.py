@@ -40,8 +40,6 @@ from tahoe.uniform.formats.manifest_schema import DATA
 from tahoe.uniform.formats.manifests import ManifestFile
 from tahoe.uniform.formats.metadata_files import FOLDER, metadata_bytes, metadata_name
 
-__all__ = ["GRACE_MS", "MAX_PENDING_COMMITS", "Converter", "orphans", "unreferenced"]
-
 logger = logging.getLogger(__name__)
 
 MAX_PENDING_COMMITS = 1000

@@ -32,7 +32,6 @@ from tahoe.uniform.formats.puffin import puffin_bytes, puffin_entry
 if TYPE_CHECKING:
     from pyroaring import BitMap64
 
-__all__ = ["DeleteFiles", "MoreDeletes", "Vectors", "delete_files", "next_delete_manifests", "split_marked"]
 
 _MOST_WAITING_ROWS = 4 * MOST_ROWS
 

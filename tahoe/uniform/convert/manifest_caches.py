@@ -11,8 +11,6 @@ from threading import Lock
 
 from tahoe.uniform.formats.manifests import ManifestFile
 
-__all__ = ["ManifestCaches", "ManifestLists", "PathIndex"]
-
 _INDEXED_PATHS = 2_000_000
 _KEPT_LISTS = 32
 

@@ -27,8 +27,6 @@ from tahoe.uniform.formats.manifests import (
 from tahoe.uniform.formats.metadata import Totals
 from tahoe.uniform.formats.metadata_files import FOLDER
 
-__all__ = ["Counts", "Draft", "NewSnapshot", "digest", "manifest_data", "manifest_name", "path_hashes"]
-
 
 @dataclass(frozen=True, eq=False)
 class NewSnapshot:

@@ -29,8 +29,6 @@ from tahoe.uniform.formats.position_deletes import positions_in
 if TYPE_CHECKING:
     from pyroaring import BitMap64
 
-__all__ = ["ManifestFolder"]
-
 
 class ManifestFolder:
     """The manifests, manifest lists and delete files of one table, read and written whole, with names derived from their content.

@@ -13,8 +13,6 @@ from math import isqrt
 
 from tahoe.uniform.formats.manifests import Entry, ManifestFile
 
-__all__ = ["LEAST_ENTRIES", "MAX_SMALL", "chunks", "many_small", "merges", "most_entries"]
-
 LEAST_ENTRIES = 256
 """The capacity of the smallest manifests, in files."""
 

@@ -10,8 +10,6 @@ from tahoe.protocol.iceberg_compat import format_version, uniform_is_enabled
 from tahoe.protocol.properties import TableProperties
 from tahoe.protocol.row_tracking import high_water_mark
 
-__all__ = ["Change", "DeltaCommit", "FurtherCommits", "VectorChange", "Plan", "Rebuild", "combine_commits", "plan_conversion"]
-
 SNAPSHOT_PER_COMMIT = "delta.universalformat.config.iceberg.snapshot-per-commit"
 
 

@@ -17,8 +17,6 @@ from tahoe.uniform.external.conversion_record import ConversionRecord, write_rec
 from tahoe.uniform.external.metadata_listing import newest_metadata, newest_number
 from tahoe.uniform.formats.metadata_files import metadata_number
 
-__all__ = ["Publication", "publish"]
-
 logger = logging.getLogger(__name__)
 
 

@@ -11,8 +11,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from threading import Condition, Thread
 
-__all__ = ["ConversionQueue"]
-
 logger = logging.getLogger(__name__)
 
 Run = Callable[[int], None]

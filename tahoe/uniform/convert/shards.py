@@ -33,15 +33,6 @@ from tahoe.uniform.formats.metadata import Totals
 if TYPE_CHECKING:
     from tahoe.uniform.convert.manifest_folder import ManifestFolder
 
-__all__ = [
-    "EncodedManifest",
-    "Shard",
-    "ShardEncoder",
-    "ShardOrder",
-    "encode_shard",
-    "collect_vectors",
-    "sharded_manifests",
-]
 
 FILES_IN_SHARD = 16_384
 """The approximate number of files in a shard: a task of half a second."""

@@ -13,8 +13,6 @@ from dataclasses import dataclass, field
 from tahoe.base.exceptions import CorruptTable, NotFound
 from tahoe.store.log_store import LogStore
 
-__all__ = ["NAME", "ConversionRecord", "read_record", "write_record"]
-
 NAME = "_delta_log/_uniform/state.json"
 """Under ``_delta_log`` and behind an underscore: neither Iceberg's orphan removal nor its purge looks there."""
 

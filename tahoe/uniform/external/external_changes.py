@@ -24,14 +24,6 @@ from tahoe.uniform.formats.metadata_files import FOLDER, metadata_name, metadata
 if TYPE_CHECKING:
     from tahoe.uniform.external.external_table import ExternalTable
 
-__all__ = [
-    "Finding",
-    "ExternalSnapshot",
-    "find_external_changes",
-    "external_writer_error",
-    "has_own_metadata",
-    "newest_own_metadata",
-]
 
 _SUFFIX = ".metadata.json"
 # A snapshot is reported even if its files cannot be listed.

@@ -19,8 +19,6 @@ from tahoe.base.exceptions import CorruptTable
 from tahoe.store.iceberg_io import StoreIO
 from tahoe.store.log_store import LogStore
 
-__all__ = ["ExternalTable"]
-
 
 class ExternalTable:
     """One metadata file and the files it refers to; files outside the table's root are never opened.

@@ -14,8 +14,6 @@ from tahoe.store.log_store import LogStore
 from tahoe.uniform.formats import metadata as documents
 from tahoe.uniform.formats.metadata_files import FOLDER, metadata_name, metadata_number, read_metadata
 
-__all__ = ["CurrentMetadata", "MetadataListing", "list_metadata", "newest_metadata", "newest_number"]
-
 _ATTEMPTS = 3
 
 

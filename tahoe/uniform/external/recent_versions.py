@@ -8,8 +8,6 @@ from tahoe.store.log_store import LogStore
 from tahoe.uniform.external.metadata_listing import list_metadata
 from tahoe.uniform.formats.metadata import snapshot_version
 
-__all__ = ["LATELY_MS", "recent_versions"]
-
 LATELY_MS = 3_600_000
 """A reader that loaded the metadata this long ago may still open data files that it names."""
 

@@ -23,7 +23,6 @@ from tahoe.uniform.external.metadata_listing import MetadataListing
 if TYPE_CHECKING:
     from tahoe.uniform.external.external_table import ExternalTable
 
-__all__ = ["Append", "Repair", "adopt"]
 
 Append = Callable[..., int]
 """`Table.append`."""

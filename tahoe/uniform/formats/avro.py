@@ -13,22 +13,6 @@ from typing import Any
 
 from tahoe.base.exceptions import CorruptTable
 
-__all__ = [
-    "BLOCK_ENTRIES",
-    "container",
-    "container_header",
-    "decode_long",
-    "decode_value",
-    "encode_bytes",
-    "encode_long",
-    "encode_string",
-    "inflate",
-    "pack_block",
-    "packed_blocks",
-    "read_container",
-    "write_container",
-]
-
 BLOCK_ENTRIES = 512
 """Entries per block of a container file. Smaller blocks compress worse; larger ones make removing an entry costlier."""
 

@@ -25,17 +25,6 @@ from tahoe.uniform.formats.manifest_schema import Spec
 from tahoe.uniform.formats.manifests import DataFile, PartitionSummary
 from tahoe.uniform.formats.single_values import Codec, codec_of
 
-__all__ = [
-    "FILES_COLUMNS",
-    "FileEncoder",
-    "OnVector",
-    "Target",
-    "combine_summaries",
-    "partition_summaries",
-    "refuse_vector",
-    "spec_of",
-]
-
 _HIVE_NULL = "__HIVE_DEFAULT_PARTITION__"
 _HEAD = encode_long(0)  # content: data
 _FORMAT = encode_string("PARQUET")

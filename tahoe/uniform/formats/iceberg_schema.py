@@ -23,16 +23,6 @@ from tahoe.schema.mapping import nested_ids_of
 from tahoe.schema.types import ArrayType, DataType, MapType, StructField, StructType
 from tahoe.uniform.formats.single_values import VOID, iceberg_primitive, no_iceberg_type
 
-__all__ = [
-    "FIRST_PARTITION_ID",
-    "iceberg_schema",
-    "last_column_id",
-    "name_mapping",
-    "partition_fields",
-    "primitive_columns",
-    "write_default",
-]
-
 FIRST_PARTITION_ID = 1000
 _PLAIN = ("boolean", "byte", "short", "integer", "long", "string")
 

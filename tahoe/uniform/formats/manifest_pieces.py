@@ -31,8 +31,6 @@ from tahoe.uniform.formats.manifests import (
     manifest_blocks,
 )
 
-__all__ = ["Piece", "blocks_of", "carried", "pieces_of"]
-
 _SOME = b"\2"
 
 

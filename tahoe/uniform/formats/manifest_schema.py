@@ -11,17 +11,6 @@ from typing import Any
 from tahoe.base.json_values import JsonMapping, JsonObject
 from tahoe.uniform.formats.single_values import Codec
 
-__all__ = [
-    "DATA",
-    "DELETES",
-    "Spec",
-    "entry_schema",
-    "entry_schema_text",
-    "list_schema",
-    "list_schema_text",
-    "optional_tail_fields",
-]
-
 DATA, DELETES = 0, 1
 """The content of a manifest: data files, or delete files."""
 

@@ -30,31 +30,6 @@ from tahoe.uniform.formats.avro import (
 )
 from tahoe.uniform.formats.manifest_schema import DATA, Spec, entry_schema_text, list_schema_text, optional_tail_fields
 
-__all__ = [
-    "ADDED",
-    "DELETED",
-    "EXISTING",
-    "FORMAT_FIELD",
-    "DataFile",
-    "Entry",
-    "EntryReader",
-    "ManifestFile",
-    "ManifestHeader",
-    "PartitionSummary",
-    "encode_entry",
-    "live_urls",
-    "manifest_blocks",
-    "manifest_bytes",
-    "manifest_entry",
-    "manifest_header",
-    "manifest_list_bytes",
-    "paths_in",
-    "read_manifest",
-    "read_manifest_entry",
-    "read_manifest_list",
-    "recorded",
-]
-
 EXISTING, ADDED, DELETED = 0, 1, 2
 FORMAT_FIELD = encode_string("PARQUET")
 """The format field that follows the path in the record of each data file."""

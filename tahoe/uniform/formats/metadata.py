@@ -33,27 +33,6 @@ from tahoe.uniform.formats.iceberg_schema import (
 )
 from tahoe.uniform.formats.manifest_schema import Spec
 
-__all__ = [
-    "MAX_SNAPSHOTS",
-    "AddedSnapshot",
-    "Totals",
-    "converted_timestamp_ms",
-    "converted_version",
-    "current_schema",
-    "current_snapshot",
-    "data_totals",
-    "described",
-    "expired",
-    "logged",
-    "next_sequence_number",
-    "next_snapshot_id",
-    "snapshot_retention_ms",
-    "spec_from",
-    "table_properties",
-    "with_snapshot",
-    "snapshot_version",
-]
-
 MAX_METADATA_LOG = 100
 """Former metadata files listed in the newest one; older ones are deleted."""
 

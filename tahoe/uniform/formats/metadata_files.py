@@ -15,8 +15,6 @@ from typing import Any
 from tahoe.base.exceptions import CorruptTable, ForeignWriter
 from tahoe.base.json_values import JsonMapping, JsonObject
 
-__all__ = ["FINGERPRINT", "FOLDER", "metadata_name", "metadata_number", "read_metadata", "metadata_bytes"]
-
 FOLDER = "metadata"
 """The folder for all files of the table's Iceberg side."""
 

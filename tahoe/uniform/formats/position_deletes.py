@@ -28,7 +28,6 @@ from tahoe.uniform.formats.manifests import DataFile
 if TYPE_CHECKING:
     from pyroaring import BitMap64
 
-__all__ = ["MOST_FILES", "MOST_ROWS", "groups", "position_delete_bytes", "position_delete_entry", "positions_in"]
 
 MOST_ROWS = 1_000_000
 """Rows of a position delete file; a single data file may exceed it."""

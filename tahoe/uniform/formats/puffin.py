@@ -16,8 +16,6 @@ from tahoe.uniform.formats.avro import encode_bytes, encode_long, encode_string
 from tahoe.uniform.formats.data_files import Target
 from tahoe.uniform.formats.manifests import DataFile
 
-__all__ = ["Puffin", "puffin_bytes", "puffin_entry"]
-
 _MAGIC = b"PFA1"
 _OFFSET = len(_MAGIC)
 _ROW_POSITION_ID = 2147483645

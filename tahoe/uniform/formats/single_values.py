@@ -19,8 +19,6 @@ from tahoe.base.json_values import JsonObject
 from tahoe.schema.types import DataType, DecimalType, PrimitiveType
 from tahoe.uniform.formats.avro import decode_long, encode_bytes, encode_long
 
-__all__ = ["VOID", "Codec", "codec_of", "iceberg_primitive", "no_iceberg_type"]
-
 VOID = PrimitiveType("void")
 """Format version 3 has this type, as ``unknown``; version 2 does not."""
 

@@ -24,8 +24,6 @@ from tahoe.base.json_values import JsonMapping, JsonObject
 from tahoe.uniform.external.metadata_listing import CurrentMetadata
 from tahoe.uniform.serve.warehouse import NAMESPACE_NOT_FOUND, Namespace, Warehouse
 
-__all__ = ["Response", "ReadOnlyCatalog", "Request", "is_loopback"]
-
 logger = logging.getLogger(__name__)
 
 _PAGE = 1000

@@ -30,7 +30,6 @@ from tahoe.uniform.runtime import UniformRuntime
 
 logger = logging.getLogger(__name__)
 
-__all__ = ["DEFAULT", "NAMESPACE_NOT_FOUND", "TABLE_NOT_FOUND", "Namespace", "Warehouse"]
 
 Namespace = tuple[str, ...]
 

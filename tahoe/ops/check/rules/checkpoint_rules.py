@@ -12,8 +12,6 @@ from tahoe.ops.check.subjects.replayed_log import ReplayedLog
 from tahoe.ops.check.subjects.rule import Breaches, Broken, RuleList
 from tahoe.protocol.features import Feature
 
-__all__ = ["RULES", "CheckpointFile", "differing"]
-
 RULES: RuleList[CheckpointFile] = RuleList()
 
 _FILE_ACTIONS = ("add", "remove")

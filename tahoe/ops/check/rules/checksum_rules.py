@@ -14,8 +14,6 @@ from tahoe.ops.check.subjects.replayed_log import LogState, ReplayedLog
 from tahoe.ops.check.subjects.rule import Breaches, Broken, RuleList
 from tahoe.protocol.features import Feature
 
-__all__ = ["FILE_RULES", "RULES", "ChecksumFile", "ChecksumOfFiles"]
-
 RULES: RuleList[ChecksumFile] = RuleList()
 FILE_RULES: RuleList[ChecksumOfFiles] = RuleList()
 

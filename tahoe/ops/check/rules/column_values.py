@@ -22,8 +22,6 @@ from tahoe.protocol.statistics.bounds import Leaf
 from tahoe.protocol.statistics.file_statistics import FileStatistics
 from tahoe.schema.types import DataType, DecimalType, PrimitiveType
 
-__all__ = ["ColumnValues", "contradictions", "stated_leaves"]
-
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _EPOCH_DAY = date(1970, 1, 1).toordinal()
 _WHOLE = frozenset({"byte", "short", "integer", "long"})

@@ -12,8 +12,6 @@ from tahoe.ops.check.subjects.replayed_log import Step, unique_id
 from tahoe.ops.check.subjects.rule import Breaches, Broken, RuleList
 from tahoe.protocol.features import Feature
 
-__all__ = ["FORMAT_RULES", "RULES"]
-
 FORMAT_RULES: RuleList[Commit] = RuleList()
 RULES: RuleList[Step] = RuleList()
 

@@ -17,8 +17,6 @@ from tahoe.ops.check.subjects.raw_log import Commit, RawLog
 from tahoe.ops.check.subjects.replayed_log import ReplayedLog
 from tahoe.ops.check.subjects.rule import Breaches, RuleList
 
-__all__ = ["RULES", "CompactionFile", "compaction_files"]
-
 RULES: RuleList[CompactionFile] = RuleList()
 
 _Key = tuple[str, str]

@@ -29,7 +29,6 @@ from tahoe.store.log_store import LogStore
 if TYPE_CHECKING:
     from pyroaring import BitMap64
 
-__all__ = ["CHANGE_RULES", "RULES", "VECTOR_RULES", "NamedFile", "arrow_errors_as_corruption", "parquet_file"]
 
 RULES: RuleList[NamedFile] = RuleList()
 VECTOR_RULES: RuleList[NamedFile] = RuleList()

@@ -14,8 +14,6 @@ from tahoe.protocol.partition import deserialize
 from tahoe.schema.types import schema_from_json
 from tahoe.store.location import decode_path
 
-__all__ = ["RULES", "statistics_of"]
-
 RULES: RuleList[Step] = RuleList()
 
 

@@ -12,8 +12,6 @@ from tahoe.ops.check.subjects.replayed_log import Step
 from tahoe.ops.check.subjects.rule import Breaches, Broken, RuleList
 from tahoe.protocol.features import Feature
 
-__all__ = ["RULES"]
-
 RULES: RuleList[Step] = RuleList()
 
 

@@ -11,8 +11,6 @@ from tahoe.ops.check.subjects.rule import Breaches, Broken, RuleList
 from tahoe.ops.check.subjects.table_settings import Field, Settings
 from tahoe.protocol.features import Feature
 
-__all__ = ["RULES", "SETTINGS_RULES", "active_version"]
-
 SETTINGS_RULES: RuleList[Settings] = RuleList()
 RULES: RuleList[Step] = RuleList()
 

@@ -29,8 +29,6 @@ from tahoe.snapshot.snapshot import Snapshot
 from tahoe.store.location import decode_path, is_outside
 from tahoe.store.log_store import LogStore
 
-__all__ = ["MOST_FOOTERS", "RULES", "LiveFiles", "side_by_side"]
-
 RULES: RuleList[LiveFiles] = RuleList()
 
 T = TypeVar("T")

@@ -12,8 +12,6 @@ from tahoe.log.files.paths import LAST_CHECKPOINT, file_name, parse
 from tahoe.ops.check.subjects.raw_log import RawLog
 from tahoe.ops.check.subjects.rule import Breaches, Broken, RuleList
 
-__all__ = ["RULES"]
-
 RULES: RuleList[RawLog] = RuleList()
 
 _LOOKS_LIKE_ONE = re.compile(r"\d+(\.\d+)*\.(json|crc|checkpoint.*|compacted\.json)")

@@ -8,8 +8,6 @@ from typing import Any
 from tahoe.ops.check.subjects.replayed_log import Step
 from tahoe.ops.check.subjects.rule import Breaches, Broken, RuleList
 
-__all__ = ["RULES", "wrong_members"]
-
 RULES: RuleList[Step] = RuleList()
 
 _TEXTS = "a map of texts"

@@ -8,8 +8,6 @@ from tahoe.ops.check.subjects.rule import Breaches, RuleList
 from tahoe.ops.check.subjects.table_settings import Settings
 from tahoe.protocol.features import FEATURES, Feature
 
-__all__ = ["RULES"]
-
 RULES: RuleList[Settings] = RuleList()
 
 

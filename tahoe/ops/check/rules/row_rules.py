@@ -35,8 +35,6 @@ from tahoe.snapshot.arrow_reader import ReadTask, RowTracking
 from tahoe.snapshot.data_reader import DataFiles
 from tahoe.store.location import decode_path
 
-__all__ = ["RULES", "DataFile", "check_change_files", "check_data"]
-
 RULES: RuleList[DataFile] = RuleList()
 
 _BATCH_ROWS = 65_536

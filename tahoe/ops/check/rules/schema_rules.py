@@ -11,8 +11,6 @@ from typing import Any
 from tahoe.ops.check.subjects.rule import Breaches, RuleList
 from tahoe.ops.check.subjects.table_settings import Field, Settings
 
-__all__ = ["RULES", "is_widening"]
-
 RULES: RuleList[Settings] = RuleList()
 
 _PRIMITIVES = frozenset(

@@ -19,8 +19,6 @@ from tahoe.log.files.listing import Checkpoint, checkpoints_in
 from tahoe.log.files.paths import LAST_CHECKPOINT, LOG_FOLDER, parse, sidecar_name
 from tahoe.store.log_store import Entry, LogStore
 
-__all__ = ["Actions", "CheckpointContents", "Commit", "RawLog", "SidecarRows", "VersionFiles", "actions_of_lines", "commit_of"]
-
 _BYTES_AT_ONCE = 32 << 20
 _FILES_AT_ONCE = 256
 

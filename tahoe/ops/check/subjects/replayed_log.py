@@ -12,8 +12,6 @@ from tahoe.log.files.live_files import canonical_path
 from tahoe.ops.check.subjects.raw_log import Actions, Commit
 from tahoe.ops.check.subjects.table_settings import Settings
 
-__all__ = ["Key", "LogState", "ReplayedLog", "Step", "Totals", "unique_id"]
-
 Key = tuple[str, str]
 """The identity of a logical file: its path, decoded, and its vector's unique id, empty without one."""
 

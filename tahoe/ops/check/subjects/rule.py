@@ -18,8 +18,6 @@ from typing import Generic, TypeVar
 
 from tahoe.ops.check.subjects.violation import Reported, Violation, violation_of
 
-__all__ = ["Breaches", "Broken", "Level", "Rule", "RuleList", "Unreadable"]
-
 S = TypeVar("S")
 
 

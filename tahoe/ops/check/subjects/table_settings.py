@@ -10,8 +10,6 @@ from typing import Any
 
 from tahoe.protocol.features import FEATURES, Feature
 
-__all__ = ["Field", "Settings"]
-
 _ID, _PHYSICAL_NAME = "delta.columnMapping.id", "delta.columnMapping.physicalName"
 
 

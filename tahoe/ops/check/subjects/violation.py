@@ -9,8 +9,6 @@ from types import TracebackType
 
 from tahoe.base.exceptions import TahoeError
 
-__all__ = ["Reported", "Violation", "violation_of"]
-
 _MOST_CHARACTERS = 600
 
 

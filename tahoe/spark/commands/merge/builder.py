@@ -18,8 +18,6 @@ from tahoe.spark.commands.merge.statement import MergeRequest
 from tahoe.spark.commands.row_command import CommandTarget
 from tahoe.spark.jvm.local_rows import Result
 
-__all__ = ["RESULT", "DeltaMergeBuilder", "merge_builder"]
-
 RESULT = StructType(
     [
         StructField("num_affected_rows", LongType()),

@@ -28,18 +28,6 @@ from tahoe.spark.jvm.bridge import Jvm
 from tahoe.spark.jvm.records import items
 from tahoe.spark.write.fitting import Place
 
-__all__ = [
-    "BEFORE",
-    "CLAUSE",
-    "SOURCE_ROW",
-    "inserted",
-    "is_upsert",
-    "numbered",
-    "of_source",
-    "pairs_of",
-    "with_identities",
-]
-
 SOURCE_ROW = "__tahoe_source_row"
 """The column that numbers the source rows."""
 CLAUSE = "__tahoe_clause"

@@ -19,8 +19,6 @@ from tahoe.spark.commands.merge.statement import Plan
 from tahoe.spark.commands.row_changes import FILE, ROW, RowMatches, changes_in, changes_of
 from tahoe.spark.commands.source_rows import StoredRows
 
-__all__ = ["PairMatches", "evaluated"]
-
 _MOST_PAIRS_HERE = 2**20
 _NOTHING = RowMatches([], False)
 

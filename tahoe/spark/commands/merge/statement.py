@@ -39,8 +39,6 @@ from tahoe.spark.write.fitting import Casts, casts_of_assignments, nullable_sche
 from tahoe.txn.prepare import future_config
 from tahoe.txn.transaction import Transaction
 
-__all__ = ["OUR_PREFIX", "MergeRequest", "Plan", "Sides", "Step", "evolved", "of_clauses", "placed", "resolved"]
-
 Term = str | Column
 
 OUR_PREFIX = "__tahoe_"

@@ -29,8 +29,6 @@ from tahoe.spark.jvm.bridge import Jvm
 from tahoe.spark.write.enforce import recomputed
 from tahoe.txn.transaction import Operation
 
-__all__ = ["MatchedMerge"]
-
 # The target size of new files; they are smaller if more tasks can write in parallel.
 _ROWS_OF_A_FILE = 1_000_000
 _ROWS_OF_A_TASK = 200_000

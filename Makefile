@@ -93,7 +93,7 @@ interop: $(OLDEST)/.package $(NEWEST_JVM)/.package ## the JVM's Delta and Iceber
 lint: $(VENV)/.package ## ruff, mypy --strict, the layer contract, and the structure rules of scripts/check_house.py
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
-	$(BIN)/mypy --strict tahoe pyspark_delta
+	$(BIN)/mypy --strict tahoe pyspark_delta tahoe_startup.py
 	$(BIN)/lint-imports --no-cache
 	$(BIN)/python scripts/check_house.py
 

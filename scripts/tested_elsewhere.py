@@ -25,6 +25,7 @@ _PARTITIONS = "tests/unit/protocol/column_values/test_partition_filters.py"
 _STRICT = "tests/unit/ops/check/test_strict_check.py"
 
 TESTED_ELSEWHERE: Mapping[str, Mapping[str, str]] = {
+    "tested with Spark": {"cli/bootstrap/sitecustomize": "tests/spark/test_enabled_by_configuration.py"},
     "values without decisions": {
         "expr/compute/values": _COMPUTE,
         "ops/features/engines": "tests/unit/ops/features/test_compat.py",

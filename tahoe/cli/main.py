@@ -20,6 +20,7 @@ from tahoe.cli.detail import detail
 from tahoe.cli.files import files, layout
 from tahoe.cli.hints import for_shell
 from tahoe.cli.history import history
+from tahoe.cli.run import run
 from tahoe.cli.secrets import without_secrets
 from tahoe.cli.serve import serve
 from tahoe.cli.startup import import_little
@@ -63,6 +64,10 @@ app.command(short_help="write lists of files for readers without Delta support")
 app.command(short_help="convert Parquet files to a table in place")(convert)
 app.command(name="drop-feature", short_help="remove a feature, so that clients without it can use the table")(drop_feature)
 app.command(short_help="which engines can read and write the table")(compat)
+app.command(
+    short_help="run a program with Delta enabled in its Spark sessions",
+    context_settings={"allow_interspersed_args": False, "ignore_unknown_options": True},
+)(run)
 app.command(short_help="serve the tables below a folder as Iceberg")(serve)
 app.add_typer(uniform, name="uniform", short_help="the Iceberg side: status, sync, repair")
 

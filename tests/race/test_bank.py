@@ -137,12 +137,12 @@ def tell(commits: list[dict[str, Any]]) -> None:
 
 def test_no_money_is_lost_between_tellers_and_a_rewriter(tmp_path: Path) -> None:
     """Each process takes a second to start, and each version is audited. `make soak` makes 5,000 commits from ten processes."""
-    race(str(tmp_path / "bank"), transfers=20, rewrites=6, tellers=3, rewriters=1)
+    race(str(tmp_path / "bank"), transfers=12, rewrites=4, tellers=3, rewriters=1)
 
 
 def test_no_payment_fails_because_of_optimize(tmp_path: Path) -> None:
-    """Five processes, and an audit of each version. `make soak` makes 2,000 payments from ten."""
-    race_optimizers(str(tmp_path / "bank"), payments=4, tellers=3)
+    """Four processes, and an audit of each version. `make soak` makes 2,000 payments from ten."""
+    race_optimizers(str(tmp_path / "bank"), payments=3, tellers=2)
 
 
 @pytest.mark.soak

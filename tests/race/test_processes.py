@@ -47,11 +47,11 @@ def race(path: str, writers: int, appends: int, options: Mapping[str, str] | Non
 
 
 def test_four_processes_append_to_a_local_table(tmp_path: Path) -> None:
-    race(str(tmp_path / "table"), 4, 25)
+    race(str(tmp_path / "table"), 4, 10)
 
 
 def test_three_processes_append_to_a_table_on_s3(s3_url: str, s3_options: dict[str, str]) -> None:
-    race(s3_url, 3, 8, s3_options)
+    race(s3_url, 3, 4, s3_options)
 
 
 @pytest.mark.soak

@@ -28,7 +28,6 @@ WORDS_OF_A_FOLDER = 5_000
 """Folders with fewer words may use each rare word as often as a folder of this size."""
 
 _TWO_SIDES = "the same command in the core and on Spark"
-_SHELL = "the same command, and its output in a shell"
 
 # File names that occur in more than one folder, each with the reason.
 MIRRORS: Mapping[str, str] = {
@@ -39,10 +38,8 @@ MIRRORS: Mapping[str, str] = {
     "convert": _TWO_SIDES,
     "create": _TWO_SIDES,
     "delete": _TWO_SIDES,
-    "detail": _SHELL,
     "enforce": _TWO_SIDES,
     "exceptions": "the public name of a module of base",
-    "history": _SHELL,
     "insert": _TWO_SIDES,
     "match": _TWO_SIDES,
     "merge": _TWO_SIDES,

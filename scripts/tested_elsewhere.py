@@ -64,9 +64,8 @@ TESTED_ELSEWHERE: Mapping[str, Mapping[str, str]] = {
     },
     "a command of `tahoe`, whose output and exit code are tested through the command line": {
         "cli/upkeep": _COMMAND,
-        "cli/detail": _COMMAND,
+        "cli/versions": _COMMAND,
         "cli/files": _COMMAND,
-        "cli/history": _COMMAND,
         "cli/connections": "tests/interop/test_serve_under_load.py",
         "cli/serve": "tests/interop/test_iceberg_rest.py",
     },
@@ -96,7 +95,6 @@ TESTED_ELSEWHERE: Mapping[str, Mapping[str, str]] = {
     },
     "a step of writing or cleaning the log, covered by reading the log afterwards": {
         "log/checkpoints/checkpoint_rows": "tests/unit/log/checkpoints/test_checkpoint_writer.py",
-        "log/checkpoints/sidecar_writer": "tests/unit/txn/test_next_checkpoint.py",
         "log/checkpoints/v2_writer": "tests/unit/txn/test_next_checkpoint.py",
         "log/checksum_writer": "tests/unit/log/test_checksum.py",
         "protocol/statistics/bounds": "tests/unit/protocol/statistics/test_collect.py",
@@ -104,7 +102,6 @@ TESTED_ELSEWHERE: Mapping[str, Mapping[str, str]] = {
         "protocol/statistics/thrift": "tests/unit/log/checkpoints/test_parquet_join.py",
         "protocol/table_state": _REPLAY,
         "txn/commit": "tests/race/test_lost_answers.py",
-        "txn/evidence": "tests/unit/txn/test_racing_changes.py",
     },
     "a step of an operation, covered by the resulting rows, in examples and in the model": {
         "ops/merge/explained": _MERGE,
@@ -145,7 +142,6 @@ TESTED_ELSEWHERE: Mapping[str, Mapping[str, str]] = {
     },
     "a part of VACUUM, visible in the remaining files": {
         "ops/upkeep/vacuum_files": _VACUUM,
-        "ops/upkeep/vacuum_lite": _VACUUM,
         "ops/upkeep/vacuum_needed": _VACUUM,
         "ops/upkeep/vacuum_plan": _VACUUM,
         "txn/vanished": _VACUUM,

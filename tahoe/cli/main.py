@@ -16,10 +16,8 @@ import typer
 from tahoe.base.exceptions import TahoeError
 from tahoe.base.version import __version__
 from tahoe.cli.arguments import NO_ANSWER
-from tahoe.cli.detail import detail
 from tahoe.cli.files import files, layout
 from tahoe.cli.hints import for_shell
-from tahoe.cli.history import history
 from tahoe.cli.run import run
 from tahoe.cli.secrets import without_secrets
 from tahoe.cli.serve import serve
@@ -40,6 +38,7 @@ from tahoe.cli.upkeep import (
     restore,
     vacuum,
 )
+from tahoe.cli.versions import detail, history
 
 app = typer.Typer(
     no_args_is_help=True,

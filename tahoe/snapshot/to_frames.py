@@ -5,15 +5,21 @@ All of them read the snapshot of the scan, also when they read repeatedly, and i
 
 from __future__ import annotations
 
+import json
+import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
+from datetime import date, timedelta
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
 from tahoe.base.exceptions import InvalidRequest, Unsupported
-from tahoe.expr.tree.predicate import all_of
+from tahoe.expr.tree.coerce import compare
+from tahoe.expr.tree.predicate import TRUE, Column, IsNotNull, IsNull, Literal, Predicate, all_of, any_of
 from tahoe.schema.arrow_values import empty_table
+from tahoe.schema.collations import compares_by_bytes
+from tahoe.schema.types import PrimitiveType, StructType
 from tahoe.snapshot.scan import Scan
 
 if TYPE_CHECKING:
@@ -86,7 +92,6 @@ def to_polars(scan: Scan, limit: int | None = None) -> pl.LazyFrame:
         from polars.io.plugins import register_io_source
     except ModuleNotFoundError as error:
         raise _missing("polars", "to_polars") from error
-    from tahoe.snapshot.polars_predicate import implied_predicate
 
     def read(columns: list[str] | None, predicate: pl.Expr | None, rows: int | None, _: int | None) -> Iterator[pl.DataFrame]:
         most = min((most_rows for most_rows in (limit, rows) if most_rows is not None), default=None)
@@ -117,3 +122,65 @@ def _missing(package: str, method: str) -> Unsupported:
     return Unsupported(
         f"{method} needs {package}, which is not installed: pip install {package}", code="TAHOE_LIBRARY_MISSING", package=package
     )
+
+
+def implied_predicate(expression: pl.Expr, schema: StructType) -> Predicate:
+    """TRUE wherever the expression is, and perhaps elsewhere."""
+    import polars as pl
+
+    try:
+        tree = json.loads(expression.meta.serialize(format="json"))
+    except (pl.exceptions.PolarsError, ValueError, TypeError):
+        return TRUE
+    return _implied(tree, schema)
+
+
+def _implied(tree: Any, schema: StructType) -> Predicate:
+    match tree:
+        case {"BinaryExpr": {"left": left, "op": "And" | "LogicalAnd", "right": right}}:
+            return all_of((_implied(left, schema), _implied(right, schema)))
+        case {"BinaryExpr": {"left": left, "op": "Or" | "LogicalOr", "right": right}}:
+            return any_of((_implied(left, schema), _implied(right, schema)))
+        case {"BinaryExpr": {"left": {"Column": str(name)}, "op": str(op), "right": {"Literal": literal}}} if op in _OPERATORS:
+            return _comparison(_OPERATORS[op], name, literal, schema)
+        case {"BinaryExpr": {"left": {"Literal": literal}, "op": str(op), "right": {"Column": str(name)}}} if op in _OPERATORS:
+            return _comparison(_FLIPPED[_OPERATORS[op]], name, literal, schema)
+        case {"Function": {"input": [{"Column": str(name)}], "function": {"Boolean": "IsNull" | "IsNotNull" as kind}}}:
+            if schema.find(name) is None:
+                return TRUE
+            return IsNull(Column((name,))) if kind == "IsNull" else IsNotNull(Column((name,)))
+    return TRUE
+
+
+def _comparison(op: str, name: str, tree: Any, schema: StructType) -> Predicate:
+    field = schema.find(name)
+    literal = None if field is None else _literal(tree, str(field.data_type))
+    if field is None or literal is None or not compares_by_bytes(field):
+        return TRUE
+    try:
+        return compare(op, Column((field.name,)), field.data_type, literal)
+    except InvalidRequest:
+        return TRUE
+
+
+def _literal(tree: Any, column_type: str) -> Literal | None:
+    """The literal, where it is of the same family as the column."""
+    match tree:
+        case {"Dyn": {"Int": int(value)}} | {"Scalar": {"Int64": int(value)}} | {"Scalar": {"Int32": int(value)}} if (
+            column_type in _WHOLE
+        ):
+            return Literal(value, PrimitiveType("long")) if -(1 << 63) <= value < 1 << 63 else None
+        case {"Dyn": {"Float": float(value)}} | {"Scalar": {"Float64": float(value)}} if column_type == "double":
+            return Literal(value, PrimitiveType("double")) if math.isfinite(value) else None
+        case {"Scalar": {"String": str(value)}} | {"Dyn": {"Str": str(value)}} if column_type == "string":
+            return Literal(value, PrimitiveType("string"))
+        case {"Scalar": {"Date": int(days)}} if column_type == "date":
+            return Literal(date(1970, 1, 1) + timedelta(days), PrimitiveType("date"))
+        case {"Scalar": {"Boolean": bool(value)}} if column_type == "boolean":
+            return Literal(value, PrimitiveType("boolean"))
+    return None
+
+
+_OPERATORS = {"Eq": "=", "NotEq": "!=", "Lt": "<", "LtEq": "<=", "Gt": ">", "GtEq": ">="}
+_FLIPPED = {"=": "=", "!=": "!=", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
+_WHOLE = frozenset({"byte", "short", "integer", "long"})

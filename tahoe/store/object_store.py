@@ -40,9 +40,8 @@ from tahoe.store.local_store import LocalLogStore
 from tahoe.store.location import is_outside, split_url, table_url
 from tahoe.store.log_store import Created, Entry, Exists, FolderStore, InFlight, LogStore, PutOutcome, Refused, Unanswered
 from tahoe.store.outside import OutsideFiles
-from tahoe.store.ranged_file import RangedFile
+from tahoe.store.ranged_file import RangedFile, reopened
 from tahoe.store.refusals import names_credentials, remedy_of
-from tahoe.store.reopened import reopened
 
 Options = Mapping[str, str]
 Answer = TypeVar("Answer")

@@ -126,7 +126,7 @@ class Files:
         return sorted(row for add in live.values() for _, row in self.alive(add))
 
     def answer(self, asked: Questions, predicates: Iterable[Predicate]) -> Evidence:
-        """Return the evidence that `tahoe.txn.evidence.gather` reads from real files."""
+        """Return the evidence that `tahoe.txn.commit.gather` reads from real files."""
         vectors = {vector.unique_id: self.vectors[vector.unique_id] for vector in asked.vectors}
         matches = {}
         for add in asked.files:

@@ -11,7 +11,7 @@ If the rows read intersect neither those taken nor those new, the later writer s
 so running them in this order has the same result. (It has read no row of files that it did not record.)
 Its own vector is then merged with the concurrent one.
 
-Vectors and rows are in storage, so `questions` lists the necessary ones, `tahoe.txn.evidence` reads them, and `Evidence` contains the
+Vectors and rows are in storage, so `questions` lists the necessary ones, `tahoe.txn.commit` reads them, and `Evidence` contains the
 result. Missing evidence counts as a conflict.
 """
 

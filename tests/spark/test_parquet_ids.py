@@ -15,7 +15,7 @@ from tahoe.base.exceptions import CorruptTable
 from tahoe.schema.arrow import from_arrow_schema
 from tahoe.schema.mapping import assign_ids, transform_fields
 from tahoe.schema.types import StructType
-from tahoe.spark.executors.parquet_ids import with_nested_ids
+from tahoe.spark.executors.footers import with_nested_ids
 
 DEEP = pa.schema(
     [

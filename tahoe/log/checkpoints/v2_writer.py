@@ -15,17 +15,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
+from zlib import crc32
 
 import pyarrow as pa
 
 from tahoe.base.clock import Clock
-from tahoe.base.lazy import pc
+from tahoe.base.lazy import cached_property, pc
 from tahoe.base.progress import Progress, tracked
 from tahoe.log.checkpoints.checkpoint_checksum import checkpoint_with_checksum, footer_of
 from tahoe.log.checkpoints.checkpoint_reader import THREADS, CheckpointReader, read_adds, read_removes
 from tahoe.log.checkpoints.checkpoint_rows import (
+    REMOVE_TYPE,
     SINGLE_SCHEMA,
     AddColumns,
     RowEncoder,
@@ -34,14 +36,14 @@ from tahoe.log.checkpoints.checkpoint_rows import (
     single_rows,
     unexpired,
 )
+from tahoe.log.checkpoints.checkpoint_writer import verify_encoded
 from tahoe.log.checkpoints.footer_check import vouch_for_footer
 from tahoe.log.checkpoints.parquet_source import ParquetSource
-from tahoe.log.checkpoints.sidecar_summary import SidecarSummary, summary_of
-from tahoe.log.checkpoints.sidecar_writer import SidecarWriter
+from tahoe.log.checkpoints.sidecar_summary import SidecarSummary, columns_of, summary_of
 from tahoe.log.files.columns import concat
 from tahoe.log.files.last_checkpoint import LastCheckpoint, TopLevel
-from tahoe.log.files.live_files import FILES_SCHEMA, STRING_MAP, TOMBSTONES_SCHEMA, file_keys, without_rows
-from tahoe.log.files.paths import file_name, v2_checkpoint_name
+from tahoe.log.files.live_files import FILES_SCHEMA, STRING_MAP, TOMBSTONES_SCHEMA, are_plain, file_keys, without_rows
+from tahoe.log.files.paths import SIDECAR_FOLDER, file_name, v2_checkpoint_name
 from tahoe.protocol.actions import CheckpointMetadata, SidecarFile
 from tahoe.protocol.config import TableConfig
 from tahoe.protocol.table_state import TableState
@@ -353,3 +355,69 @@ def _belong_together(older: _Group, newer: _Group, full: int) -> bool:
         return True
     written, staying = (older, newer) if older.is_written else (newer, older)
     return staying.rows <= 2 * written.rows
+
+
+ROWS_IN_GROUP = 50_000
+"""Rows in one row group of a sidecar."""
+
+
+@dataclass(frozen=True)
+class SidecarWriter:
+    """Writes the sidecars of one checkpoint; from any thread.
+
+    Args:
+        version: of the checkpoint.
+        add_columns: the columns of its live files.
+        now_ms: milliseconds since the epoch.
+        uuid: gives a new name.
+    """
+
+    store: LogStore
+    version: int
+    add_columns: AddColumns
+    now_ms: int
+    uuid: Callable[[], str] = field(repr=False)
+
+    @cached_property
+    def columns(self) -> str:
+        """The name of the columns that its sidecars have."""
+        return columns_of(self.add_columns.type)
+
+    def adds(self, files: pa.Table) -> SidecarFile:
+        """Write live files.
+
+        Args:
+            files: of `FILES_SCHEMA`, with ``stats_parsed`` where they have it.
+        """
+        return self._write(files, "add")
+
+    def removes(self, tombstones: pa.Table) -> SidecarFile:
+        """Write tombstones, of `TOMBSTONES_SCHEMA`."""
+        return self._write(tombstones, "remove")
+
+    @cached_property
+    def _encoder(self) -> RowEncoder:
+        return RowEncoder.of(pa.schema([("add", self.add_columns.type), ("remove", REMOVE_TYPE)]))
+
+    def _write(self, rows: pa.Table, kind: str) -> SidecarFile:
+        structs = self.add_columns.of_files if kind == "add" else pa.Table.to_struct_array
+        data = self._encoder.encode(self._encoder.rows(kind, piece, structs) for piece in pieces(rows, ROWS_IN_GROUP))
+        verify_encoded(data, rows.num_rows, rows.num_rows if kind == "add" else 0, self.store.url, self.version)
+        data = checkpoint_with_checksum(data, self.version)
+        footer = footer_of(data)
+        path = f"{self.uuid()}.parquet"
+        self.store.put(f"{SIDECAR_FOLDER}/{path}", data)
+        vouch_for_footer(footer)
+        is_add = kind == "add"
+        vectors = rows.column("deletionVector")
+        summary = SidecarSummary(
+            footer_crc32=crc32(footer),
+            columns=self.columns,
+            adds=rows.num_rows if is_add else 0,
+            removes=0 if is_add else rows.num_rows,
+            bytes=pc.sum(rows.column("size"), min_count=0).as_py() if is_add else 0,
+            vectors=len(vectors) - vectors.null_count,
+            plain=are_plain(rows.column("path")),
+            newest=0 if is_add else pc.max(rows.column("deletionTimestamp")).as_py() or 0,
+        )
+        return SidecarFile(path, len(data), self.now_ms, summary.tags())

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 from tahoe.api.table import Table
-from tahoe.snapshot.polars_predicate import implied_predicate
+from tahoe.snapshot.to_frames import implied_predicate
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,7 @@ from tahoe.log.replay import add_files
 from tahoe.ops.write.writer import write_arrow
 from tahoe.protocol.dv import decode, descriptor_in_file, new_file_name, pack
 from tahoe.snapshot.snapshot import Snapshot
-from tahoe.txn import evidence
+from tahoe.txn import commit as commit_module
 from tahoe.txn.transaction import Operation, ReadSet, Transaction
 
 ROWS = 20_000
@@ -116,7 +116,7 @@ def test_rows_decide_if_statistics_of_a_new_file_cannot(table):
 
 
 def test_files_too_large_to_read_conflict(table, monkeypatch):
-    monkeypatch.setattr(evidence, "MOST_BYTES_READ", 10)
+    monkeypatch.setattr(commit_module, "MOST_BYTES_READ", 10)
     deleting = change(table, [5])
     table.append(rows([-1, ROWS], "around"))
     with pytest.raises(ConcurrentAppendException):

@@ -132,19 +132,19 @@ class _Checks:
     in_order: list[_Check | None]
     more: _Check | None
 
-    def positional(self, args: tuple[Any, ...]) -> tuple[Any, ...]:
+    def positional(self, args: tuple[object, ...]) -> tuple[Any, ...]:
         """Return the positional arguments as the function gets them."""
         checks = (*self.in_order, *[self.more] * (len(args) - len(self.in_order)))
         return tuple(value if check is None else check.converted(value) for value, check in zip(args, checks, strict=False))
 
 
-def _checked(function: Callable[..., Any]) -> Callable[..., Any]:
+def _checked(function: Callable[..., object]) -> Callable[..., Any]:
     if not function.__code__.co_varnames or function.__code__.co_varnames in (("self",), ("cls",)):
         return function
     checks: _Checks | None = None
 
     @wraps(function)
-    def call(*args: Any, **kwargs: Any) -> Any:
+    def call(*args: object, **kwargs: object) -> Any:
         nonlocal checks
         if checks is None:  # reading the signatures of all methods would take longer than opening a table
             checks = _checks_of(function)
@@ -158,7 +158,7 @@ def _checked(function: Callable[..., Any]) -> Callable[..., Any]:
     return call
 
 
-def _checks_of(function: Callable[..., Any]) -> _Checks:
+def _checks_of(function: Callable[..., object]) -> _Checks:
     by_name: dict[str, _Check] = {}
     in_order: list[_Check | None] = []
     more: _Check | None = None

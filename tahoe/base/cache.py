@@ -111,7 +111,7 @@ class _Cache:
     _counts: dict[str, _Counts] = field(default_factory=dict)
     _lock: Any = field(default_factory=RLock)
 
-    def keep(self, place: Place, make: Callable[[], Any], size: Callable[[Any], int], grows: bool) -> Any:
+    def keep(self, place: Place, make: Callable[[], object], size: Callable[[Any], int], grows: bool) -> Any:
         with self._lock:
             counts = self._counts.setdefault(place[0], _Counts())
             entry = self._entries.get(place)

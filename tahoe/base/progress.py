@@ -70,7 +70,7 @@ def tracked(items: Iterable[T], progress: Progress, step: str, total: int | None
 
 
 @contextmanager
-def shown(clock: Clock = SYSTEM_CLOCK, *, console: Any = None) -> Iterator[Progress]:
+def shown(clock: Clock = SYSTEM_CLOCK, *, console: object = None) -> Iterator[Progress]:
     """Provide a `Progress` that draws a bar on standard error, if that is a terminal, or in a notebook.
 
     Nothing is drawn in the first two seconds, the bar is removed at the end, and pipes and files get no output. A nested operation has no
@@ -98,7 +98,7 @@ class _Bar:
     After two seconds the last report so far is drawn: the next one may be far away, for example with one large file.
     """
 
-    def __init__(self, clock: Clock, console: Any) -> None:
+    def __init__(self, clock: Clock, console: object) -> None:
         self._clock = clock
         self._console = console
         self._next_ms = clock.now_ms() + PATIENCE_MS

@@ -28,7 +28,7 @@ def with_flags(options: type) -> Callable[[Callable[..., None]], Callable[..., N
         flags = {_parameter_name(field): field for field in _flagged(options)}
 
         @wraps(command)
-        def call(**arguments: Any) -> None:
+        def call(**arguments: object) -> None:
             values = {field.name: _parsed(field, arguments.pop(name)) for name, field in flags.items()}
             command(**arguments, flags=values)
 
@@ -75,7 +75,7 @@ def _parameter(name: str, field: Field[Any]) -> Parameter:
     return Parameter(name, Parameter.KEYWORD_ONLY, default=default, annotation=described)
 
 
-def _parsed(field: Field[Any], value: Any) -> Any:
+def _parsed(field: Field[Any], value: object) -> Any:
     """Return the value of an option for the value of its flag."""
     parse = _PARSERS.get(field.metadata[FLAG].metavar)
     if _negates(field):

@@ -12,7 +12,7 @@ from typing import Any
 from tahoe.cli.text import visible
 
 
-def print_json(value: Any) -> None:
+def print_json(value: object) -> None:
     """Print a JSON document; times as ISO 8601 in UTC. Indented for a terminal, on one line for a pipe."""
     indent = 2 if sys.stdout.isatty() else None
     sys.stdout.write(json.dumps(value, default=_plain, ensure_ascii=False, indent=indent) + "\n")
@@ -59,7 +59,7 @@ def _cell(text: str) -> Any:
     return Text(visible(text))
 
 
-def _print(table: Any, usual: int = 80) -> None:
+def _print(table: object, usual: int = 80) -> None:
     from rich.console import Console
 
     # Without a terminal, lines are folded too, and nothing is cut; --json has unfolded values.
@@ -72,7 +72,7 @@ def _width(usual: int) -> int:
     return max(int(columns), _NARROW) if columns.isascii() and columns.isdecimal() and len(columns) < 6 else usual
 
 
-def _plain(value: Any) -> Any:
+def _plain(value: object) -> Any:
     if isinstance(value, datetime | date):
         return value.isoformat()
     if isinstance(value, frozenset | set):

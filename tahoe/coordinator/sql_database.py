@@ -44,7 +44,7 @@ class Database:
         url: str,
         shown_url: str,
         secrets: Sequence[str],
-        connect: Callable[[], Any],
+        connect: Callable[[], object],
         *,
         errors: type[Exception],
         begin: str,

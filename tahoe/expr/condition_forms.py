@@ -48,7 +48,7 @@ Condition: TypeAlias = str | bool | Predicate | Sequence[Any] | Any
 _FLOATS = (PrimitiveType("float"), PrimitiveType("double"))
 
 
-def predicate_of(condition: Any, schema: StructType, time_zone: str = "UTC") -> Predicate:
+def predicate_of(condition: object, schema: StructType, time_zone: str = "UTC") -> Predicate:
     """Convert a condition other than SQL text to a predicate.
 
     Raises:
@@ -83,7 +83,7 @@ def _of_lists(condition: Sequence[Any], schema: StructType, time_zone: str) -> P
     raise _no_condition(condition)
 
 
-def _is_comparison(part: Any) -> bool:
+def _is_comparison(part: object) -> bool:
     return isinstance(part, list | tuple) and len(part) == 3 and isinstance(part[0], str) and isinstance(part[1], str)
 
 
@@ -134,7 +134,7 @@ def _column(path: tuple[str, ...], schema: StructType) -> tuple[Column, DataType
     return Column(tuple(names)), column.data_type
 
 
-def _no_condition(condition: Any) -> InvalidRequest:
+def _no_condition(condition: object) -> InvalidRequest:
     return InvalidRequest(
         f'{str(condition)[:200]!r} ({type(condition).__name__}) is no condition. Write SQL text such as "id > 1 AND day IN (3, 4)", or a '
         f"list of comparisons such as [('id', '>', 1), ('day', 'in', [3, 4])] with one of {', '.join(_OPERATORS)}, in, not in.",
@@ -145,7 +145,7 @@ def _no_condition(condition: Any) -> InvalidRequest:
 # ---- pyarrow's expressions
 
 
-def _of_expression(expression: Any, schema: StructType, time_zone: str) -> Predicate:
+def _of_expression(expression: object, schema: StructType, time_zone: str) -> Predicate:
     for reading in _READINGS:
         try:
             predicate, again = _ExpressionText(str(expression), schema, time_zone, reading).whole()

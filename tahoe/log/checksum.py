@@ -213,22 +213,22 @@ def _checksum(value: Mapping[str, Any]) -> VersionChecksum:
     )
 
 
-def _count(value: Any) -> int:
+def _count(value: object) -> int:
     if not isinstance(value, int) or isinstance(value, bool) or value < 0:
         raise ValueError(f"{value!r} is no count")
     return value
 
 
-def _count_or_none(value: Any) -> int | None:
+def _count_or_none(value: object) -> int | None:
     return None if value is None else _count(value)
 
 
-def _action(name: str, value: Any, kind: type[T]) -> T:
+def _action(name: str, value: object, kind: type[T]) -> T:
     action = action_from_json({name: value})
     if not isinstance(action, kind):
         raise ValueError(f"{name} is missing")
     return action
 
 
-def _actions(name: str, values: Sequence[Any] | None, kind: type[T]) -> tuple[T, ...] | None:
+def _actions(name: str, values: Sequence[object] | None, kind: type[T]) -> tuple[T, ...] | None:
     return None if values is None else tuple(_action(name, value, kind) for value in values)

@@ -157,13 +157,13 @@ def _in_commit_timestamp(store: LogStore, version: int) -> int:
     raise no_in_commit_timestamp(store.url, version)
 
 
-def _texts(values: Any) -> dict[str, str | None] | None:
+def _texts(values: object) -> dict[str, str | None] | None:
     if not isinstance(values, dict):
         return None
     return {name: _text(value) for name, value in values.items()}
 
 
-def _text(value: Any) -> str | None:
+def _text(value: object) -> str | None:
     if value is None or isinstance(value, str):
         return value
     return str(value).lower() if isinstance(value, bool) else str(value)

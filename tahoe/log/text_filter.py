@@ -111,7 +111,7 @@ def _name(name: str) -> str:
     return '"' + "".join(_literal(char) for char in name) + '"'
 
 
-def _opposite(op: str, member: str, value: Any, data_type: DataType) -> str | None:
+def _opposite(op: str, member: str, value: object, data_type: DataType) -> str | None:
     """The pattern of the values for which the comparison is FALSE."""
     if member == "minValues" and op in ("<", "<="):
         return _beyond(value, data_type, above=True, or_equal=op == "<")

@@ -40,7 +40,7 @@ class _Member:
     members: str = ""
 
 
-def check_action(name: str, value: Any) -> None:
+def check_action(name: str, value: object) -> None:
     """Raise `CorruptTable` if an action's value violates the specification; unknown actions are not checked.
 
     Args:
@@ -183,7 +183,7 @@ _BY_CASE = {of: {name.lower(): name for name in members} for of, members in _MEM
 _NAMES_OF_KINDS = {str: "a string", int: "a whole number", bool: "true or false", dict: "an object", list: "an array of strings"}
 
 
-def _check(of: str, value: Any, what: str) -> None:
+def _check(of: str, value: object, what: str) -> None:
     if not isinstance(value, dict):
         raise CorruptTable(f"{what} must be an object, found {_shown(value)}", code="TAHOE_CORRUPT_ACTION")
     table = _MEMBERS[of]
@@ -231,7 +231,7 @@ def _check_member(row: _Member, member: Any, what: str) -> None:
         )
 
 
-def _missing(name: str, value: Mapping[str, Any], what: str) -> CorruptTable:
+def _missing(name: str, value: Mapping[str, object], what: str) -> CorruptTable:
     likely = next((each for each in value if each != name and each.lower() == name.lower()), None)
     but = f", but only '{likely}', which is spelled otherwise" if likely else ""
     return CorruptTable(
@@ -292,5 +292,5 @@ def _no_key(path: str, keys: Sequence[str] | None, name: str, url: str) -> Corru
     )
 
 
-def _shown(value: Any) -> str:
+def _shown(value: object) -> str:
     return json.dumps(value, default=str)[:80]

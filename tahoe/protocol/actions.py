@@ -356,7 +356,7 @@ def to_json_line(action: Action) -> str:
     return json.dumps({_NAMES[type(action)]: action.to_json_value()}, separators=(",", ":"), ensure_ascii=False)
 
 
-def action_from_json(line: Mapping[str, Any]) -> Action | None:
+def action_from_json(line: Mapping[str, object]) -> Action | None:
     """Return the action of one parsed line; None for an action that this version does not know (PROTOCOL.md: readers ignore those).
 
     Raises `CorruptTable` if the action violates the specification (`tahoe.protocol.action_members`).
@@ -379,7 +379,7 @@ def action_from_json(line: Mapping[str, Any]) -> Action | None:
     return None
 
 
-def _put(value: dict[str, Any], name: str, member: Any) -> None:
+def _put(value: dict[str, Any], name: str, member: object) -> None:
     if member is not None:
         value[name] = member
 

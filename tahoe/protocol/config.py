@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 from tahoe.base.exceptions import CorruptTable, InvalidRequest, SchemaMismatch, TahoeError, Unsupported
 from tahoe.protocol.actions import Metadata, Protocol
@@ -157,7 +156,7 @@ class TableConfig:
                 what = f"It is partitioned by '{column}' of type {data_type}, which has no partition values."
                 raise self._corrupt(what, "DELTA_INVALID_PARTITION_COLUMN_TYPE", column=column)
 
-    def _corrupt(self, what: str, code: str, **facts: Any) -> CorruptTable:
+    def _corrupt(self, what: str, code: str, **facts: object) -> CorruptTable:
         return CorruptTable(f"Table {self.table}: {what} Repair its metaData action.", code=code, table=self.table, **facts)
 
     def ensure_writable(self, enforced: frozenset[str] = frozenset()) -> None:

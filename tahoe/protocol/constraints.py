@@ -368,7 +368,7 @@ def null_found(path: tuple[str, ...], table: str) -> InvariantViolation:
     )
 
 
-def violated(table: str, name: str, text: str, values: Mapping[str, Any]) -> InvariantViolation:
+def violated(table: str, name: str, text: str, values: Mapping[str, object]) -> InvariantViolation:
     """Return the error for a row that breaks a constraint.
 
     Args:

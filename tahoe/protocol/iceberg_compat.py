@@ -14,7 +14,6 @@ The checks run when a commit is prepared, over values: a violation never reaches
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any
 
 from tahoe.base.exceptions import InvalidRequest, TahoeError, Unsupported
 from tahoe.protocol.actions import AddFile
@@ -293,7 +292,7 @@ def _parts(data_type: DataType) -> Iterator[DataType]:
             yield data_type
 
 
-def _violation(config: TableConfig, subclass: str, problem: str, **facts: Any) -> TahoeError:
+def _violation(config: TableConfig, subclass: str, problem: str, **facts: object) -> TahoeError:
     versions = " and ".join(f"V{version}" for version in _compat_versions(config.properties))
     return InvalidRequest(
         f"Table {config.table}, for IcebergCompat{versions}, {problem}",

@@ -19,7 +19,7 @@ import pyarrow as pa
 from tahoe.schema.arrow import is_variant
 
 
-def array(values: Sequence[Any], data_type: pa.DataType) -> pa.Array:
+def array(values: Sequence[object], data_type: pa.DataType) -> pa.Array:
     """As `pyarrow.array(values, data_type)`."""
     if not len(values):
         return pa.nulls(0, data_type)
@@ -52,7 +52,7 @@ def nulls(count: int, data_type: pa.DataType) -> pa.Array:
     return pa.StructArray.from_arrays(parts, fields=data_type.fields, mask=pa.repeat(pa.scalar(True), count))
 
 
-def scalar(value: Any, data_type: pa.DataType | None = None) -> pa.Scalar:
+def scalar(value: object, data_type: pa.DataType | None = None) -> pa.Scalar:
     """As `pyarrow.scalar(value, data_type)`."""
     arrow_type = _INFERRED.get(type(value)) if data_type is None else data_type
     return pa.scalar(value) if arrow_type is None else array([value], arrow_type)[0]
@@ -69,7 +69,7 @@ class _NotKnown(Exception):
     """Pyarrow must look at it."""
 
 
-def _built(values: Sequence[Any], data_type: pa.DataType) -> pa.Array:
+def _built(values: Sequence[object], data_type: pa.DataType) -> pa.Array:
     if pa.types.is_null(data_type) and all(value is None for value in values):
         return pa.nulls(len(values))
     if pa.types.is_struct(data_type) or pa.types.is_map(data_type) or pa.types.is_list(data_type):
@@ -90,7 +90,7 @@ def _built(values: Sequence[Any], data_type: pa.DataType) -> pa.Array:
     return pa.Array.from_buffers(data_type, len(values), buffers)
 
 
-def _nested(values: Sequence[Any], data_type: pa.DataType) -> pa.Array:
+def _nested(values: Sequence[object], data_type: pa.DataType) -> pa.Array:
     validity = _validity(values)
     if pa.types.is_struct(data_type):
         rows = [{} if value is None else _exactly(value, dict) for value in values]
@@ -136,13 +136,13 @@ _NUMBERS = {
 }
 
 
-def _microseconds(value: Any, zoned: bool) -> int:
+def _microseconds(value: object, zoned: bool) -> int:
     if type(value) is not datetime or (value.tzinfo is not None) != zoned:
         raise _NotKnown
     return (value - (_EPOCH_UTC if zoned else _EPOCH)) // timedelta(microseconds=1)
 
 
-def _unscaled(value: Any, data_type: pa.DataType) -> int:
+def _unscaled(value: object, data_type: pa.DataType) -> int:
     sign, digits, exponent = _exactly(value, Decimal).as_tuple()
     shift = int(exponent) + int(data_type.scale)  # raises ValueError for NaN and infinity
     if shift < 0 or len(digits) + shift > data_type.precision:
@@ -151,14 +151,14 @@ def _unscaled(value: Any, data_type: pa.DataType) -> int:
     return -number if sign else number
 
 
-def _exactly(value: Any, kind: type) -> Any:
+def _exactly(value: object, kind: type) -> Any:
     """The value, where it is of this very type: pyarrow has its own rules for all others."""
     if type(value) is not kind:
         raise _NotKnown
     return value
 
 
-def _validity(values: Sequence[Any]) -> pa.Buffer | None:
+def _validity(values: Sequence[object]) -> pa.Buffer | None:
     return _bits(value is not None for value in values) if any(value is None for value in values) else None
 
 

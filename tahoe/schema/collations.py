@@ -30,7 +30,7 @@ def compares_by_bytes(column: StructField) -> bool:
     return not any(_own(field) or has_char(field) for field in all_fields(StructType((column,))))
 
 
-def physical_collations(column: StructField, metadata: Mapping[str, Any]) -> dict[str, Any]:
+def physical_collations(column: StructField, metadata: Mapping[str, object]) -> dict[str, Any]:
     """The metadata of a field that goes by its physical name: its collations are kept by paths that begin with the name."""
     collations = metadata.get(COLLATIONS)
     if not isinstance(collations, dict):

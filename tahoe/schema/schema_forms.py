@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 import pyarrow as pa
 
@@ -55,7 +55,7 @@ def schema_of(schema: SchemaLike) -> StructType:
     )
 
 
-def type_of(data_type: Any, column: str = "") -> DataType:
+def type_of(data_type: object, column: str = "") -> DataType:
     """The Delta type.
 
     Args:

@@ -69,7 +69,7 @@ def may_become(old: str | None, new: str | None) -> bool:
     return before is not None and after is not None and not after.padded and before.most <= after.most
 
 
-def too_long(table: str, path: str, limit: TextLimit, value: Any) -> InvariantViolation:
+def too_long(table: str, path: str, limit: TextLimit, value: object) -> InvariantViolation:
     """The error for a text that does not fit."""
     return InvariantViolation(
         f"Value \"{str(value)[:200]}\" exceeds char/varchar type length limitation. Failed check: column '{path}' of table {table} is "

@@ -244,7 +244,7 @@ def _type(value: Any, path: tuple[str, ...] = ()) -> DataType:
     raise _broken(path, f"a type that the specification does not know: {json.dumps(value)[:200]}")
 
 
-def _field(value: Any, path: tuple[str, ...]) -> StructField:
+def _field(value: object, path: tuple[str, ...]) -> StructField:
     if not isinstance(value, dict):
         raise _broken(path, f"a field that is no object: {json.dumps(value)[:200]}")
     name = _member(value, "name", str, path)
@@ -256,7 +256,7 @@ def _field(value: Any, path: tuple[str, ...]) -> StructField:
     return StructField(name, data_type, _member(value, "nullable", bool, inside), metadata or {})
 
 
-def _member(value: Mapping[str, Any], name: str, kind: type | tuple[type, ...], path: tuple[str, ...]) -> Any:
+def _member(value: Mapping[str, object], name: str, kind: type | tuple[type, ...], path: tuple[str, ...]) -> Any:
     member = value.get(name)
     if isinstance(member, kind):
         return member

@@ -146,7 +146,7 @@ def _in_range(op: str, value: Any, bounds: _Bounds) -> bool:
     return floating or not (least == most == value)
 
 
-def _comparable(bound: Any, value: Any) -> Any:
+def _comparable(bound: object, value: object) -> Any:
     """Return the bound as a value that Python can compare with `value`, or None."""
     if bound is None or isinstance(value, bytes):
         return None

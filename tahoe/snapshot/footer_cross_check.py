@@ -50,7 +50,7 @@ def contradiction(
     return _other_bounds(footer, statistics, columns)
 
 
-def _other_bounds(footer: pq.FileMetaData, stats: Mapping[str, Any], columns: Mapping[str, str | None]) -> str | None:
+def _other_bounds(footer: pq.FileMetaData, stats: Mapping[str, object], columns: Mapping[str, str | None]) -> str | None:
     positions = {footer.schema.column(index).path: index for index in range(footer.num_columns)}
     least, greatest = _object(stats.get("minValues")), _object(stats.get("maxValues"))
     stated = [name for name in columns if name in least and name in greatest and columns[name] in positions]
@@ -81,7 +81,7 @@ def _bounds(footer: pq.FileMetaData, column: int) -> tuple[Any, Any] | None:
     return min(low for low, _ in bounds), max(high for _, high in bounds)
 
 
-def _is_comparable(mine: Any, theirs: Any) -> bool:
+def _is_comparable(mine: object, theirs: object) -> bool:
     if isinstance(mine, str) and isinstance(theirs, str):
         return len(mine) <= _LONGEST_TEXT and len(theirs) <= _LONGEST_TEXT and not theirs.endswith(_TIE_BREAKERS)
     return type(mine) is int and type(theirs) is int
@@ -163,7 +163,7 @@ def _is_text(data_type: pa.DataType) -> bool:
 # -- parts -----------------------------------------------------------------------------------------------------------------------
 
 
-def _object(value: Any) -> Mapping[str, Any]:
+def _object(value: object) -> Mapping[str, Any]:
     if isinstance(value, str):
         try:
             value = json.loads(value)
@@ -172,5 +172,5 @@ def _object(value: Any) -> Mapping[str, Any]:
     return value if isinstance(value, Mapping) else {}
 
 
-def _count(value: Any) -> int | None:
+def _count(value: object) -> int | None:
     return value if type(value) is int and value >= 0 else None

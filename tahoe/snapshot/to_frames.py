@@ -135,7 +135,7 @@ def implied_predicate(expression: pl.Expr, schema: StructType) -> Predicate:
     return _implied(tree, schema)
 
 
-def _implied(tree: Any, schema: StructType) -> Predicate:
+def _implied(tree: object, schema: StructType) -> Predicate:
     match tree:
         case {"BinaryExpr": {"left": left, "op": "And" | "LogicalAnd", "right": right}}:
             return all_of((_implied(left, schema), _implied(right, schema)))
@@ -152,7 +152,7 @@ def _implied(tree: Any, schema: StructType) -> Predicate:
     return TRUE
 
 
-def _comparison(op: str, name: str, tree: Any, schema: StructType) -> Predicate:
+def _comparison(op: str, name: str, tree: object, schema: StructType) -> Predicate:
     field = schema.find(name)
     literal = None if field is None else _literal(tree, str(field.data_type))
     if field is None or literal is None or not compares_by_bytes(field):
@@ -163,7 +163,7 @@ def _comparison(op: str, name: str, tree: Any, schema: StructType) -> Predicate:
         return TRUE
 
 
-def _literal(tree: Any, column_type: str) -> Literal | None:
+def _literal(tree: object, column_type: str) -> Literal | None:
     """The literal, where it is of the same family as the column."""
     match tree:
         case {"Dyn": {"Int": int(value)}} | {"Scalar": {"Int64": int(value)}} | {"Scalar": {"Int32": int(value)}} if (

@@ -62,7 +62,7 @@ class StoreIO(FileIO):
             file=location,
         )
 
-    def delete(self, location: Any) -> None:
+    def delete(self, location: object) -> None:
         """Always raise: the metadata is read-only."""
         raise CorruptTable(
             f"Tahoe does not delete Iceberg metadata of another writer: {location}.",

@@ -355,7 +355,7 @@ def _clients(
     if any(name.endswith(("endpoint", "endpoint_url")) and value.startswith("http://") for name, value in configuration):
         client.setdefault("allow_http", "true")  # an explicit http:// is intended
 
-    def client_with(retries: Mapping[str, Any]) -> ObjectStore:
+    def client_with(retries: Mapping[str, object]) -> ObjectStore:
         arguments: Any = {"config": config, "client_options": client, "retry_config": retries}
         if scheme == "s3":
             return S3Store(authority, **arguments)

@@ -73,7 +73,7 @@ PROTOCOL = Protocol(3, 7, frozenset({Feature.V2_CHECKPOINT}), frozenset({Feature
 METADATA = Metadata(id="a-table", schema_string=SCHEMA.to_json(), partition_columns=("part",), created_time=1)
 
 
-def add(path: str, *, size: int = 100, part: str | None = "a", low: int = 0, high: int = 9, **more: Any) -> AddFile:
+def add(path: str, *, size: int = 100, part: str | None = "a", low: int = 0, high: int = 9, **more: object) -> AddFile:
     """Return a file of 10 rows whose statistics bound `id` by `low` and `high`.
 
     Args:
@@ -266,7 +266,7 @@ class Log:
         self.store.put(name, lines(newest.values()))
         return name
 
-    def checksum(self, version: int | None = None, **changes: Any) -> str:
+    def checksum(self, version: int | None = None, **changes: object) -> str:
         """Write the checksum of the newest version, or of an older version with the same other actions; return its name.
 
         Args:
@@ -289,7 +289,7 @@ class Log:
         self.store.put(checksum_name(version), json.dumps(value | changes).encode())
         return checksum_name(version)
 
-    def hint(self, **changes: Any) -> str:
+    def hint(self, **changes: object) -> str:
         """Write ``_last_checkpoint`` for a checkpoint of the newest version, with these members replaced; return its name."""
         value = {"version": self.version, "size": len(self._all()), "numOfAddFiles": len(self.versions[-1])}
         self.store.put(LAST_CHECKPOINT, json.dumps(value | changes).encode())

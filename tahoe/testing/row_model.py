@@ -221,7 +221,7 @@ def less(left: int | None, right: int | None) -> bool | None:
     return None if left is None or right is None else left < right
 
 
-def equal(left: Any, right: Any) -> bool | None:
+def equal(left: object, right: object) -> bool | None:
     """``left = right``."""
     return None if left is None or right is None else left == right
 

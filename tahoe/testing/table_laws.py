@@ -13,7 +13,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
 
 import pyarrow as pa
 
@@ -195,7 +194,7 @@ def _difference(actual: Counter[str], expected: Counter[str]) -> str:
     return ", ".join(f"{sum(rows.values())} rows {name}, such as {list(rows)[:3]}" for name, rows in sides if rows)
 
 
-def _is_plain(value: Any) -> bool:
+def _is_plain(value: object) -> bool:
     return isinstance(value, int | str) and not isinstance(value, bool)
 
 

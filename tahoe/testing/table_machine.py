@@ -173,7 +173,7 @@ class TableMachine(ModelledTable):
             assert (outcome.num_updated_rows, outcome.num_deleted_rows, outcome.num_inserted_rows) == counts
             self.done_if(outcome.version, rows)
 
-    def takes(self, after: Rows, write: Callable[[], Any]) -> Any:
+    def takes(self, after: Rows, write: Callable[[], object]) -> Any:
         """Return the write's result; None if the constraint forbids the resulting rows, in which case the write must fail."""
         if not self.constrained or all(CONSTRAINT.holds(row, NOTHING) for row in after):
             return write()

@@ -282,5 +282,5 @@ def _described(concurrent: ConcurrentCommit) -> str:
     return f"version {concurrent.version} ({concurrent.operation})"
 
 
-def _facts(mine: PreparedCommit, concurrent: ConcurrentCommit, **more: Any) -> dict[str, Any]:
+def _facts(mine: PreparedCommit, concurrent: ConcurrentCommit, **more: object) -> dict[str, Any]:
     return {"table": mine.config.table, "winner_version": concurrent.version, "winner_operation": concurrent.operation, **more}

@@ -400,7 +400,7 @@ def _only_rearranges(transaction: Transaction, head: list[Action]) -> bool:
 
 
 def _commit_info(
-    transaction: Transaction, operation: Operation, isolation: str, blind: bool, more: Mapping[str, Any]
+    transaction: Transaction, operation: Operation, isolation: str, blind: bool, more: Mapping[str, object]
 ) -> dict[str, Any]:
     info: dict[str, Any] = {"operation": operation.name, "operationParameters": dict(operation.parameters)}
     if transaction.snapshot is not None:

@@ -46,7 +46,7 @@ def cast_array(values: Array, source: DataType, target: DataType, time_zone: str
         return pa.array([_or_null(cast, values.slice(i, 1), arrow_type) for i in range(len(values))], arrow_type)
 
 
-def text_of(value: Any, source: DataType, time_zone: str = "UTC") -> str:
+def text_of(value: object, source: DataType, time_zone: str = "UTC") -> str:
     """A value as Spark casts it to a text."""
     match value:
         case bool():

@@ -109,7 +109,7 @@ def _compare_nested(op: str, left: Array, right: Array) -> Array:
     return pa.array(answers, pa.bool_())
 
 
-def _ordered(value: Any) -> Any:
+def _ordered(value: object) -> Any:
     """A key that orders as SQL does."""
     match value:
         case None:

@@ -120,7 +120,7 @@ def _column(reference: Reference, table: pa.Table) -> Array:
         ) from error
 
 
-def _combined(values: Any) -> Array:
+def _combined(values: object) -> Array:
     if isinstance(values, pa.ChunkedArray):
         return values.chunk(0) if values.num_chunks == 1 else values.combine_chunks()
     return values

@@ -165,7 +165,7 @@ def _tested(kernel: Callable[..., Array], function: Callable[[str, str], bool]) 
     return tested
 
 
-def _texts(function: Callable[..., Any], result: pa.DataType) -> Callable[..., Array]:
+def _texts(function: Callable[..., object], result: pa.DataType) -> Callable[..., Array]:
     return lambda call, *arrays: row_by_row(function, result, *arrays)
 
 

@@ -29,13 +29,13 @@ def by_value(function: Callable[[Any], Any], values: Array, arrow_type: pa.DataT
     return pa.array([_called(function, value) for value in encoded.dictionary.to_pylist()], arrow_type).take(encoded.indices)
 
 
-def row_by_row(function: Callable[..., Any], arrow_type: pa.DataType, *arrays: Array) -> Array:
+def row_by_row(function: Callable[..., object], arrow_type: pa.DataType, *arrays: Array) -> Array:
     """`function` of each row's values; null where one of them is."""
     rows = zip(*(array.to_pylist() for array in arrays), strict=True)
     return pa.array([None if any(value is None for value in row) else _called(function, *row) for row in rows], arrow_type)
 
 
-def _called(function: Callable[..., Any], *values: Any) -> Any:
+def _called(function: Callable[..., object], *values: object) -> Any:
     if len(values) == 1 and values[0] is None:
         return None
     try:

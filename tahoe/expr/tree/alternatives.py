@@ -113,7 +113,7 @@ def _outline(predicate: Predicate) -> Predicate:
     return predicate
 
 
-def _weakest(op: str, values: Iterable[Any]) -> Any:
+def _weakest(op: str, values: Iterable[object]) -> Any:
     # To SQL NaN is the greatest number, and equal to itself.
     return _WEAKEST[op](values, key=lambda value: (value != value, 0 if value != value else value))
 
@@ -168,7 +168,7 @@ def _tables(tests: tuple[Test, ...], rows: list[tuple[Any, ...]], key: int) -> I
         grouped = {value: alternatives for value, alternatives in grouped.items() if len(alternatives) > depth}
 
 
-def _leaf(test: Test, constant: Any) -> Predicate:
+def _leaf(test: Test, constant: object) -> Predicate:
     if test.data_type is None:
         return IsNull(test.column) if test.op == "is null" else IsNotNull(test.column)
     return Comparison(test.op, test.column, Literal(constant, test.data_type))

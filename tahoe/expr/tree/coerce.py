@@ -94,7 +94,7 @@ class _Domain:
     image: Callable[[int], Any]
     value: Callable[[int], Any]
 
-    def count_below(self, constant: Any, *, or_equal: bool) -> int:
+    def count_below(self, constant: object, *, or_equal: bool) -> int:
         """The index of the first value that is not below the constant (or not equal to it either)."""
         low, high = self.first, self.last + 1
         while low < high:
@@ -112,7 +112,7 @@ _FLOATING = ("float", "double")
 _EPOCH = date(1970, 1, 1)
 
 
-def _placed(op: str, column: Column, data_type: DataType, constant: Any, domain: _Domain) -> Predicate:
+def _placed(op: str, column: Column, data_type: DataType, constant: object, domain: _Domain) -> Predicate:
     start = domain.count_below(constant, or_equal=False)  # values from here on are >= the constant
     end = domain.count_below(constant, or_equal=True)  # values from here on are > the constant
 

@@ -13,7 +13,7 @@ from tahoe.base.exceptions import InvalidRequest
 from tahoe.schema.types import DataType, DecimalType, PrimitiveType
 
 
-def cast_value(value: Any, target: DataType, zone: tzinfo) -> Any:
+def cast_value(value: object, target: DataType, zone: tzinfo) -> Any:
     """`CAST(value AS target)` for a value that is not None.
 
     Args:

@@ -16,7 +16,7 @@ SqlValues: TypeAlias = Mapping[str, Any]
 """Column → SQL text, or a Python value: a number, a truth value, a date, bytes, None for NULL."""
 
 
-def literal_of(value: Any, place: str = "") -> Literal:
+def literal_of(value: object, place: str = "") -> Literal:
     """The constant that a Python value is; numbers of numpy and scalars of pyarrow are as Python's.
 
     Args:
@@ -41,7 +41,7 @@ def sql_texts(values: SqlValues) -> dict[str, str]:
     return {key: value if isinstance(value, str) else quote_literal(literal_of(value, key)) for key, value in values.items()}
 
 
-def _plain(value: Any) -> Any:
+def _plain(value: object) -> Any:
     if type(value).__module__ == "numpy" and hasattr(value, "item"):
         value = value.item()
     if hasattr(value, "as_py"):
@@ -51,7 +51,7 @@ def _plain(value: Any) -> Any:
     return value
 
 
-def _type_of(value: Any) -> DataType | None:
+def _type_of(value: object) -> DataType | None:
     match value:
         case None:
             return PrimitiveType("void")

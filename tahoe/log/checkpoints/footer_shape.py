@@ -131,7 +131,7 @@ class _LayoutRecorder:
         self._same(at, at + 1)
         return at + 1
 
-    def _value(self, at: int, kind: int, rule: Any) -> int:
+    def _value(self, at: int, kind: int, rule: object) -> int:
         if isinstance(rule, dict) and kind == STRUCT:
             return self.struct(at, rule)
         if isinstance(rule, list) and kind == LIST:
@@ -147,7 +147,7 @@ class _LayoutRecorder:
             self._same(at, end)
         return end
 
-    def _list(self, at: int, rule: Any) -> int:
+    def _list(self, at: int, rule: object) -> int:
         kind, count, begin = read_list_head(self.data, at)
         if rule is _ROW_GROUP:
             self.row_groups = count

@@ -146,7 +146,7 @@ def _value(line: bytes, name: str, number: int, url: str) -> Mapping[str, Any]:
     return value
 
 
-def _action(value: Mapping[str, Any], name: str, number: int, url: str) -> Action | None:
+def _action(value: Mapping[str, object], name: str, number: int, url: str) -> Action | None:
     try:
         return action_from_json(value)
     except CorruptTable as error:

@@ -120,12 +120,12 @@ def write_last_checkpoint(store: LogStore, hint: LastCheckpoint) -> None:
     store.put(LAST_CHECKPOINT, json.dumps(value, separators=(",", ":")).encode())
 
 
-def checksum_of_json(value: Mapping[str, Any]) -> str:
+def checksum_of_json(value: Mapping[str, object]) -> str:
     """The MD5 of the canonical form (PROTOCOL.md, "JSON checksum") without ``checksum`` itself, as 32 hexadecimal digits."""
     return hashlib.md5(canonical_json(value).encode(), usedforsecurity=False).hexdigest()
 
 
-def canonical_json(value: Mapping[str, Any]) -> str:
+def canonical_json(value: Mapping[str, object]) -> str:
     """The canonical form that the checksum is made of."""
     rest = {name: member for name, member in value.items() if name != "checksum"}
     pairs = sorted((path.encode(), path, text) for path, text in _canonical(rest))
@@ -135,7 +135,7 @@ def canonical_json(value: Mapping[str, Any]) -> str:
 _FOOTER_TAG = "tahoe.footerCrc32"
 
 
-def _canonical(value: Any, path: str = "") -> Iterator[tuple[str, str]]:
+def _canonical(value: object, path: str = "") -> Iterator[tuple[str, str]]:
     before = f"{path}+" if path else ""
     if isinstance(value, Mapping):
         for name, member in value.items():
@@ -166,7 +166,7 @@ def _top_level(value: Any) -> TopLevel | None:
     return TopLevel(value["path"], _count(value["sizeInBytes"]), _count(value["modificationTime"]))
 
 
-def _count(value: Any) -> int:
+def _count(value: object) -> int:
     if not isinstance(value, int) or isinstance(value, bool) or value < 0:
         raise ValueError(f"{value!r} is no count")
     return value

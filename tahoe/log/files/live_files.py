@@ -190,7 +190,7 @@ def _unique_ids(vectors: pa.Array) -> pa.Array:
     return pc.coalesce(pc.binary_join_element_wise(base, offset, "@"), base)
 
 
-def _table(rows: Sequence[Mapping[str, Any]], schema: pa.Schema) -> pa.Table:
+def _table(rows: Sequence[Mapping[str, object]], schema: pa.Schema) -> pa.Table:
     columns = [array([row.get(field.name) for row in rows], field.type) for field in schema]
     return pa.Table.from_arrays(columns, schema=schema)
 
@@ -271,7 +271,7 @@ def _vector(row: Mapping[str, Any] | None) -> DeletionVectorDescriptor | None:
     )
 
 
-def _json_text(value: Any) -> str:
+def _json_text(value: object) -> str:
     """A struct of statistics as the JSON of `add.stats`, without absent members."""
     if isinstance(value, Mapping):
         return (

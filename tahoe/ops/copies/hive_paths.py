@@ -106,7 +106,7 @@ class PartitionReader:
         return deserialize(text, data_type)
 
 
-def _or_none(read: Callable[[], Any]) -> Any:
+def _or_none(read: Callable[[], object]) -> Any:
     try:
         return read()
     except TahoeError:

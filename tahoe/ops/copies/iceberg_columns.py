@@ -34,7 +34,7 @@ _WHOLE = ("byte", "short", "integer")  # one physical type
 _ID = b"PARQUET:field_id"
 
 
-def delta_schema(schema: Mapping[str, Any], table: str, names: Mapping[int, str] | None = None) -> StructType:
+def delta_schema(schema: Mapping[str, object], table: str, names: Mapping[int, str] | None = None) -> StructType:
     """Convert the JSON value of an Iceberg schema; each column keeps its id.
 
     Args:

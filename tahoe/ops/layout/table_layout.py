@@ -226,7 +226,7 @@ def _interval(low: int | None, high: int | None, is_empty: bool, length: float) 
     return 0.0 if low is None else float(low), length if high is None else float(high)
 
 
-def _display_text(value: Any) -> str:
+def _display_text(value: object) -> str:
     return "?" if value is None else str(value)
 
 

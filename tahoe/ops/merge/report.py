@@ -117,5 +117,5 @@ def clauses_explained(counts: Iterable[ClauseCount]) -> tuple[ClauseExplained, .
     )
 
 
-def _json(value: Any) -> str:
+def _json(value: object) -> str:
     return json.dumps(value, separators=(",", ":"), ensure_ascii=False)

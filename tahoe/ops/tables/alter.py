@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any
 
 from tahoe.base.exceptions import InvalidRequest
 from tahoe.base.lazy import pc
@@ -105,7 +104,7 @@ def stage_changed_properties(
 
 
 def _stage(
-    transaction: Transaction, snapshot: Snapshot, metadata: Metadata, name: str, parameters: Mapping[str, Any]
+    transaction: Transaction, snapshot: Snapshot, metadata: Metadata, name: str, parameters: Mapping[str, object]
 ) -> Operation:
     check_still_clusterable(snapshot, metadata)
     transaction.set_metadata(metadata)
@@ -163,7 +162,7 @@ def _check_files(transaction: Transaction, snapshot: Snapshot, config: TableConf
         )
 
 
-def _json(value: Any) -> str:
+def _json(value: object) -> str:
     return json.dumps(value, separators=(",", ":"))
 
 

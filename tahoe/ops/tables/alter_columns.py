@@ -449,7 +449,7 @@ def _column_json(parent: Path, column: StructField) -> dict[str, Any]:
     return {"name": name_of((*parent, column.name)), "type": kind, "nullable": column.nullable, "metadata": metadata}
 
 
-def _json(value: Any) -> str:
+def _json(value: object) -> str:
     return json.dumps(value, separators=(",", ":"), ensure_ascii=False)
 
 

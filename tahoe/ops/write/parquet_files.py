@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any
 
 import pyarrow as pa
 
@@ -92,7 +91,7 @@ def parquet_bytes(table: pa.Table, parquet_format: ParquetFormat) -> bytes:
 
 @contextmanager
 def parquet_writer(
-    sink: Any,
+    sink: object,
     first: pa.Table,
     parquet_format: ParquetFormat,
     *,

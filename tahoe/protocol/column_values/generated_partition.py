@@ -92,7 +92,7 @@ class GeneratedPartition:
             return None
         return computed
 
-    def compared(self, op: str, value: Any) -> Comparison:
+    def compared(self, op: str, value: object) -> Comparison:
         """Compare the partition column with a value of its own type."""
         return Comparison(op, self.partition, Literal(value, self.column.data_type))
 
@@ -102,7 +102,7 @@ class GeneratedPartition:
             return predicate
         return Or((predicate, IsNull(self.partition)))
 
-    def _compared(self, op: str, value: Any) -> Predicate | None:
+    def _compared(self, op: str, value: object) -> Predicate | None:
         if op in ("=", "<=>"):
             return self._within(value) if self.grows else self._exactly(value)
         if not self.grows:
@@ -123,22 +123,22 @@ class GeneratedPartition:
         literals = [Literal(partition_value, self.column.data_type) for partition_value in dict.fromkeys(values)]
         return None if None in values else In(self.partition, tuple(literals))
 
-    def _within(self, value: Any) -> Predicate | None:
+    def _within(self, value: object) -> Predicate | None:
         bounds = [self._at_least(value), self._at_most(value)]
         return None if None in bounds else all_of(part for part in bounds if part is not None)
 
-    def _at_least(self, value: Any) -> Predicate | None:
+    def _at_least(self, value: object) -> Predicate | None:
         least = self.bound(value, -1)
         if least is None:
             return None
         compared = self.compared(">=", least)
         return Or((compared, self.compared("<", "0"))) if self.writes_years else compared
 
-    def _at_most(self, value: Any) -> Predicate | None:
+    def _at_most(self, value: object) -> Predicate | None:
         greatest = self.bound(value, 1)
         return None if greatest is None else self.compared("<=", greatest)
 
-    def _value(self, base: Any) -> Any:
+    def _value(self, base: object) -> Any:
         """Return the column's value for a value of its base; None for NULL, and if it cannot be computed."""
         nested: Any = base
         for name in reversed(self.base.path[1:]):

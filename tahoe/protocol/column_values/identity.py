@@ -219,7 +219,7 @@ def _moved(identity: IdentityColumn, value: int, table: str, *, may_lower: bool)
     return None if mark == previous else mark
 
 
-def _is_long(value: Any) -> bool:
+def _is_long(value: object) -> bool:
     return isinstance(value, int) and not isinstance(value, bool) and _LEAST <= value <= _GREATEST
 
 

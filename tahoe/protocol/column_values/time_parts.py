@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from tahoe.expr.tree.expression import Call, Cast, Expression, Literal, Reference
 from tahoe.expr.tree.predicate import And, Comparison, In, Or, Predicate, any_of
@@ -53,14 +52,14 @@ class TimeParts:
                 return None if None in parts else any_of(part for part in parts if part is not None)
         return None
 
-    def _compared(self, op: str, value: Any) -> Predicate | None:
+    def _compared(self, op: str, value: object) -> Predicate | None:
         least = self._bounded(">", value) if op in ("=", "<=>", ">", ">=") else None
         greatest = self._bounded("<", value) if op in ("=", "<=>", "<", "<=") else None
         if op in ("=", "<=>"):
             return None if least is None or greatest is None else And((least, greatest))
         return least or greatest
 
-    def _bounded(self, sign: str, value: Any) -> Predicate | None:
+    def _bounded(self, sign: str, value: object) -> Predicate | None:
         bounds = [part.bound(value, -1 if sign == ">" else 1) for part in self.parts]
         if None in bounds:
             return None

@@ -144,7 +144,7 @@ _COMPARED: dict[str, Callable[[_Range, Any], bool]] = {
 }
 
 
-def _comparable(bounds: _Range, value: Any) -> bool:
+def _comparable(bounds: _Range, value: object) -> bool:
     """Whether Python can order the bounds and the value, and orders them as Spark does."""
     least = bounds.least
     if least is None or value is None:

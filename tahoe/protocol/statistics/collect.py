@@ -221,7 +221,7 @@ class _Column:
                 *((statistics.min, statistics.max) if statistics is not None and statistics.has_min_max else (None, None))
             )
 
-    def _add_extremes(self, least: Any, greatest: Any) -> None:
+    def _add_extremes(self, least: object, greatest: object) -> None:
         if not self._told:
             return
         if greatest is None:  # there are values without bounds
@@ -249,7 +249,7 @@ def _are_short(values: pa.ChunkedArray) -> bool:
     return bool(pc.max(pc.binary_length(values)).as_py() <= _LONGEST_IN_FOOTER)
 
 
-def _order(value: Any) -> Any:
+def _order(value: object) -> Any:
     """A sort key for Spark's order, where NaN is the greatest number; of two zeros the negative one is the least."""
     return (math.isnan(value), value, math.copysign(1.0, value)) if isinstance(value, float) else value
 

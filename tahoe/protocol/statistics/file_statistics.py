@@ -78,7 +78,7 @@ class StatisticsBuilder:
         self._greatest: dict[str, Any] = {}
         self._nulls: dict[str, Any] = {}
 
-    def add(self, leaf: Leaf, least: Any, greatest: Any, nulls: int | None) -> None:
+    def add(self, leaf: Leaf, least: object, greatest: object, nulls: int | None) -> None:
         """Add the statistics of one leaf column; a value of None is omitted."""
         path = [column.physical_name for column in leaf]
         for tree, value in ((self._least, least), (self._greatest, greatest), (self._nulls, nulls)):
@@ -92,7 +92,7 @@ class StatisticsBuilder:
         return FileStatistics(self._num_records, self._least, self._greatest, self._nulls)
 
 
-def _to_json(value: Any) -> str:
+def _to_json(value: object) -> str:
     match value:
         case bool():
             return "true" if value else "false"

@@ -141,7 +141,7 @@ def _read_one(text: str, shape: pa.StructType) -> dict[str, Any] | None:
     return _member(value, shape) if isinstance(value, dict) else None
 
 
-def _member(value: Any, kind: pa.DataType) -> Any:
+def _member(value: object, kind: pa.DataType) -> Any:
     """Convert a value to the type; None if it does not fit."""
     if pa.types.is_struct(kind):
         if not isinstance(value, dict):

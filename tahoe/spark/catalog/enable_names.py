@@ -15,7 +15,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
 
 from pyspark.sql import SparkSession
 
@@ -142,7 +141,7 @@ class _Field:
         """Return the field's value."""
         return self.field.get(self.owner)
 
-    def set(self, value: Any) -> None:
+    def set(self, value: object) -> None:
         """Set the field's value."""
         self.field.set(self.owner, value)
 

@@ -71,7 +71,7 @@ def _table(original: Callable[..., DataFrame], reader: Any, tableName: str) -> D
     return original(reader, tableName)
 
 
-def single_path(path: Any, options: Mapping[str, str]) -> str:
+def single_path(path: object, options: Mapping[str, str]) -> str:
     """Return the path of a reader or writer, from its argument or its options.
 
     Raises `InvalidRequest`: ``TAHOE_AMBIGUOUS_TABLE``, ``DELTA_PATH_DOES_NOT_EXIST``.

@@ -34,14 +34,14 @@ def takes_names(spark: SparkSession) -> bool:
     return is_classic(spark) and is_enabled(spark)
 
 
-def wrap(owner: type, name: str, replacement: Callable[..., Any]) -> None:
+def wrap(owner: type, name: str, replacement: Callable[..., object]) -> None:
     """Replace a method by `replacement(original, self, …)`, once."""
     original = getattr(owner, name)
     if getattr(original, "_tahoe", False):
         return
 
     @functools.wraps(original)
-    def method(self: Any, *arguments: Any, **named: Any) -> Any:
+    def method(self: object, *arguments: object, **named: object) -> Any:
         return replacement(original, self, *arguments, **named)
 
     method._tahoe = True  # type: ignore[attr-defined]

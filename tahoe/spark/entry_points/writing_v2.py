@@ -65,11 +65,11 @@ def _record_provider(settings: _WriterSettings, provider: str) -> None:
     settings.provider = provider
 
 
-def _record_option(settings: _WriterSettings, key: str, value: Any) -> None:
+def _record_option(settings: _WriterSettings, key: str, value: object) -> None:
     settings.options[key] = _text(value)
 
 
-def _record_options(settings: _WriterSettings, **options: Any) -> None:
+def _record_options(settings: _WriterSettings, **options: object) -> None:
     settings.options.update({key: _text(value) for key, value in options.items()})
 
 
@@ -77,7 +77,7 @@ def _record_property(settings: _WriterSettings, property: str, value: str) -> No
     settings.properties[property] = value
 
 
-def _record_partitions(settings: _WriterSettings, col: Any, *cols: Any) -> None:
+def _record_partitions(settings: _WriterSettings, col: object, *cols: object) -> None:
     settings.partition_by = [col, *cols]
 
 
@@ -145,6 +145,6 @@ def _column(spark: SparkSession, column: Column | str) -> str:
     return str(node.nameParts().apply(0))
 
 
-def _text(value: Any) -> str:
+def _text(value: object) -> str:
     """Return an option value as PySpark formats it."""
     return str(value).lower() if isinstance(value, bool) else str(value)

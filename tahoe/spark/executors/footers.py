@@ -144,7 +144,7 @@ def _ids(schema: StructType) -> Iterator[tuple[tuple[str, ...], int]]:
     in between.
     """
 
-    def walk(data_type: DataType, path: tuple[str, ...], key: str, nested_ids: Any) -> Iterator[tuple[tuple[str, ...], int]]:
+    def walk(data_type: DataType, path: tuple[str, ...], key: str, nested_ids: object) -> Iterator[tuple[tuple[str, ...], int]]:
         match data_type:
             case StructType():
                 for column in data_type:

@@ -190,7 +190,7 @@ def _is_named(parameter: JavaObject) -> bool:
 _BLOCKS = ("SingleStatement", "CompoundBody", "ExceptionHandler")
 
 
-def _part(jvm: Jvm, value: Any, converted: Callable[[JavaObject], JavaObject]) -> Any:
+def _part(jvm: Jvm, value: object, converted: Callable[[JavaObject], JavaObject]) -> Any:
     """Return a field of a block with its statements replaced; the same object if it contains none."""
     if not isinstance(value, java_gateway.JavaObject):
         return value
@@ -210,7 +210,7 @@ def _part(jvm: Jvm, value: Any, converted: Callable[[JavaObject], JavaObject]) -
     return value
 
 
-def _at_origin(jvm: Jvm, node: JavaObject, **changed: Any) -> JavaObject:
+def _at_origin(jvm: Jvm, node: JavaObject, **changed: object) -> JavaObject:
     """Return a copy with the original's position in the text, which a new node gets from the creating thread."""
     current = jvm.catalyst("trees.CurrentOrigin")
     before = current.get()

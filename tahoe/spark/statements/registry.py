@@ -14,7 +14,6 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
-from typing import Any
 
 from py4j import java_gateway
 from py4j.java_gateway import is_instance_of
@@ -161,7 +160,7 @@ def _unlisted_fields(jvm: Jvm, node: str, plan: JavaObject) -> tuple[str, ...] |
     return None
 
 
-def _is_empty(jvm: Jvm, value: Any) -> bool:
+def _is_empty(jvm: Jvm, value: object) -> bool:
     """Return whether a field has the value of an omitted clause."""
     if not isinstance(value, java_gateway.JavaObject):
         return value in (None, False, "", 0)
@@ -219,7 +218,7 @@ def _delta_named(spark: SparkSession, names: tuple[str, ...]) -> str | None:
     return None if named is None else str(named.name)
 
 
-def _parts(jvm: Jvm, value: Any) -> Iterator[JavaObject]:
+def _parts(jvm: Jvm, value: object) -> Iterator[JavaObject]:
     """Yield a field's value, or the values in it."""
     if not isinstance(value, java_gateway.JavaObject):
         return

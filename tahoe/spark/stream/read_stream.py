@@ -151,7 +151,7 @@ class _Answers(Proxied):
         self._jvm, self._batches = jvm, batches
 
     @answered
-    def apply(self, question: str, start: Any, end: Any) -> Any:
+    def apply(self, question: str, start: object, end: object) -> Any:
         try:
             return getattr(self._batches, question)(start, end)
         except TahoeError as error:

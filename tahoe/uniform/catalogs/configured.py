@@ -104,7 +104,7 @@ class ConfiguredCatalogs:
         self._loaded = {}
 
 
-def adapter_of(catalog: Any, identifier: str) -> Catalog:
+def adapter_of(catalog: object, identifier: str) -> Catalog:
     """Return the pointer of one table in a PyIceberg catalog.
 
     Args:

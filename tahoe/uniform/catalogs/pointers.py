@@ -272,7 +272,7 @@ class CatalogQueries:
         return answers, errors
 
 
-def _enqueue(lane: _Lane, kind: str, version: int, run: Callable[[], Any]) -> _Call:
+def _enqueue(lane: _Lane, kind: str, version: int, run: Callable[[], object]) -> _Call:
     for call in lane.waiting:
         if call.kind == kind:
             if version >= call.version:

@@ -150,7 +150,7 @@ def _refused(store: LogStore, why: str) -> Unsupported:
     )
 
 
-def _comparable(value: Any) -> Any:
+def _comparable(value: object) -> Any:
     """Normalize schemas and specs for comparison: writers omit empty values and order keys freely."""
     if isinstance(value, dict):
         return {key: _comparable(part) for key, part in value.items() if part not in (None, [], {})}

@@ -149,7 +149,7 @@ def _header(data: bytes, name: str, codecs: tuple[str, ...]) -> tuple[dict[str, 
     return metadata, position
 
 
-def _decode_array(items: Any, data: bytes, position: int) -> tuple[list[Any], int]:
+def _decode_array(items: object, data: bytes, position: int) -> tuple[list[Any], int]:
     values: list[Any] = []
     count, position = decode_long(data, position)
     while count:

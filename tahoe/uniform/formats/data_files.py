@@ -320,17 +320,17 @@ def _values(column: pa.Array) -> list[Any]:
     return [dict(pairs[start - first : end - first]) for start, end in pairwise(offsets)]
 
 
-def _struct_at(values: Any, path: tuple[str, ...]) -> JsonMapping:
+def _struct_at(values: object, path: tuple[str, ...]) -> JsonMapping:
     for name in path:
         values = values.get(name) if isinstance(values, dict) else None
     return values if isinstance(values, dict) else {}
 
 
-def _is_count(value: Any) -> TypeGuard[int]:
+def _is_count(value: object) -> TypeGuard[int]:
     return type(value) is int and value >= 0
 
 
-def _no_bound(value: Any) -> bytes | None:
+def _no_bound(value: object) -> bytes | None:
     return None
 
 

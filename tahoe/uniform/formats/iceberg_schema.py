@@ -200,7 +200,7 @@ def write_default(column: StructField) -> Any:
     return None if value is None else _default_json(value, str(column.data_type))
 
 
-def _default_json(value: Any, kind: str) -> Any:
+def _default_json(value: object, kind: str) -> Any:
     match value:
         case bytes():
             return value.hex()

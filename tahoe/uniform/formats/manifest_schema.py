@@ -6,7 +6,6 @@ import json
 import re
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any
 
 from tahoe.base.json_values import JsonMapping, JsonObject
 from tahoe.uniform.formats.single_values import Codec
@@ -99,15 +98,15 @@ _TAIL_FIELDS = {
 }
 
 
-def _json(value: Any) -> str:
+def _json(value: object) -> str:
     return json.dumps(value, separators=(",", ":"))
 
 
-def _optional(name: str, field_id: int, avro_type: Any) -> JsonObject:
+def _optional(name: str, field_id: int, avro_type: object) -> JsonObject:
     return {"name": name, "field-id": field_id, "type": ["null", avro_type], "default": None}
 
 
-def _required(name: str, field_id: int, avro_type: Any) -> JsonObject:
+def _required(name: str, field_id: int, avro_type: object) -> JsonObject:
     return {"name": name, "field-id": field_id, "type": avro_type}
 
 

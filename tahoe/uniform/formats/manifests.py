@@ -292,7 +292,7 @@ def _format_version(metadata: Mapping[str, str], name: str) -> int:
     return int(text)
 
 
-def _json(value: Any) -> str:
+def _json(value: object) -> str:
     return json.dumps(value, separators=(",", ":"))
 
 

@@ -110,7 +110,7 @@ def codec_of(data_type: DataType) -> Codec:
 def _bound(pack: Callable[[Any], bytes], parse: Callable[[Any], Any]) -> Bound:
     """Parse, then pack; None on an error: a malformed statistic has no bound."""
 
-    def guarded(value: Any) -> bytes | None:
+    def guarded(value: object) -> bytes | None:
         try:
             return pack(parse(value))
         except _NO_BOUND:
@@ -119,14 +119,14 @@ def _bound(pack: Callable[[Any], bytes], parse: Callable[[Any], Any]) -> Bound:
     return guarded
 
 
-def _whole(value: Any) -> int:
+def _whole(value: object) -> int:
     if type(value) is not int:
         raise TypeError(value)
     return value
 
 
 @lru_cache(maxsize=10_000)
-def _days(value: Any) -> int:
+def _days(value: object) -> int:
     if isinstance(value, str):
         value = date.fromisoformat(value[:10]) if value[10:11] in ("", "T", " ") else None
     if not isinstance(value, date):
@@ -178,7 +178,9 @@ def _real_codec(name: str, packer: struct.Struct) -> Codec:
     )
 
 
-def _number_codec(name: str, avro_type: Any, pack: Callable[[int], bytes], parse: Callable[[Any], int], above: int = 0) -> Codec:
+def _number_codec(
+    name: str, avro_type: object, pack: Callable[[int], bytes], parse: Callable[[Any], int], above: int = 0
+) -> Codec:
     return Codec(
         iceberg_type=name,
         avro_type=avro_type,
@@ -192,17 +194,17 @@ def _number_codec(name: str, avro_type: Any, pack: Callable[[int], bytes], parse
     )
 
 
-def _truth(value: Any) -> bool:
+def _truth(value: object) -> bool:
     if not isinstance(value, bool):
         raise TypeError(value)
     return value
 
 
-def _pack_truth(value: Any) -> bytes:
+def _pack_truth(value: object) -> bytes:
     return b"\1" if value else b"\0"
 
 
-def _text_bound(value: Any) -> bytes | None:
+def _text_bound(value: object) -> bytes | None:
     try:
         return value.encode() if isinstance(value, str) else None
     except UnicodeEncodeError:  # half a surrogate pair
@@ -219,7 +221,7 @@ def _read_text(data: bytes, position: int) -> tuple[str, int]:
     return encoded.decode(), position
 
 
-def _no_bound(value: Any) -> bytes | None:
+def _no_bound(value: object) -> bytes | None:
     return None
 
 

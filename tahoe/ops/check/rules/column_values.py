@@ -93,7 +93,7 @@ def stated_leaves(statistics: FileStatistics, leaves: Sequence[Leaf]) -> list[Le
     return [leaf for leaf in leaves if tells(leaf)]
 
 
-def _about_nulls(name: str, stated: Any, values: ColumnValues, rows: int, exact: bool) -> Iterator[str]:
+def _about_nulls(name: str, stated: object, values: ColumnValues, rows: int, exact: bool) -> Iterator[str]:
     if not _is_count(stated):
         return
     if exact and stated != values.nulls:
@@ -128,7 +128,7 @@ def _about_nan(name: str, statistics: FileStatistics, values: ColumnValues) -> I
         yield f"maxValues of column {name} is {_shown(greatest)}, but NaN, which is greater than all numbers, is in the file"
 
 
-def _stated(tree: Any, leaf: Leaf) -> Any:
+def _stated(tree: object, leaf: Leaf) -> Any:
     for column in leaf:
         if not isinstance(tree, Mapping) or column.physical_name not in tree:
             return _ABSENT
@@ -136,7 +136,7 @@ def _stated(tree: Any, leaf: Leaf) -> Any:
     return tree
 
 
-def _is_count(value: Any) -> bool:
+def _is_count(value: object) -> bool:
     return isinstance(value, int) and not isinstance(value, bool)
 
 
@@ -170,7 +170,7 @@ def _bound(value: Any, data_type: DataType) -> Any:
     return None
 
 
-def _is_number(value: Any) -> bool:
+def _is_number(value: object) -> bool:
     return isinstance(value, int | Decimal) and not isinstance(value, bool)
 
 
@@ -184,7 +184,7 @@ def _double(value: Any) -> float | None:
     return float(value) if _is_number(value) else None
 
 
-def _single(value: Any) -> float | None:
+def _single(value: object) -> float | None:
     number = _double(value)
     if number is None or not math.isfinite(number):
         return number
@@ -192,11 +192,11 @@ def _single(value: Any) -> float | None:
     return single
 
 
-def _day(value: Any) -> int | None:
+def _day(value: object) -> int | None:
     return date.fromisoformat(value).toordinal() - _EPOCH_DAY if isinstance(value, str) else None
 
 
-def _microseconds(value: Any) -> int | None:
+def _microseconds(value: object) -> int | None:
     if not isinstance(value, str):
         return None
     time = datetime.fromisoformat(value)
@@ -204,7 +204,7 @@ def _microseconds(value: Any) -> int | None:
     return (since.days * 86_400 + since.seconds) * 1_000_000 + since.microseconds
 
 
-def _local_microseconds(value: Any) -> int | None:
+def _local_microseconds(value: object) -> int | None:
     return _microseconds(datetime.fromisoformat(value).replace(tzinfo=None).isoformat()) if isinstance(value, str) else None
 
 
@@ -237,6 +237,6 @@ def _comparable(value: pa.Scalar) -> Any:
     return value.as_py()
 
 
-def _shown(value: Any) -> str:
+def _shown(value: object) -> str:
     text = repr(value) if isinstance(value, str) else str(value)
     return text if len(text) <= 60 else text[:60] + "…"

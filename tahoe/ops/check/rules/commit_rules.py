@@ -16,7 +16,7 @@ FORMAT_RULES: RuleList[Commit] = RuleList()
 RULES: RuleList[Step] = RuleList()
 
 
-def _twice(values: Iterable[Any]) -> list[Any]:
+def _twice(values: Iterable[object]) -> list[Any]:
     return [value for value, count in Counter(values).items() if count > 1]
 
 

@@ -51,7 +51,7 @@ class CompactionFile:
         counts = Counter(key for key, _ in self._keyed(self.rows.actions))
         return sorted(key for key, count in counts.items() if count > 1)
 
-    def _keyed(self, actions: Iterable[tuple[str, Any]]) -> Iterator[tuple[_Key, _Action]]:
+    def _keyed(self, actions: Iterable[tuple[str, object]]) -> Iterator[tuple[_Key, _Action]]:
         state = ReplayedLog(self.root)
         for name, value in actions:
             if not isinstance(value, dict):
@@ -80,7 +80,7 @@ def _comparable(action: _Action | None) -> Any:
     return action[0], {name: member for name, member in members.items() if member not in (None, {})}
 
 
-def _parsed(name: str, member: Any) -> Any:
+def _parsed(name: str, member: object) -> Any:
     if name.endswith("Features") and isinstance(member, list):
         return sorted(map(str, member))
     if name == "deletionVector" and isinstance(member, dict):

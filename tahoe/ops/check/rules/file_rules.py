@@ -148,7 +148,7 @@ def files_with_vectors_tell_their_records(step: Step) -> Breaches:
             yield Broken("the file has a deletion vector and no numRecords", str(value.get("path")))
 
 
-def _leaves(tree: Any, path: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], Any]]:
+def _leaves(tree: object, path: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], Any]]:
     if isinstance(tree, dict):
         for name, inner in tree.items():
             yield from _leaves(inner, (*path, name))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
 from tahoe.ops.check.rules.file_rules import statistics_of
 from tahoe.ops.check.subjects.replayed_log import Step
@@ -62,7 +61,7 @@ def iceberg_types_are_allowed(settings: Settings) -> Breaches:
                 yield f"icebergCompatV{version} is active, and column {field.name} has the type {name}"
 
 
-def _types(kind: Any) -> Iterator[str]:
+def _types(kind: object) -> Iterator[str]:
     if isinstance(kind, str):
         yield kind
     elif isinstance(kind, dict):
@@ -88,7 +87,7 @@ def elements_keys_and_values_have_ids(settings: Settings) -> Breaches:
 def _nested(field: Field) -> Iterator[str]:
     """The names under which the ids of a field's elements, keys and values are stored."""
 
-    def below(kind: Any, path: str) -> Iterator[str]:
+    def below(kind: object, path: str) -> Iterator[str]:
         if isinstance(kind, dict):
             for member, part in (("elementType", "element"), ("keyType", "key"), ("valueType", "value")):
                 if member in kind:

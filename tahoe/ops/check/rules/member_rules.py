@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Any
 
 from tahoe.ops.check.subjects.replayed_log import Step
 from tahoe.ops.check.subjects.rule import Breaches, Broken, RuleList
@@ -52,7 +51,7 @@ _OPTIONAL: Mapping[str, _Kinds] = {
 }
 
 
-def wrong_members(kind: str, value: Mapping[str, Any]) -> Iterator[str]:
+def wrong_members(kind: str, value: Mapping[str, object]) -> Iterator[str]:
     """Yield one sentence for each invalid or missing member of an action. Unknown members are ignored."""
     for name, expected in _REQUIRED[kind].items():
         if value.get(name) is None:
@@ -64,7 +63,7 @@ def wrong_members(kind: str, value: Mapping[str, Any]) -> Iterator[str]:
             yield f"'{name}' of the {kind} action is {value[name]!r:.60}, expected {_shown(expected)}"
 
 
-def _fits(value: Any, expected: type | str) -> bool:
+def _fits(value: object, expected: type | str) -> bool:
     if isinstance(expected, str):
         return isinstance(value, dict) and all(text is None or isinstance(text, str) for text in value.values())
     if expected is int:

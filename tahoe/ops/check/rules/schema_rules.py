@@ -77,7 +77,7 @@ def types_are_known(settings: Settings) -> Breaches:
             yield f"column {field.name} has the type {wrong!r:.60}, which there is not"
 
 
-def _unknown(kind: Any) -> Iterator[Any]:
+def _unknown(kind: object) -> Iterator[Any]:
     if isinstance(kind, str):
         decimal = _DECIMAL.fullmatch(kind)
         fits = decimal is not None and 1 <= int(decimal[1]) <= 38 and 0 <= int(decimal[2]) <= int(decimal[1])
@@ -251,7 +251,7 @@ def type_changes_are_told_right(settings: Settings) -> Breaches:
                 yield f"the last type change of column {field.name} led to {after!r:.30}, and it is {_type_below(field.type, path)!r:.30}"
 
 
-def _type_below(kind: Any, path: str) -> Any:
+def _type_below(kind: object, path: str) -> Any:
     for part in path.split(".") if path else ():
         kind = (
             kind.get({"element": "elementType", "key": "keyType", "value": "valueType"}.get(part))
@@ -261,7 +261,7 @@ def _type_below(kind: Any, path: str) -> Any:
     return kind
 
 
-def is_widening(before: Any, after: Any) -> bool:
+def is_widening(before: object, after: object) -> bool:
     """Whether "Type Widening" allows the change of a type; the preview's byte, short and int to decimal(10) included."""
     if not isinstance(before, str) or not isinstance(after, str):
         return False

@@ -74,7 +74,7 @@ class LogState:
         elif name == "metaData":
             self.metadata = value
 
-    def differences(self, protocol: Any, metadata: Any) -> Iterator[str]:
+    def differences(self, protocol: object, metadata: object) -> Iterator[str]:
         """Yield a sentence for each difference of a protocol and a metadata, as JSON, from this state; None is no difference."""
         if _differing_members(protocol, self.protocol):
             yield f"its protocol is {json.dumps(protocol)}, the commits give {json.dumps(self.protocol)}"
@@ -83,7 +83,7 @@ class LogState:
             yield f"its metadata is not that of the last metaData action of the commits: {', '.join(names)} differ"
 
 
-def _differing_members(stated: Any, expected: dict[str, Any] | None) -> list[str]:
+def _differing_members(stated: object, expected: dict[str, Any] | None) -> list[str]:
     if not isinstance(stated, dict) or expected is None or stated == expected:
         return []
     actual, expected = _comparable(stated), _comparable(expected)
@@ -96,7 +96,7 @@ def _comparable(value: dict[str, Any]) -> dict[str, Any]:
     return {name: member for name, member in members.items() if member not in (None, {}, "")}
 
 
-def _comparable_member(name: str, member: Any) -> Any:
+def _comparable_member(name: str, member: object) -> Any:
     if name.endswith("Features") and isinstance(member, list):
         return sorted(map(str, member))
     if name == "format" and isinstance(member, dict):
@@ -179,7 +179,7 @@ class ReplayedLog(LogState):
         if self.protocol is not None and self.metadata is not None:
             self.settings = Settings(self.protocol, self.metadata)
 
-    def take(self, actions: Iterable[tuple[str, Any]]) -> None:
+    def take(self, actions: Iterable[tuple[str, object]]) -> None:
         """Apply actions, the newest for each key; within one version, removes come first."""
         objects = [(name, value) for name, value in actions if isinstance(value, dict)]
         for name, value in objects:
@@ -225,7 +225,7 @@ class Step:
     settings: Settings
 
 
-def unique_id(vector: Any) -> str:
+def unique_id(vector: object) -> str:
     """The id of a deletion vector's descriptor ("Derived Fields"); empty for none."""
     if not isinstance(vector, dict):
         return ""

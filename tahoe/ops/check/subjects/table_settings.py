@@ -134,7 +134,7 @@ class Settings:
         return str(field.metadata.get(_PHYSICAL_NAME, column)) if mapped and field is not None else column
 
 
-def _fields(schema: Any, path: tuple[str, ...], physical: tuple[str, ...]) -> Iterator[Field]:
+def _fields(schema: object, path: tuple[str, ...], physical: tuple[str, ...]) -> Iterator[Field]:
     if not isinstance(schema, dict):
         return
     match schema.get("type"):
@@ -153,9 +153,9 @@ def _fields(schema: Any, path: tuple[str, ...], physical: tuple[str, ...]) -> It
             yield from _fields(schema.get("valueType"), (*path, "value"), (*physical, "value"))
 
 
-def _number(value: Any) -> int:
+def _number(value: object) -> int:
     return value if isinstance(value, int) and not isinstance(value, bool) else 0
 
 
-def _names(value: Any) -> frozenset[str]:
+def _names(value: object) -> frozenset[str]:
     return frozenset(name for name in value if isinstance(name, str)) if isinstance(value, list) else frozenset()

@@ -1,22 +1,34 @@
-"""The README's programs run as they are written, in their order."""
+"""The programs of the README and of the guides run as they are written, in the order of each page."""
 
 from __future__ import annotations
 
 import re
 from pathlib import Path
 
-README = Path(__file__).parents[2] / "README.md"
+import pytest
+
+ROOT = Path(__file__).parents[2]
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs/guide").glob("*.md"))]
+_PROGRAM = re.compile(r"^```python\n(.*?)^```", re.MULTILINE | re.DOTALL)
 
 
-def test_every_program_of_the_readme_runs_in_order(spark, tmp_path):
-    blocks = re.findall(r"^```python\n(.*?)^```", README.read_text(), re.MULTILINE | re.DOTALL)
-    assert len(blocks) >= 4
-    known: dict[str, object] = {}
-    spark.sql(f"CREATE DATABASE readme LOCATION '{tmp_path / 'warehouse'}'")
-    spark.sql("USE readme")
+@pytest.mark.parametrize("page", [page for page in PAGES if _PROGRAM.search(page.read_text())], ids=lambda page: page.stem)
+def test_every_program_of_a_page_runs_in_order(page, spark, tmp_path):
+    names: dict[str, object] = {}
+    database = f"page_{page.stem.replace('-', '_').lower()}"
+    spark.sql(f"CREATE DATABASE {database} LOCATION '{tmp_path / 'warehouse'}'")
+    spark.sql(f"USE {database}")
     try:
-        for block in blocks:
-            exec(compile(block.replace("/tmp/", f"{tmp_path}/"), "README.md", "exec"), known)
+        for block in _PROGRAM.findall(page.read_text()):
+            exec(compile(block.replace("/tmp/", f"{tmp_path}/"), page.name, "exec"), names)
     finally:
         spark.sql("USE default")
-        spark.sql("DROP DATABASE readme CASCADE")
+        spark.sql(f"DROP DATABASE {database} CASCADE")
+
+
+def test_the_pages_with_programs_are_tested():
+    assert sum(bool(_PROGRAM.search(page.read_text())) for page in PAGES) >= 5
+
+
+def test_the_readme_is_a_first_page():
+    assert len(PAGES[0].read_bytes()) <= 8_000

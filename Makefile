@@ -27,7 +27,7 @@ export SPARK_LOCAL_IP ?= 127.0.0.1
 # Prefix of a recipe line that starts Spark: finds the directory of a suitable Java runtime, or fails with one sentence.
 JAVA := JAVA_HOME="$$(scripts/java_home.sh)" && export JAVA_HOME &&
 
-.PHONY: help setup java demo test test-core test-spark test-versions test-versions-sample test-nightly delta-spark-tests interop lint format docs golden bench soak lock clean
+.PHONY: help setup java demo test test-core test-spark test-versions test-versions-sample test-nightly delta-spark-tests interop lint format docs site golden bench soak lock clean
 
 help: ## print this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-21s %s\n", $$1, $$2}'
@@ -105,6 +105,16 @@ docs: $(VENV)/.package ## update the generated pages of docs/
 	$(BIN)/python scripts/feature_table.py >docs/features.md
 	$(BIN)/python scripts/settings_table.py >docs/settings.md
 	$(BIN)/python scripts/coming_from_delta_spark.py >docs/coming-from-delta-spark.md
+	$(BIN)/python scripts/sql_reference.py >docs/sql.md
+	$(BIN)/python scripts/error_reference.py >docs/errors.md
+
+site: .venv-docs/.package ## the documentation as a web site in site/, with the API reference; fails on broken links
+	.venv-docs/bin/mkdocs build --quiet
+
+.venv-docs/.package: requirements-docs.lock scripts/make_venv.sh
+	@scripts/make_venv.sh .venv-docs
+	.venv-docs/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements-docs.lock
+	@touch $@
 
 bench: $(VENV)/.package ## every experiment in benchmarks/ at a small size, each printing its ratios
 	@$(JAVA) for script in benchmarks/[a-z]*.py; do echo; echo "== $$script"; $(BIN)/python "$$script"; done
@@ -119,9 +129,11 @@ LOCK := uv pip compile pyproject.toml --extra connect --extra iceberg --extra hi
   --generate-hashes --python-version 3.11 \
   --no-header --no-annotate --no-emit-index-url --no-emit-find-links --quiet
 
-lock: $(VENV)/.package ## update requirements.lock and requirements-oldest.lock from pyproject.toml (needs uv)
+lock: $(VENV)/.package ## update the lock files from pyproject.toml (needs uv)
 	$(LOCK) --output-file requirements.lock
 	$(LOCK) --group readers --constraint <(echo "pyspark==4.0.*") --output-file requirements-oldest.lock
+	uv pip compile --group docs --universal --generate-hashes --python-version 3.11 --no-header --no-annotate --no-emit-index-url \
+	  --no-emit-find-links --quiet --output-file requirements-docs.lock
 
 clean: ## delete the output of tests and the demonstration; .venv stays
 	rm -rf demo-output build dist spark-warehouse metastore_db derby.log .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis

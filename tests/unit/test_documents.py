@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import re
 import tomllib
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from scripts.coming_from_delta_spark import page
+from scripts import coming_from_delta_spark, error_reference, sql_reference
 from tests.document_mentions import ROOT, stale_mentions, stale_names
 
 DOCUMENTS = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
@@ -69,8 +70,20 @@ def test_mentions_that_resolve_are_not_reported() -> None:
     assert stale_mentions(text) == []
 
 
-def test_the_page_for_users_of_delta_spark_is_up_to_date() -> None:
-    assert f"{page()}\n" == (ROOT / "docs/coming-from-delta-spark.md").read_text(encoding="utf-8"), "run `make docs`"
+@pytest.mark.parametrize(
+    ("name", "page"),
+    [("coming-from-delta-spark", coming_from_delta_spark.page), ("errors", error_reference.page), ("sql", sql_reference.page)],
+)
+def test_a_generated_page_is_up_to_date(name: str, page: Callable[[], str]) -> None:
+    assert f"{page()}\n" == (ROOT / f"docs/{name}.md").read_text(encoding="utf-8"), "run `make docs`"
+
+
+def test_every_page_is_in_the_navigation_of_the_site() -> None:
+    site = (ROOT / "mkdocs.yml").read_text(encoding="utf-8")
+    pages = {path.relative_to(ROOT / "docs").as_posix() for path in DOCUMENTS if path.is_relative_to(ROOT / "docs")}
+    assert {page for page in pages if not page.startswith("design/")} == set(
+        re.findall(r"([\w/-]+\.md)$", site, re.MULTILINE)
+    ) - {"design/README.md"}
 
 
 def test_design_pages_are_numbered_without_gaps_and_indexed_with_their_titles() -> None:

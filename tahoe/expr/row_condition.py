@@ -93,7 +93,7 @@ def _check_comparable(predicate: Predicate, schema: StructType) -> None:
             raise collation_refused(str(leaf.column), str(leaf))
         if is_geospatial(column.data_type):
             raise InvalidRequest(
-                f"Column '{leaf.column}' is {column.data_type}, which cannot be compared; only IS NULL and IS NOT NULL may be asked of it, "
+                f"Column '{leaf.column}' is {column.data_type}, which cannot be compared; only IS NULL and IS NOT NULL are supported, "
                 f"found: {str(leaf)[:200]}.",
                 code="DATATYPE_MISMATCH",
                 column=str(leaf.column),

@@ -231,7 +231,7 @@ def _check_whole(
         raise _no_version(store, target, newest)
     raise CorruptTable(
         f"Table {store.url}: version {target} cannot be read, for its log begins with "
-        f"{_shown(min(listing.commits, default=None))} and holds no {'other ' if without else ''}complete checkpoint "
+        f"{_shown(min(listing.commits, default=None))} and has no {'other ' if without else ''}complete checkpoint "
         "to begin from. "
         f"Restore {commit_name(0)} and what follows, or a checkpoint, from a backup.",
         code="DELTA_TRUNCATED_TRANSACTION_LOG",
@@ -279,7 +279,7 @@ def _no_table(store: LogStore, listing: Listing, hint: LastCheckpoint | None) ->
     if hint is None and listing.is_empty:
         return no_table(store.url)
     return CorruptTable(
-        f"Table {store.url}: its folder {LOG_FOLDER} holds files, but neither a commit nor a complete checkpoint. "
+        f"Table {store.url}: its folder {LOG_FOLDER} contains files, but neither a commit nor a complete checkpoint. "
         f"Restore the commits ({commit_name(0)}, …) from a backup.",
         code="DELTA_LOG_FILE_NOT_FOUND",
         table=store.url,

@@ -44,8 +44,8 @@ class LogRepair:
     def __str__(self) -> str:
         done = "would be" if self.dry_run else "were"
         gone = [f"{name} {'would be' if self.dry_run else 'was'} deleted." for name in self.deleted]
-        told = f"{self.table}: checkpoint and checksum of version {self.version} {done} written anew."
-        return "\n".join([*self.findings, *gone, told])
+        summary = f"{self.table}: checkpoint and checksum of version {self.version} {done} rewritten."
+        return "\n".join([*self.findings, *gone, summary])
 
 
 def repair_log(store: LogStore, clock: Clock, *, dry_run: bool = False, progress: Progress = silent) -> LogRepair:

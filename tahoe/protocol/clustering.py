@@ -67,7 +67,7 @@ def clustering_paths(domains: Mapping[str, DomainMetadata], table: str) -> tuple
     except (ValueError, AttributeError, TypeError) as error:
         raise CorruptTable(
             f"The metadata domain {DOMAIN} of table {table} holds {domain.configuration!r}, which is not "
-            '{"clusteringColumns":[["column"], …]}. Set it anew: ALTER TABLE … CLUSTER BY (…).',
+            '{"clusteringColumns":[["column"], …]}. Set it again: ALTER TABLE … CLUSTER BY (…).',
             code="DELTA_STATE_RECOVER_ERROR",
             table=table,
         ) from error

@@ -102,7 +102,7 @@ def file_name(descriptor: DeletionVectorDescriptor, root_url: str) -> str | None
             if len(encoded) != _UUID_LENGTH or not _PREFIX.fullmatch(prefix):
                 raise CorruptTable(
                     f"The deletion vector path '{descriptor.path_or_inline_dv}' must be a random prefix of letters and digits "
-                    f"and a UUID of {_UUID_LENGTH} Z85 characters. Restore the action of the log that holds it.",
+                    f"and a UUID of {_UUID_LENGTH} Z85 characters. Restore the action of the log that contains it.",
                     code="DELTA_CANNOT_RECONSTRUCT_PATH_FROM_URI",
                     path=descriptor.path_or_inline_dv,
                 )

@@ -102,7 +102,7 @@ def high_water_mark(domains: Mapping[str, DomainMetadata] | Iterable[Action]) ->
         return int(json.loads(domain.configuration)[_MARK])
     except (ValueError, KeyError, TypeError) as error:
         raise CorruptTable(
-            f"The metadata domain {DOMAIN} must hold a number '{_MARK}', found {domain.configuration!r}. Repair the domainMetadata "
+            f"The metadata domain {DOMAIN} must contain a number '{_MARK}', found {domain.configuration!r}. Repair the domainMetadata "
             "action, with a number that is no lower than any row id of the table.",
             code="TAHOE_CORRUPT_ROW_TRACKING",
             domain=DOMAIN,

@@ -47,7 +47,7 @@ def check_column_names(schema: StructType, column_mapping_mode: str = "none") ->
     bad = [".".join(path) for path, column in explode(schema) if any(c in column.name for c in FORBIDDEN_CHARACTERS)]
     if bad:
         raise InvalidRequest(
-            f"Column names must not hold any of {FORBIDDEN_CHARACTERS!r}, found: {', '.join(map(repr, bad))}. "
+            f"Column names must not contain any of {FORBIDDEN_CHARACTERS!r}, found: {', '.join(map(repr, bad))}. "
             "Rename them, or set 'delta.columnMapping.mode' to 'name' on the table.",
             code="DELTA_INVALID_CHARACTERS_IN_COLUMN_NAMES",
             columns=bad,
@@ -92,7 +92,7 @@ def check_holds_data(schema: StructType) -> None:
                 )
         if _void_in_collection(column.data_type):
             raise SchemaMismatch(
-                f"Column '{name}' of type {column.data_type} has void inside an array or a map, which data files cannot hold. "
+                f"Column '{name}' of type {column.data_type} has void inside an array or a map, which data files cannot contain. "
                 "Change the column's type.",
                 code="DELTA_COMPLEX_TYPE_COLUMN_CONTAINS_NULL_TYPE",
                 column=name,

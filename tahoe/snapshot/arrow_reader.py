@@ -277,9 +277,9 @@ class FileReader:
         fault = contradiction(file.metadata, self.task.stats, columns, has_vector=self.task.deletion_vector is not None)
         if fault is not None:
             raise CorruptTable(
-                f"Data file '{self.task.name}' is damaged, or another one lies in its place: {fault}. Restore the file from a copy, or "
+                f"Data file '{self.task.name}' is damaged, or another file is in its place: {fault}. Restore the file from a copy, or "
                 "restore the table to an earlier version. If the file is as its writer left it, the log's statistics are wrong: "
-                "`tahoe analyze` makes them anew.",
+                "`tahoe analyze` computes them again.",
                 code="TAHOE_DATA_FILE_CONTRADICTS_LOG",
                 file=self.task.name,
             )

@@ -185,14 +185,14 @@ def feed(store: LogStore, latest: Snapshot, bounds: Bounds) -> Feed:
     start, end = _start(store, latest, bounds, times), _end(store, latest, bounds)
     if start > latest.version:
         raise InvalidRequest(
-            f"The change data feed of table {store.url} is asked for from version {start}, but its latest version is "
+            f"The change data feed of table {store.url} is requested from version {start}, but its latest version is "
             f"{latest.version}. Ask for an earlier start.",
             code="DELTA_CDC_START_VERSION_AFTER_LATEST",
             table=store.url,
         )
     if start > end:
         raise InvalidRequest(
-            f"The change data feed of table {store.url} is asked for from version {start} to version {end}. "
+            f"The change data feed of table {store.url} is requested from version {start} to version {end}. "
             "The start may not be after the end.",
             code="DELTA_INVALID_CDC_RANGE",
             table=store.url,
@@ -409,7 +409,7 @@ def _checked_kinds(batch: pa.RecordBatch, name: str, version: int, url: str) -> 
     if not pc.all(pc.is_in(kinds, value_set=array(list(_KINDS), pa.string())), min_count=0).as_py():
         raise CorruptTable(
             f"Table {url}: the change data file '{name}' of version {version} has rows whose {CHANGE_TYPE.name} is none of "
-            f"{', '.join(_KINDS)}: it is damaged, or another file lies in its place. Restore it from a copy, or ask for a "
+            f"{', '.join(_KINDS)}: it is damaged, or another file is in its place. Restore it from a copy, or ask for a "
             "range that leaves this version out.",
             code="TAHOE_CHANGE_DATA_FILE",
             table=url,

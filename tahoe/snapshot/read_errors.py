@@ -83,7 +83,7 @@ def check_text(values: pa.Array, column: str, file: str) -> None:
         values.validate(full=True)
     except pa.ArrowInvalid as error:
         raise CorruptTable(
-            f"Column '{column}' of data file '{file}' holds text that is not UTF-8 ({error}): a bit was changed, or its writer put other "
+            f"Column '{column}' of data file '{file}' contains text that is not UTF-8 ({error}): a bit was changed, or its writer put other "
             "bytes there. Restore the file from a copy, or restore the table to an earlier version.",
             code="TAHOE_DATA_FILE_DAMAGED",
             file=file,

@@ -295,7 +295,7 @@ class Snapshot:
             return self
         if latest.metadata.id != self.metadata.id:
             message = (
-                "%s was deleted and made anew: version %d of the table %s was read last, now it is version %d of the table %s"
+                "%s was deleted and created again: version %d of the table %s was read last, now it is version %d of the table %s"
             )
             logger.warning(message, self.store.url, self.version, self.metadata.id, latest.version, latest.metadata.id)
             return latest
@@ -311,7 +311,7 @@ class Snapshot:
     def _lost(self, what: str, file: str) -> LostVersions:
         return LostVersions(
             f"Table {self.store.url}: version {self.version} was read here before, and now {what}, so the log has lost versions: "
-            f"restore {file} and what followed from a backup. To go on with what the log gives now, open the table anew.",
+            f"restore {file} and what followed from a backup. To go on with what the log gives now, open the table again.",
             table=self.store.url,
             version=self.version,
             file=file,

@@ -56,7 +56,7 @@ class ScanStream:
             return scan.to_batches(self.limit).cast(schema).__arrow_c_stream__()
         except (pa.ArrowTypeError, pa.ArrowInvalid, ValueError, NotImplementedError) as error:
             raise InvalidRequest(
-                f"The rows of table {scan.snapshot.store.url} cannot be had in the schema that was asked for: {error}. "
+                f"The rows of table {scan.snapshot.store.url} cannot be read in the requested schema: {error}. "
                 "Ask for types that the columns can be cast to.",
                 code="TAHOE_CANNOT_CAST_ROWS",
                 table=scan.snapshot.store.url,

@@ -1,6 +1,6 @@
 """What `tests/statements` says the reference makes of each statement is what it makes of them; Tahoe is held against that on Spark's side.
 
-Each life of a table is run in one way of naming it. Where ``TAHOE_RECORD_REFERENCE`` is set, all are, and the record is written anew.
+Each life of a table is run in one way of naming it. Where ``TAHOE_RECORD_REFERENCE`` is set, all are, and the record is rewritten.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ pytestmark = pytest.mark.jvm
 RECORDS = "TAHOE_RECORD_REFERENCE" in os.environ
 
 
-@pytest.mark.skipif(RECORDS, reason="the record is written anew")
+@pytest.mark.skipif(RECORDS, reason="the record is rewritten")
 @pytest.mark.parametrize("name", LIVES)
 def test_the_reference_does_what_is_recorded_of_it(jvm: SparkSession, tmp_path: Path, name: str) -> None:
     assert lives_of(jvm, kind_of(name), tmp_path, [name])[name] == reference(name, kind_of(name))

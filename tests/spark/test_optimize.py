@@ -156,7 +156,7 @@ def test_explain_tells_what_would_be_done_and_does_nothing(spark, table, path):
     version, files = table.version(), table.files().num_rows
     told = DeltaTable.forPath(spark, path).optimize().where("p = 0").explain()
     assert (told.version, told.plan.files, len(told.plan.bins)) == (None, files // 2, 1)
-    assert f"would write {files // 2} of" in str(told)
+    assert f"would rewrite {files // 2} of" in str(told)
     assert DeltaTable.forPath(spark, path).optimize().explain("id", "t").plan.clusters
     assert table.version() == version
 

@@ -38,7 +38,7 @@ def too_deep(text: str, levels: int | None = None) -> InvalidRequest:
 def refused(part: str, reason: str) -> InvalidRequest:
     """The error for a part of an expression, in the user's words, that is not on the allow-list."""
     return InvalidRequest(
-        f"The condition holds '{short(part)}': {reason}.", code="TAHOE_EXPRESSION_NOT_ALLOWED", expression=part[:1000]
+        f"The condition contains '{short(part)}': {reason}.", code="TAHOE_EXPRESSION_NOT_ALLOWED", expression=part[:1000]
     )
 
 

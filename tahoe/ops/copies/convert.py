@@ -138,7 +138,8 @@ def _stage(transaction: Transaction, source: ConvertibleTable, request: ConvertR
         )
     if Feature.ROW_TRACKING in features_of(config.protocol) and not request.statistics:
         raise InvalidRequest(
-            f"Cannot enable row tracking on {url} without collecting statistics, which tell how many row ids each file needs. Leave NO "
+            f"Cannot enable row tracking on {url} without collecting statistics, which give the number of row ids that each file "
+            "needs. Leave NO "
             "STATISTICS out, or the property delta.enableRowTracking.",
             code="DELTA_CONVERT_TO_DELTA_ROW_TRACKING_WITHOUT_STATS",
             table=url,

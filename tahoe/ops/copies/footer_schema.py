@@ -54,7 +54,7 @@ def footer_schema(footer: pyarrow.parquet.FileMetaData, place: str) -> StructTyp
     zoned, refused, geospatial = _by_physical_type(footer)
     for column in refused:
         raise Unsupported(
-            f"Column {column} of {place} holds timestamps in nanoseconds, which Delta has no type for. Write the file anew with "
+            f"Column {column} of {place} contains timestamps in nanoseconds, for which Delta has no type. Rewrite the file with "
             "microseconds.",
             code="DELTA_UNSUPPORTED_DATA_TYPES",
             file=place,
@@ -78,7 +78,7 @@ def merged(schema: StructType, other: StructType, place: str) -> StructType:
         path, first, second = difference.args
         raise InvalidRequest(
             f"Failed to merge schema of file {place}: column {'.'.join(path)} is of type {second} in it, and of type {first} in others. "
-            "Write the file anew with that type, or convert the files one folder at a time.",
+            "Rewrite the file with that type, or convert the files one folder at a time.",
             code="DELTA_FAILED_TO_MERGE_FIELDS",
             file=place,
             column=".".join(path),

@@ -87,14 +87,14 @@ def check_file(schema: StructType, file: pa.Schema, place: str) -> None:
     for path in _without_id(file, ()):
         raise Unsupported(
             f"Column {path} of {place} has no field id, and columns of a table that was converted from Iceberg are found by their ids: a "
-            "reader would show NULL. Let an Iceberg engine write the file anew (rewrite_data_files).",
+            "reader would show NULL. Let an Iceberg engine rewrite the file (rewrite_data_files).",
             code="TAHOE_ICEBERG_FILE_WITHOUT_IDS",
             file=place,
             column=path,
         )
     for path, expected, actual in _differences(schema, file, ()):
         raise Unsupported(
-            f"Column {path} of {place} is of type {actual}, and the table's is {expected} by now. Let an Iceberg engine write the file anew "
+            f"Column {path} of {place} is of type {actual}, and the table's is {expected} by now. Let an Iceberg engine rewrite the file "
             "(rewrite_data_files).",
             code="TAHOE_ICEBERG_PROMOTED_TYPE",
             file=place,
@@ -120,7 +120,7 @@ class _Columns:
         if value.get("initial-default") is not None:
             raise Unsupported(
                 f"Column {'.'.join(path)} of the Iceberg table {self.table} has an initial default, which files from before it do not hold "
-                "and Delta does not know. Let an Iceberg engine write the files anew, and drop the default.",
+                "and Delta does not know. Let an Iceberg engine rewrite the files, and drop the default.",
                 code="TAHOE_ICEBERG_INITIAL_DEFAULT",
                 table=self.table,
                 column=".".join(path),

@@ -58,8 +58,9 @@ def _positions(store: LogStore, delete: IcebergFile) -> list[tuple[str, list[int
         return list(zip(grouped.column(_PATH).to_pylist(), positions.to_pylist(), strict=True))
     except (pa.ArrowException, ValueError, KeyError) as error:
         raise CorruptTable(
-            f"{delete.location}, a file of position deletes, cannot be read: {error}. Restore it, or let an Iceberg engine write the table's "
-            "files anew (rewrite_data_files).",
+            f"{delete.location}, a file of position deletes, cannot be read: {error}. Restore it, or let an Iceberg engine rewrite "
+            "the table's "
+            "files (rewrite_data_files).",
             code="TAHOE_CORRUPT_ICEBERG_METADATA",
             table=store.url,
             file=delete.name,

@@ -88,7 +88,7 @@ def partitions_of(snapshot: IcebergSnapshot, schema: StructType, table: str, tim
             raise Unsupported(
                 f"The Iceberg table {table} is partitioned by {name}, which is {transform} of "
                 f"{'no column that it has' if path is None else f'{_spelt(path)}, of type {path[-1].data_type}'}: no column of a Delta table "
-                "is generated so. Partition the table otherwise with an Iceberg engine and let it write the files anew "
+                "is generated so. Partition the table otherwise with an Iceberg engine and let it rewrite the files "
                 "(rewrite_data_files), or write its rows to a Delta table with Spark.",
                 code="TAHOE_ICEBERG_PARTITION_TRANSFORM",
                 table=table,
@@ -226,7 +226,7 @@ def _value(file: IcebergFile, partition: Partition, table: str) -> Any:
     if (partition.source, partition.transform) not in file.partition:
         raise InvalidRequest(
             f"The Iceberg table {table} has undergone partition evolution: its file {file.name} is not partitioned by {partition.name}, as "
-            "the table is now. Let an Iceberg engine write the older files anew (rewrite_data_files).",
+            "the table is now. Let an Iceberg engine rewrite the older files (rewrite_data_files).",
             code="DELTA_CLONE_INCOMPATIBLE_SOURCE.ICEBERG_UNDERGONE_PARTITION_EVOLUTION",
             table=table,
             file=file.name,
@@ -351,7 +351,7 @@ def check_bounds(files: Sequence[IcebergFile], bounds: Sequence[Bounds], partiti
                 raise Unsupported(
                     f"File {file.name} of the Iceberg table {table} is of the partition {partition.name} = {expected}, and has values of "
                     f"{_spelt(partition.path)} from {both[0]} to {both[1]}, whose {partition.transform} is not that: a filter would leave "
-                    "out rows. Let an Iceberg engine write the file anew (rewrite_data_files).",
+                    "out rows. Let an Iceberg engine rewrite the file (rewrite_data_files).",
                     code="TAHOE_ICEBERG_PARTITION_VALUE",
                     table=table,
                     file=file.name,

@@ -120,8 +120,9 @@ def _check(store: LogStore, file: DataFile) -> None:
     else:
         return
     raise Unsupported(
-        f"The Iceberg table {store.url} has a file that a Delta table cannot have: {file.file_path} {what}. Let an Iceberg engine write the "
-        "table's files anew as Parquet (rewrite_data_files).",
+        f"The Iceberg table {store.url} has a file that a Delta table cannot have: {file.file_path} {what}. Let an Iceberg engine "
+        "rewrite the "
+        "table's files as Parquet (rewrite_data_files).",
         code="TAHOE_ICEBERG_FILE",
         table=store.url,
         file=file.file_path,
@@ -133,7 +134,7 @@ def _file(store: LogStore, file: DataFile, spec: tuple[tuple[str, int, str], ...
     if name is None:
         raise CorruptTable(
             f"The Iceberg table {store.url} has a file outside of its folder: {file.file_path}. A Delta table's paths never leave its "
-            "folder. Write the rows to a Delta table with Spark, or let an Iceberg engine write the files anew below the folder.",
+            "folder. Write the rows to a Delta table with Spark, or let an Iceberg engine rewrite the files below the folder.",
             code="TAHOE_PATH_OUTSIDE_TABLE",
             table=store.url,
             path=file.file_path,

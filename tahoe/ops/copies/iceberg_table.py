@@ -131,7 +131,7 @@ def refuse_partition_columns(table: str, columns: StructType | None) -> None:
     """Raise `InvalidRequest` if the caller names partition columns: they are in the Iceberg metadata."""
     if columns is not None and columns.fields:
         raise InvalidRequest(
-            f"Partition schema cannot be specified when converting Iceberg tables: {table} tells its partitions itself. Leave it out.",
+            f"Partition schema cannot be specified when converting Iceberg tables: {table} defines its partitions itself. Leave it out.",
             code="DELTA_PARTITION_SCHEMA_IN_ICEBERG_TABLES",
             table=table,
         )
@@ -157,7 +157,7 @@ def _newest_metadata(store: LogStore) -> str:
     if rest:
         raise InvalidRequest(
             f"The Iceberg table at {store.url} has several newest metadata files: {', '.join([newest, *rest])}. All but one are of writers "
-            "that lost; which one holds, its catalog knows. Remove the others, or let an Iceberg engine commit once more.",
+            "that lost; only its catalog knows which one is current. Remove the others, or let an Iceberg engine commit once more.",
             code="TAHOE_ICEBERG_METADATA_AMBIGUOUS",
             table=store.url,
         )
@@ -179,7 +179,8 @@ def _check_hint(store: LogStore, numbers: Mapping[int, Sequence[str]]) -> None:
     if number not in numbers or last != newest or any(not name.startswith(f"{_FOLDER}/v") for name in chain(*numbers.values())):
         raise InvalidRequest(
             f"The Iceberg table at {store.url} says in {_FOLDER}/{_HINT} that its version is {text[:20]!r}, from which its metadata files do "
-            f"not lead to the newest of them, {newest}. Which one holds, the engine that wrote it knows: let it commit once more, or remove "
+            f"not lead to the newest of them, {newest}. Only the engine that wrote it knows which one is current: let it commit "
+            "once more, or remove "
             "the files that no version needs.",
             code="TAHOE_ICEBERG_METADATA_AMBIGUOUS",
             table=store.url,

@@ -138,7 +138,8 @@ def _not_there(url: str, asked: str, feature: TableFeature | None) -> InvalidReq
         )
     if is_table_property(asked):
         return InvalidRequest(
-            f"'{asked}' is a property of tables and no feature, asked for table {url}. Unset it with ALTER TABLE … UNSET TBLPROPERTIES.",
+            f"'{asked}' is a property of tables, not a feature; it was requested for table {url}. Unset it with ALTER TABLE … "
+            "UNSET TBLPROPERTIES.",
             code="DELTA_FEATURE_DROP_FEATURE_IS_DELTA_PROPERTY",
             table=url,
             property=asked,
@@ -299,7 +300,8 @@ class _Drop:
         self._clean_up(self.work.begin().existing())
         if not _is_truncated_before(snapshot.store, before):
             raise InvalidRequest(
-                f"Cannot drop the feature {_PROTECTION} from table {snapshot.store.url} yet: its log still holds versions before {before}, "
+                f"Cannot drop the feature {_PROTECTION} from table {snapshot.store.url} yet: its log still contains versions "
+                f"before {before}, "
                 f"which are protected. {self._must_wait(snapshot)}",
                 code="DELTA_FEATURE_DROP_CHECKPOINT_PROTECTION_WAIT_FOR_RETENTION_PERIOD",
                 table=snapshot.store.url,

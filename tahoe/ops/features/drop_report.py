@@ -40,10 +40,10 @@ class FeatureDrop:
         if self.version is not None:
             return (
                 f"Version {self.version} of {self.table} has no {self.feature} any more; {counted(self.files, 'file')} of {self.size:,} "
-                f"bytes were written anew. Its protocol is {protocol_text(self.protocol)}."
+                f"bytes were rewritten. Its protocol is {protocol_text(self.protocol)}."
             )
         lines = [
-            f"DROP FEATURE {self.feature} of {self.table} would write {counted(self.files, 'file')} of {self.size:,} bytes anew."
+            f"DROP FEATURE {self.feature} of {self.table} would rewrite {counted(self.files, 'file')} of {self.size:,} bytes."
         ]
         lines += [f"  {number}. {step}" for number, step in enumerate(self.steps, start=1)]
         lines.append(f"Its protocol would be {protocol_text(self.protocol)}.{readers}")

@@ -84,7 +84,7 @@ def _unmapped(config: TableConfig) -> TableConfig:
     if bad:
         raise InvalidRequest(
             f"Column mapping of table {config.table} cannot be removed: files cannot have columns of the names "
-            f"{', '.join(map(repr, bad))}, which hold one of {FORBIDDEN_CHARACTERS!r}. Rename them first.",
+            f"{', '.join(map(repr, bad))}, which contain one of {FORBIDDEN_CHARACTERS!r}. Rename them first.",
             code="DELTA_INVALID_COLUMN_NAMES_WHEN_REMOVING_COLUMN_MAPPING",
             table=config.table,
             columns=bad,

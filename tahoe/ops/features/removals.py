@@ -153,7 +153,7 @@ def _vector_traces(snapshot: Snapshot) -> list[str]:
 
 def _vector_steps(snapshot: Snapshot) -> list[str]:
     steps = [f"{_VECTORS} is unset"] if snapshot.config.properties.enable_deletion_vectors else []
-    steps.append("files with deletion vectors are written anew without the dead rows")
+    steps.append("files with deletion vectors are rewritten without the deleted rows")
     return [
         *steps,
         "files of vectors are noted as removed, so that a VACUUM that knows no vectors keeps them as long as it keeps files",
@@ -227,7 +227,7 @@ _ANY_PROTOCOL = Protocol(1, 1)
 def _type_widening() -> Removal:
     return Removal(
         traces=_widening_traces,
-        steps=lambda snapshot: [f"{_WIDENING} is unset", "files from before a column was widened are written anew"],
+        steps=lambda snapshot: [f"{_WIDENING} is unset", "files from before a column was widened are rewritten"],
         clean=_without_widening,
         files=lambda snapshot, progress: list(files_of_other_types(snapshot, progress)),
         uses=_uses_widening,
@@ -346,7 +346,7 @@ REMOVALS: Mapping[str, Removal] = {
     Feature.DELETION_VECTORS: Removal(_vector_traces, _vector_steps, _without_vectors, _marked, _uses_vectors),
     Feature.COLUMN_MAPPING: Removal(
         traces=_mapping_traces,
-        steps=lambda snapshot: ["every file is written anew, with the names that users see"],
+        steps=lambda snapshot: ["every file is rewritten, with the names that users see"],
         clean=_without_mapping,
         files=lambda snapshot, progress: add_files(snapshot.files()) if is_mapped(snapshot.config) else [],
         uses=_uses_mapping,
@@ -376,7 +376,7 @@ REMOVALS: Mapping[str, Removal] = {
     ),
     Feature.ROW_TRACKING: Removal(
         traces=_row_id_traces,
-        steps=lambda snapshot: [f"{ENABLED} becomes false", "files lose their row ids in the log; none is written anew"],
+        steps=lambda snapshot: [f"{ENABLED} becomes false", "files lose their row ids in the log; no file is rewritten"],
         clean=lambda work: bool(_row_id_traces(work.begin().existing())) and _without_row_ids(work),
         properties=(ENABLED, SUSPENDED, MATERIALIZED_ROW_ID, MATERIALIZED_ROW_COMMIT_VERSION),
         domain=ROW_TRACKING_DOMAIN,

@@ -69,7 +69,7 @@ class Optimized:
         plan = self.plan
         if plan.request.dry_run:
             return (
-                f"OPTIMIZE of version {plan.version} of {plan.table} would write {plan.files} of {counted(plan.considered, 'file')} anew "
+                f"OPTIMIZE of version {plan.version} of {plan.table} would rewrite {plan.files} of {counted(plan.considered, 'file')} "
                 f"({plan.size:,} bytes, {counted(len(plan.bins), 'bin')}), as about {counted(plan.new_files, 'file')}."
             )
         if self.version is None:

@@ -167,7 +167,7 @@ def _leaves(snapshot: Snapshot, first: Sequence[Path]) -> list[tuple[StructField
     ]
     if not leaves:
         raise InvalidRequest(
-            f"Table {config.table} collects no statistics of any column, so nothing can be said of its layout. Have "
+            f"Table {config.table} collects no statistics of any column, so its layout cannot be described. Have "
             "delta.dataSkippingNumIndexedCols or delta.dataSkippingStatsColumns cover some.",
             code="TAHOE_COLUMN_WITHOUT_STATISTICS",
             table=config.table,

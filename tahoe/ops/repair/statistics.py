@@ -96,16 +96,16 @@ def compute_statistics(
             if not _same(add.stats, stats) or (nan_counted and not is_nan_counted(add.tags)):
                 changed.append(replace(with_stats_text(add, stats, nan_counted=nan_counted), data_change=False))
             progress("files read", done, len(adds))
-        told = Analyzed(snapshot.store.url, None, len(adds), len(changed))
+        result = Analyzed(snapshot.store.url, None, len(adds), len(changed))
         if dry_run or not changed:
-            return told
+            return result
         transaction.read_files(add.key for add in changed)
         transaction.enforces = ENFORCED  # adds no rows
         transaction.row_ids_kept = True
         transaction.stage(*changed)
         shown = json.dumps([] if where is None else [str(stated(where, snapshot.schema))], separators=(",", ":"))
         try:
-            return replace(told, version=commit(transaction, Operation("COMPUTE STATS", {"predicate": shown})).version)
+            return replace(result, version=commit(transaction, Operation("COMPUTE STATS", {"predicate": shown})).version)
         except DeltaConcurrentModificationException:
             if not left:
                 raise  # else another writer changed these files: try again

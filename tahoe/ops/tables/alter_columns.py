@@ -159,7 +159,7 @@ def stage_rename_column(transaction: Transaction, snapshot: Snapshot, path: Path
     column = _existing(snapshot, path)
     if _holder(snapshot.schema, path) is None:
         raise InvalidRequest(
-            f"{name_of(path)} of table {config.table} is what an array or a map holds, and has no name to change. Name a column.",
+            f"{name_of(path)} of table {config.table} is the element of an array or a map, and has no name to change. Name a column.",
             code="INVALID_FIELD_NAME",
             column=name_of(path),
         )

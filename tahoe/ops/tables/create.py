@@ -207,7 +207,7 @@ def _partition_columns(schema: StructType, partition_by: Sequence[str]) -> tuple
         data_type = schema.field(name).data_type
         if isinstance(data_type, (StructType, ArrayType, MapType)) or data_type == PrimitiveType("void") or is_opaque(data_type):
             raise InvalidRequest(
-                f"Column '{name}' of type {data_type} cannot partition a table; partition columns hold single values.",
+                f"Column '{name}' of type {data_type} cannot partition a table; a partition column has single values.",
                 code="DELTA_INVALID_PARTITION_COLUMN_TYPE",
                 column=name,
             )

@@ -45,8 +45,8 @@ def stage_purge(
         return None
     operation = stage_rewrite(transaction, snapshot, adds, progress)
     shown = [] if where is None else [shown_where or str(where)]
-    told = json.dumps(shown, separators=(",", ":"), ensure_ascii=False)
-    return replace(operation, parameters={**operation.parameters, "predicate": told})
+    text = json.dumps(shown, separators=(",", ":"), ensure_ascii=False)
+    return replace(operation, parameters={**operation.parameters, "predicate": text})
 
 
 def files_to_purge(

@@ -75,9 +75,9 @@ class Restored:
     missing: tuple[str, ...] = field(default=(), repr=False)
 
     def __str__(self) -> str:
-        told = self.metrics
-        restored = f"{counted(told['num_restored_files'], 'file')} of {told['restored_files_size']:,} bytes"
-        removed = f"{counted(told['num_removed_files'], 'file')} of {told['removed_files_size']:,} bytes"
+        metrics = self.metrics
+        restored = f"{counted(metrics['num_restored_files'], 'file')} of {metrics['restored_files_size']:,} bytes"
+        removed = f"{counted(metrics['num_removed_files'], 'file')} of {metrics['removed_files_size']:,} bytes"
         if self.version is not None:
             return (
                 f"Version {self.version} of {self.table} is as version {self.target} was: {restored} came back, {removed} went."
@@ -154,9 +154,9 @@ def _version(newest: Snapshot, request: RestoreRequest) -> int:
 
 
 def _no_version(newest: Snapshot, version: int, error: NotFound | None) -> NotFound:
-    told = f"Available versions: up to {newest.version}." if error is None else error.message
+    reason = f"Available versions: up to {newest.version}." if error is None else error.message
     return NotFound(
-        f"Cannot restore table {newest.store.url} to version {version}. {told}",
+        f"Cannot restore table {newest.store.url} to version {version}. {reason}",
         code="DELTA_CANNOT_RESTORE_TABLE_VERSION",
         table=newest.store.url,
         version=version,

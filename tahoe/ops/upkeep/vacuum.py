@@ -278,7 +278,7 @@ def removed_files(
     last, first = read_last_vacuum(store), commits[0][0]
     if first > 0 and (last is None or last + 1 < first):
         raise InvalidRequest(
-            f"VACUUM LITE cannot tell which files of {store.url} may go: the log begins with version {first}, and "
+            f"VACUUM LITE cannot determine which files of {store.url} may go: the log begins with version {first}, and "
             f"{'no VACUUM noted how far it came' if last is None else f'the last VACUUM came to version {last}'}. Run VACUUM without LITE.",
             code="DELTA_CANNOT_VACUUM_LITE",
             table=store.url,

@@ -212,7 +212,7 @@ def _forget(stores: list[CoordinatedStore]) -> None:
         if next(store.inner.walk("_delta_log"), None) is not None:
             raise InvalidRequest(
                 f"The name of table {store.url} is dropped and its log is still there, so that {store.coordinator!r} goes on to manage it. "
-                "Delete the folder, and tell the coordinator: forget(table.url).",
+                "Delete the folder, and call the coordinator's forget(table.url).",
                 code="DELTA_UNSUPPORTED_CATALOG_MANAGED_TABLE_OPERATION",
                 table=store.url,
             )

@@ -208,7 +208,7 @@ def _condition_text(jvm: Jvm, node: JavaObject) -> str:
 
 def _unknown(node: JavaObject, name: str) -> Unsupported:
     return Unsupported(
-        f"The condition of an overwrite may not hold {name} ({str(node.toString())[:200]}). Compare columns with constants, or DELETE the "
+        f"The condition of an overwrite may not contain {name} ({str(node.toString())[:200]}). Compare columns with constants, or DELETE the "
         "rows first.",
         code="DELTA_UNSUPPORTED_EXPRESSION",
         expression=name,

@@ -171,7 +171,8 @@ def _existing(spark: SparkSession, creation: Creation, identifier: JavaObject, e
         _require_schema(creation, name)
     if not table.exists():
         raise CorruptTable(
-            f"The catalog has table {name}, but there is no Delta log at {table.url}. Drop the table (DROP TABLE {name}) and create it anew.",
+            f"The catalog has table {name}, but there is no Delta log at {table.url}. Drop the table (DROP TABLE {name}) and "
+            "create it again.",
             code="DELTA_METADATA_ABSENT_EXISTING_CATALOG_TABLE",
             table=name,
         )

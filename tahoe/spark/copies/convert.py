@@ -212,7 +212,8 @@ def folder_of_entry(spark: SparkSession, entry: JavaObject, table: Table, reques
     if not folders:
         raise InvalidRequest(
             f"CONVERT TO DELTA: no partition information was found in the catalog for table {entry.identifier().unquotedString()}. Let "
-            f"the catalog find them (MSCK REPAIR TABLE), or set {_CONF}useCatalogPartitions to false, so that the folders tell.",
+            f"the catalog find them (MSCK REPAIR TABLE), or set {_CONF}useCatalogPartitions to false, so that the folders define "
+            "the partitions.",
             code="DELTA_CONVERSION_NO_PARTITION_FOUND",
             table=str(entry.identifier().unquotedString()),
         )

@@ -62,7 +62,8 @@ def coordinator_of(options: Mapping[str, str]) -> Coordinator | None:
     coordinator = SqlCoordinator(url)
     if option and coordinator.holds_secret:
         raise InvalidRequest(
-            f"The option 'coordinator' holds a password, which plans and logs would show. Leave it out of the URL ({coordinator.shown_url}), "
+            "The option 'coordinator' contains a password, which plans and logs would show. Leave it out of the URL "
+            f"({coordinator.shown_url}), "
             f"and give it to the processes of Spark's server: PGPASSWORD, ~/.pgpass, or all of the URL as {_VARIABLE} and no option.",
             code="TAHOE_COORDINATOR_URL",
         )

@@ -68,9 +68,11 @@ def stream_reader(table: Table, version: int | None, schema: SparkStruct, option
     lowered = {key.lower(): value for key, value in options.items()}
     requested = stream_options(options, lambda text: datetime.fromtimestamp(parse_timestamp(text) / 1000, UTC))
     if requested.schema_tracking_location is not None:
-        raise _unsupported("schemaTrackingLocation", "Spark does not tell a Python data source where the query's checkpoint is")
+        raise _unsupported(
+            "schemaTrackingLocation", "Spark does not pass the place of the query's checkpoint to a Python data source"
+        )
     if requested.with_event_time_order:
-        raise _unsupported("withEventTimeOrder", "Spark does not tell a Python data source the watermark of the query")
+        raise _unsupported("withEventTimeOrder", "Spark does not pass the watermark of the query to a Python data source")
     snapshot = table.snapshot(version)
     columns = feed_schema(snapshot.schema) if requested.read_change_feed else snapshot.schema
     if schema.names != list(columns.names):

@@ -128,7 +128,8 @@ class _StreamWriter(Sent, StreamWriterBase):
             return str(json.loads(open_store(self._checkpoint, self._storage).get("metadata"))["id"])
         except (NotFound, ValueError, KeyError, TypeError) as error:
             raise InvalidRequest(
-                f"The checkpoint {self._checkpoint} does not tell the id of its query (in its file 'metadata'), by which a batch is written "
+                f"The checkpoint {self._checkpoint} does not contain the id of its query (in its file 'metadata'), by which a "
+                "batch is written "
                 "to a table once. Is it where the processes of Spark's driver can read it?",
                 code="TAHOE_NO_CHECKPOINT_LOCATION",
                 table=self._store.url,

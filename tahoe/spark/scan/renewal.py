@@ -161,7 +161,7 @@ def refuse_other_columns(planned: Snapshot, newest: Snapshot) -> None:
     if reason is not None:
         raise InvalidRequest(
             f"The schema of table {newest.store.url} has changed since this DataFrame was made of version {planned.version}: in version "
-            f"{newest.version} {reason}. Make the DataFrame anew (read the table again).",
+            f"{newest.version} {reason}. Read the table again for a new DataFrame.",
             code="DELTA_SCHEMA_CHANGE_SINCE_ANALYSIS",
             table=newest.store.url,
             version=newest.version,

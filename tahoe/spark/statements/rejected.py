@@ -28,7 +28,7 @@ _WORDS: Mapping[str, tuple[str, str, str]] = {
     "RecoverPartitions": (
         "ALTER TABLE RECOVER PARTITIONS",
         _NOT_SUPPORTED,
-        "The log knows all partitions; nothing is to be found anew.",
+        "The log knows all partitions; there is nothing to recover.",
     ),
     "RepairTable": (
         "MSCK REPAIR TABLE",
@@ -37,8 +37,8 @@ _WORDS: Mapping[str, tuple[str, str, str]] = {
     ),
     "SetTableSerDeProperties": ("ALTER TABLE SET SERDEPROPERTIES", _NOT_SUPPORTED, _SERDE),
     "AlterTableCollation": ("ALTER TABLE DEFAULT COLLATION", _NOT_ALLOWED, "Give collations in queries."),
-    "AnalyzeTable": ("ANALYZE TABLE", _NOT_SUPPORTED, "Statistics are collected with each write, and stand in the log."),
-    "AnalyzeColumn": ("ANALYZE TABLE", _NOT_SUPPORTED, "Statistics are collected with each write, and stand in the log."),
+    "AnalyzeTable": ("ANALYZE TABLE", _NOT_SUPPORTED, "Statistics are collected with each write and stored in the log."),
+    "AnalyzeColumn": ("ANALYZE TABLE", _NOT_SUPPORTED, "Statistics are collected with each write and stored in the log."),
     "CreateIndex": ("CREATE INDEX", _NOT_ALLOWED, "Cluster the table by the column instead: ALTER TABLE … CLUSTER BY (…)."),
     "DropIndex": ("DROP INDEX", _NOT_ALLOWED, "A Delta table has no indexes."),
     "LoadData": ("LOAD DATA", _NOT_SUPPORTED, "Read the files and INSERT their rows, so that the log knows them."),
@@ -52,7 +52,7 @@ _WORDS: Mapping[str, tuple[str, str, str]] = {
     "AddConstraint": (
         "ALTER TABLE ADD CONSTRAINT … PRIMARY KEY, UNIQUE or FOREIGN KEY",
         _NOT_OF_TABLES,
-        "Only CHECK constraints are held: ALTER TABLE … ADD CONSTRAINT name CHECK (condition).",
+        "Only CHECK constraints are supported: ALTER TABLE … ADD CONSTRAINT name CHECK (condition).",
     ),
 }
 

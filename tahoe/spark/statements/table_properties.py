@@ -59,7 +59,7 @@ def _check_removal_of_mapping(spark: SparkSession, table: Table, names: Sequence
     if mode != "none":
         raise InvalidRequest(
             f"Column mapping of table {table.url} cannot be changed from '{mode}' to 'none': {_ALLOWS_REMOVAL} is false in this session. "
-            "Set it to true, for every file is then written anew.",
+            "Set it to true, since every file is then rewritten.",
             code="DELTA_UNSUPPORTED_COLUMN_MAPPING_MODE_CHANGE",
             table=table.url,
         )

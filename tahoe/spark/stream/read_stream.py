@@ -130,7 +130,7 @@ class _Create(Proxied):
         if str(columns.json()) != self._schema:
             raise InvalidRequest(
                 f"The columns of table {url} have changed since it was read by spark.readStream, from {jvm.data_type(self._schema).toDDL()} "
-                f"to {columns.toDDL()} in version {batches.read.version}. Read it anew, and start the query of that DataFrame.",
+                f"to {columns.toDDL()} in version {batches.read.version}. Read it again, and start the query of that DataFrame.",
                 code="DELTA_SCHEMA_CHANGE_SINCE_ANALYSIS",
                 table=url,
                 version=batches.read.version,

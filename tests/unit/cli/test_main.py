@@ -256,7 +256,7 @@ def test_optimize_has_a_dry_run(path: str) -> None:
     planned = run_json("optimize", path, "--dry-run", "--where", "month = 2")
     assert planned["planned"]["files"] == 3
     assert (planned["dryRun"], planned["version"], planned["metrics"]["numFilesRemoved"]) == (True, None, 0)
-    assert "would write 3 of 5 files anew" in run("optimize", path, "--dry-run").replace("\n", " ")
+    assert "would rewrite 3 of 5 files" in run("optimize", path, "--dry-run").replace("\n", " ")
     done = run_json("optimize", path, "-w", "month = 2")
     assert (done["version"], done["metrics"]["numFilesAdded"], done["metrics"]["partitionsOptimized"]) == (6, 1, 1)
     assert "nothing to optimize" in run("optimize", path)
@@ -338,7 +338,7 @@ def test_analyze_repairs_statistics_wider_than_the_files(path: str) -> None:
     commit.write_text("".join(json.dumps(action) + "\n" for action in actions))
     for checksum in commit.parent.glob("*.crc"):
         checksum.unlink()
-    with pytest.raises(CorruptTable, match="`tahoe analyze` makes them anew") as caught:
+    with pytest.raises(CorruptTable, match="`tahoe analyze` computes them again") as caught:
         tahoe.Table(path).to_arrow()
     assert caught.value.code == "TAHOE_DATA_FILE_CONTRADICTS_LOG"
     run("analyze", path)
@@ -376,7 +376,7 @@ def test_drop_feature_has_a_dry_run(path: str) -> None:
     planned = run_json("drop-feature", path, "vacuumProtocolCheck", "--dry-run")
     assert planned["dryRun"] and planned["version"] is None and tahoe.Table(path).version() == before
     assert planned["protocol"]["writerFeatures"] == ["appendOnly", "checkpointProtection", "invariants"]
-    assert "would write 0 files" in run("drop-feature", path, "vacuumProtocolCheck", "--truncate-history", "--dry-run")
+    assert "would rewrite 0 files" in run("drop-feature", path, "vacuumProtocolCheck", "--truncate-history", "--dry-run")
     assert "has no vacuumProtocolCheck any more" in run("drop-feature", path, "vacuumProtocolCheck").replace("\n", " ")
 
 
@@ -397,7 +397,7 @@ def test_repair_log_has_a_dry_run(path: str) -> None:
     planned = run_json("repair-log", path, "--dry-run")
     assert (planned["version"], planned["dry_run"], len(planned["findings"])) == (version, True, 1)
     assert not checksum.exists()
-    assert "were written anew" in run("repair-log", path).replace("\n", " ")
+    assert "were rewritten" in run("repair-log", path).replace("\n", " ")
     assert checksum.exists() and run_json("repair-log", path, "--dry-run")["findings"] == []
 
 

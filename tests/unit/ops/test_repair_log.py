@@ -44,10 +44,10 @@ def test_a_damaged_checkpoint_checksum_and_hint_are_told_and_made_anew(memory_ur
     told = Table(memory_url).repair_log(dry_run=True)
     assert (told.version, told.dry_run, len(told.findings)) == (4, True, 3)
     assert all(any(name in finding for finding in told.findings) for name in (checkpoint, checksum_name(4), LAST_CHECKPOINT))
-    assert told.deleted == ((checkpoint,) if policy == "v2" else ()) and "would be written anew" in str(told)
+    assert told.deleted == ((checkpoint,) if policy == "v2" else ()) and "would be rewritten" in str(told)
     assert len(Table(memory_url).repair_log(dry_run=True).findings) == 3, "a dry run does nothing"
     done = Table(memory_url).repair_log()
-    assert (done.findings, done.deleted, "were written anew" in str(done)) == (told.findings, told.deleted, True)
+    assert (done.findings, done.deleted, "were rewritten" in str(done)) == (told.findings, told.deleted, True)
     assert Table(memory_url).repair_log(dry_run=True).findings == ()
     assert Table(memory_url).check() == [] and Table(memory_url).to_arrow().num_rows == 12
     hint = read_last_checkpoint(table.store)

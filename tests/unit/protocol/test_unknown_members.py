@@ -1,6 +1,6 @@
 """Members and actions that nobody has defined yet, in what a log holds besides commits: passed over, and the data of others kept.
 
-Checkpoints of each kind are written anew with something invented in every action of theirs, and the commits before them are deleted, so that
+Checkpoints of each kind are rewritten with something invented in every action of theirs, and the commits before them are deleted, so that
 they are what is read (PROTOCOL.md, "Checkpoints", "Sidecar Files", "Last Checkpoint File", "Version Checksum File").
 """
 

@@ -418,6 +418,6 @@ def test_bytes_that_are_no_text_are_an_error_that_names_file_and_column(nested):
     values = pa.Array.from_buffers(pa.string(), 2, [None, offsets.buffers()[1], pa.py_buffer(content)])
     values = pa.ListArray.from_arrays(pa.array([0, 1, 2], pa.int32()), values) if nested else values
     kind = ArrayType(P("string"), True) if nested else P("string")
-    with pytest.raises(CorruptTable, match=r"Column 's' of data file 'a\.parquet' holds text that is not UTF-8") as caught:
+    with pytest.raises(CorruptTable, match=r"Column 's' of data file 'a\.parquet' contains text that is not UTF-8") as caught:
         File(pa.table({"s": values})).read(struct(s=kind))
     assert caught.value.code == "TAHOE_DATA_FILE_DAMAGED"

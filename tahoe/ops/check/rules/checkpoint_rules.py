@@ -190,7 +190,7 @@ def statistics_are_kept_as_asked(checkpoint: CheckpointFile) -> Breaches:
         and not any(value.get("stats") for value in checkpoint.contents.of("add"))
         and checkpoint.contents.of("add")
     ):
-        yield "the commits tell statistics, and the checkpoint has none as JSON"
+        yield "the commits have statistics, and the checkpoint has none as JSON"
     if not as_json and has_json:
         yield "delta.checkpoint.writeStatsAsJson is false, and the checkpoint has statistics as JSON"
     if members and not checkpoint.contents.sidecars and as_struct and with_statistics and "stats_parsed" not in members:

@@ -85,12 +85,12 @@ def contradictions(
 def stated_leaves(statistics: FileStatistics, leaves: Sequence[Leaf]) -> list[Leaf]:
     """Return the leaves with values in the statistics: a bound, or fewer nulls than rows."""
 
-    def tells(leaf: Leaf) -> bool:
+    def is_informative(leaf: Leaf) -> bool:
         nulls = _stated(statistics.null_count, leaf)
         bounds = (_stated(statistics.min_values, leaf), _stated(statistics.max_values, leaf))
         return any(bound not in (None, _ABSENT) for bound in bounds) or (_is_count(nulls) and nulls < statistics.num_records)
 
-    return [leaf for leaf in leaves if tells(leaf)]
+    return [leaf for leaf in leaves if is_informative(leaf)]
 
 
 def _about_nulls(name: str, stated: object, values: ColumnValues, rows: int, exact: bool) -> Iterator[str]:

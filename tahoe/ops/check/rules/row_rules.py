@@ -105,7 +105,7 @@ def statistics_hold_for_the_rows(file: DataFile) -> Breaches:
     if statistics.num_records != file.num_rows:
         yield f"numRecords of {name} is {statistics.num_records}, but the file has {file.num_rows} rows"
     for column in file.missing:
-        yield f"the statistics of {name} tell values of column {column}, which the file does not have"
+        yield f"the statistics of {name} give values of column {column}, which the file does not have"
     has_vector = file.task.deletion_vector is not None
     for wrong in contradictions(statistics, file.columns or [], has_vector=has_vector, counts_nan=file.counts_nan):
         yield f"the statistics of {name} are false: {wrong}"

@@ -123,7 +123,7 @@ def test_the_target_comes_from_the_call_or_the_table(store: LogStore) -> None:
     table.set_properties({"delta.targetFileSize": str(2 * size + 50)})
     planned = table.optimize(dry_run=True)
     assert (len(planned.plan.bins), planned.version, table.files().num_rows) == (3, None, 6)
-    assert "would write 6 of 6 files anew" in str(planned)
+    assert "would rewrite 6 of 6 files" in str(planned)
     table.optimize()
     assert table.files().num_rows == 3
     table.unset_properties(["delta.targetFileSize"])

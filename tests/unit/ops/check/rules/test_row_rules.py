@@ -171,7 +171,7 @@ def test_swapped_files_are_told(tmp_path: Path) -> None:
 
 
 def replaced(root: Path, data: pa.Table, **options: Any) -> Path:
-    """The file of version 2 written anew, and the log made to agree with its size."""
+    """The file of version 2 rewritten, and the log made to agree with its size."""
     name = change_add(root, 2, lambda add: None)
     pq.write_table(data, root / name, store_schema=False, **options)
     change_add(root, 2, lambda add: add.update(size=(root / name).stat().st_size))
@@ -181,7 +181,7 @@ def replaced(root: Path, data: pa.Table, **options: Any) -> Path:
 def test_a_column_that_only_the_statistics_have_is_told(root: Path) -> None:
     path = replaced(root, rows(100).drop_columns(["price"]))
     messages = [found.message for found in deep(root)]
-    assert f"the statistics of {path.name} tell values of column price, which the file does not have." in messages
+    assert f"the statistics of {path.name} give values of column price, which the file does not have." in messages
 
 
 def test_a_column_that_nobody_tells_of_may_be_missing(root: Path) -> None:

@@ -123,7 +123,7 @@ golden: $(VENV)/.package ## FOLDER=DIR: read every Delta table below it with eve
 	@$(JAVA) $(BIN)/python scripts/golden.py "$(or $(FOLDER),../shared/golden)" $(if $(SPARK),--spark)
 
 soak: $(VENV)/.package ## the cases that `make test` leaves out, and long tests: many more seeds, writers and faults
-	@$(JAVA) HYPOTHESIS_PROFILE=explore $(PYTEST) -m soak
+	@$(JAVA) TAHOE_SAMPLE_CASES=1 HYPOTHESIS_PROFILE=explore $(PYTEST) -m soak
 
 LOCK := uv pip compile pyproject.toml --extra connect --extra iceberg --extra hive --extra glue --extra serve --extra coordinator --group dev --universal \
   --generate-hashes --python-version 3.11 \

@@ -2,6 +2,7 @@
 # run_tests.sh PYTHON [OPTION...]: run the whole test suite in two parallel processes: the tests in the shared Spark session, and all
 # others, including those that start their own Spark. The output of the others follows at the end. Fails if either process fails.
 set -euo pipefail
+export TAHOE_SAMPLE_CASES=1 # of each test with many cases; `make soak` runs the others
 python=$1
 shift
 output=$(mktemp)

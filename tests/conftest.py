@@ -15,6 +15,8 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, settings
 
+from tests.sampling import left_out
+
 pytest.register_assert_rewrite("tahoe.testing")
 
 pytest_plugins = ["tests.written_tables"]
@@ -46,8 +48,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--share", metavar="K/N", help="run only the tests whose name hashes to K modulo N")
 
 
+@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Mark what lies below tests/spark, so that no file there can forget to, and select the share that `--share` asks for."""
+    """Mark the tests below tests/spark and the cases beyond the sample, and select the share that `--share` requests."""
     for item in items:
         if item.path.is_relative_to(HERE / "spark"):
             item.add_marker("spark")
@@ -55,6 +58,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
             raise pytest.UsageError(
                 f"{item.nodeid} starts Spark: move it to tests/spark; scripts/run_tests.sh runs none in tests/unit"
             )
+    for item in left_out(items):
+        item.add_marker("soak")
     if share := config.getoption("--share"):
         part, parts = map(int, share.split("/"))
         items[:] = [item for item in items if zlib.crc32(item.nodeid.encode()) % parts == part]

@@ -17,6 +17,7 @@ _CASES = load_cases()
 _DIFFERENCES = load_differences()
 
 
+@pytest.mark.every_case
 @pytest.mark.parametrize("case", sample(_CASES), ids=lambda case: case.id)
 def test_a_case_of_the_sample(spark: SparkSession, tmp_path: Path, case: Case) -> None:
     _check(spark, tmp_path, case)

@@ -27,6 +27,7 @@ def snapshot_of(path, version=None):
     return Snapshot.at(open_store(path), version)
 
 
+@pytest.mark.every_case
 @pytest.mark.parametrize("table", dat_tables() + golden_tables(), ids=lambda table: table.name)
 def test_a_golden_table_is_read_equal(table: GoldenTable):
     snapshot = snapshot_of(table.path, table.version)

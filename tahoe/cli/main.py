@@ -18,6 +18,7 @@ from tahoe.base.version import __version__
 from tahoe.cli.arguments import NO_ANSWER
 from tahoe.cli.files import files, layout
 from tahoe.cli.hints import for_shell
+from tahoe.cli.rows import append, changes, head
 from tahoe.cli.run import run
 from tahoe.cli.secrets import without_secrets
 from tahoe.cli.serve import serve
@@ -49,6 +50,9 @@ app = typer.Typer(
 )
 app.command(short_help="schema, size, protocol, properties")(detail)
 app.command(short_help="the commits, newest first")(history)
+app.command(short_help="print rows")(head)
+app.command(short_help="print the change data feed")(changes)
+app.command(short_help="append a Parquet, CSV, JSON or Arrow file")(append)
 app.command(short_help="the live files, or those that a filter needs")(files)
 app.command(short_help="how well it is clustered, and the gain of OPTIMIZE")(layout)
 app.command(short_help="check the table for problems")(check)

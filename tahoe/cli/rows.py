@@ -1,0 +1,272 @@
+"""`tahoe head`, `tahoe changes` and `tahoe append`: the rows of a table, in a shell."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from enum import StrEnum
+from pathlib import PurePath
+from typing import IO, TYPE_CHECKING, Annotated
+
+import typer
+
+from tahoe.base.exceptions import InvalidRequest, NotFound
+from tahoe.base.wording import counted
+from tahoe.cli.arguments import AtVersion, Path, StorageOptions, open_table
+from tahoe.cli.output import print_json, print_table
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from tahoe.api.table import Table
+
+
+class Output(StrEnum):
+    """Formats of printed rows."""
+
+    TABLE = "table"
+    JSON = "json"
+    CSV = "csv"
+    ARROW = "arrow"
+
+
+class Format(StrEnum):
+    """Formats of files that `tahoe append` reads."""
+
+    PARQUET = "parquet"
+    CSV = "csv"
+    JSON = "json"
+    ARROW = "arrow"
+
+
+_ENDINGS = {
+    ".parquet": Format.PARQUET,
+    ".csv": Format.CSV,
+    ".json": Format.JSON,
+    ".jsonl": Format.JSON,
+    ".ndjson": Format.JSON,
+    ".arrow": Format.ARROW,
+    ".arrows": Format.ARROW,
+    ".feather": Format.ARROW,
+}
+
+Rows = Annotated[int, typer.Option("--limit", "-n", help="The maximum number of rows.", min=1)]
+Filter = Annotated[str | None, typer.Option("--filter", "-f", help='Only matching rows: "month = 3 and id > 7".')]
+Columns = Annotated[
+    str | None, typer.Option("--columns", "-c", metavar="NAME,…", help="Only these columns, in this order; all by default.")
+]
+As = Annotated[Output, typer.Option("--output", "-o", help="The format. arrow is Arrow's stream format, for another program.")]
+Start = Annotated[
+    int | None, typer.Option("--from", metavar="VERSION", help="The first version.", min=0, show_default="the newest")
+]
+End = Annotated[int | None, typer.Option("--to", metavar="VERSION", help="The last version.", min=0, show_default="the newest")]
+File = Annotated[str, typer.Argument(help="A Parquet, CSV, JSON Lines or Arrow file; - for standard input.", show_default=False)]
+Input = Annotated[
+    Format | None, typer.Option("--format", help="The file's format; by default, as its name ends.", show_default=False)
+]
+Merge = Annotated[bool, typer.Option("--merge-schema", help="Add columns that only the file has.")]
+DryRun = Annotated[bool, typer.Option("--dry-run", help="Read and check the file, and write nothing.")]
+
+
+def head(
+    path: Path,
+    limit: Rows = 10,
+    filter: Filter = None,
+    columns: Columns = None,
+    at: AtVersion = None,
+    output: As = Output.TABLE,
+    option: StorageOptions = [],  # noqa: B006 - read by typer, never changed
+) -> None:
+    """Print the first rows, or the first rows that match a filter."""
+    names = None if columns is None else [name.strip() for name in columns.split(",")]
+    rows = open_table(path, option).to_batches(filter=filter, columns=names, version=at, limit=limit)
+    print_rows(rows.read_all(), output)
+
+
+def changes(
+    path: Path,
+    start: Start = None,
+    end: End = None,
+    limit: Rows = 100,
+    output: As = Output.TABLE,
+    option: StorageOptions = [],  # noqa: B006 - read by typer, never changed
+) -> None:
+    """Print the change data feed: inserted, updated and deleted rows with their versions."""
+    table = open_table(path, option)
+    feed = table.changes(table.version() if start is None else start, end)
+    print_rows(feed.slice(0, limit), output)
+    if feed.num_rows > limit and output is Output.TABLE:
+        typer.echo(f"{counted(feed.num_rows, 'row')}, {limit:,} shown")
+
+
+def append(
+    path: Path,
+    file: File,
+    format: Input = None,
+    merge_schema: Merge = False,
+    dry_run: DryRun = False,
+    option: StorageOptions = [],  # noqa: B006 - read by typer, never changed
+) -> None:
+    """Append the rows of a file in one commit. Columns are matched by name; CSV and JSON are read with the table's types."""
+    table = open_table(path, option)
+    with _opened(file) as stream:
+        rows = _Counted(_read(stream, format or _format_of(file), table))
+        if dry_run:
+            rows.reader().read_all()
+            typer.echo(f"would append {counted(rows.count, 'row')} to {table.url}")
+            return
+        version = table.append(rows.reader(), merge_schema=merge_schema)
+    typer.echo(f"appended {counted(rows.count, 'row')}: version {version}")
+
+
+class _Counted:
+    """Counts the rows of a stream while it is read."""
+
+    def __init__(self, rows: pa.RecordBatchReader) -> None:
+        self._rows = rows
+        self.count = 0
+
+    def reader(self) -> pa.RecordBatchReader:
+        """Return the stream."""
+        import pyarrow as pa
+
+        return pa.RecordBatchReader.from_batches(self._rows.schema, self._batches())
+
+    def _batches(self) -> Iterator[pa.RecordBatch]:
+        for batch in self._rows:
+            self.count += batch.num_rows
+            yield batch
+
+
+def print_rows(rows: pa.Table, output: Output) -> None:
+    """Print rows in a format; the two machine formats go to standard output as bytes."""
+    if output is Output.JSON:
+        print_json([_plain(row) for row in rows.to_pylist()])
+    elif output is Output.CSV:
+        from pyarrow import csv
+
+        csv.write_csv(rows, sys.stdout.buffer)
+    elif output is Output.ARROW:
+        import pyarrow as pa
+
+        with pa.ipc.new_stream(sys.stdout.buffer, rows.schema) as writer:
+            writer.write_table(rows)
+    else:
+        numbers = [_is_number(field.type) for field in rows.schema]
+        titles = [(name, "right" if right else "left") for name, right in zip(rows.column_names, numbers, strict=True)]
+        print_table(titles, [[_text(value) for value in row.values()] for row in rows.to_pylist()], wide=True)
+
+
+def _is_number(data_type: pa.DataType) -> bool:
+    import pyarrow as pa
+
+    return bool(pa.types.is_integer(data_type) or pa.types.is_floating(data_type) or pa.types.is_decimal(data_type))
+
+
+def _text(value: object) -> str:
+    return "NULL" if value is None else value.hex() if isinstance(value, bytes) else str(value)
+
+
+def _plain(row: Mapping[str, object]) -> dict[str, object]:
+    """Return a row of JSON values; numbers keep their digits, binary values are hexadecimal."""
+    return {name: _plain_value(value) for name, value in row.items()}
+
+
+def _plain_value(value: object) -> object:
+    from decimal import Decimal
+
+    if isinstance(value, bytes):
+        return value.hex()
+    if isinstance(value, Decimal):
+        return str(value)
+    if isinstance(value, dict):
+        return {str(name): _plain_value(member) for name, member in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain_value(member) for member in value]
+    return value
+
+
+@contextmanager
+def _opened(file: str) -> Iterator[IO[bytes]]:
+    if file == "-":
+        yield sys.stdin.buffer
+        return
+    try:
+        stream = open(file, "rb")  # noqa: SIM115 - closed below
+    except FileNotFoundError as error:
+        raise NotFound(
+            f"There is no file {file!r}. Check the path; - reads standard input.", code="TAHOE_NO_FILE", file=file
+        ) from error
+    with stream:
+        yield stream
+
+
+def _format_of(file: str) -> Format:
+    ending = PurePath(file).suffix.lower()
+    if ending in _ENDINGS:
+        return _ENDINGS[ending]
+    source = "Standard input has no name" if file == "-" else f"The name {file!r} does not end with one of {', '.join(_ENDINGS)}"
+    raise InvalidRequest(f"{source}. Give --format {'|'.join(Format)}.", code="TAHOE_FILE_FORMAT", file=file)
+
+
+def _read(stream: IO[bytes], format: Format, table: Table) -> pa.RecordBatchReader:
+    """Return the rows of a file as a stream. Text formats are read with the table's types, and further columns with inferred ones."""
+    import pyarrow as pa
+
+    try:
+        if format is Format.PARQUET:
+            return _parquet(stream)
+        if format is Format.ARROW:
+            return _arrow(stream)
+        return _text_rows(stream, format, table.to_batches(filter="false").schema)
+    except pa.ArrowException as error:
+        raise InvalidRequest(
+            f"The file cannot be read as {format}: {error}. Check --format, and the types of the table ({table.url}).",
+            code="TAHOE_FILE_FORMAT",
+            table=table.url,
+        ) from error
+
+
+def _parquet(stream: IO[bytes]) -> pa.RecordBatchReader:
+    import pyarrow as pa
+
+    from tahoe.base.lazy import pq
+
+    file = pq.ParquetFile(stream if stream.seekable() else pa.BufferReader(stream.read()))
+    return pa.RecordBatchReader.from_batches(file.schema_arrow, file.iter_batches())
+
+
+def _arrow(stream: IO[bytes]) -> pa.RecordBatchReader:
+    """Return the rows of Arrow's stream format or file format."""
+    import pyarrow as pa
+
+    if not stream.seekable():
+        return pa.ipc.open_stream(stream)
+    is_file = stream.read(6) == b"ARROW1"
+    stream.seek(0)
+    if not is_file:
+        return pa.ipc.open_stream(stream)
+    file = pa.ipc.open_file(stream)
+    return pa.RecordBatchReader.from_batches(file.schema, (file.get_batch(number) for number in range(file.num_record_batches)))
+
+
+def _text_rows(stream: IO[bytes], format: Format, schema: pa.Schema) -> pa.RecordBatchReader:
+    import pyarrow as pa
+    from pyarrow import csv, json
+
+    if format is Format.CSV:
+        return csv.open_csv(stream, convert_options=csv.ConvertOptions(column_types=schema, strings_can_be_null=True))
+    rows = json.read_json(stream, parse_options=json.ParseOptions(explicit_schema=_without_dates(schema)))
+    return rows.cast(pa.schema([_typed(field, schema) for field in rows.schema])).to_reader()
+
+
+def _without_dates(schema: pa.Schema) -> pa.Schema:
+    """Return the schema with text for dates, which Arrow's JSON reader cannot read."""
+    import pyarrow as pa
+
+    return pa.schema([field.with_type(pa.string()) if pa.types.is_date(field.type) else field for field in schema])
+
+
+def _typed(field: pa.Field, schema: pa.Schema) -> pa.Field:
+    return schema.field(field.name) if field.name in schema.names else field

@@ -16,6 +16,7 @@ import typer
 from tahoe.base.exceptions import TahoeError
 from tahoe.base.version import __version__
 from tahoe.cli.arguments import NO_ANSWER
+from tahoe.cli.definition import create, schema, set_properties
 from tahoe.cli.files import files, layout
 from tahoe.cli.hints import for_shell
 from tahoe.cli.rows import append, changes, head
@@ -50,6 +51,9 @@ app = typer.Typer(
 )
 app.command(short_help="schema, size, protocol, properties")(detail)
 app.command(short_help="the commits, newest first")(history)
+app.command(short_help="create an empty table")(create)
+app.command(short_help="the columns and their types")(schema)
+app.command(name="set", short_help="set or remove table properties")(set_properties)
 app.command(short_help="print rows")(head)
 app.command(short_help="print the change data feed")(changes)
 app.command(short_help="append a Parquet, CSV, JSON or Arrow file")(append)

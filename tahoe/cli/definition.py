@@ -1,0 +1,103 @@
+"""`tahoe create`, `tahoe schema` and `tahoe set`: the definition of a table."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from tahoe.base.exceptions import InvalidRequest
+from tahoe.cli.arguments import AsJson, AtVersion, Path, StorageOptions, named_coordinator, open_table, options_of
+from tahoe.cli.output import print_json, print_table
+from tahoe.cli.secrets import HIDDEN, is_secret_name
+
+if TYPE_CHECKING:
+    from tahoe.schema.types import StructField
+
+Columns = Annotated[
+    list[str],
+    typer.Argument(metavar="NAME:TYPE...", help="The columns: id:long day:date 'price:decimal(12,2)'.", show_default=False),
+]
+PartitionBy = Annotated[list[str], typer.Option("--partition-by", metavar="NAME", help="A partition column; repeatable.")]
+ClusterBy = Annotated[
+    list[str], typer.Option("--cluster-by", metavar="NAME", help="A column by which OPTIMIZE clusters the rows; repeatable.")
+]
+Property = Annotated[list[str], typer.Option("--property", metavar="NAME=VALUE", help="A table property; repeatable.")]
+Properties = Annotated[list[str] | None, typer.Argument(metavar="[NAME=VALUE]...", help="Table properties.", show_default=False)]
+Unset = Annotated[list[str], typer.Option("--unset", metavar="NAME", help="Remove this property; repeatable.")]
+DryRun = Annotated[bool, typer.Option("--dry-run", help="Show the changes, and commit nothing.")]
+
+
+def create(
+    path: Path,
+    columns: Columns,
+    partition_by: PartitionBy = [],  # noqa: B006 - read by typer, never changed
+    cluster_by: ClusterBy = [],  # noqa: B006
+    property: Property = [],  # noqa: B006
+    option: StorageOptions = [],  # noqa: B006
+) -> None:
+    """Create an empty table. Columns are nullable; other schemas need Spark or Python."""
+    from tahoe.api.table import Table
+
+    table = Table.create(
+        path,
+        dict(_pair(text, ":", "a column", "id:long") for text in columns),
+        partition_by=partition_by,
+        cluster_by=cluster_by or None,
+        properties=dict(_pair(text, "=", "a property", "delta.appendOnly=true") for text in property),
+        storage_options=options_of(option),
+        coordinator=named_coordinator(),
+    )
+    typer.echo(f"created {table.url}: version {table.version()}")
+
+
+def schema(path: Path, at: AtVersion = None, option: StorageOptions = [], json: AsJson = False) -> None:  # noqa: B006
+    """Show the columns with their types; --json prints the schema as it is in the log."""
+    columns = open_table(path, option).snapshot(at).schema
+    if json:
+        print_json(columns.to_json_value())
+        return
+    print_table(_COLUMNS, [list(_cells(column)) for column in columns], wide=True)
+
+
+_COLUMNS = (("column", "left"), ("type", "left"), ("null", "left"), ("comment", "left"))
+
+
+def _cells(column: StructField) -> Iterator[str]:
+    yield column.name
+    yield str(column.data_type)
+    yield "yes" if column.nullable else "no"
+    yield str(column.metadata.get("comment", ""))
+
+
+def set_properties(
+    path: Path,
+    properties: Properties = None,
+    unset: Unset = [],  # noqa: B006 - read by typer, never changed
+    dry_run: DryRun = False,
+    option: StorageOptions = [],  # noqa: B006
+) -> None:
+    """Set table properties, or remove them."""
+    changed = dict(_pair(text, "=", "a property", "delta.appendOnly=true") for text in properties or [])
+    if bool(changed) == bool(unset):
+        raise InvalidRequest("Give either NAME=VALUE or --unset NAME: each is one commit.", code="TAHOE_NO_PROPERTIES")
+    table = open_table(path, option)
+    if dry_run:
+        current = table.snapshot().metadata.configuration
+        for name, value in [*changed.items(), *((name, None) for name in unset)]:
+            typer.echo(f"{name}: {_shown(name, current.get(name))} → {_shown(name, value)}")
+        return
+    version = table.set_properties(changed) if changed else table.unset_properties(unset)
+    typer.echo(f"version {version}")
+
+
+def _shown(name: str, value: str | None) -> str:
+    return "not set" if value is None else HIDDEN if is_secret_name(name) else value
+
+
+def _pair(text: str, separator: str, role: str, example: str) -> tuple[str, str]:
+    name, found, value = text.partition(separator)
+    if not name or not found or not value:
+        raise InvalidRequest(f"{text!r} is not {role}: write it as {example}.", code="TAHOE_ARGUMENT_PAIR", argument=text)
+    return name, value

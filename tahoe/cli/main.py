@@ -17,6 +17,7 @@ from tahoe.base.exceptions import TahoeError
 from tahoe.base.version import __version__
 from tahoe.cli.arguments import NO_ANSWER
 from tahoe.cli.definition import create, schema, set_properties
+from tahoe.cli.doctor import doctor
 from tahoe.cli.files import files, layout
 from tahoe.cli.hints import for_shell
 from tahoe.cli.rows import append, changes, head
@@ -75,6 +76,7 @@ app.command(
     short_help="run a program with Delta enabled in its Spark sessions",
     context_settings={"allow_interspersed_args": False, "ignore_unknown_options": True},
 )(run)
+app.command(short_help="examine this machine, and whether it reaches a table")(doctor)
 app.command(short_help="serve the tables below a folder as Iceberg")(serve)
 app.add_typer(uniform, name="uniform", short_help="the Iceberg side: status, sync, repair")
 

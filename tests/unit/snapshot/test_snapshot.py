@@ -79,7 +79,7 @@ def test_a_table_made_anew_is_read_and_told(caplog: pytest.LogCaptureFixture) ->
     other.commit(PROTOCOL, anew, add("c"))
     with caplog.at_level(logging.WARNING):
         assert seen.refreshed().version == 0
-    assert "made anew" in caplog.text and "another table" in caplog.text
+    assert "created again" in caplog.text and "another table" in caplog.text
 
 
 def test_commits_that_follow_are_held_against_their_places_too() -> None:

@@ -75,6 +75,12 @@ def detail_rows_of_entry(jvm: Jvm, entry: JavaObject, name: str) -> list[tuple[o
     return [tuple(detail.get(column.name) for column in DETAIL)]
 
 
+def detail_rows_of_folder(path: str) -> list[tuple[object, ...]]:
+    """Return the row of `detail_frame` for a folder without a Delta table, as delta-spark has it: only the location is known."""
+    detail: dict[str, object] = {"location": path, "properties": {}}
+    return [tuple(detail.get(column.name) for column in DETAIL)]
+
+
 def text_columns(*names: str) -> StructType:
     """Return a schema of string columns."""
     return StructType([StructField(name, StringType()) for name in names])

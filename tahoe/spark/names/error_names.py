@@ -11,11 +11,12 @@ from contextlib import contextmanager
 from tahoe.api.table import Table
 from tahoe.base.exceptions import TahoeError
 
-_NO_TABLE = "DELTA_TABLE_NOT_FOUND"
+NO_TABLE = "DELTA_TABLE_NOT_FOUND"
+"""The code in the core for a folder without a Delta table; statements replace it."""
 COMMANDS: Mapping[str, Mapping[str, str]] = {
-    "DESCRIBE HISTORY": {_NO_TABLE: "DELTA_TABLE_ONLY_OPERATION"},
-    "REORG TABLE … APPLY (PURGE)": {_NO_TABLE: "DELTA_ONLY_OPERATION"},
-    "REORG TABLE … APPLY (UPGRADE UNIFORM)": {_NO_TABLE: "DELTA_ONLY_OPERATION"},
+    "DESCRIBE HISTORY": {NO_TABLE: "DELTA_TABLE_ONLY_OPERATION"},
+    "REORG TABLE … APPLY (PURGE)": {NO_TABLE: "DELTA_ONLY_OPERATION"},
+    "REORG TABLE … APPLY (UPGRADE UNIFORM)": {NO_TABLE: "DELTA_ONLY_OPERATION"},
     "DELETE": {},
     "UPDATE": {},
     "MERGE": {},
@@ -23,14 +24,14 @@ COMMANDS: Mapping[str, Mapping[str, str]] = {
     "CLONE": {},
     "CREATE TABLE AS SELECT": {},
     "REPLACE TABLE AS SELECT": {},
-    "": {_NO_TABLE: "DELTA_MISSING_DELTA_TABLE"},
+    "": {NO_TABLE: "DELTA_MISSING_DELTA_TABLE"},
 }
 """The classes of a command's errors by the core's classes, by the words of `tahoe.spark.statements.command.Command`; ``""`` for other
 commands.
 
 For commands that read or change rows, see `reading`.
 """
-STREAMS: Mapping[str, str] = {_NO_TABLE: "DELTA_SCHEMA_NOT_SET"}
+STREAMS: Mapping[str, str] = {NO_TABLE: "DELTA_SCHEMA_NOT_SET"}
 """The error classes of ``readStream``."""
 CREATIONS_BY_NAME: Mapping[str, str] = {
     "DELTA_CANNOT_USE_ALL_COLUMNS_FOR_PARTITION": "ALL_PARTITION_COLUMNS_NOT_ALLOWED",
@@ -80,6 +81,6 @@ def reading(table: Table, nothing: str = "PATH_NOT_FOUND") -> Iterator[None]:
     try:
         yield
     except TahoeError as error:
-        if error.code != _NO_TABLE or next(table.store.walk(""), None) is not None:
+        if error.code != NO_TABLE or next(table.store.walk(""), None) is not None:
             raise
         raise error.recoded(nothing) from error.__cause__

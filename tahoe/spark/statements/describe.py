@@ -7,14 +7,13 @@ DESCRIBE HISTORY.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import Any
 
 from pyspark.sql import SparkSession
 from pyspark.sql.types import StructField, StructType
 
-from tahoe.base.exceptions import InvalidRequest
+from tahoe.base.exceptions import InvalidRequest, TahoeError
 from tahoe.expr.tree.predicate import quote_identifier
 from tahoe.log.replay import add_files
 from tahoe.ops.tables.cluster_by import clustered_by, clustering_columns
@@ -25,12 +24,20 @@ from tahoe.schema.column_edits import not_there
 from tahoe.schema.text_limits import DECLARED_TYPE
 from tahoe.schema.types import schema_from_json
 from tahoe.snapshot.snapshot import Snapshot
-from tahoe.spark.commands.frames import DETAIL, HISTORY, detail_rows, detail_rows_of_entry, history_rows, text_columns
+from tahoe.spark.commands.frames import (
+    DETAIL,
+    HISTORY,
+    detail_rows,
+    detail_rows_of_entry,
+    detail_rows_of_folder,
+    history_rows,
+    text_columns,
+)
 from tahoe.spark.jvm.bridge import JavaObject, Jvm
 from tahoe.spark.jvm.records import items
 from tahoe.spark.jvm.translate import to_spark_schema
 from tahoe.spark.names.entries import NamedTable, entry_of
-from tahoe.spark.names.error_names import reading
+from tahoe.spark.names.error_names import NO_TABLE, reading
 from tahoe.spark.statements.command import Command, Rows
 from tahoe.spark.statements.statement_types import Resolve, SparkStatement, TableStatement, delta_statements, on_table
 from tahoe.spark.statements.table_properties import shown_properties
@@ -260,8 +267,15 @@ class DescribeDetail(TableStatement):
     def run(self, spark: SparkSession, named: NamedTable) -> Rows:
         """See `TableStatement.run`."""
         full_name = None if named.entry is None else named.full_name
-        with reading(named.table, "DELTA_FILE_NOT_FOUND") if self.is_text else nullcontext():
+        if not self.is_text:
             return list(detail_rows(named.table, full_name))
+        try:
+            with reading(named.table, "DELTA_FILE_NOT_FOUND"):
+                return list(detail_rows(named.table, full_name))
+        except TahoeError as error:
+            if error.code != NO_TABLE:
+                raise
+            return detail_rows_of_folder(self.table.identifiers[-1])
 
     def is_of_spark(self, spark: SparkSession) -> bool:
         """Return whether it describes a column of a table with the name ``detail``."""

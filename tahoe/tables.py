@@ -399,7 +399,7 @@ class DeltaTableBuilder:
         """
         if self._name is None and self._location is None:
             raise InvalidRequest(
-                "Say which table it shall be: tableName('db.name'), location(path), or both.",
+                "Name the table to create: tableName('db.name'), location(path), or both.",
                 code="DELTA_CREATE_TABLE_MISSING_TABLE_NAME_OR_LOCATION",
             )
         definition = TableDefinition(

@@ -190,7 +190,7 @@ def lost_its_id(version: int) -> str:
 def no_state(store: LogStore, version: int, missing: str, why: str) -> CorruptTable:
     """The error of a log that gives no protocol or no metadata."""
     return CorruptTable(
-        f"Table {store.url}: the state of version {version} cannot be recovered, for it needs a {missing} action and {why}. "
+        f"Table {store.url}: the state of version {version} cannot be recovered, because it needs a {missing} action and {why}. "
         "Restore the commit or checkpoint that lacks it from a backup.",
         code="DELTA_STATE_RECOVER_ERROR",
         table=store.url,

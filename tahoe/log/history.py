@@ -60,14 +60,14 @@ def version_at(store: LogStore, config: TableConfig, timestamp_ms: int) -> int:
     if not times or timestamp_ms < times[0].timestamp_ms:
         first = _iso(times[0].timestamp_ms) if times else "none"
         raise NotFound(
-            f"Table {store.url} has no version from {asked}: the earliest in its log is from {first}. Ask for that time or a later one.",
+            f"Table {store.url} has no version from {asked}: the earliest in its log is from {first}. Request that time or a later one.",
             code="DELTA_TIMESTAMP_EARLIER_THAN_COMMIT_RETENTION",
             table=store.url,
         )
     if timestamp_ms > times[-1].timestamp_ms:
         raise NotFound(
             f"Table {store.url} has no version as late as {asked}: its latest, version {times[-1].version}, is from "
-            f"{_iso(times[-1].timestamp_ms)}. Ask for that time or an earlier one, or read without a timestamp.",
+            f"{_iso(times[-1].timestamp_ms)}. Request that time or an earlier one, or read without a timestamp.",
             code="DELTA_TIMESTAMP_GREATER_THAN_COMMIT",
             table=store.url,
         )

@@ -230,7 +230,7 @@ def _check_whole(
     if later and not without and later[0] > target:
         raise _no_version(store, target, newest)
     raise CorruptTable(
-        f"Table {store.url}: version {target} cannot be read, for its log begins with "
+        f"Table {store.url}: version {target} cannot be read, because its log begins with "
         f"{_shown(min(listing.commits, default=None))} and has no {'other ' if without else ''}complete checkpoint "
         "to begin from. "
         f"Restore {commit_name(0)} and what follows, or a checkpoint, from a backup.",
@@ -302,7 +302,7 @@ def _no_version(store: LogStore, asked: int, newest: int) -> NotFound:
 
 def _gap(store: LogStore, missing: int, target: int) -> CorruptTable:
     return CorruptTable(
-        f"Table {store.url}: version {target} cannot be read, for the commit {commit_name(missing)} is missing from the log. "
+        f"Table {store.url}: version {target} cannot be read, because the commit {commit_name(missing)} is missing from the log. "
         f"Restore it from a backup, or read a version before {missing}.",
         code="DELTA_VERSIONS_NOT_CONTIGUOUS",
         table=store.url,

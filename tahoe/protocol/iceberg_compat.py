@@ -102,7 +102,7 @@ def _check_formats(config: TableConfig, compat: Sequence[int]) -> None:
     formats = config.properties.universal_format_enabled_formats
     if "hudi" in formats:
         raise Unsupported(
-            f"Table {config.table} asks for UniForm to Hudi (delta.universalFormat.enabledFormats), which this version of "
+            f"Table {config.table} requests UniForm to Hudi (delta.universalFormat.enabledFormats), which this version of "
             "Tahoe does not write. Leave 'hudi' out of the property.",
             code="DELTA_UNIVERSAL_FORMAT_VIOLATION",
             table=config.table,

@@ -186,7 +186,7 @@ def feed(store: LogStore, latest: Snapshot, bounds: Bounds) -> Feed:
     if start > latest.version:
         raise InvalidRequest(
             f"The change data feed of table {store.url} is requested from version {start}, but its latest version is "
-            f"{latest.version}. Ask for an earlier start.",
+            f"{latest.version}. Request an earlier start.",
             code="DELTA_CDC_START_VERSION_AFTER_LATEST",
             table=store.url,
         )
@@ -345,8 +345,8 @@ def _partition_values(action: AddFile | RemoveFile | AddCDCFile, version: int, c
     untold = not values if isinstance(action, RemoveFile) else values is None
     if untold and config.partition_columns:
         raise Unsupported(
-            f"Version {version} of table {config.table} removes file {action.path} without telling its partition, so the rows "
-            "that it deletes cannot be shown. Ask for a range that leaves this version out.",
+            f"Version {version} of table {config.table} removes file {action.path} without its partition values, so the rows "
+            "that it deletes cannot be shown. Request a range without this version.",
             code="DELTA_REMOVE_FILE_CDC_MISSING_EXTENDED_METADATA",
             table=config.table,
             version=version,

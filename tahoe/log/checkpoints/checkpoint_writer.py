@@ -122,9 +122,9 @@ def verify_encoded(data: bytes, rows: int, adds: int, url: str, version: int) ->
         written += column.num_values - column.statistics.null_count
     if metadata.num_rows != rows or written != adds:
         raise TahoeError(
-            f"Table {url}: the checkpoint of version {version} was not written, for it came out with "
+            f"Table {url}: the checkpoint of version {version} was not written, because it has "
             f"{metadata.num_rows} actions and "
-            f"{written} files in place of {rows} and {adds}. The table is whole without it; write the checkpoint again.",
+            f"{written} files in place of {rows} and {adds}. The table is complete without it; write the checkpoint again.",
             code="DELTA_CHECKPOINT_SNAPSHOT_MISMATCH",
             table=url,
             version=version,

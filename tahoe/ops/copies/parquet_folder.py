@@ -219,7 +219,8 @@ def _footer(store: LogStore, name: str) -> FileMetaData:
             return pq.read_metadata(source)
     except (pa.ArrowInvalid, pa.ArrowIOError) as error:
         raise CorruptTable(
-            f"{store.url}/{name} is no Parquet file: {str(error).splitlines()[0]}. Move it out of the folder; names that begin with '_' or "
+            f"{store.url}/{name} is not a Parquet file: {str(error).splitlines()[0]}. Move it out of the folder; names that begin "
+            "with '_' or "
             "'.' are left alone.",
             code="DELTA_FAILED_READ_FILE_FOOTER",
             table=store.url,

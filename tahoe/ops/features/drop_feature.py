@@ -87,7 +87,8 @@ def _checked(snapshot: Snapshot, request: DropRequest) -> tuple[TableFeature, Re
     removal = REMOVALS.get(feature.name)
     if removal is None and feature.removal is None:
         raise Unsupported(
-            f"Cannot drop the feature {feature.name} from table {url}: no way back is known for it. Copy the rows to a new table without it.",
+            f"Cannot drop the feature {feature.name} from table {url}: its removal is not supported. Copy the rows to a new table "
+            "without it.",
             code="DELTA_FEATURE_DROP_NONREMOVABLE_FEATURE",
             table=url,
             feature=feature.name,
@@ -112,7 +113,7 @@ def _checked(snapshot: Snapshot, request: DropRequest) -> tuple[TableFeature, Re
     dependents = dependents_of(feature.name, protocol)
     if dependents:
         raise InvalidRequest(
-            f"Cannot drop the feature {feature.name} from table {url}: {', '.join(dependents)} need it. Drop these first, where they can be.",
+            f"Cannot drop the feature {feature.name} from table {url}: {', '.join(dependents)} need it. Drop these first, if possible.",
             code="DELTA_FEATURE_DROP_DEPENDENT_FEATURE",
             table=url,
             feature=feature.name,

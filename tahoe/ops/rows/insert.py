@@ -531,8 +531,8 @@ def _checked(
                 row = table.filter(pc.invert(mask)).slice(0, 1).to_pylist()[0]
                 row_values = {name: value for name, value in row.items() if name in condition.columns}
                 raise InvalidRequest(
-                    f"A row to be written to table {config.table} does not fulfil replaceWhere '{condition.text}': {row_values}. "
-                    "Write only rows that fulfil it, or change the condition.",
+                    f"A row to be written to table {config.table} does not satisfy replaceWhere '{condition.text}': {row_values}. "
+                    "Write only rows that satisfy it, or change the condition.",
                     code="DELTA_REPLACE_WHERE_MISMATCH",
                     table=config.table,
                 )

@@ -68,7 +68,8 @@ def stage_unset_properties(
     _refuse_reserved(snapshot.config, names)
     if _PROTECTION.lower() in map(str.lower, names) and Feature.CHECKPOINT_PROTECTION in snapshot.config.features:
         raise InvalidRequest(
-            f"The property {_PROTECTION} of table {snapshot.store.url} keeps checkpoints that older clients need, and goes with its feature: "
+            f"The property {_PROTECTION} of table {snapshot.store.url} keeps checkpoints that older clients need, and is removed "
+            "together with its feature: "
             "ALTER TABLE … DROP FEATURE checkpointProtection TRUNCATE HISTORY (Table.drop_feature).",
             code="DELTA_CANNOT_MODIFY_TABLE_PROPERTY",
             table=snapshot.store.url,

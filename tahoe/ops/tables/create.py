@@ -186,7 +186,7 @@ def _check_mapping_change(config: TableConfig, configuration: Mapping[str, str])
     if old != new and (old, new) != ("none", "name"):
         raise InvalidRequest(
             f"Column mapping of table {config.table} cannot be changed from '{old}' to '{new}': only from 'none' to 'name'. "
-            "Write the data to a new table with the mode wanted.",
+            "Write the data to a new table with that mode.",
             code="DELTA_UNSUPPORTED_COLUMN_MAPPING_MODE_CHANGE",
             table=config.table,
         )

@@ -59,7 +59,7 @@ class IdentityColumn:
 def overflow(column: str, table: str) -> InvalidRequest:
     """Return the error for values that exceed the range of BIGINT."""
     return InvalidRequest(
-        f"Identity column '{column}' of table {table} has no values left: the next ones are no BIGINT. Nothing was committed. Write the "
+        f"Identity column '{column}' of table {table} has no values left: the next ones do not fit BIGINT. Nothing was committed. Write the "
         "rows to a new table whose identity column has a smaller step or another start.",
         code="ARITHMETIC_OVERFLOW",
         table=table,

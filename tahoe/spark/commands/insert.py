@@ -175,7 +175,7 @@ def _resolved(version: TableVersion, text: str) -> ResolvedCondition:
         return resolve_condition(version, text, "replaceWhere")
     except ParseException as error:
         raise InvalidRequest(
-            f"replaceWhere '{text}' is no condition: {str(error).strip().partition(' SQLSTATE')[0]}",
+            f"replaceWhere '{text}' is not a condition: {str(error).strip().partition(' SQLSTATE')[0]}",
             code="DELTA_FAILED_RECOGNIZE_PREDICATE",
         ) from error
 
@@ -242,8 +242,8 @@ def _replacing(request: Insert) -> Iterator[None]:
 def _fulfilling(rows: DataFrame, text: str, alias: str | None, config: TableConfig) -> DataFrame:
     """Return the rows; the query fails on a row that does not fulfill ``replaceWhere``."""
     error = InvalidRequest(
-        f"A row to be written to table {config.table} does not fulfil replaceWhere '{text}'. Nothing was committed. "
-        "Write only rows that fulfil it, or change the condition.",
+        f"A row to be written to table {config.table} does not satisfy replaceWhere '{text}'. Nothing was committed. "
+        "Write only rows that satisfy it, or change the condition.",
         code="DELTA_REPLACE_WHERE_MISMATCH",
         table=config.table,
     )

@@ -208,7 +208,7 @@ def _own_properties(creation: Creation) -> Mapping[str, str]:
 def _require_schema(creation: Creation, name: str) -> None:
     if not creation.definition.schema.fields:
         raise InvalidRequest(
-            f"REPLACE TABLE {name} needs the columns that the table shall have: (name type, …), or AS SELECT.",
+            f"REPLACE TABLE {name} needs the columns of the new table: (name type, …), or AS SELECT.",
             code="DELTA_SCHEMA_NOT_PROVIDED",
             table=name,
         )

@@ -336,7 +336,7 @@ def _shown(spark: SparkSession, condition: str) -> str:
         return str(spark._jsparkSession.sessionState().sqlParser().parseExpression(condition).toString())
     except ParseException as error:
         raise InvalidRequest(
-            f"'{condition[:200]}' is no condition on partition columns: {error}", code="DELTA_FAILED_RECOGNIZE_PREDICATE"
+            f"'{condition[:200]}' is not a condition on partition columns: {error}", code="DELTA_FAILED_RECOGNIZE_PREDICATE"
         ) from error
 
 

@@ -110,7 +110,7 @@ def refuse_links_out(root: str, names: Sequence[str], sizes: Sequence[int] = ())
         for name in [*links, *(os.path.join(folder, file) for file in linked)]:
             if not f"{os.path.realpath(os.path.join(root, name))}/".startswith(f"{real_root}/"):
                 raise CorruptTable(
-                    f"'{name}' of table '{root}' is a symbolic link that leads out of the table; it is not followed, for it could name "
+                    f"'{name}' of table '{root}' is a symbolic link that leads out of the table; it is not followed, because it could name "
                     "any file of this machine. Put the file itself in its place.",
                     code="TAHOE_PATH_OUTSIDE_TABLE",
                     table=root,

@@ -87,7 +87,7 @@ def test_replace_where_takes_it_too(table, where, stay):
     rows = pa.table({"a": [107], "b": [107], "s": ["new"], "p": pa.array([9], pa.int32())})
     table.overwrite(rows, replace_where=where)
     assert set(table.to_arrow()["a"].to_pylist()) == stay | {107}
-    with pytest.raises(InvalidRequest, match="does not fulfil replaceWhere"):
+    with pytest.raises(InvalidRequest, match="does not satisfy replaceWhere"):
         table.overwrite(pa.table({"a": [0], "b": [0], "s": ["new"], "p": pa.array([0], pa.int32())}), replace_where=where)
 
 

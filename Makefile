@@ -5,6 +5,8 @@ SHELL := /bin/bash
 .DEFAULT_GOAL := help
 
 VENV := .venv
+# Installed as copies, even from a clone.
+STARTUP := tahoe_startup.py tahoe_startup.pth
 BIN := $(VENV)/bin
 OLDEST := .venv-oldest
 # The newest PySpark with a delta-spark release: the conformance cases are validated there.
@@ -43,12 +45,12 @@ $(VENV)/.dependencies: requirements.lock scripts/make_venv.sh
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements.lock
 	@touch $@
 
-$(VENV)/.package: $(VENV)/.dependencies pyproject.toml
+$(VENV)/.package: $(VENV)/.dependencies pyproject.toml $(STARTUP)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
 	@touch $@
 
 # Environments of the PySpark releases before the one in requirements.lock; all other packages are the same.
-.venv-4.%/.package: requirements.lock requirements-pyspark.lock scripts/make_venv.sh scripts/lock_for_pyspark.sh pyproject.toml
+.venv-4.%/.package: requirements.lock requirements-pyspark.lock scripts/make_venv.sh scripts/lock_for_pyspark.sh pyproject.toml $(STARTUP)
 	@scripts/make_venv.sh .venv-4.$*
 	@scripts/lock_for_pyspark.sh 4.$* >.venv-4.$*/requirements.lock
 	.venv-4.$*/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes -r .venv-4.$*/requirements.lock
@@ -56,7 +58,7 @@ $(VENV)/.package: $(VENV)/.dependencies pyproject.toml
 	@touch $@
 
 # The oldest PySpark and the readers of `make interop`, from a separate lock file.
-$(OLDEST)/.package: requirements-oldest.lock scripts/make_venv.sh pyproject.toml
+$(OLDEST)/.package: requirements-oldest.lock scripts/make_venv.sh pyproject.toml $(STARTUP)
 	@scripts/make_venv.sh $(OLDEST)
 	$(OLDEST)/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements-oldest.lock
 	$(OLDEST)/bin/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .

@@ -12,7 +12,7 @@ import sys
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable
     from importlib.machinery import ModuleSpec
     from types import ModuleType
     from typing import Any
@@ -134,19 +134,20 @@ def _wrap(owner: Any, name: str, replacement: Callable[..., Any]) -> None:
 
 
 def _create(original: Callable[..., Any], builder: Any) -> Any:
-    options: Mapping[str, Any] = builder._options
-    if is_requested(options.get(SETTING)):
+    setting = builder._options.get(SETTING)
+    if is_requested(setting):
         from tahoe.spark.catalog.jar_settings import remove_jar_settings
 
         remove_jar_settings(builder._options)
     session = original(builder)
-    _enable_if_requested(session, options.get(SETTING))
+    _enable_if_requested(session, setting)
     return session
 
 
 def _initialize(original: Callable[..., None], session: Any, *arguments: Any, **named: Any) -> None:
     original(session, *arguments, **named)
-    _enable_if_requested(session, None)
+    options = named.get("options") or (arguments[2] if len(arguments) > 2 else None) or {}
+    _enable_if_requested(session, options.get(SETTING))
 
 
 _enabling: set[int] = set()
@@ -158,8 +159,9 @@ def _enable_if_requested(session: Any, setting: object) -> None:
 
     if get_ident() in _enabling:
         return
-    if type(session).__module__ == _CLASSIC:
-        setting = session.conf.get(SETTING, None)
+    if setting is None and type(session).__module__ == _CLASSIC:
+        # Not the session's own settings: reading these would create its state, which can be slow or under way.
+        setting = session.sparkContext._conf.get(SETTING)
     if not is_requested(setting):
         return
     _enabling.add(get_ident())

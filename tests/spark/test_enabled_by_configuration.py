@@ -24,6 +24,7 @@ spark = SparkSession.builder.master("local[1]").getOrCreate()
 table = sys.argv[1]
 spark.range(3).write.format("delta").save(table)
 spark.sql(f"DELETE FROM delta.`{table}` WHERE id = 1")
+spark.sql(f"CREATE TABLE copy USING delta LOCATION '{table}-copy' AS SELECT * FROM delta.`{table}`")  # in a copy of the session
 session = SparkSession(spark.sparkContext, spark._jsparkSession.newSession())
 print("= rows", sorted(row.id for row in session.table(f"delta.`{table}`").collect()))
 """
@@ -78,6 +79,15 @@ def test_tahoe_run_enables_a_job_and_delta_sparks_names(tmp_path):
 def test_tahoe_run_enables_the_shell(tmp_path):
     typed = _JOB.replace("sys.argv[1]", repr(str(tmp_path / "t")))
     assert "= rows [0, 2]" in lines(sys.executable, "-m", "tahoe.cli", "run", "pyspark", *_QUIET, text=typed)
+
+
+def test_the_startup_file_changes_nothing_in_a_session_that_calls_enable(tmp_path):
+    program = "import tahoe\n" + _JOB.replace("table = ", "tahoe.enable(spark)\ntable = ").replace(
+        "session = ", "session = spark or "
+    )
+    job = written(tmp_path / "job.py", program)
+    variables = {"PYTHONPATH": f"{_BOOTSTRAP}{os.pathsep}{ROOT}"}
+    assert lines(sys.executable, job, str(tmp_path / "t"), **variables) == ["= rows [0, 2]"]
 
 
 @pytest.mark.soak

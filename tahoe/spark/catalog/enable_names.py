@@ -25,7 +25,7 @@ from tahoe.spark.catalog.optimizer_rules import notify_coordinator, plan_writes,
 from tahoe.spark.catalog.relation_cache import relation_cache
 from tahoe.spark.catalog.session_catalog import session_catalog
 from tahoe.spark.catalog.table_changes import register_table_changes
-from tahoe.spark.jvm.bridge import JavaObject, Jvm
+from tahoe.spark.jvm.bridge import JavaObject, Jvm, handle_of
 from tahoe.spark.jvm.compiled import compiled_object
 from tahoe.spark.jvm.errors import install
 from tahoe.spark.jvm.proxies import Proxied, answered, is_proxy
@@ -97,7 +97,7 @@ class _CopiedSession(Proxied):
     @answered
     def apply(self, session: JavaObject, state: JavaObject) -> None:
         """Replace the fields of the copy's state now, and those of its catalogs when they are created."""
-        copy, fields = SparkSession(self._spark.sparkContext, session), fields_of_state(state)
+        copy, fields = handle_of(self._spark, session), fields_of_state(state)
         _replace_in_state(copy, fields)
         builder = fields["analyzerBuilder"]
         arguments = (builder.get(), _CopiedCatalogs(copy))

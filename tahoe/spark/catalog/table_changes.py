@@ -10,7 +10,7 @@ from pyspark.sql import SparkSession
 
 from tahoe.api.table import Table
 from tahoe.base.exceptions import InvalidRequest, NotFound
-from tahoe.spark.jvm.bridge import JavaObject, Jvm
+from tahoe.spark.jvm.bridge import JavaObject, Jvm, handle_of
 from tahoe.spark.jvm.proxies import Proxied, answered
 from tahoe.spark.jvm.records import items
 from tahoe.spark.jvm.storage import table_at
@@ -137,4 +137,4 @@ def _text(spark: SparkSession, expression: JavaObject) -> str | None:
 def _active(spark: SparkSession) -> SparkSession:
     """Return the session that resolves the query: the one with the function, or a copy of it."""
     java = Jvm.of(spark).java_class("org.apache.spark.sql.classic.SparkSession").active()
-    return spark if java.equals(spark._jsparkSession) else SparkSession(spark.sparkContext, java)
+    return spark if java.equals(spark._jsparkSession) else handle_of(spark, java)

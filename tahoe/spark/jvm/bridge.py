@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from typing import Any
@@ -14,7 +15,7 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from tahoe.base.exceptions import Unsupported
 from tahoe.schema.types import DataType, StructField, StructType
 
-__all__ = ["JavaObject", "Jvm", "active_session", "is_classic"]
+__all__ = ["JavaObject", "Jvm", "active_session", "handle_of", "is_classic"]
 
 _CATALYST = "org.apache.spark.sql.catalyst"
 _DATASOURCES = "org.apache.spark.sql.execution.datasources"
@@ -25,6 +26,17 @@ def is_classic(spark: SparkSession) -> bool:
     return hasattr(spark, "_jsparkSession")
 
 
+def handle_of(spark: SparkSession, session: JavaObject) -> SparkSession:
+    """Return PySpark's object for another JVM session of the same context, without enabling Delta in it.
+
+    `tahoe_startup` wraps the constructor and reads the settings of each session. This one may be a copy whose settings Spark is creating
+    now, and which waits for the caller.
+    """
+    handle = SparkSession.__new__(SparkSession)
+    inspect.unwrap(SparkSession.__init__)(handle, spark.sparkContext, session)
+    return handle
+
+
 def active_session(spark: SparkSession) -> SparkSession:
     """Return this thread's active JVM session, or `spark` if there is none: a stream has its own session with the settings at its start.
 
@@ -33,7 +45,7 @@ def active_session(spark: SparkSession) -> SparkSession:
     active = Jvm.of(spark).java_class("org.apache.spark.sql.classic.SparkSession").getActiveSession()
     if not active.isDefined() or active.get().equals(spark._jsparkSession):
         return spark
-    return SparkSession(spark.sparkContext, active.get())
+    return handle_of(spark, active.get())
 
 
 class Jvm:

@@ -20,7 +20,7 @@ from pyspark.sql import DataFrame, SparkSession
 from tahoe.api.table import Table
 from tahoe.base.exceptions import TahoeError
 from tahoe.spark.commands.write_options import Insert
-from tahoe.spark.jvm.bridge import JavaObject, Jvm
+from tahoe.spark.jvm.bridge import JavaObject, Jvm, handle_of
 from tahoe.spark.jvm.compiled import compiled_object
 from tahoe.spark.jvm.errors import java_exception
 from tahoe.spark.jvm.proxies import Proxied, answered
@@ -128,4 +128,4 @@ def _frame(spark: SparkSession, rows: JavaObject) -> DataFrame:
 
     session = rows.sparkSession()
     converted = session.internalCreateDataFrame(rows.queryExecution().toRdd(), rows.schema(), False)
-    return ClassicDataFrame(converted, SparkSession(spark.sparkContext, session))
+    return ClassicDataFrame(converted, handle_of(spark, session))

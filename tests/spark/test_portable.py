@@ -422,7 +422,7 @@ def test_a_table_whose_commits_a_coordinator_ratifies_is_read_and_appended_to_wh
     ):
         with pytest.raises(Unsupported, match="no coordinator was named"):
             use()
-    with pytest.raises(InvalidRequest, match="holds a password") as caught:
+    with pytest.raises(InvalidRequest, match="contains a password") as caught:
         read({"path": path, "coordinator": "postgresql://me:s3cr3t@127.0.0.1:1/db"})
     assert "s3cr3t" not in str(caught.value)
     with pytest.raises(Unsupported, match="A stream of the portable data source"):

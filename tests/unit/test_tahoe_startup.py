@@ -16,12 +16,13 @@ from tahoe.exceptions import InvalidRequest
 ROOT = Path(__file__).parents[2]
 
 _SESSION = """
+from types import SimpleNamespace
 class SparkSession:
     class Builder:
         def __init__(self): self._options = {}
         def getOrCreate(self): return SparkSession()
         def create(self): return SparkSession()
-    def __init__(self): self.conf = {}
+    def __init__(self): self.sparkContext = SimpleNamespace(_conf={})
 """
 """A stand-in of PySpark's module: this test must not need PySpark."""
 

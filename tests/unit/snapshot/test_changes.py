@@ -206,7 +206,7 @@ def test_a_removal_that_does_not_tell_its_partition_is_named(tmp_path: Path) -> 
     old = {"partition_values": None, "extended_file_metadata": None}
     transaction.stage(*(replace(add.remove(1), **old) for add in add_files(table.files())))
     table.commit(transaction, Operation("DELETE"))
-    with pytest.raises(Unsupported, match="without telling its partition"):
+    with pytest.raises(Unsupported, match="without its partition values"):
         table.changes(2)
 
 

@@ -197,7 +197,7 @@ def test_a_checkpoint_that_came_out_short_is_not_published(monkeypatch: pytest.M
     monkeypatch.setattr(
         checkpoint_module, "encode_checkpoint", lambda single, files, *rest: whole(single, files.slice(0, 3), *rest)
     )
-    with pytest.raises(TahoeError, match="came out with") as caught:
+    with pytest.raises(TahoeError, match="was not written, because it has") as caught:
         write(log)
     assert caught.value.code == "DELTA_CHECKPOINT_SNAPSHOT_MISMATCH"
     assert log.store.head(checkpoint_name(0)) is None and log.store.head(LAST_CHECKPOINT) is None

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from tahoe.base.exceptions import InvalidRequest
+from tahoe.base.method_options import option
 from tahoe.cli.arguments import AsJson, AtVersion, Path, StorageOptions, named_coordinator, open_table, options_of
+from tahoe.cli.flags import Flags, with_flags
 from tahoe.cli.output import print_json, print_table
 from tahoe.cli.secrets import HIDDEN, is_secret_name
 
@@ -19,33 +22,33 @@ Columns = Annotated[
     list[str],
     typer.Argument(metavar="NAME:TYPE...", help="The columns: id:long day:date 'price:decimal(12,2)'.", show_default=False),
 ]
-PartitionBy = Annotated[list[str], typer.Option("--partition-by", metavar="NAME", help="A partition column; repeatable.")]
-ClusterBy = Annotated[
-    list[str], typer.Option("--cluster-by", metavar="NAME", help="A column by which OPTIMIZE clusters the rows; repeatable.")
-]
-Property = Annotated[list[str], typer.Option("--property", metavar="NAME=VALUE", help="A table property; repeatable.")]
 Properties = Annotated[list[str] | None, typer.Argument(metavar="[NAME=VALUE]...", help="Table properties.", show_default=False)]
 Unset = Annotated[list[str], typer.Option("--unset", metavar="NAME", help="Remove this property; repeatable.")]
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Show the changes, and commit nothing.")]
 
 
-def create(
-    path: Path,
-    columns: Columns,
-    partition_by: PartitionBy = [],  # noqa: B006 - read by typer, never changed
-    cluster_by: ClusterBy = [],  # noqa: B006
-    property: Property = [],  # noqa: B006
-    option: StorageOptions = [],  # noqa: B006
-) -> None:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CreateOptions:
+    """The options of `tahoe create`."""
+
+    partition_by: Sequence[str] = option((), "--partition-by", metavar="NAME", help="A partition column; repeatable.")
+    cluster_by: Sequence[str] = option(
+        (), "--cluster-by", metavar="NAME", help="A column by which OPTIMIZE clusters the rows; repeatable."
+    )
+    property: Sequence[str] = option((), "--property", metavar="NAME=VALUE", help="A table property; repeatable.")
+
+
+@with_flags(CreateOptions)
+def create(path: Path, columns: Columns, flags: Flags, option: StorageOptions = []) -> None:  # noqa: B006 - read by typer
     """Create an empty table. Columns are nullable; other schemas need Spark or Python."""
     from tahoe.api.table import Table
 
     table = Table.create(
         path,
         dict(_pair(text, ":", "a column", "id:long") for text in columns),
-        partition_by=partition_by,
-        cluster_by=cluster_by or None,
-        properties=dict(_pair(text, "=", "a property", "delta.appendOnly=true") for text in property),
+        partition_by=flags["partition_by"],
+        cluster_by=flags["cluster_by"] or None,
+        properties=dict(_pair(text, "=", "a property", "delta.appendOnly=true") for text in flags["property"]),
         storage_options=options_of(option),
         coordinator=named_coordinator(),
     )

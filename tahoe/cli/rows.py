@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import PurePath
 from typing import IO, TYPE_CHECKING, Annotated
@@ -12,8 +13,10 @@ from typing import IO, TYPE_CHECKING, Annotated
 import typer
 
 from tahoe.base.exceptions import InvalidRequest, NotFound
+from tahoe.base.method_options import option
 from tahoe.base.wording import counted
-from tahoe.cli.arguments import AtVersion, Path, StorageOptions, open_table
+from tahoe.cli.arguments import Path, StorageOptions, open_table
+from tahoe.cli.flags import Flags, with_flags
 from tahoe.cli.output import print_json, print_table
 
 if TYPE_CHECKING:
@@ -51,72 +54,69 @@ _ENDINGS = {
     ".feather": Format.ARROW,
 }
 
-Rows = Annotated[int, typer.Option("--limit", "-n", help="The maximum number of rows.", min=1)]
-Filter = Annotated[str | None, typer.Option("--filter", "-f", help='Only matching rows: "month = 3 and id > 7".')]
-Columns = Annotated[
-    str | None, typer.Option("--columns", "-c", metavar="NAME,…", help="Only these columns, in this order; all by default.")
-]
 As = Annotated[Output, typer.Option("--output", "-o", help="The format. arrow is Arrow's stream format, for another program.")]
-Start = Annotated[
-    int | None, typer.Option("--from", metavar="VERSION", help="The first version.", min=0, show_default="the newest")
-]
-End = Annotated[int | None, typer.Option("--to", metavar="VERSION", help="The last version.", min=0, show_default="the newest")]
 File = Annotated[str, typer.Argument(help="A Parquet, CSV, JSON Lines or Arrow file; - for standard input.", show_default=False)]
 Input = Annotated[
     Format | None, typer.Option("--format", help="The file's format; by default, as its name ends.", show_default=False)
 ]
-Merge = Annotated[bool, typer.Option("--merge-schema", help="Add columns that only the file has.")]
-DryRun = Annotated[bool, typer.Option("--dry-run", help="Read and check the file, and write nothing.")]
 
 
-def head(
-    path: Path,
-    limit: Rows = 10,
-    filter: Filter = None,
-    columns: Columns = None,
-    at: AtVersion = None,
-    output: As = Output.TABLE,
-    option: StorageOptions = [],  # noqa: B006 - read by typer, never changed
-) -> None:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HeadOptions:
+    """The options of `tahoe head`."""
+
+    limit: int = option(10, "--limit", "-n", help="The maximum number of rows.")
+    filter: str | None = option(None, "--filter", "-f", help='Only matching rows: "month = 3 and id > 7".')
+    columns: str | None = option(None, "--columns", "-c", metavar="NAME,…", help="Only these columns, in this order.")
+    version: int | None = option(None, "--at", metavar="VERSION", help="Use this version instead of the newest.")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChangesOptions:
+    """The options of `tahoe changes`."""
+
+    start: int | None = option(None, "--from", metavar="VERSION", help="The first version; default: the newest.")
+    end: int | None = option(None, "--to", metavar="VERSION", help="The last version; default: the newest.")
+    limit: int = option(100, "--limit", "-n", help="The maximum number of rows.")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AppendOptions:
+    """The options of `tahoe append`."""
+
+    merge_schema: bool = option(False, "--merge-schema", help="Add columns that only the file has.")
+    dry_run: bool = option(False, "--dry-run", help="Read and check the file, and write nothing.")
+
+
+@with_flags(HeadOptions)
+def head(path: Path, flags: Flags, output: As = Output.TABLE, option: StorageOptions = []) -> None:  # noqa: B006 - read by typer
     """Print the first rows, or the first rows that match a filter."""
-    names = None if columns is None else [name.strip() for name in columns.split(",")]
-    rows = open_table(path, option).to_batches(filter=filter, columns=names, version=at, limit=limit)
+    names = None if flags["columns"] is None else [name.strip() for name in flags["columns"].split(",")]
+    rows = open_table(path, option).to_batches(**{**flags, "columns": names})
     print_rows(rows.read_all(), output)
 
 
-def changes(
-    path: Path,
-    start: Start = None,
-    end: End = None,
-    limit: Rows = 100,
-    output: As = Output.TABLE,
-    option: StorageOptions = [],  # noqa: B006 - read by typer, never changed
-) -> None:
+@with_flags(ChangesOptions)
+def changes(path: Path, flags: Flags, output: As = Output.TABLE, option: StorageOptions = []) -> None:  # noqa: B006
     """Print the change data feed: inserted, updated and deleted rows with their versions."""
-    table = open_table(path, option)
-    feed = table.changes(table.version() if start is None else start, end)
+    table, limit = open_table(path, option), flags["limit"]
+    feed = table.changes(table.version() if flags["start"] is None else flags["start"], flags["end"])
     print_rows(feed.slice(0, limit), output)
     if feed.num_rows > limit and output is Output.TABLE:
         typer.echo(f"{counted(feed.num_rows, 'row')}, {limit:,} shown")
 
 
-def append(
-    path: Path,
-    file: File,
-    format: Input = None,
-    merge_schema: Merge = False,
-    dry_run: DryRun = False,
-    option: StorageOptions = [],  # noqa: B006 - read by typer, never changed
-) -> None:
+@with_flags(AppendOptions)
+def append(path: Path, file: File, flags: Flags, format: Input = None, option: StorageOptions = []) -> None:  # noqa: B006
     """Append the rows of a file in one commit. Columns are matched by name; CSV and JSON are read with the table's types."""
     table = open_table(path, option)
     with _opened(file) as stream:
         rows = _Counted(_read(stream, format or _format_of(file), table))
-        if dry_run:
+        if flags["dry_run"]:
             rows.reader().read_all()
             typer.echo(f"would append {counted(rows.count, 'row')} to {table.url}")
             return
-        version = table.append(rows.reader(), merge_schema=merge_schema)
+        version = table.append(rows.reader(), merge_schema=flags["merge_schema"])
     typer.echo(f"appended {counted(rows.count, 'row')}: version {version}")
 
 

@@ -17,6 +17,8 @@ _MERGE = "tests/unit/ops/merge/test_merge.py"
 _MODEL = "tests/model/test_table_machine.py"
 _COLUMNS = "tests/unit/ops/tables/test_alter_columns.py"
 _OPTIMIZE = "tests/unit/ops/layout/test_optimize.py"
+_REPORT = "tests/unit/ops/reports/test_table_report.py"
+_REPORTS = "tests/unit/cli/reports/test_reports.py"
 _VACUUM = "tests/unit/ops/upkeep/test_vacuum.py"
 _ICEBERG = "tests/unit/ops/copies/test_iceberg_table.py"
 _CONVERT = "tests/unit/ops/copies/test_convert.py"
@@ -42,7 +44,7 @@ TESTED_ELSEWHERE: Mapping[str, Mapping[str, str]] = {
         "uniform/convert/conversion": "tests/unit/uniform/serve/test_warehouse.py",
         "base/json_values": "tests/unit/uniform/formats/test_metadata.py",
         "base/version": "tests/unit/test_public_names.py",
-        "base/wording": "tests/unit/cli/test_hints.py",
+        "base/wording": "tests/unit/cli/shell/test_hints.py",
     },
     "a part of DROP FEATURE, which is tested for each feature through the public API": {
         "ops/features/drop_report": _DROP,
@@ -58,11 +60,19 @@ TESTED_ELSEWHERE: Mapping[str, Mapping[str, str]] = {
     },
     "an HTML page, whose elements are tested after parsing": {
         "ops/layout/layout_page": "tests/unit/ops/layout/test_table_layout.py",
+        "ops/reports/advice": _REPORT,
+        "ops/reports/report_facts": _REPORT,
+        "ops/reports/report_page": _REPORT,
     },
     "memory use, measured by a benchmark": {
         "snapshot/memory_release": "tests/unit/snapshot/test_read_ahead.py",
     },
     "a command of `tahoe`, whose output and exit code are tested through the command line": {
+        "cli/reports/sql": _REPORTS,
+        "cli/reports/summaries": _REPORTS,
+        "cli/watch": _REPORTS,
+        "cli/shell/row_output": "tests/unit/cli/test_rows.py",
+        "cli/shell_completion": _REPORTS,
         "cli/upkeep": _COMMAND,
         "cli/versions": _COMMAND,
         "cli/files": _COMMAND,
@@ -134,6 +144,7 @@ TESTED_ELSEWHERE: Mapping[str, Mapping[str, str]] = {
     },
     "a part of OPTIMIZE, visible in the table and in its history": {
         "ops/maintenance": _OPTIMIZE,
+        "ops/reporting": _REPORT,
         "ops/tables/requests": _OPTIMIZE,
         "ops/layout/cluster_columns": _OPTIMIZE,
         "ops/layout/clustered": _OPTIMIZE,

@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime
 from functools import cached_property, partial
+from html import escape
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -15,11 +16,12 @@ import pyarrow as pa
 from tahoe.api.readable import Readable
 from tahoe.base.argument_checks import checked_arguments
 from tahoe.base.clock import SYSTEM_CLOCK, Clock
-from tahoe.base.exceptions import DeltaConcurrentModificationException, InvalidRequest, NotFound
+from tahoe.base.exceptions import DeltaConcurrentModificationException, InvalidRequest, NotFound, TahoeError
+from tahoe.base.html import Listing, html_pairs, html_part
 from tahoe.base.lazy import late_modules
 from tahoe.base.method_options import arguments_of
 from tahoe.base.progress import Progress, shown, tracked
-from tahoe.ops import copying, maintenance
+from tahoe.ops import copying, maintenance, reporting
 from tahoe.ops.tables import altering
 from tahoe.snapshot.read_options import skipping_of
 from tahoe.store.object_store import open_store
@@ -44,6 +46,8 @@ if TYPE_CHECKING:
     from tahoe.ops.layout.optimize_plan import OptimizeRequest
     from tahoe.ops.layout.optimize_report import Optimized
     from tahoe.ops.merge import clauses, merge
+    from tahoe.ops.reports import table_report
+    from tahoe.ops.reports.table_report import TableReport
     from tahoe.ops.rows import delete, insert, row_changes, update
     from tahoe.ops.rows.insert import ArrowData, WriteOptions
     from tahoe.ops.rows.row_changes import RowsChanged, Staged
@@ -79,6 +83,7 @@ else:
     (symlink_manifests,) = late_modules("tahoe.ops.copies", "symlink_manifests")
     auto_compact, optimize = late_modules("tahoe.ops.layout", "auto_compact", "optimize")
     clauses, merge = late_modules("tahoe.ops.merge", "clauses", "merge")
+    (table_report,) = late_modules("tahoe.ops.reports", "table_report")
     delete, insert, row_changes, update = late_modules("tahoe.ops.rows", "delete", "insert", "row_changes", "update")
     (table_check,) = late_modules("tahoe.ops.check", "table_check")
     create, detail = late_modules("tahoe.ops.tables", "create", "detail")
@@ -197,6 +202,12 @@ class Table(Readable):
         partitioned = f", partitioned by {', '.join(newest.partition_columns)}" if newest.partition_columns else ""
         return f"Table({self.url}, version {newest.version}, {len(newest.schema)} columns{partitioned})"
 
+    def _repr_html_(self) -> str:
+        try:
+            return html_part(html_pairs(self.detail(), title=self.url))
+        except TahoeError as error:
+            return html_part(f"<p>{escape(str(error))}</p>")
+
     def exists(self) -> bool:
         """Return whether the table exists."""
         try:
@@ -264,10 +275,10 @@ class Table(Readable):
         snapshot = self.snapshot(version, timestamp)
         return snapshot.files_matching(skipping_of(filter, snapshot))
 
-    def history(self, limit: int | None = None) -> list[dict[str, Any]]:
+    def history(self, limit: int | None = None) -> Listing[dict[str, Any]]:
         """Return the commits in the log, newest first; see `tahoe.log.history.history`."""
         with shown(self.clock) as progress:
-            return list(tracked(log_history.history(self.store, self.snapshot().config, limit), progress, "commits read"))
+            return Listing(tracked(log_history.history(self.store, self.snapshot().config, limit), progress, "commits read"))
 
     def detail(self) -> dict[str, Any]:
         """Return the values of DESCRIBE DETAIL; see `tahoe.ops.tables.detail.detail`."""
@@ -419,7 +430,14 @@ class Table(Readable):
         """
         return tail_batch.tail_of(self.snapshot, options, self.clock)
 
-    def check(self, *, deep: bool = False, strict: bool = False, progress: Progress | None = None) -> list[table_check.Violation]:
+    def report(self) -> TableReport:
+        """Return a report: health, growth, storage, layout, commits, Iceberg, and recommended actions. A notebook shows it as a page."""
+        with shown(self.clock) as progress:
+            return table_report.report_of(self.snapshot(), self.detail(), self.uniform.status().facts, self.clock, progress)
+
+    def check(
+        self, *, deep: bool = False, strict: bool = False, progress: Progress | None = None
+    ) -> Listing[table_check.Violation]:
         """Return the violations found in the table and in its Iceberg metadata; see `tahoe.ops.check.table_check`.
 
         Args:
@@ -428,7 +446,7 @@ class Table(Readable):
         """
         with shown(self.clock) as bar:
             violations = table_check.check_table(self.store, deep=deep, strict=strict, progress=progress or bar)
-            return violations + table_check.iceberg_violations(self.snapshot, lambda: self.uniform.foreign_changes())
+            return Listing(violations + table_check.iceberg_violations(self.snapshot, lambda: self.uniform.foreign_changes()))
 
     # Definition, copies and maintenance: functions of `tahoe.ops`.
 
@@ -447,6 +465,9 @@ class Table(Readable):
     clone = copying.clone
     convert_to_delta = copying.convert_to_delta
     generate = copying.generate
+    column_statistics = reporting.column_statistics
+    diff = reporting.diff
+    storage_use = reporting.storage_use
     checkpoint = maintenance.checkpoint
     compat = maintenance.compat
     compute_statistics = maintenance.compute_statistics

@@ -1,7 +1,7 @@
 """Options of an operation, defined once: the fields of a frozen dataclass.
 
 `arguments_of` makes them the arguments of a method, for type checkers and for `help`. Fields that are defined with `option` are also options
-of the command line (`tahoe.cli.flags`).
+of the command line (`tahoe.cli.shell.flags`).
 """
 
 from __future__ import annotations

@@ -10,10 +10,10 @@ import typer
 
 from tahoe.base.clock import SYSTEM_CLOCK
 from tahoe.base.wording import counted
-from tahoe.cli.arguments import AsJson, AtVersion, Path, StorageOptions, open_table
-from tahoe.cli.flags import bytes_of
-from tahoe.cli.output import print_json, print_table
-from tahoe.cli.text import ago, amount, size, visible
+from tahoe.cli.shell.arguments import AsJson, AtVersion, Path, StorageOptions, open_table
+from tahoe.cli.shell.flags import bytes_of
+from tahoe.cli.shell.output import print_json, print_table
+from tahoe.cli.shell.text import ago, amount, size, visible
 
 if TYPE_CHECKING:
     from tahoe.ops.layout.boxes import ColumnLayout, PredicateCost

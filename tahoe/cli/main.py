@@ -15,17 +15,20 @@ import typer
 
 from tahoe.base.exceptions import TahoeError
 from tahoe.base.version import __version__
-from tahoe.cli.arguments import NO_ANSWER
 from tahoe.cli.definition import create, schema, set_properties
 from tahoe.cli.doctor import doctor
 from tahoe.cli.files import files, layout
-from tahoe.cli.hints import for_shell
+from tahoe.cli.reports.sql import sql
+from tahoe.cli.reports.summaries import diff, du, report, stats
 from tahoe.cli.rows import append, changes, head
 from tahoe.cli.run import run
-from tahoe.cli.secrets import without_secrets
 from tahoe.cli.serve import serve
-from tahoe.cli.startup import import_little
-from tahoe.cli.text import visible
+from tahoe.cli.shell.arguments import NO_ANSWER
+from tahoe.cli.shell.hints import for_shell
+from tahoe.cli.shell.secrets import without_secrets
+from tahoe.cli.shell.startup import import_little
+from tahoe.cli.shell.text import visible
+from tahoe.cli.shell_completion import COMPLETE_VARIABLE, completion, prepare_completion
 from tahoe.cli.uniform import uniform
 from tahoe.cli.upkeep import (
     analyze,
@@ -42,6 +45,7 @@ from tahoe.cli.upkeep import (
     vacuum,
 )
 from tahoe.cli.versions import detail, history
+from tahoe.cli.watch import watch
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -57,9 +61,15 @@ app.command(short_help="the columns and their types")(schema)
 app.command(name="set", short_help="set or remove table properties")(set_properties)
 app.command(short_help="print rows")(head)
 app.command(short_help="print the change data feed")(changes)
+app.command(short_help="run a query in DuckDB's SQL")(sql)
+app.command(short_help="compare two versions")(diff)
+app.command(short_help="print new commits as they appear")(watch)
 app.command(short_help="append a Parquet, CSV, JSON or Arrow file")(append)
 app.command(short_help="the live files, or those that a filter needs")(files)
 app.command(short_help="how well it is clustered, and the gain of OPTIMIZE")(layout)
+app.command(short_help="each column's nulls and bounds, from the log")(stats)
+app.command(short_help="the storage that the table uses, by kind of file")(du)
+app.command(short_help="write a report as an HTML page")(report)
 app.command(short_help="check the table for problems")(check)
 app.command(short_help="compact small files into few large ones")(optimize)
 app.command(short_help="delete files that no reader may need")(vacuum)
@@ -78,15 +88,18 @@ app.command(
 )(run)
 app.command(short_help="examine this machine, and whether it reaches a table")(doctor)
 app.command(short_help="serve the tables below a folder as Iceberg")(serve)
-app.add_typer(uniform, name="uniform", short_help="the Iceberg side: status, sync, repair")
+app.command(short_help="print the completion script of a shell")(completion)
+app.add_typer(uniform, name="uniform", short_help="the Iceberg side: enable, status, sync, repair")
 
 
 def main() -> None:
     """Run the console script: run a command, and convert an exception to one sentence and an exit code."""
     import_little()
+    if COMPLETE_VARIABLE in os.environ:
+        prepare_completion()
     try:
         try:
-            app()
+            app(prog_name="tahoe")  # also for `python -m tahoe.cli`: shells find their completion by this name
         finally:
             # Flush here, where a closed pipe can be recognized, and not while Python shuts down.
             sys.stdout.flush()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from enum import StrEnum
@@ -15,23 +15,14 @@ import typer
 from tahoe.base.exceptions import InvalidRequest, NotFound
 from tahoe.base.method_options import option
 from tahoe.base.wording import counted
-from tahoe.cli.arguments import Path, StorageOptions, open_table
-from tahoe.cli.flags import Flags, with_flags
-from tahoe.cli.output import print_json, print_table
+from tahoe.cli.shell.arguments import Path, StorageOptions, open_table
+from tahoe.cli.shell.flags import Flags, with_flags
+from tahoe.cli.shell.row_output import As, Output, print_rows
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
     from tahoe.api.table import Table
-
-
-class Output(StrEnum):
-    """Formats of printed rows."""
-
-    TABLE = "table"
-    JSON = "json"
-    CSV = "csv"
-    ARROW = "arrow"
 
 
 class Format(StrEnum):
@@ -54,7 +45,6 @@ _ENDINGS = {
     ".feather": Format.ARROW,
 }
 
-As = Annotated[Output, typer.Option("--output", "-o", help="The format. arrow is Arrow's stream format, for another program.")]
 File = Annotated[str, typer.Argument(help="A Parquet, CSV, JSON Lines or Arrow file; - for standard input.", show_default=False)]
 Input = Annotated[
     Format | None, typer.Option("--format", help="The file's format; by default, as its name ends.", show_default=False)
@@ -139,54 +129,6 @@ class _Counted:
             yield batch
 
 
-def print_rows(rows: pa.Table, output: Output) -> None:
-    """Print rows in a format; the two machine formats go to standard output as bytes."""
-    if output is Output.JSON:
-        print_json([_plain(row) for row in rows.to_pylist()])
-    elif output is Output.CSV:
-        from pyarrow import csv
-
-        csv.write_csv(rows, sys.stdout.buffer)
-    elif output is Output.ARROW:
-        import pyarrow as pa
-
-        with pa.ipc.new_stream(sys.stdout.buffer, rows.schema) as writer:
-            writer.write_table(rows)
-    else:
-        numbers = [_is_number(field.type) for field in rows.schema]
-        titles = [(name, "right" if right else "left") for name, right in zip(rows.column_names, numbers, strict=True)]
-        print_table(titles, [[_text(value) for value in row.values()] for row in rows.to_pylist()], wide=True)
-
-
-def _is_number(data_type: pa.DataType) -> bool:
-    import pyarrow as pa
-
-    return bool(pa.types.is_integer(data_type) or pa.types.is_floating(data_type) or pa.types.is_decimal(data_type))
-
-
-def _text(value: object) -> str:
-    return "NULL" if value is None else value.hex() if isinstance(value, bytes) else str(value)
-
-
-def _plain(row: Mapping[str, object]) -> dict[str, object]:
-    """Return a row of JSON values; numbers keep their digits, binary values are hexadecimal."""
-    return {name: _plain_value(value) for name, value in row.items()}
-
-
-def _plain_value(value: object) -> object:
-    from decimal import Decimal
-
-    if isinstance(value, bytes):
-        return value.hex()
-    if isinstance(value, Decimal):
-        return str(value)
-    if isinstance(value, dict):
-        return {str(name): _plain_value(member) for name, member in value.items()}
-    if isinstance(value, list | tuple):
-        return [_plain_value(member) for member in value]
-    return value
-
-
 @contextmanager
 def _opened(file: str) -> Iterator[IO[bytes]]:
     if file == "-":
@@ -256,7 +198,11 @@ def _text_rows(stream: IO[bytes], format: Format, schema: pa.Schema) -> pa.Recor
     from pyarrow import csv, json
 
     if format is Format.CSV:
-        return csv.open_csv(stream, convert_options=csv.ConvertOptions(column_types=schema, strings_can_be_null=True))
+        # An empty field is NULL and a quoted empty one is text; by default Arrow reads texts such as NA and NaN as NULL too.
+        options = csv.ConvertOptions(
+            column_types=schema, null_values=[""], strings_can_be_null=True, quoted_strings_can_be_null=False
+        )
+        return csv.open_csv(stream, convert_options=options)
     rows = json.read_json(stream, parse_options=json.ParseOptions(explicit_schema=_without_dates(schema)))
     return rows.cast(pa.schema([_typed(field, schema) for field in rows.schema])).to_reader()
 

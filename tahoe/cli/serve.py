@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from tahoe.base.exceptions import InvalidRequest, Unsupported
-from tahoe.cli.arguments import StorageOptions, named_coordinator, options_of
-from tahoe.cli.text import visible
+from tahoe.cli.shell.arguments import StorageOptions, named_coordinator, options_of
+from tahoe.cli.shell.text import visible
 
 if TYPE_CHECKING:
     import uvicorn

@@ -1,4 +1,4 @@
-"""`tahoe uniform status|sync|repair`: the Iceberg side of a table."""
+"""`tahoe uniform enable|status|sync|repair`: the Iceberg side of a table."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from tahoe.base.wording import counted
-from tahoe.cli.arguments import AsJson, Path, StorageOptions, open_table
-from tahoe.cli.hints import for_shell
-from tahoe.cli.output import print_json, print_pairs
-from tahoe.cli.startup import import_anything
+from tahoe.cli.shell.arguments import AsJson, Path, StorageOptions, open_table
+from tahoe.cli.shell.hints import for_shell
+from tahoe.cli.shell.output import print_json, print_pairs
+from tahoe.cli.shell.startup import import_anything
 
 if TYPE_CHECKING:
     from tahoe.uniform.external.repair import Repair
@@ -36,6 +36,34 @@ def status(path: Path, option: StorageOptions = [], json: AsJson = False) -> Non
         print_json(asdict(state))
     else:
         print_pairs(_of_status(state))
+
+
+@uniform.command(short_help="make the table readable as Iceberg")
+def enable(
+    path: Path,
+    option: StorageOptions = [],  # noqa: B006
+    compat: Annotated[
+        int, typer.Option("--compat", metavar="2|3", help="The version of IcebergCompat; 3 keeps deletion vectors.")
+    ] = 2,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Report the changes without making them.")] = False,
+    json: AsJson = False,
+) -> None:
+    """Enable UniForm, rewrite the files that Iceberg readers could misread, and convert the newest version."""
+    import_anything()
+    table = open_table(path, option)
+    done = table.uniform.upgrade(compat, dry_run=dry_run)
+    if not dry_run:
+        table.uniform.sync()
+    if json:
+        print_json(asdict(done))
+        return
+    print_pairs(
+        [
+            ("version", str(done.version)),
+            *(("property", f"{name} = {value}") for name, value in sorted(done.properties.items())),
+            ("files", f"{len(done.rewritten):,} {'to be rewritten' if dry_run else 'rewritten'}"),
+        ]
+    )
 
 
 @uniform.command(short_help="convert the newest version now")

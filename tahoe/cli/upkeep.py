@@ -10,10 +10,10 @@ from typing import Annotated
 import typer
 
 from tahoe.base.method_options import ChangeOptions
-from tahoe.cli.arguments import FOUND_SOMETHING, AsJson, Path, StorageOptions, open_table
-from tahoe.cli.flags import Flags, with_flags
-from tahoe.cli.output import print_json, print_table
-from tahoe.cli.text import visible
+from tahoe.cli.shell.arguments import FOUND_SOMETHING, AsJson, Path, StorageOptions, open_table
+from tahoe.cli.shell.flags import Flags, with_flags
+from tahoe.cli.shell.output import print_json, print_table
+from tahoe.cli.shell.text import visible
 from tahoe.ops.check.subjects.violation import Violation
 from tahoe.ops.tables.requests import (
     AnalyzeOptions,

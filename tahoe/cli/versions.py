@@ -9,10 +9,10 @@ from typing import Annotated, Any
 import typer
 
 from tahoe.base.clock import SYSTEM_CLOCK
-from tahoe.cli.arguments import AsJson, Path, StorageOptions, open_table
-from tahoe.cli.output import print_json, print_pairs, print_table
-from tahoe.cli.secrets import HIDDEN, is_secret_name
-from tahoe.cli.text import ago, amount, moment, size
+from tahoe.cli.shell.arguments import AsJson, Path, StorageOptions, open_table
+from tahoe.cli.shell.output import print_json, print_pairs, print_table
+from tahoe.cli.shell.secrets import HIDDEN, is_secret_name
+from tahoe.cli.shell.text import ago, amount, moment, size
 
 Limit = Annotated[int | None, typer.Option("--limit", "-n", help="The maximum number of commits.", min=1)]
 
@@ -24,7 +24,7 @@ def history(path: Path, limit: Limit = None, option: StorageOptions = [], json: 
         print_json(commits)
         return
     now_ms = SYSTEM_CLOCK.now_ms()
-    print_table(_COLUMNS, [_row(commit, now_ms) for commit in commits])
+    print_table(_COLUMNS, [commit_cells(commit, now_ms) for commit in commits])
 
 
 _COLUMNS = (
@@ -40,7 +40,8 @@ _COLUMNS = (
 )
 
 
-def _row(commit: Mapping[str, Any], now_ms: int) -> list[str]:
+def commit_cells(commit: Mapping[str, Any], now_ms: int) -> list[str]:
+    """Return the texts of a commit of `Table.history`, one for each column that `tahoe history` prints."""
     time = commit["timestamp"]
     metrics = commit["operationMetrics"] or {}
     written = metrics.get("numOutputBytes") or metrics.get("numAddedBytes")

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Protocol
 
+from tahoe.base.html import Listing
 from tahoe.base.lazy import late_modules
 from tahoe.base.method_options import ChangeOptions, arguments_of, values_of
 from tahoe.base.progress import shown
@@ -175,9 +176,9 @@ def drop_feature(self: MaintainedTable, request: DropRequest) -> FeatureDrop:
         return drop_feature_module.drop_feature(self.begin, _commit_with(self, request), request, progress)
 
 
-def compat(self: MaintainedTable) -> list[compat_module.EngineCompat]:
+def compat(self: MaintainedTable) -> Listing[compat_module.EngineCompat]:
     """Return which other engines can read and write the newest version, and the obstacles, according to their documentation."""
-    return compat_module.compat_of(self.snapshot().config)
+    return Listing(compat_module.compat_of(self.snapshot().config))
 
 
 def repair_log(self: MaintainedTable, *, dry_run: bool = False) -> repair_log_module.LogRepair:

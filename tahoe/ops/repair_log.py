@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 from tahoe.base.clock import Clock
 from tahoe.base.exceptions import CorruptTable
+from tahoe.base.html import ShownAsText
 from tahoe.base.progress import Progress, silent
 from tahoe.log.checkpoints.checkpoint_reader import open_checkpoint, read_through
 from tahoe.log.checkpoints.parquet_source import DamagedCheckpoint
@@ -24,7 +25,7 @@ from tahoe.txn.hooks import checkpoint_snapshot, rewrite_checksum
 
 
 @dataclass(frozen=True, slots=True)
-class LogRepair:
+class LogRepair(ShownAsText):
     """The result of a repair of a log, or of its dry run.
 
     Args:

@@ -13,7 +13,8 @@ import pyarrow as pa
 
 from tahoe.base.argument_checks import checked_arguments
 from tahoe.base.exceptions import InvalidRequest
-from tahoe.base.lazy import cached_property
+from tahoe.base.html import html_pairs, html_part
+from tahoe.base.lazy import cached_property, pc
 from tahoe.expr.tree.expression import Expression, columns
 from tahoe.expr.tree.predicate import Predicate, references
 from tahoe.log.replay import add_files, files_table
@@ -103,6 +104,16 @@ class Scan:
     columns: tuple[str, ...] | None = None
     row_ids: bool = False
     condition: Expression | None = None
+
+    def _repr_html_(self) -> str:
+        rows = {
+            "table": self.snapshot.store.url,
+            "version": str(self.snapshot.version),
+            "columns": ", ".join(column.name for column in self.schema),
+            "files": f"{len(self.files()):,}",
+            "bytes": f"{pc.sum(self.files()['size'], min_count=0).as_py():,}",
+        }
+        return html_part(html_pairs(rows, title="Scan"))
 
     @cached_property
     def schema(self) -> StructType:

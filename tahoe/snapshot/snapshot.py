@@ -12,6 +12,7 @@ import pyarrow as pa
 
 from tahoe.base.argument_checks import checked_arguments
 from tahoe.base.exceptions import CorruptTable, NotFound, Unsupported
+from tahoe.base.html import html_pairs, html_part, html_table
 from tahoe.base.lazy import cached_property
 from tahoe.expr.tree.expression import Expression
 from tahoe.expr.tree.predicate import Predicate
@@ -97,6 +98,13 @@ class Snapshot:
 
     def __repr__(self) -> str:
         return f"Snapshot({self.store.url}, version {self.version})"
+
+    def _repr_html_(self) -> str:
+        columns = html_table(
+            ("column", "type", "nullable"), [(field.name, field.data_type, field.nullable) for field in self.schema]
+        )
+        facts = {"version": str(self.version), "partitioned by": ", ".join(self.partition_columns), **self.metadata.configuration}
+        return html_part(html_pairs(facts, title=self.store.url), columns)
 
     @property
     def version(self) -> int:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 
 from tahoe.base.exceptions import TahoeError
+from tahoe.base.html import html_pairs, html_part
 from tahoe.protocol.iceberg_compat import uniform_is_enabled
 from tahoe.snapshot.snapshot import Snapshot
 from tahoe.store.log_store import LogStore
@@ -69,6 +70,15 @@ class UniformStatus:
     catalogs: tuple[CatalogStatus, ...]
     is_converting: bool
     last_error: LastError | None
+
+    @property
+    def facts(self) -> dict[str, object] | None:
+        """The members with a plain value, for a report; None if UniForm is disabled."""
+        plain: dict[str, object] = {name: value for name, value in asdict(self).items() if isinstance(value, str | int | float)}
+        return plain if self.enabled else None
+
+    def _repr_html_(self) -> str:
+        return html_part(html_pairs({name: value for name, value in asdict(self).items() if value is not None}, title=self.table))
 
 
 def status_of(store: LogStore, target: Snapshot, runtime: UniformRuntime, catalog_seconds: float | None = None) -> UniformStatus:

@@ -118,12 +118,23 @@ def test_what_opens_a_table_is_little_more_than_arrow_and_the_store(table):
     ours = {".".join(each.split(".")[:2]) for each in imported if each.startswith("tahoe.")}
     assert ours <= {"tahoe.api", "tahoe.base", "tahoe.ops", "tahoe.snapshot", "tahoe.store", "tahoe.stream"} | {
         f"tahoe.base.{name}"
-        for name in ("argument_checks", "clock", "error_classes", "exceptions", "lazy", "method_options", "progress", "version")
+        for name in (
+            "argument_checks",
+            "clock",
+            "error_classes",
+            "exceptions",
+            "html",
+            "lazy",
+            "method_options",
+            "progress",
+            "version",
+        )
     }
     # Of the operations, snapshots and streams, only the table's methods and their options.
     assert {each for each in imported if each.startswith(("tahoe.ops.", "tahoe.snapshot.", "tahoe.stream."))} == {
         "tahoe.ops.copying",
         "tahoe.ops.maintenance",
+        "tahoe.ops.reporting",
         "tahoe.ops.tables.requests",
         "tahoe.ops.tables",
         "tahoe.ops.tables.altering",

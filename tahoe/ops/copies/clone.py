@@ -13,6 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from tahoe.base.exceptions import InvalidRequest
+from tahoe.base.html import ShownAsText
 from tahoe.base.wording import counted
 from tahoe.log.files.live_files import add_files, key_of
 from tahoe.ops.copies.clone_source import CloneSource, FileCopy, copied, referenced
@@ -58,7 +59,7 @@ class CloneRequest:
 
 
 @dataclass(frozen=True, slots=True)
-class Cloned:
+class Cloned(ShownAsText):
     """The result of a CLONE or of its dry run; `str` gives a readable summary.
 
     Args:

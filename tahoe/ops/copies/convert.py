@@ -13,6 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from tahoe.base.exceptions import DeltaConcurrentModificationException, InvalidRequest
+from tahoe.base.html import ShownAsText
 from tahoe.base.progress import Progress, silent
 from tahoe.base.wording import counted
 from tahoe.ops.copies.iceberg_deletes import with_vector_files
@@ -51,7 +52,7 @@ class ConvertRequest:
 
 
 @dataclass(frozen=True, slots=True)
-class Converted:
+class Converted(ShownAsText):
     """The result of a CONVERT TO DELTA or of its dry run; `str` gives a readable summary.
 
     Args:

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from tahoe.base.exceptions import InvalidRequest, Unsupported
+from tahoe.base.html import ShownAsText
 from tahoe.base.lazy import pc
 from tahoe.base.progress import Progress, silent
 from tahoe.log.files.live_files import canonical_path
@@ -30,7 +31,7 @@ _THREADS = 16
 
 
 @dataclass(frozen=True, slots=True)
-class Generated:
+class Generated(ShownAsText):
     """The result of a GENERATE or of its dry run; `str` gives a readable summary.
 
     Args:

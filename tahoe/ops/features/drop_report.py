@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from tahoe.base.html import ShownAsText
 from tahoe.base.wording import counted
 from tahoe.protocol.actions import Protocol
 
 
 @dataclass(frozen=True, slots=True)
-class FeatureDrop:
+class FeatureDrop(ShownAsText):
     """The result of a DROP FEATURE or of its dry run; `str` gives a readable summary.
 
     Args:

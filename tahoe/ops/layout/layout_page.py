@@ -10,6 +10,7 @@ from datetime import UTC, datetime
 from html import escape
 from typing import Protocol
 
+from tahoe.base.html import html_page, html_part, html_size
 from tahoe.base.wording import counted
 from tahoe.ops.layout.boxes import Box, ColumnLayout, PredicateCost
 from tahoe.snapshot.file_row_groups import evenly
@@ -17,21 +18,16 @@ from tahoe.snapshot.file_row_groups import evenly
 _MOST_DRAWN = 2_000
 _WIDTH, _HEIGHT, _MARGIN = 460, 340, 46
 _LEAST_SIDE = 2.5
+_MUCH_WORSE = 1.2
+"""A column becomes worse if a predicate reads this many times the bytes."""
 
-_STYLE = """
-.tahoe{--paper:#fff;--ink:#1c2430;--faint:#66707f;--line:#dde2ea;--old:#2c5d8f;--new:#e08a2c;--after:#2e8b6f;
-  font:14px/1.5 system-ui,sans-serif;color:var(--ink);background:var(--paper);padding:1.5rem;max-width:68rem;margin:auto}
-@media (prefers-color-scheme:dark){.tahoe{--paper:#14181f;--ink:#e6e9ee;--faint:#98a2b3;--line:#2b3340;--old:#6aa3dc;--new:#f0a95a;
-  --after:#5cc4a3}}
-.tahoe h1{font-size:1.25rem;margin:0 0 .25rem}.tahoe h2{font-size:1rem;margin:0 0 .25rem}
-.tahoe p{margin:.25rem 0 1rem;color:var(--faint)}
+STYLE = """
 .tahoe .views{display:flex;flex-wrap:wrap;gap:1.5rem}.tahoe figure{margin:0;flex:1 1 26rem}
-.tahoe svg{width:100%;height:auto;overflow:visible}.tahoe text{fill:var(--faint);font-size:11px}
+.tahoe figure svg{width:100%;height:auto;overflow:visible}.tahoe figure text{fill:var(--faint);font-size:11px}
 .tahoe .frame{fill:none;stroke:var(--line)}
 .tahoe .file{fill-opacity:.16;stroke-opacity:.75;stroke-width:1}.tahoe .file:hover{fill-opacity:.6;stroke-width:2}
-.tahoe table{border-collapse:collapse;margin-top:1.5rem;width:100%}
-.tahoe th,.tahoe td{text-align:right;padding:.35rem .6rem;border-bottom:1px solid var(--line);font-variant-numeric:tabular-nums}
-.tahoe th:first-child,.tahoe td:first-child{text-align:left}.tahoe th{color:var(--faint);font-weight:600}
+.tahoe .layout{margin-top:1.5rem;width:100%}.tahoe .layout th,.tahoe .layout td{text-align:right}
+.tahoe .layout th:first-child,.tahoe .layout td:first-child{text-align:left}
 .tahoe .bar{display:inline-block;height:.6em;border-radius:2px;margin-right:.5em;vertical-align:baseline}
 .tahoe .key{font-weight:600}.tahoe .legend span{display:inline-block;width:.8em;height:.8em;border-radius:2px;margin:0 .35em 0 1em}
 """
@@ -82,28 +78,45 @@ class LayoutView(Protocol):
 
 def page_of(layout: LayoutView) -> str:
     """Return the page as HTML."""
-    return (
-        '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n<meta name="viewport" content="width=device-width">\n'
-        f'<title>Layout of {escape(layout.table)}</title>\n</head>\n<body style="margin:0">\n{part_of(layout)}\n</body>\n</html>\n'
-    )
+    return html_page(f"Layout of {layout.table}", f"<h1>{escape(layout.table)}</h1>", part_of(layout), style=STYLE)
+
+
+def notebook_part_of(layout: LayoutView) -> str:
+    """Return the page's content as HTML for a notebook."""
+    return html_part(f"<style>{STYLE}</style><h2>{escape(layout.table)}</h2>", part_of(layout))
 
 
 def part_of(layout: LayoutView) -> str:
-    """Return the HTML content of the page, which a notebook shows too."""
-    facts = f"Version {layout.version}, {counted(len(layout.before), 'file')}, {_size(layout.size)}. {layout.gain()}"
-    note = "What would be is an estimate from the log's statistics: values are taken as spread evenly between the bounds of each file."
+    """Return the content of the page, to be used inside a page with `STYLE`."""
+    facts = f"Version {layout.version}, {counted(len(layout.before), 'file')}, {html_size(layout.size)}. {layout.gain()}"
+    note = "The layout after OPTIMIZE is an estimate from the log's statistics: it assumes that values are spread evenly in each file."
     return "\n".join(
         [
-            f'<div class="tahoe"><style>{_STYLE}</style>',
-            f"<h1>{escape(layout.table)}</h1><p>{escape(facts)}</p>",
+            f"<p>{escape(facts)}</p>",
             _legend(layout),
             '<div class="views">',
             _view(layout, "Now", layout.before, by_age=True),
             _view(layout, "After OPTIMIZE", layout.after, by_age=False),
             "</div>",
             _table(layout.columns),
-            f"<p>{note}</p></div>",
+            *map(_worse, filter(is_worse, layout.columns)),
+            f"<p>{note}</p>",
         ]
+    )
+
+
+def is_worse(column: ColumnLayout) -> bool:
+    """Whether predicates on a column would read clearly more bytes after OPTIMIZE."""
+    now, then = column.now, column.then
+    return now is not None and then is not None and then.point_bytes > _MUCH_WORSE * now.point_bytes
+
+
+def _worse(column: ColumnLayout) -> str:
+    assert column.now is not None and column.then is not None
+    bytes_now, bytes_then = html_size(column.now.point_bytes), html_size(column.then.point_bytes)
+    return (
+        f'<p class="bad">OPTIMIZE makes column {escape(column.name)} worse: a predicate on one value would read {bytes_then} instead of '
+        f"{bytes_now}.</p>"
     )
 
 
@@ -163,7 +176,7 @@ def _side(box: Box, column: int, length: float, pixels: int) -> tuple[float, flo
 
 
 def _tooltip(layout: LayoutView, box: Box, x: int, y: int) -> str:
-    lines = [box.name or "a new file", f"{_size(box.size)}, {box.rows:,} rows"]
+    lines = [box.name or "a new file", f"{html_size(box.size)}, {box.rows:,} rows"]
     if box.name:
         lines.append(_utc_text(box.modified_ms))
         lines += [f"{layout.columns[i].name}: {box.bounds[i][0]} … {box.bounds[i][1]}" for i in dict.fromkeys((x, y))]
@@ -185,9 +198,10 @@ def _table(columns: Sequence[ColumnLayout]) -> str:
         f"<th>{name}</th>" for name in ("column", "a point reads", "a tenth reads", "deepest", "a point then", "a tenth then")
     )
     most = max(
-        (max(column.now.point_files, column.then.point_files) for column in columns if column.now and column.then), default=1.0
+        (max(column.now.point_bytes, column.then.point_bytes) for column in columns if column.now and column.then), default=1.0
     )
-    return f"<table><thead><tr>{head}</tr></thead><tbody>{''.join(_row(column, most) for column in columns)}</tbody></table>"
+    rows = "".join(_row(column, most) for column in columns)
+    return f'<div class="wide"><table class="layout"><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table></div>'
 
 
 def _row(column: ColumnLayout, most: float) -> str:
@@ -197,26 +211,18 @@ def _row(column: ColumnLayout, most: float) -> str:
         return f'<tr>{name}<td colspan="5">no values</td></tr>'
     cells = [
         _bar(now, most, "--old"),
-        f"{now.range_files:,.1f} files, {_size(now.range_bytes)}",
+        f"{now.range_files:,.1f} files, {html_size(now.range_bytes)}",
         f"{now.deepest:,}",
         _bar(then, most, "--after"),
-        f"{then.range_files:,.1f} files, {_size(then.range_bytes)}",
+        f"{then.range_files:,.1f} files, {html_size(then.range_bytes)}",
     ]
     return f"<tr>{name}{''.join(f'<td>{cell}</td>' for cell in cells)}</tr>"
 
 
 def _bar(measured: PredicateCost, most: float, colour: str) -> str:
-    width = 6 * measured.point_files / max(most, 1e-9)
+    width = 6 * measured.point_bytes / max(most, 1e-9)
     bar = f'<span class="bar" style="width:{width:.2f}em;background:var({colour})"></span>'
-    return f"{bar}{measured.point_files:,.1f} files, {_size(measured.point_bytes)}"
-
-
-def _size(count: float) -> str:
-    for unit in ("B", "KiB", "MiB", "GiB", "TiB"):
-        if count < 1000 or unit == "TiB":
-            break
-        count /= 1024
-    return f"{count:,.0f} {unit}" if unit == "B" or count >= 99.95 else f"{count:,.1f} {unit}"
+    return f"{bar}{measured.point_files:,.1f} files, {html_size(measured.point_bytes)}"
 
 
 def _short(text: str, most: int = 22) -> str:

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from tahoe.base.html import ShownAsText
 from tahoe.base.wording import counted
 from tahoe.ops.layout.optimize_plan import OptimizePlan
 from tahoe.ops.write.rewrite import rewrite_metrics
@@ -15,7 +16,7 @@ from tahoe.txn.transaction import Operation
 
 
 @dataclass(frozen=True, slots=True)
-class Optimized:
+class Optimized(ShownAsText):
     """The result of an OPTIMIZE; `str` gives a readable summary.
 
     Args:

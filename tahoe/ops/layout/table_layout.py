@@ -21,7 +21,7 @@ from tahoe.log.replay import add_files
 from tahoe.ops.layout.bins import Bin
 from tahoe.ops.layout.boxes import Box, ColumnLayout, Interval, PredicateCost, measured, spread
 from tahoe.ops.layout.curves import placement
-from tahoe.ops.layout.layout_page import page_of, part_of
+from tahoe.ops.layout.layout_page import notebook_part_of, page_of
 from tahoe.ops.layout.optimize_plan import OptimizePlan, OptimizeRequest, plan_optimize
 from tahoe.protocol.actions import AddFile
 from tahoe.protocol.clustering import Path, field_chain, named_path, shown_path
@@ -114,7 +114,7 @@ class TableLayout:
         return page_of(self)
 
     def _repr_html_(self) -> str:
-        return part_of(self)
+        return notebook_part_of(self)
 
 
 def layout_of(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from tahoe.base.html import ShownAsText
 from tahoe.base.wording import counted
 
 
@@ -30,7 +31,7 @@ class ClauseExplained:
 
 
 @dataclass(frozen=True, slots=True)
-class MergeExplained:
+class MergeExplained(ShownAsText):
     """The predicted result of a MERGE into a version of a table; `str` gives a readable summary. Nothing was written.
 
     Args:

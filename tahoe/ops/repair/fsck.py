@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 import pyarrow as pa
 
 from tahoe.base.exceptions import DeltaConcurrentModificationException
+from tahoe.base.html import ShownAsText
 from tahoe.base.progress import Progress, silent
 from tahoe.base.wording import counted
 from tahoe.log.files.live_files import add_files, canonical_path
@@ -47,7 +48,7 @@ class Lost:
 
 
 @dataclass(frozen=True, slots=True)
-class Repaired:
+class Repaired(ShownAsText):
     """The result of a FSCK or of its dry run; `str` gives a readable summary.
 
     Args:

@@ -16,6 +16,7 @@ from functools import partial
 import pyarrow as pa
 
 from tahoe.base.exceptions import DeltaConcurrentModificationException
+from tahoe.base.html import ShownAsText
 from tahoe.base.progress import Progress, silent
 from tahoe.base.wording import counted
 from tahoe.expr.condition_forms import Condition, stated
@@ -42,7 +43,7 @@ _TRIES = 5
 
 
 @dataclass(frozen=True, slots=True)
-class Analyzed:
+class Analyzed(ShownAsText):
     """The result of an ANALYZE or of its dry run; `str` gives a readable summary.
 
     Args:

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from tahoe.base.clock import Clock
+from tahoe.base.html import ShownAsText
 from tahoe.base.lazy import pc, pq
 from tahoe.ops.write.arrow_data import ArrowData
 from tahoe.ops.write.row_ids import RowIds, config_with_row_ids, with_id_columns, without_id_statistics
@@ -83,7 +84,7 @@ class Staged:
 
 
 @dataclass(frozen=True, slots=True)
-class RowsChanged:
+class RowsChanged(ShownAsText):
     """The result of a DELETE, UPDATE or MERGE.
 
     Args:

@@ -18,6 +18,7 @@ from typing import Any
 import pyarrow as pa
 
 from tahoe.base.exceptions import InvalidRequest, NotFound
+from tahoe.base.html import ShownAsText
 from tahoe.base.lazy import pc
 from tahoe.base.progress import Progress, silent
 from tahoe.base.wording import counted
@@ -57,7 +58,7 @@ class RestoreRequest(RestoreOptions):
 
 
 @dataclass(frozen=True, slots=True)
-class Restored:
+class Restored(ShownAsText):
     """The result of a RESTORE or of its dry run. `print` shows it.
 
     Args:

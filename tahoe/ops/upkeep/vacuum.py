@@ -16,6 +16,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
 from tahoe.base.exceptions import InvalidRequest, NotFound, TahoeError
+from tahoe.base.html import ShownAsText
 from tahoe.base.progress import Progress, silent
 from tahoe.base.wording import counted
 from tahoe.log.files.paths import LOG_FOLDER
@@ -60,7 +61,7 @@ _NOT_TOLD_OF = frozenset({"s3"})
 
 
 @dataclass(frozen=True, slots=True)
-class Vacuumed:
+class Vacuumed(ShownAsText):
     """The result of a VACUUM. `print` shows it.
 
     Args:

@@ -66,10 +66,10 @@ def needed_names(
     store = snapshot.store
     tombstones = snapshot.tombstones()
     young = pc.fill_null(pc.greater_equal(tombstones["deletionTimestamp"], cut_off_ms), False)
-    needed = {*_names(snapshot.files(), store.url), *_names(tombstones.filter(young), store.url)}
+    needed = {*file_names(snapshot.files(), store.url), *file_names(tombstones.filter(young), store.url)}
     for version in held:
         try:
-            needed.update(_names(Snapshot.at(store, version).files(), store.url))
+            needed.update(file_names(Snapshot.at(store, version).files(), store.url))
         except NotFound:
             if version == max(held):  # the version that Iceberg shows now
                 raise
@@ -97,7 +97,7 @@ def needed_by_clones(snapshot: Snapshot, cut_off_ms: int, now_ms: int, threads: 
             if error.code != "DELTA_TABLE_NOT_FOUND":
                 raise
             if record.version is not None and record.modified_ms >= cut_off_ms:
-                needed.update(_names(Snapshot.at(store, record.version).files(), store.url))
+                needed.update(file_names(Snapshot.at(store, record.version).files(), store.url))
             continue
         until_ms = now_ms - clone.config.properties.deleted_file_retention_ms
         names = needed_names(clone, commits_in(other), until_ms, (), threads)
@@ -127,7 +127,12 @@ def lost_versions(store: LogStore, commits: Sequence[tuple[int, Entry]], gone: s
     return sorted(lost)
 
 
-def _names(files: pa.Table, root_url: str) -> Iterator[str]:
+def file_names(files: pa.Table, root_url: str) -> Iterator[str]:
+    """Yield the names of data files and of the files of their deletion vectors.
+
+    Args:
+        files: live or removed files, with ``path`` and ``deletionVector``.
+    """
     for path in files["path"].to_pylist():
         yield canonical_path(path, root_url)
         yield path  # a writer may have forgotten to encode it

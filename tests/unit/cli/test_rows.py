@@ -110,3 +110,9 @@ def test_what_cannot_be_read_is_an_error_that_names_the_remedy(table: Table, tmp
     with pytest.raises(InvalidRequest, match=r"The file cannot be read as csv: .*many"):
         run("append", tmp_path / "table", tmp_path / "more.csv")
     assert table.version() == 1
+
+
+def test_csv_texts_that_look_like_null_are_kept(tmp_path: Path) -> None:
+    table = Table.create(tmp_path / "table", {"name": "string", "x": "double"})
+    run("append", tmp_path / "table", "-", "--format", "csv", stdin=b'name,x\nNA,NaN\n"",1\n,\n')
+    assert str(table.to_arrow().to_pylist()) == "[{'name': 'NA', 'x': nan}, {'name': '', 'x': 1.0}, {'name': None, 'x': None}]"

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from tahoe.cli.secrets import is_secret_name, without_secrets
-from tahoe.cli.text import ago, amount, size, visible
+from tahoe.cli.shell.secrets import is_secret_name, without_secrets
+from tahoe.cli.shell.text import ago, amount, size, visible
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ from datetime import UTC, date, datetime
 
 import pytest
 
-from tahoe.cli.output import print_json, print_pairs, print_table
+from tahoe.cli.shell.output import print_json, print_pairs, print_table
 
 
 def test_json_is_one_line_with_times_and_sorted_sets(capsys: pytest.CaptureFixture[str]) -> None:

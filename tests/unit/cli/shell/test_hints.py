@@ -8,8 +8,8 @@ from typer.testing import CliRunner
 
 import tahoe
 from tahoe.base.wording import counted
-from tahoe.cli.hints import for_shell
 from tahoe.cli.main import app
+from tahoe.cli.shell.hints import for_shell
 
 
 @pytest.mark.parametrize(

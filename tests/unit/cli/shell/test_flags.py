@@ -11,8 +11,8 @@ from typer.testing import CliRunner
 
 from tahoe.base.exceptions import InvalidRequest
 from tahoe.base.method_options import ChangeOptions, option
-from tahoe.cli.arguments import AsJson
-from tahoe.cli.flags import Flags, with_flags
+from tahoe.cli.shell.arguments import AsJson
+from tahoe.cli.shell.flags import Flags, with_flags
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,7 @@ import sys
 
 PROGRAM = """
 import sys
-from tahoe.cli.startup import import_anything, import_little
+from tahoe.cli.shell.startup import import_anything, import_little
 import_little()
 import pyarrow as pa
 assert pa.array([1, None]).null_count == 1

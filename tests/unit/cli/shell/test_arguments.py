@@ -9,7 +9,7 @@ import pytest
 
 from tahoe.api.table import Table
 from tahoe.base.exceptions import InvalidRequest, Unsupported
-from tahoe.cli.arguments import COORDINATOR, open_table, options_of
+from tahoe.cli.shell.arguments import COORDINATOR, open_table, options_of
 from tahoe.coordinator.sql_coordinator import SqlCoordinator
 
 

@@ -7,15 +7,17 @@ import os
 import sys
 from collections.abc import Iterable, Sequence
 from datetime import date, datetime
+from decimal import Decimal
 from typing import Any
 
-from tahoe.cli.text import visible
+from tahoe.cli.shell.text import visible
 
 
-def print_json(value: object) -> None:
-    """Print a JSON document; times as ISO 8601 in UTC. Indented for a terminal, on one line for a pipe."""
-    indent = 2 if sys.stdout.isatty() else None
+def print_json(value: object, *, on_one_line: bool = False) -> None:
+    """Print a JSON document; times as ISO 8601 in UTC. Indented for a terminal unless it is to be on one line; on one line for a pipe."""
+    indent = 2 if sys.stdout.isatty() and not on_one_line else None
     sys.stdout.write(json.dumps(value, default=_plain, ensure_ascii=False, indent=indent) + "\n")
+    sys.stdout.flush()
 
 
 def print_pairs(pairs: Iterable[tuple[str, str]]) -> None:
@@ -77,6 +79,10 @@ def _plain(value: object) -> Any:
         return value.isoformat()
     if isinstance(value, frozenset | set):
         return sorted(value)
+    if isinstance(value, Decimal):
+        return str(value)
+    if isinstance(value, bytes):
+        return value.hex()
     raise TypeError(f"{type(value).__name__} cannot be converted to JSON")
 
 

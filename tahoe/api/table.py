@@ -204,7 +204,7 @@ class Table(Readable):
 
     def _repr_html_(self) -> str:
         try:
-            return html_part(html_pairs(self.detail(), title=self.url))
+            return html_part(html_pairs(detail.shown_detail(self.snapshot()), title=self.url))
         except TahoeError as error:
             return html_part(f"<p>{escape(str(error))}</p>")
 
@@ -433,7 +433,7 @@ class Table(Readable):
     def report(self) -> TableReport:
         """Return a report: health, growth, storage, layout, commits, Iceberg, and recommended actions. A notebook shows it as a page."""
         with shown(self.clock) as progress:
-            return table_report.report_of(self.snapshot(), self.detail(), self.uniform.status().facts, self.clock, progress)
+            return table_report.report_of(self.snapshot(), self.uniform.status().facts, self.clock, progress)
 
     def check(
         self, *, deep: bool = False, strict: bool = False, progress: Progress | None = None

@@ -25,6 +25,7 @@ STYLE = """
 .tahoe caption{text-align:left;font-weight:600;padding:.2rem 0}
 .tahoe th,.tahoe td{text-align:left;vertical-align:top;padding:.25rem .8rem .25rem 0;border-bottom:1px solid var(--line);
   font-variant-numeric:tabular-nums;background:none;color:var(--ink);max-width:40rem;overflow-wrap:break-word}
+.tahoe a{color:var(--old)}.tahoe input{width:7rem}
 .tahoe th{color:var(--faint);font-weight:600;white-space:nowrap}.tahoe .number{text-align:right}.tahoe .bad{color:var(--bad)}
 """
 
@@ -93,14 +94,19 @@ def html_size(count: float) -> str:
 
 
 class Listing(list[T]):
-    """A list of dictionaries or dataclasses that a notebook shows as a table; members without a value in any row are left out."""
+    """A list of dictionaries or dataclasses that a notebook shows as a table."""
 
     def _repr_html_(self) -> str:
-        rows = [item if isinstance(item, Mapping) else {f.name: getattr(item, f.name) for f in fields(item)} for item in self]  # type: ignore[arg-type]
-        if not rows:
-            return html_part("<p>Empty.</p>")
-        columns = [name for name in rows[0] if any(row[name] not in (None, "", {}, ()) for row in rows)]
-        return html_part(html_table(columns, [[row[name] for name in columns] for row in rows]))
+        return html_part(html_listing(self))
+
+
+def html_listing(items: Sequence[object]) -> str:
+    """Return a table of dictionaries or dataclasses; members without a value in any row are left out."""
+    rows = [item if isinstance(item, Mapping) else {f.name: getattr(item, f.name) for f in fields(item)} for item in items]  # type: ignore[arg-type]
+    if not rows:
+        return "<p>Empty.</p>"
+    columns = [name for name in rows[0] if any(row[name] not in (None, "", {}, ()) for row in rows)]
+    return html_table(columns, [[row[name] for name in columns] for row in rows])
 
 
 class ShownAsText:

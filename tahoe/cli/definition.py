@@ -10,10 +10,10 @@ import typer
 
 from tahoe.base.exceptions import InvalidRequest
 from tahoe.base.method_options import option
+from tahoe.base.secrets import HIDDEN, is_secret_name
 from tahoe.cli.shell.arguments import AsJson, AtVersion, Path, StorageOptions, named_coordinator, open_table, options_of
 from tahoe.cli.shell.flags import Flags, with_flags
 from tahoe.cli.shell.output import print_json, print_table
-from tahoe.cli.shell.secrets import HIDDEN, is_secret_name
 
 if TYPE_CHECKING:
     from tahoe.schema.types import StructField

@@ -20,10 +20,10 @@ import typer
 
 from tahoe.base.clock import SYSTEM_CLOCK
 from tahoe.base.exceptions import TahoeError
+from tahoe.base.secrets import without_secrets
 from tahoe.base.version import __version__
 from tahoe.cli.shell.arguments import FOUND_SOMETHING, AsJson, StorageOptions, open_table
 from tahoe.cli.shell.output import print_json, print_table
-from tahoe.cli.shell.secrets import without_secrets
 
 _OLDEST_JAVA = 17
 _LEAST_MEMORY = 2 << 30

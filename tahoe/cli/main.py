@@ -14,6 +14,7 @@ from typing import Annotated
 import typer
 
 from tahoe.base.exceptions import TahoeError
+from tahoe.base.secrets import without_secrets
 from tahoe.base.version import __version__
 from tahoe.cli.definition import create, schema, set_properties
 from tahoe.cli.doctor import doctor
@@ -25,7 +26,6 @@ from tahoe.cli.run import run
 from tahoe.cli.serve import serve
 from tahoe.cli.shell.arguments import NO_ANSWER
 from tahoe.cli.shell.hints import for_shell
-from tahoe.cli.shell.secrets import without_secrets
 from tahoe.cli.shell.startup import import_little
 from tahoe.cli.shell.text import visible
 from tahoe.cli.shell_completion import COMPLETE_VARIABLE, completion, prepare_completion

@@ -12,14 +12,15 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from tahoe.base.exceptions import InvalidRequest, Unsupported
-from tahoe.cli.shell.arguments import StorageOptions, named_coordinator, options_of
+from tahoe.cli.shell.arguments import StorageOptions, named_coordinator, open_table, options_of
 from tahoe.cli.shell.text import visible
 
 if TYPE_CHECKING:
     import uvicorn
 
     from tahoe.cli.connections import Limits
-    from tahoe.uniform.serve.rest_protocol import ReadOnlyCatalog
+    from tahoe.cli.web_pages import Page, WebPages
+    from tahoe.uniform.serve.rest_protocol import ReadOnlyCatalog, Request, Response
 
 
 TOKEN_VARIABLE = "TAHOE_TOKEN"
@@ -71,6 +72,8 @@ def serve(
 ) -> None:
     """Serve the Delta tables below a folder as Iceberg, read-only, over Iceberg's REST catalog protocol. Ctrl-C stops it.
 
+    A browser shows the tables at the same address, with their history, differences and reports.
+
     A table with UniForm enabled is shown at its newest version: an outdated one is converted on load. The variable TAHOE_COORDINATOR
     names the coordinator of catalog-managed tables.
     """
@@ -84,6 +87,7 @@ def serve(
         ) from error
     from tahoe.api.process import UNIFORM_RUNTIME
     from tahoe.cli.connections import Limits
+    from tahoe.cli.web_pages import WebPages
     from tahoe.uniform.serve.rest_protocol import ReadOnlyCatalog
     from tahoe.uniform.serve.warehouse import Warehouse
 
@@ -93,13 +97,14 @@ def serve(
     listening = _listen(host, port)
     limits = Limits(connections, min(connections, connections_of_a_peer))
     address = f"[{host}]" if ":" in host else host
+    catalog = ReadOnlyCatalog(warehouse, secret)
     _with_announcement(
-        server_of(ReadOnlyCatalog(warehouse, secret), limits),
+        server_of(catalog, limits, WebPages(warehouse, catalog, lambda url: open_table(url, option))),
         f"{visible(warehouse.url)} as Iceberg, read-only, at http://{address}:{listening.getsockname()[1]} (Ctrl-C stops it)",
     ).run(sockets=[listening])
 
 
-def server_of(catalog: ReadOnlyCatalog, limits: Limits) -> uvicorn.Server:
+def server_of(catalog: ReadOnlyCatalog, limits: Limits, pages: WebPages | None = None) -> uvicorn.Server:
     """Return the server of a catalog, which does not listen yet: its `run` takes the sockets."""
     import uvicorn
 
@@ -112,7 +117,7 @@ def server_of(catalog: ReadOnlyCatalog, limits: Limits) -> uvicorn.Server:
 
     server = uvicorn.Server(
         uvicorn.Config(
-            _Application(catalog),
+            _Application(catalog, pages),
             backlog=accepted_at_once(),
             interface="asgi3",
             http=protocol_of(affordable(limits)),
@@ -183,8 +188,9 @@ Send = Callable[[dict[str, Any]], Awaitable[None]]
 class _Application:
     """The catalog as an ASGI application: each request is answered in a thread, since answering reads storage and may block."""
 
-    def __init__(self, catalog: ReadOnlyCatalog) -> None:
+    def __init__(self, catalog: ReadOnlyCatalog, pages: WebPages | None) -> None:
         self._catalog = catalog
+        self._pages = pages
         self._threads = ThreadPoolExecutor(_THREADS, thread_name_prefix="tahoe-serve")
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -202,7 +208,9 @@ class _Application:
             return
         import asyncio  # for this command only: all others start without it
 
-        answer = await asyncio.get_running_loop().run_in_executor(self._threads, self._catalog.answer, request)
+        is_page = self._pages is not None and request.method == "GET" and not request.path.startswith("/v1/")
+        handler: Callable[[Request], Response | Page] = self._pages.answer if self._pages and is_page else self._catalog.answer
+        answer = await asyncio.get_running_loop().run_in_executor(self._threads, handler, request)
         body = await asyncio.get_running_loop().run_in_executor(self._threads, lambda: answer.body)
         headers = {"Content-Type": "application/json", "Content-Length": str(len(body)), **answer.headers}
         if answer.status in (204, 304):

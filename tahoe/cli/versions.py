@@ -9,9 +9,9 @@ from typing import Annotated, Any
 import typer
 
 from tahoe.base.clock import SYSTEM_CLOCK
+from tahoe.base.secrets import shown_properties
 from tahoe.cli.shell.arguments import AsJson, Path, StorageOptions, open_table
 from tahoe.cli.shell.output import print_json, print_pairs, print_table
-from tahoe.cli.shell.secrets import HIDDEN, is_secret_name
 from tahoe.cli.shell.text import ago, amount, moment, size
 
 Limit = Annotated[int | None, typer.Option("--limit", "-n", help="The maximum number of commits.", min=1)]
@@ -77,8 +77,7 @@ def detail(path: Path, option: StorageOptions = [], json: AsJson = False) -> Non
     table = open_table(path, option)
     snapshot = table.snapshot()
     facts = {**table.detail(), "version": snapshot.version}
-    properties = facts.get("properties") or {}
-    facts["properties"] = {name: HIDDEN if is_secret_name(name) else value for name, value in properties.items()}
+    facts["properties"] = shown_properties(facts.get("properties") or {})
     if json:
         print_json({**facts, "schema": snapshot.schema.to_json_value()})
         return

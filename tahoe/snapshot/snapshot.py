@@ -14,6 +14,7 @@ from tahoe.base.argument_checks import checked_arguments
 from tahoe.base.exceptions import CorruptTable, NotFound, Unsupported
 from tahoe.base.html import html_pairs, html_part, html_table
 from tahoe.base.lazy import cached_property
+from tahoe.base.secrets import shown_properties
 from tahoe.expr.tree.expression import Expression
 from tahoe.expr.tree.predicate import Predicate
 from tahoe.log.commit_identity import check_identities, identity_of, no_in_commit_timestamp
@@ -103,7 +104,11 @@ class Snapshot:
         columns = html_table(
             ("column", "type", "nullable"), [(field.name, field.data_type, field.nullable) for field in self.schema]
         )
-        facts = {"version": str(self.version), "partitioned by": ", ".join(self.partition_columns), **self.metadata.configuration}
+        facts = {
+            "version": str(self.version),
+            "partitioned by": ", ".join(self.partition_columns),
+            **shown_properties(self.metadata.configuration),
+        }
         return html_part(html_pairs(facts, title=self.store.url), columns)
 
     @property

@@ -127,6 +127,7 @@ def test_what_opens_a_table_is_little_more_than_arrow_and_the_store(table):
             "lazy",
             "method_options",
             "progress",
+            "secrets",
             "version",
         )
     }

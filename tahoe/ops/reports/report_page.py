@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from html import escape
+from typing import Any
 
 from tahoe.base.html import html_page, html_pairs, html_part, html_size, html_table
 from tahoe.base.wording import counted
@@ -94,18 +95,26 @@ def _commits(report: ReportFacts) -> str:
         )
         for commit in report.commits
     ]
+    return (
+        f"<h2>Newest commits</h2>{charts.timeline('commits by operation and writer', points)}{commits_table(report.commits[:10])}"
+    )
+
+
+def commits_table(commits: Sequence[Mapping[str, Any]]) -> str:
+    """Return a table of commits, without the parameters of operations, which may contain properties."""
     rows = [
         (
-            commit["version"],
-            f"{commit['timestamp']:%Y-%m-%d %H:%M:%S}",
+            str(commit["version"]),
+            commit["timestamp"],
             commit["operation"],
+            (commit["operationMetrics"] or {}).get("numOutputRows"),
+            commit["engineInfo"],
             commit["userName"],
             commit["userMetadata"],
         )
-        for commit in report.commits[:10]
+        for commit in commits
     ]
-    table = html_table(("version", "time (UTC)", "operation", "user", "metadata"), rows)
-    return f"<h2>Newest commits</h2>{charts.timeline('commits by operation and writer', points)}{table}"
+    return html_table(("version", "time", "operation", "rows written", "writer", "user", "metadata"), rows)
 
 
 def _skipping(report: ReportFacts) -> str:

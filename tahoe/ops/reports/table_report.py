@@ -20,6 +20,7 @@ from tahoe.ops.reports.column_statistics import statistics_in_log
 from tahoe.ops.reports.report_facts import ReportFacts, SizeAt
 from tahoe.ops.reports.report_page import page_of, part_of
 from tahoe.ops.reports.storage_use import storage_use
+from tahoe.ops.tables.detail import shown_detail
 from tahoe.snapshot.snapshot import Snapshot
 from tahoe.store.log_store import LogStore
 from tahoe.store.stream_records import streams_of
@@ -65,7 +66,6 @@ class TableReport(ReportFacts):
 
 def report_of(
     snapshot: Snapshot,
-    facts: Mapping[str, object],
     iceberg: Mapping[str, object] | None,
     clock: Clock,
     progress: Progress = silent,
@@ -73,7 +73,6 @@ def report_of(
     """Collect the facts of a report: reads the log, the newest commits and checksums, and lists the table's folder.
 
     Args:
-        facts: names and values to show at the top.
         iceberg: facts about the Iceberg side, with ``lag_versions``; None if UniForm is disabled.
     """
     store = snapshot.store
@@ -86,7 +85,7 @@ def report_of(
         table=store.url,
         version=snapshot.version,
         created_ms=clock.now_ms(),
-        facts=facts,
+        facts=shown_detail(snapshot),
         storage=storage,
         statistics=statistics,
         file_sizes=tuple(snapshot.files()["size"].to_pylist()),

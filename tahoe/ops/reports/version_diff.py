@@ -15,6 +15,7 @@ import pyarrow as pa
 
 from tahoe.base.exceptions import InvalidRequest
 from tahoe.base.html import html_part, html_table
+from tahoe.base.secrets import HIDDEN, is_secret_name
 from tahoe.base.wording import counted
 from tahoe.log.replay import add_files
 from tahoe.protocol.actions import AddFile
@@ -161,7 +162,7 @@ def diff_of(before: Snapshot, after: Snapshot, *, rows: bool = False, key: Seque
         before.version,
         after.version,
         tuple(_changes(_columns(before.schema), _columns(after.schema))),
-        tuple(_changes(before.metadata.configuration, after.metadata.configuration)),
+        tuple(_properties(before.metadata.configuration, after.metadata.configuration)),
         tuple(_changes(_definition(before), _definition(after))),
         _file_changes(before, after, only_before, only_after),
         _row_changes((before, only_before), (after, only_after), key, limit) if rows or key else None,
@@ -194,6 +195,14 @@ def _changes(before: Mapping[str, str], after: Mapping[str, str]) -> Iterator[Ch
     for name in dict.fromkeys(chain(before, after)):
         if before.get(name) != after.get(name):
             yield Change(name, before.get(name), after.get(name))
+
+
+def _properties(before: Mapping[str, str], after: Mapping[str, str]) -> Iterator[Change]:
+    for change in _changes(before, after):
+        shown = (
+            None if value is None else HIDDEN if is_secret_name(change.name) else value for value in (change.before, change.after)
+        )
+        yield Change(change.name, *shown)
 
 
 def _file_changes(before: Snapshot, after: Snapshot, removed: Sequence[AddFile], added: Sequence[AddFile]) -> FileChanges:

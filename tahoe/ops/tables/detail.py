@@ -6,8 +6,15 @@ from datetime import UTC, datetime
 from typing import Any
 
 from tahoe.base.lazy import pc
+from tahoe.base.secrets import shown_properties
 from tahoe.ops.tables.cluster_by import clustered_by
 from tahoe.snapshot.snapshot import Snapshot
+
+
+def shown_detail(snapshot: Snapshot) -> dict[str, Any]:
+    """Return the values of `detail` as they may be printed: without the values of properties with secret names."""
+    values = detail(snapshot)
+    return {**values, "properties": shown_properties(values["properties"])}
 
 
 def detail(snapshot: Snapshot) -> dict[str, Any]:

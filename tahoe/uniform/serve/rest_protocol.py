@@ -82,7 +82,7 @@ class ReadOnlyCatalog:
     def answer(self, request: Request) -> Response:
         """Return the answer to a request; never raises for an error in the request, the table or storage."""
         try:
-            return self._checked(request) or self._routed(request)
+            return self.refused(request) or self._routed(request)
         except _RequestError as refused:
             return refused.answer
         except TahoeError as error:
@@ -93,7 +93,11 @@ class ReadOnlyCatalog:
 
     # -- authorization -----------------------------------------------------------------------------------------------------
 
-    def _checked(self, request: Request) -> Response | None:
+    def refused(self, request: Request) -> Response | None:
+        """Return the answer to a request without permission; None if it has permission.
+
+        A browser sends the token as the password of basic authentication.
+        """
         if self._token is None:
             # A web page can make its own host name resolve to the loopback address, but cannot make the browser send another name.
             if is_loopback(_host(request.headers.get("host", ""))):
@@ -102,7 +106,8 @@ class ReadOnlyCatalog:
                 403, "ForbiddenException", "Without a token this server accepts requests to localhost and 127.0.0.1 only."
             )
         scheme, _, credential = request.headers.get("authorization", "").partition(" ")
-        if scheme.lower() == "bearer" and hmac.compare_digest(_digest(credential.strip()), self._token):
+        sent = _password(credential) if scheme.lower() == "basic" else credential.strip() if scheme.lower() == "bearer" else ""
+        if sent and hmac.compare_digest(_digest(sent), self._token):
             return None
         return _error(
             401,
@@ -140,9 +145,9 @@ class ReadOnlyCatalog:
         return Response(204) if request.method == "HEAD" else Response(200, {"namespace": list(namespace), "properties": {}})
 
     def list_tables(self, request: Request, names: Mapping[str, str]) -> Response:
-        """List the names of the tables in a namespace, with paging."""
+        """List the names of the tables with UniForm in a namespace, with paging."""
         namespace = _namespace(names["namespace"])
-        entries = ((name, {"namespace": list(namespace), "name": name}) for name in self._warehouse.tables(namespace))
+        entries = ((name, {"namespace": list(namespace), "name": name}) for name in self._warehouse.iceberg_tables(namespace))
         return _listing("identifiers", entries, _query(request))
 
     def load_table(self, request: Request, names: Mapping[str, str]) -> Response:
@@ -260,6 +265,14 @@ def is_loopback(host: str) -> bool:
 def _host(header: str) -> str:
     """Return the host of a Host header, without the port."""
     return header[1:].partition("]")[0] if header.startswith("[") else header.partition(":")[0]
+
+
+def _password(credential: str) -> str:
+    """Return the password of basic authentication; empty for another text."""
+    try:
+        return base64.b64decode(credential, validate=True).decode().partition(":")[2]
+    except (binascii.Error, ValueError):
+        return ""
 
 
 def _digest(text: str) -> bytes:

@@ -10,11 +10,13 @@ import logging
 import os
 from collections import OrderedDict
 from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
+from itertools import islice
 from threading import Lock
 
 from tahoe.base.clock import SYSTEM_CLOCK, Clock
-from tahoe.base.exceptions import InvalidRequest, NotFound, StorageFailure
+from tahoe.base.exceptions import InvalidRequest, NotFound, StorageFailure, TahoeError
 from tahoe.coordinator.coordinated_store import CoordinatedStore
 from tahoe.coordinator.coordinator import Coordinator
 from tahoe.log.files.commits import read_commit
@@ -43,6 +45,7 @@ _LOG_FOLDER = "_delta_log"
 _TABLES_KEPT = 64
 _MOST_LEVELS = 32
 _LONGEST_NAME = 255
+_THREADS = 16
 
 
 class Warehouse:
@@ -136,6 +139,21 @@ class Warehouse:
                 last = name
                 yield name
 
+    def iceberg_tables(self, namespace: Namespace) -> Iterator[str]:
+        """Yield the names of `tables` that have UniForm enabled. A table that cannot be read is one of them: loading it gives the reason.
+
+        The first use of a table reads its log; later ones read only what is new.
+        """
+        names = self.tables(namespace)
+        with ThreadPoolExecutor(_THREADS, thread_name_prefix="tahoe-warehouse") as pool:
+            while some := list(islice(names, 4 * _THREADS)):
+                folders = [self._folders_of_table(namespace, name)[0] for name in some]
+                for name, is_served in zip(
+                    some, pool.map(lambda folder: self._table(folder).has_uniform(), folders), strict=True
+                ):
+                    if is_served:
+                        yield name
+
     def has_table(self, namespace: Namespace, name: str) -> bool:
         """Whether there is a table with that name, whether or not UniForm is enabled on it."""
         return bool(self._folders_of_table(namespace, name))
@@ -149,6 +167,13 @@ class Warehouse:
             StorageFailure: the newest version was not converted within `wait_seconds`, or the conversion failed.
             ForeignWriter: another writer has committed to the table's Iceberg side.
         """
+        return self._table(self._folder_of(namespace, name)).current(self._wait_seconds)
+
+    def url_of(self, namespace: Namespace, name: str) -> str:
+        """Return the URL of a table. Raises `NotFound` and `InvalidRequest` as `load` does."""
+        return f"{self.url}/{self._folder_of(namespace, name)}"
+
+    def _folder_of(self, namespace: Namespace, name: str) -> str:
         self._existing(namespace)
         folders = self._folders_of_table(namespace, name)
         if not folders:
@@ -164,7 +189,7 @@ class Warehouse:
                 code="TAHOE_AMBIGUOUS_TABLE",
                 name=name,
             )
-        return self._table(folders[0]).current(self._wait_seconds)
+        return folders[0]
 
     def _table(self, folder: str) -> _Table:
         with self._lock:
@@ -218,6 +243,13 @@ class _Table:
         self._store = store
         self._latest: Snapshot | None = None
         self._handle = UniformHandle(DeltaSide(store, self._snapshot, partial(read_commit, store), clock), runtime)
+
+    def has_uniform(self) -> bool:
+        """Whether UniForm is enabled, or the table cannot be read."""
+        try:
+            return uniform_is_enabled(self._snapshot().config.properties)
+        except TahoeError:
+            return True
 
     def current(self, wait_seconds: float) -> CurrentMetadata:
         """Return the metadata of the newest version."""

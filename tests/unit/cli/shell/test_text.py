@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tahoe.cli.shell.secrets import is_secret_name, without_secrets
+from tahoe.base.secrets import is_secret_name, without_secrets
 from tahoe.cli.shell.text import ago, amount, size, visible
 
 

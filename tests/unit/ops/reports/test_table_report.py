@@ -17,7 +17,7 @@ HOSTILE = "</title><script>alert('x')</script><img src=x onerror=alert(1)>"
 class Page(HTMLParser):
     """Collects the tags and attributes of a page, and checks that each tag is closed."""
 
-    VOID = frozenset({"meta", "line", "circle", "rect", "polyline"})
+    VOID = frozenset({"meta", "input", "line", "circle", "rect", "polyline"})
 
     def __init__(self, text: str) -> None:
         super().__init__()

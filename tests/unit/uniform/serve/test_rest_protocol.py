@@ -24,9 +24,9 @@ def test_the_configuration_names_the_endpoints_that_read(catalog: ReadOnlyCatalo
     assert writes == ["POST /v1/{prefix}/namespaces/{namespace}/tables/{table}/metrics"]
 
 
-def test_tables_are_listed_with_and_without_uniform(catalog: ReadOnlyCatalog) -> None:
+def test_tables_with_uniform_are_listed(catalog: ReadOnlyCatalog) -> None:
     assert names(ask(catalog, "/v1/namespaces/default/tables")) == ["top"]
-    assert names(ask(catalog, "/v1/namespaces/sales/tables/")) == ["orders", "plain"]
+    assert names(ask(catalog, "/v1/namespaces/sales/tables/")) == ["orders"]
     assert content(ask(catalog, "/v1/namespaces/sales%1F2026%20q1.eu/tables"))["identifiers"] == [
         {"namespace": ["sales", "2026 q1.eu"], "name": "line items"}
     ]

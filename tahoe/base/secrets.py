@@ -1,4 +1,4 @@
-"""Redaction of values that must never be printed: storage options and environment variables whose names indicate a secret."""
+"""Redaction of values that must never be printed: options, properties and environment variables whose names indicate a secret."""
 
 from __future__ import annotations
 
@@ -11,6 +11,11 @@ HIDDEN = "***"
 def is_secret_name(name: str) -> bool:
     """Whether this is the name of a password, token, private key or signature."""
     return _SECRET_NAME.search(name) is not None
+
+
+def shown_properties(properties: Mapping[str, str]) -> dict[str, str]:
+    """Return properties as they may be printed: the values of secret names are replaced by `HIDDEN`."""
+    return {name: HIDDEN if is_secret_name(name) else value for name, value in properties.items()}
 
 
 def without_secrets(text: str, words: Iterable[str], environment: Mapping[str, str]) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tahoe.cli.shell.secrets import HIDDEN, is_secret_name, without_secrets
+from tahoe.base.secrets import HIDDEN, is_secret_name, without_secrets
 
 
 @pytest.mark.parametrize(

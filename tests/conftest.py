@@ -38,6 +38,7 @@ settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default"))
 
 def pytest_configure() -> None:
     """Have the tests' folders in memory where the machine has plenty: that a sync reaches a disk is not what they are about."""
+    os.environ.setdefault("TAHOE_TRACEBACK", "1")  # whole tracebacks of failures
     has_room = os.access(MEMORY_DISK, os.W_OK) and shutil.disk_usage(MEMORY_DISK).free >= _LEAST_FREE_BYTES
     if has_room and "PYTEST_DEBUG_TEMPROOT" not in os.environ:
         os.environ["PYTEST_DEBUG_TEMPROOT"] = str(MEMORY_DISK)

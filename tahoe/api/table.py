@@ -277,6 +277,8 @@ class Table(Readable):
 
     def history(self, limit: int | None = None) -> Listing[dict[str, Any]]:
         """Return the commits in the log, newest first; see `tahoe.log.history.history`."""
+        if limit is not None and limit < 0:
+            raise InvalidRequest(f"limit must be 0 or more, found {limit}.", code="DELTA_ILLEGAL_OPTION", option="limit")
         with shown(self.clock) as progress:
             return Listing(tracked(log_history.history(self.store, self.snapshot().config, limit), progress, "commits read"))
 

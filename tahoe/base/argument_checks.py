@@ -20,7 +20,8 @@ from functools import wraps
 from inspect import Parameter, isfunction, signature
 from typing import Any, TypeVar
 
-from tahoe.base.exceptions import InvalidRequest
+from tahoe.base.exceptions import InvalidRequest, TahoeError, shortened
+from tahoe.base.wording import suggestion
 
 Target = TypeVar("Target")
 _WRONG = object()
@@ -126,11 +127,13 @@ class _Checks:
         by_name: of parameters that may be passed by name.
         in_order: of parameters that may be passed by position.
         more: of each further positional argument.
+        known: the names of all parameters; None if there may be others.
     """
 
     by_name: dict[str, _Check]
     in_order: list[_Check | None]
     more: _Check | None
+    known: tuple[str, ...] | None
 
     def positional(self, args: tuple[object, ...]) -> tuple[Any, ...]:
         """Return the positional arguments as the function gets them."""
@@ -139,23 +142,46 @@ class _Checks:
 
 
 def _checked(function: Callable[..., object]) -> Callable[..., Any]:
-    if not function.__code__.co_varnames or function.__code__.co_varnames in (("self",), ("cls",)):
-        return function
+    names = function.__code__.co_varnames
+    is_method = names[:1] == ("self",)
     checks: _Checks | None = None
 
-    @wraps(function)
-    def call(*args: object, **kwargs: object) -> Any:
+    def converted(args: tuple[object, ...], kwargs: dict[str, object]) -> tuple[object, ...]:
         nonlocal checks
         if checks is None:  # reading the signatures of all methods would take longer than opening a table
             checks = _checks_of(function)
-        if args:
-            args = checks.positional(args)
+        if is_method and args and isinstance(args[0], str | os.PathLike):
+            raise _called_on_class(function, args[0])
         for name, value in kwargs.items():
             if name in checks.by_name:
                 kwargs[name] = checks.by_name[name].converted(value)
-        return function(*args, **kwargs)
+            elif checks.known is not None and name not in checks.known:
+                raise _unknown_argument(function, name, checks.known)
+        return checks.positional(args) if args else args
+
+    @wraps(function)
+    def call(*args: object, **kwargs: object) -> Any:
+        try:
+            if len(args) != 1 or kwargs or not is_method or isinstance(args[0], str):
+                args = converted(args, kwargs)
+            return function(*args, **kwargs)
+        except TahoeError as error:
+            raise shortened(error) from error.__cause__
 
     return call
+
+
+def _called_on_class(function: Callable[..., object], path: str | os.PathLike[str]) -> TypeError:
+    return TypeError(
+        f"{function.__name__}() is a method of a table, and got a path first: write Table({path!r}).{function.__name__}(…)."
+    )
+
+
+def _unknown_argument(function: Callable[..., object], name: str, known: tuple[str, ...]) -> TypeError:
+    return TypeError(
+        f"{function.__qualname__}() got an unexpected keyword argument '{name}'.{suggestion(name, known)} Its arguments are: "
+        f"{', '.join(known) or 'none'}."
+    )
 
 
 def _checks_of(function: Callable[..., object]) -> _Checks:
@@ -175,7 +201,9 @@ def _checks_of(function: Callable[..., object]) -> _Checks:
                 by_name[parameter.name] = check
             if parameter.kind != Parameter.KEYWORD_ONLY:
                 in_order.append(check)
-    return _Checks(by_name, in_order, more)
+    kinds = {parameter.kind for parameter in signature(function).parameters.values()}
+    known = tuple(name for name in signature(function).parameters if name not in ("self", "cls"))
+    return _Checks(by_name, in_order, more, None if Parameter.VAR_KEYWORD in kinds else known)
 
 
 # ---- annotations

@@ -29,6 +29,7 @@ imported for that: a program that names its classes has imported it.
 
 from __future__ import annotations
 
+import os
 import re
 import sys
 from collections.abc import Callable
@@ -113,6 +114,12 @@ class TahoeError(Exception):
                 self.facts.setdefault(name, value)
         return self
 
+    def with_hint(self, sentence: str) -> Self:
+        """Append a sentence to the message, and return this error; for callers that know the remedy."""
+        self.message = f"{self.message} {sentence}"
+        self.args = (f"[{self.code}] {self.message}",)
+        return self
+
     def recoded(self, code: str) -> Self:
         """Return this error with another error class, for callers that know the statement."""
         arguments = (f"[{code}] {self.message}",)
@@ -146,6 +153,19 @@ class TahoeError(Exception):
 
     def getBreakingChangeInfo(self) -> None:  # noqa: N802
         """None: no error is caused by a version change alone."""
+
+
+def shortened(error: BaseException) -> BaseException:
+    """Return an error whose traceback begins at the caller of this function, as do those of its causes.
+
+    Users see the line of their program and the message. The environment variable ``TAHOE_TRACEBACK`` keeps the whole traceback.
+    """
+    if not os.environ.get("TAHOE_TRACEBACK"):
+        cause: BaseException | None = error
+        while cause is not None:
+            cause.__traceback__ = None
+            cause = cause.__cause__
+    return error
 
 
 def _with_place(message: str, parts: list[str], table: str | None) -> str:

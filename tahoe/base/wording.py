@@ -2,7 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 
 def counted(count: int, noun: str) -> str:
     """Format a count with thousands separators and its noun: ``1 file``, ``2 files``, ``1,234 rows``."""
     return f"{count:,} {noun}{'' if count == 1 else 's'}"
+
+
+def suggestion(name: str, known: Iterable[str]) -> str:
+    """Return a sentence that suggests the known name most similar to a misspelled one, with a leading space; empty if none is similar."""
+    from difflib import get_close_matches  # only for errors
+
+    by_lower_case = {each.lower(): each for each in known}
+    closest = get_close_matches(name.lower(), by_lower_case, n=1, cutoff=0.6)
+    return f" Did you mean '{by_lower_case[closest[0]]}'?" if closest else ""

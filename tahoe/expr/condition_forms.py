@@ -22,6 +22,7 @@ import pyarrow as pa
 
 from tahoe.base.exceptions import InvalidRequest
 from tahoe.base.lazy import pc
+from tahoe.base.wording import suggestion
 from tahoe.expr.tree.coerce import compare, is_in
 from tahoe.expr.tree.predicate import (
     FALSE,
@@ -121,7 +122,8 @@ def _column(path: tuple[str, ...], schema: StructType) -> tuple[Column, DataType
         column = schema.resolve(path)
     if column is None:
         raise InvalidRequest(
-            f"There is no column '{'.'.join(path)}'; the columns are {', '.join(schema.names[:20])}.",
+            f"There is no column '{'.'.join(path)}'; the columns are {', '.join(schema.names[:20])}."
+            f"{suggestion('.'.join(path), schema.names)}",
             code="DELTA_COLUMN_NOT_FOUND",
             column=".".join(path),
         )

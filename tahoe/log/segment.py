@@ -3,18 +3,24 @@
 from __future__ import annotations
 
 import logging
+import os
 from collections.abc import Collection
 from dataclasses import dataclass
+from itertools import islice
 
 from tahoe.base.exceptions import CorruptTable, NotFound
 from tahoe.log.files.last_checkpoint import LastCheckpoint, read_last_checkpoint
 from tahoe.log.files.listing import Checkpoint, Listing, checkpoints_in, fill_gaps, probe_upward
 from tahoe.log.files.paths import LOG_FOLDER, commit_name, file_name, parse
+from tahoe.store.location import local_path
 from tahoe.store.log_store import Entry, LogStore
 
 __all__ = ["Checkpoint", "LogSegment", "TailFile", "checkpoints_in", "no_table", "not_to_be_joined", "segment_for"]
 
 logger = logging.getLogger(__name__)
+
+_MOST_ENTRIES = 1000
+"""The maximum number of entries of a folder without a table that are examined for an error."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,12 +112,22 @@ def segment_for(store: LogStore, version: int | None = None, *, without: Collect
 
 
 def no_table(url: str) -> NotFound:
-    """Return the error for a folder without a table."""
+    """Return the error for a folder without a table. On a local disk it says what is there instead."""
     return NotFound(
-        f"There is no Delta table at {url}: its folder {LOG_FOLDER} is missing or empty. Check the path, or create the table.",
+        f"There is no Delta table at {url}: its folder {LOG_FOLDER} is missing or empty. {_remedy(local_path(url))}",
         code="DELTA_TABLE_NOT_FOUND",
         table=url,
     )
+
+
+def _remedy(path: str | None) -> str:
+    if path is not None and os.path.isfile(path):
+        return "The path is a file: pass the folder of the table."
+    if path is not None and os.path.isdir(path):
+        with os.scandir(path) as entries:
+            if any(entry.name.endswith(".parquet") for entry in islice(entries, _MOST_ENTRIES)):
+                return "The folder contains Parquet files: convert them with `tahoe convert`, Table.convert_to_delta or CONVERT TO DELTA."
+    return "Check the path, or create the table."
 
 
 def not_to_be_joined(store: LogStore, segment: LogSegment) -> CorruptTable:

@@ -5,13 +5,18 @@ The names and defaults are the reference's. Keys without ``delta.`` are the user
 
 from __future__ import annotations
 
+import logging
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from tahoe.base.exceptions import CorruptTable, InvalidRequest
+from tahoe.base.wording import suggestion
 from tahoe.settings.property_settings import check_properties
+
+logger = logging.getLogger(__name__)
+
 
 FEATURE_PREFIX = "delta.feature."
 FREE_PREFIXES = ("delta.constraints.", FEATURE_PREFIX, "delta.universalformat.config.")
@@ -174,6 +179,11 @@ def validate_properties(properties: Mapping[str, str]) -> dict[str, str]:
                 property=key,
             )
         if not lowered.startswith("delta.") or lowered.startswith("delta.constraints."):
+            if f"delta.{lowered}" in _ROWS:
+                known = _ROWS[f"delta.{lowered}"].key
+                logger.warning(
+                    "The table property '%s' has no effect on Delta; did you mean '%s'? It is stored nevertheless.", key, known
+                )
             valid[key] = value
         elif lowered.startswith(FREE_PREFIXES):
             _check_status(lowered, value)
@@ -181,8 +191,10 @@ def validate_properties(properties: Mapping[str, str]) -> dict[str, str]:
         else:
             row = _ROWS.get(lowered)
             if row is None:
+                similar = suggestion(key, (known.key for known in _ROWS.values()))
                 raise InvalidRequest(
-                    f"There is no table property '{key}'. Check its spelling; keys of your own must not begin with 'delta.'.",
+                    f"There is no table property '{key}'.{similar} Check its spelling; keys of your "
+                    "own must not begin with 'delta.'.",
                     code="DELTA_UNKNOWN_CONFIGURATION",
                     property=key,
                 )

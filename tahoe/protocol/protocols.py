@@ -9,6 +9,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from tahoe.base.exceptions import CorruptTable, InvalidRequest, Unsupported
+from tahoe.base.wording import suggestion
 from tahoe.protocol.actions import Protocol
 from tahoe.protocol.features import COORDINATED, FEATURES, Use
 from tahoe.protocol.properties import FEATURE_PREFIX
@@ -94,7 +95,7 @@ def upgraded(protocol: Protocol, features: Iterable[str]) -> Protocol:
         name = queue.pop()
         if name not in FEATURES:
             raise InvalidRequest(
-                f"There is no table feature '{name}'; the features are: {', '.join(sorted(FEATURES))}.",
+                f"There is no table feature '{name}'.{suggestion(name, FEATURES)} The features are: {', '.join(sorted(FEATURES))}.",
                 code="DELTA_UNSUPPORTED_FEATURES_IN_CONFIG",
                 feature=name,
             )

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from tahoe.base.exceptions import CorruptTable, InvalidRequest, Unsupported
+from tahoe.base.wording import suggestion
 from tahoe.schema.geospatial import MIXED_CRS, is_geospatial_name, normalised
 
 PRIMITIVES = frozenset(
@@ -149,7 +150,7 @@ class StructType:
         column = self.find(name)
         if column is None:
             raise InvalidRequest(
-                f"There is no column '{name}'; the columns are: {', '.join(self.names)}.",
+                f"There is no column '{name}'; the columns are: {', '.join(self.names)}.{suggestion(name, self.names)}",
                 code="DELTA_COLUMN_NOT_FOUND",
                 column=name,
             )

@@ -32,7 +32,7 @@ def table_url(path: str | os.PathLike[str]) -> str:
     Args:
         path: a local folder (relative to the working directory or absolute), ``file:/…`` or ``file:///…``, ``s3://bucket/key``
             (also ``s3a``, ``s3n``), ``gs://…``, ``abfss://container@account…``, ``az://…`` or ``memory://name/key``.
-            As in Spark the path is taken literally: ``%20`` is three characters, not a space.
+            ``~/`` is the user's home folder. As in Spark the path is otherwise taken literally: ``%20`` is three characters, not a space.
 
     Returns:
         Scheme, authority and path, without a trailing slash and without doubled slashes: ``file:///data/t``, ``s3://bucket/t``.
@@ -47,6 +47,8 @@ def table_url(path: str | os.PathLike[str]) -> str:
             "The path of a table is a text that is neither empty nor contains NUL: pass a folder or a URL.",
             code="TAHOE_TABLE_LOCATION",
         )
+    if text == "~" or text.startswith("~/"):
+        text = os.path.expanduser(text)
     if match := _SCHEME.match(text):
         scheme = _SCHEME_ALIASES.get(match[1].lower(), match[1].lower())
         if scheme == "file":

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import TypeAlias
 
 from tahoe.base.exceptions import InvalidRequest
+from tahoe.base.wording import suggestion
 from tahoe.expr.parse.lexer import NAME, WORD
 from tahoe.expr.parse.tokens import Tokens
 from tahoe.expr.tree.expression import Reference
@@ -90,6 +91,9 @@ def _resolved(schema: StructType, names: tuple[str, ...], qualifier: str | None)
 
 
 def _unknown(text: str, candidates: list[str]) -> InvalidRequest:
+    similar = suggestion(text, candidates)
     return InvalidRequest(
-        f"There is no column {text}; the columns are: {', '.join(candidates)}.", code="DELTA_COLUMN_NOT_FOUND", column=text
+        f"There is no column {text}; the columns are: {', '.join(candidates)}.{similar}",
+        code="DELTA_COLUMN_NOT_FOUND",
+        column=text,
     )

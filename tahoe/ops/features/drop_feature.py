@@ -21,6 +21,7 @@ from dataclasses import dataclass, replace
 
 from tahoe.base.exceptions import DeltaConcurrentModificationException, InvalidRequest, StorageFailure, Unsupported
 from tahoe.base.progress import Progress, silent, tracked
+from tahoe.base.wording import suggestion
 from tahoe.log.checkpoints.checkpoint_reader import open_checkpoint
 from tahoe.log.cleanup import clean_up_log
 from tahoe.log.files.commits import read_commit
@@ -33,7 +34,7 @@ from tahoe.ops.features.drop_report import FeatureDrop
 from tahoe.ops.features.removals import REMOVALS, Removal, Work
 from tahoe.ops.tables.requests import DropRequest
 from tahoe.protocol.actions import Action, CheckpointMetadata, DomainMetadata, Metadata, Protocol, SidecarFile
-from tahoe.protocol.features import Feature, TableFeature, feature_named
+from tahoe.protocol.features import FEATURES, Feature, TableFeature, feature_named
 from tahoe.protocol.properties import is_table_property
 from tahoe.protocol.protocols import dependents_of, features_of, without_feature
 from tahoe.snapshot.snapshot import Snapshot
@@ -150,8 +151,8 @@ def _not_there(url: str, asked: str, feature: TableFeature | None) -> InvalidReq
 
 def _unsupported(url: str, name: str) -> Unsupported:
     return Unsupported(
-        f"This version of Tahoe cannot drop the feature '{name}' from table {url}. Check its spelling, or drop it with a client that "
-        "knows it.",
+        f"This version of Tahoe cannot drop the feature '{name}' from table {url}.{suggestion(name, FEATURES)} Check its spelling, or "
+        "drop it with a client that knows it.",
         code="DELTA_FEATURE_DROP_UNSUPPORTED_CLIENT_FEATURE",
         table=url,
         feature=name,

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from tahoe.base.exceptions import InvalidRequest, SchemaMismatch
+from tahoe.base.wording import suggestion
 from tahoe.expr.parse.column_names import name_parts
 from tahoe.expr.tree.expression import Reference
 from tahoe.expr.tree.predicate import quote_identifier
@@ -161,7 +162,8 @@ def _place_in(columns: Columns, key: str, parts: Qualifier) -> Reference:
     matches, inside = columns.matching(parts)
     if not matches:
         raise UnresolvedColumn(
-            f"A column, variable, or function parameter with name {key} cannot be resolved. The columns are: {', '.join(columns.names)}.",
+            f"A column, variable, or function parameter with name {key} cannot be resolved. The columns are: {', '.join(columns.names)}."
+            f"{suggestion(key, columns.names)}",
             column=key,
         )
     if len(matches) > 1:

@@ -5,12 +5,13 @@ A value is cast to its column's type like a written value: a cast that would cha
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import pyarrow as pa
 
-from tahoe.base.exceptions import SchemaMismatch
+from tahoe.base.exceptions import InvalidRequest, SchemaMismatch
 from tahoe.base.lazy import pc
 from tahoe.expr.compute.compute import compute
 from tahoe.expr.parse.parse_expression import Schemas, parse_expression
@@ -61,12 +62,24 @@ def parse_assignments(
     """
     assignments: list[Assignment] = []
     for place, text in zip(places, texts, strict=True):
-        value = parse_expression(text, schemas, time_zone)
-        if not isinstance(place.data_type, StructType | ArrayType | MapType):
-            value = cast_to(value, place.data_type, time_zone)
+        value = _value(place, text, schemas, time_zone)
         check_assignable(value.data_type, place.data_type, place.path, may_lack_fields=may_lack_fields)
         assignments.append(Assignment(place.path, place.data_type, value))
     return tuple(assignments)
+
+
+def _value(place: Reference, text: str, schemas: Schemas, time_zone: str) -> Expression:
+    try:
+        value = parse_expression(text, schemas, time_zone)
+        return (
+            value if isinstance(place.data_type, StructType | ArrayType | MapType) else cast_to(value, place.data_type, time_zone)
+        )
+    except InvalidRequest as error:
+        # A text without quotes is read as a column, and two words as a syntax error.
+        is_text = str(place.data_type) == "string" and re.fullmatch(r"[\w ]+", text) is not None
+        hint = f""" To assign the text, quote it: "'{text}'".""" if is_text else ""
+        error.with_hint(f"This is the value of column '{'.'.join(place.path)}'.{hint}")
+        raise
 
 
 def assigned(rows: pa.Table, schema: StructType, assignments: Sequence[Assignment], context: pa.Table) -> pa.Table:

@@ -74,7 +74,8 @@ def drop_constraint(self: WritableTable, name: str, *, if_exists: bool = False) 
         operation = constrain.stage_drop_constraint(transaction, snapshot, name)
         if operation is None and not if_exists:
             raise InvalidRequest(
-                f"Table {transaction.store.url} has no constraint '{name}' to drop.", code="DELTA_CONSTRAINT_DOES_NOT_EXIST"
+                f"Table {transaction.store.url} has no constraint '{name}' to drop. Leave it out, or pass if_exists=True.",
+                code="DELTA_CONSTRAINT_DOES_NOT_EXIST",
             )
         return operation
 

@@ -8,6 +8,7 @@ from dataclasses import replace
 
 from tahoe.base.clock import Clock
 from tahoe.base.exceptions import InvalidRequest
+from tahoe.base.wording import suggestion
 from tahoe.ops.tables.cluster_by import stage_clustering
 from tahoe.protocol.actions import Metadata
 from tahoe.protocol.column_values.identity import with_marks_of
@@ -196,7 +197,8 @@ def _partition_columns(schema: StructType, partition_by: Sequence[str]) -> tuple
     for name in partition_by:
         if schema.find(name) is None:
             raise InvalidRequest(
-                f"There is no column '{name}' to partition by; the columns are: {', '.join(schema.names)}. Name one of these.",
+                f"There is no column '{name}' to partition by; the columns are: {', '.join(schema.names)}. Name one of these."
+                f"{suggestion(name, schema.names)}",
                 code="DELTA_PARTITION_COLUMN_NOT_FOUND",
                 column=name,
             )

@@ -53,7 +53,9 @@ def test_the_documentation_has_the_description_of_each_field() -> None:
 def test_a_wrong_argument_is_refused_by_the_name_of_the_method() -> None:
     with pytest.raises(WrongArgument, match=r"painted\(\): 'coats' must be a whole number, found 'two'"):
         Wall().painted(coats="two")  # type: ignore[arg-type]
-    with pytest.raises(TypeError, match=r"^Wall\.painted\(\) got an unexpected keyword argument 'floor'$"):
+    with pytest.raises(
+        TypeError, match=r"^Wall\.painted\(\) got an unexpected keyword argument 'floor'\. Did you mean 'color'\? "
+    ):
         Wall().painted(floor=1)  # type: ignore[call-arg]
     with pytest.raises(TypeError, match=r"^Wall\.painted\(\) takes from 1 to 2 positional arguments but 3 were given$"):
         Wall().painted("blue", 2)  # type: ignore[call-arg, misc]

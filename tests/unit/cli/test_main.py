@@ -164,6 +164,8 @@ def test_a_storage_option_without_a_value_is_refused(
 def test_an_internal_error_is_one_sentence_too(
     path: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    monkeypatch.delenv("TAHOE_TRACEBACK", raising=False)
+
     def broken(self: object) -> None:
         raise RuntimeError("open s3://user:hunter2@bucket with sesame")
 

@@ -45,7 +45,7 @@ def test_a_type_in_any_form(text: Any, data_type: Any) -> None:
 
 
 def test_what_is_none_is_refused_by_the_columns_name() -> None:
-    with pytest.raises(Unsupported, match="'sausage' of column 'c'"):
+    with pytest.raises(Unsupported, match="Column 'c' cannot have the type 'sausage'"):
         schema_of({"c": "sausage"})
     with pytest.raises(InvalidRequest, match=r"The type of column 'c' must be a name such as 'long'.*found 5 \(int\)"):
         schema_of({"c": 5})  # type: ignore[dict-item]

@@ -26,6 +26,7 @@ from tahoe.cli.serve import server_of
 from tahoe.uniform.serve.rest_protocol import ReadOnlyCatalog, Request, Response
 from tahoe.uniform.serve.warehouse import Warehouse
 from tests.interop.test_iceberg_rest import start
+from tests.unit.uniform.serve.serving import UNIFORM
 
 MANY = 600
 SECONDS = 200
@@ -42,7 +43,7 @@ WHOLE = b"GET /v1/config HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n"
 @pytest.fixture(scope="module")
 def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
     root = tmp_path_factory.mktemp("warehouse")
-    tahoe.Table.create(root / "t", pa.schema([("id", pa.int64())]))
+    tahoe.Table.create(root / "t", pa.schema([("id", pa.int64())]), properties=UNIFORM)
     return root
 
 

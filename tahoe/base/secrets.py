@@ -13,9 +13,14 @@ def is_secret_name(name: str) -> bool:
     return _SECRET_NAME.search(name) is not None
 
 
+def shown_value(name: str, value: str) -> str:
+    """Return a value as it may be printed: `HIDDEN` for a secret name."""
+    return HIDDEN if is_secret_name(name) else value
+
+
 def shown_properties(properties: Mapping[str, str]) -> dict[str, str]:
     """Return properties as they may be printed: the values of secret names are replaced by `HIDDEN`."""
-    return {name: HIDDEN if is_secret_name(name) else value for name, value in properties.items()}
+    return {name: shown_value(name, value) for name, value in properties.items()}
 
 
 def without_secrets(text: str, words: Iterable[str], environment: Mapping[str, str]) -> str:

@@ -10,7 +10,7 @@ import typer
 
 from tahoe.base.exceptions import InvalidRequest
 from tahoe.base.method_options import option
-from tahoe.base.secrets import HIDDEN, is_secret_name
+from tahoe.base.secrets import shown_value
 from tahoe.cli.shell.arguments import AsJson, AtVersion, Path, StorageOptions, named_coordinator, open_table, options_of
 from tahoe.cli.shell.flags import Flags, with_flags
 from tahoe.cli.shell.output import print_json, print_table
@@ -96,7 +96,7 @@ def set_properties(
 
 
 def _shown(name: str, value: str | None) -> str:
-    return "not set" if value is None else HIDDEN if is_secret_name(name) else value
+    return "not set" if value is None else shown_value(name, value)
 
 
 def _pair(text: str, separator: str, role: str, example: str) -> tuple[str, str]:

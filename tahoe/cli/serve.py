@@ -208,8 +208,9 @@ class _Application:
             return
         import asyncio  # for this command only: all others start without it
 
-        is_page = self._pages is not None and request.method == "GET" and not request.path.startswith("/v1/")
-        handler: Callable[[Request], Response | Page] = self._pages.answer if self._pages and is_page else self._catalog.answer
+        handler: Callable[[Request], Response | Page] = self._catalog.answer
+        if self._pages is not None and request.method == "GET" and not request.path.startswith("/v1/"):
+            handler = self._pages.answer
         answer = await asyncio.get_running_loop().run_in_executor(self._threads, handler, request)
         body = await asyncio.get_running_loop().run_in_executor(self._threads, lambda: answer.body)
         headers = {"Content-Type": "application/json", "Content-Length": str(len(body)), **answer.headers}

@@ -15,7 +15,8 @@ from urllib.parse import parse_qs, quote, unquote
 from tahoe.base.exceptions import InvalidRequest, NotFound, TahoeError
 from tahoe.base.html import html_page, html_pairs, html_size, html_table
 from tahoe.ops.reports.report_page import commits_table
-from tahoe.ops.tables.detail import shown_detail
+from tahoe.ops.tables.detail import detail, shown_detail
+from tahoe.protocol.iceberg_compat import uniform_is_enabled
 from tahoe.uniform.serve.rest_protocol import ReadOnlyCatalog, Request
 from tahoe.uniform.serve.warehouse import DEFAULT, Namespace, Warehouse
 
@@ -109,14 +110,14 @@ class WebPages:
     def _row(self, namespace: Namespace, name: str) -> str:
         link = f'<td><a href="/table/{_path((*namespace, name))}">{escape(".".join((*namespace, name)))}</a></td>'
         try:
-            table = self._open(self._warehouse.url_of(namespace, name))
-            detail = table.detail()
+            snapshot = self._open(self._warehouse.url_of(namespace, name)).snapshot()
+            facts = detail(snapshot)
             cells: Sequence[object] = (
-                table.version(),
-                f"{detail['lastModified']:%Y-%m-%d %H:%M:%S}",
-                f"{detail['numFiles']:,}",
-                html_size(detail["sizeInBytes"]),
-                "yes" if table.uniform.status().enabled else "no",
+                snapshot.version,
+                f"{facts['lastModified']:%Y-%m-%d %H:%M:%S}",
+                f"{facts['numFiles']:,}",
+                html_size(facts["sizeInBytes"]),
+                "yes" if uniform_is_enabled(snapshot.config.properties) else "no",
             )
         except TahoeError as error:
             return f'<tr>{link}<td class="bad" colspan="5">{escape(str(error))}</td></tr>'
@@ -124,8 +125,8 @@ class WebPages:
 
 
 def _table_page(table: Table, name: str, query: Mapping[str, str]) -> Page:
-    newest = table.version()
     snapshot = table.snapshot()
+    newest = snapshot.version
     columns = html_table(
         ("column", "type", "nullable"), [(field.name, field.data_type, field.nullable) for field in snapshot.schema]
     )

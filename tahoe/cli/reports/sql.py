@@ -67,7 +67,6 @@ def _answer(connection: duckdb.DuckDBPyConnection, query: str, snapshots: Mappin
         # A count needs no column, but a stream has at least one.
         columns = tuple(names or [column.name for column in snapshot.schema][:1])
         to_duckdb(snapshot.scan(columns=columns), connection=connection).create_view(name)
-    # `fetch_record_batch` runs the query; a statement without rows has an empty answer.
     return connection.execute(query).to_arrow_table()
 
 

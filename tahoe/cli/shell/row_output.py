@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping
 from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated
 
@@ -30,7 +29,7 @@ As = Annotated[Output, typer.Option("--output", "-o", help="The format. arrow is
 def print_rows(rows: pa.Table, output: Output) -> None:
     """Print rows in a format; the two machine formats go to standard output as bytes."""
     if output is Output.JSON:
-        print_json([_plain(row) for row in rows.to_pylist()])
+        print_json(rows.to_pylist())
     elif output is Output.CSV:
         from pyarrow import csv
 
@@ -54,22 +53,3 @@ def _is_number(data_type: pa.DataType) -> bool:
 
 def _text(value: object) -> str:
     return "NULL" if value is None else value.hex() if isinstance(value, bytes) else str(value)
-
-
-def _plain(row: Mapping[str, object]) -> dict[str, object]:
-    """Return a row of JSON values; numbers keep their digits, binary values are hexadecimal."""
-    return {name: _plain_value(value) for name, value in row.items()}
-
-
-def _plain_value(value: object) -> object:
-    from decimal import Decimal
-
-    if isinstance(value, bytes):
-        return value.hex()
-    if isinstance(value, Decimal):
-        return str(value)
-    if isinstance(value, dict):
-        return {str(name): _plain_value(member) for name, member in value.items()}
-    if isinstance(value, list | tuple):
-        return [_plain_value(member) for member in value]
-    return value

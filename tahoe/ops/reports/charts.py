@@ -45,14 +45,14 @@ class Point:
     text: str
 
 
-def bars(title: str, items: Sequence[Bar], *, colour: str = "--old") -> str:
+def bars(title: str, items: Sequence[Bar]) -> str:
     """Return horizontal bars, one below the other."""
     most = max((item.length for item in items), default=0) or 1
     room = WIDTH - _LABEL_WIDTH - 120
     lines = (
         f'<text x="{_LABEL_WIDTH - 8}" y="{y + 13}" text-anchor="end">{escape(_shortened(item.name))}</text>'
         f'<rect x="{_LABEL_WIDTH}" y="{y + 3}" width="{max(1.0, room * item.length / most):.1f}" height="{_BAR_HEIGHT - 6}" rx="2" '
-        f'style="fill:var({colour})"/>'
+        'style="fill:var(--old)"/>'
         f'<text class="value" x="{_LABEL_WIDTH + room * item.length / most + 8:.1f}" y="{y + 13}">{escape(item.text)}</text>'
         for y, item in ((place * _BAR_HEIGHT, item) for place, item in enumerate(items))
     )

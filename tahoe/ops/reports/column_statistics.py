@@ -64,10 +64,12 @@ class TableStatistics:
 def statistics_in_log(snapshot: Snapshot) -> TableStatistics:
     """Return the statistics in the log of a version."""
     files = snapshot.files()
-    rows = pc.struct_field(statistics_of(files, pa.struct([("numRecords", pa.int64())])), ["numRecords"])
+    leaves = list(_leaves(snapshot.schema))
+    statistics = statistics_of(files, stats_arrow_type(snapshot.schema, leaves))  # parsed once for all columns
+    rows = pc.struct_field(statistics, ["numRecords"])
     deleted = pc.fill_null(pc.struct_field(files["deletionVector"], ["cardinality"]).cast(pa.int64()), 0)
     live = pc.sum(pc.subtract(rows, deleted), min_count=0).as_py()
-    columns = tuple(_statistics(snapshot, files, leaf) for leaf in _leaves(snapshot.schema))
+    columns = tuple(_statistics(snapshot, files, statistics, leaf) for leaf in leaves)
     return TableStatistics(snapshot.store.url, snapshot.version, len(files), rows.null_count, live, columns)
 
 
@@ -79,14 +81,15 @@ def _leaves(schema: StructType, parents: tuple[StructField, ...] = ()) -> Iterat
             yield (*parents, column)
 
 
-def _statistics(snapshot: Snapshot, files: pa.Table, leaf: tuple[StructField, ...]) -> ColumnStatistics:
+def _statistics(
+    snapshot: Snapshot, files: pa.Table, statistics: pa.ChunkedArray, leaf: tuple[StructField, ...]
+) -> ColumnStatistics:
     name, data_type = ".".join(column.name for column in leaf), leaf[-1].data_type
     if len(leaf) == 1 and name in snapshot.partition_columns:
         values = partition_column(files, leaf[0])
         bounds = (pc.min(values).as_py(), pc.max(values).as_py()) if has_bounds(data_type) else (None, None)
         return ColumnStatistics(name, str(data_type), len(files), None, *bounds)
-    kind = stats_arrow_type(snapshot.schema, [leaf])
-    statistics, path = statistics_of(files, kind), [column.physical_name for column in leaf]
+    path = [column.physical_name for column in leaf]
     nulls = pc.struct_field(statistics, ["nullCount", *path])
     known = len(nulls) - nulls.null_count
     count = pc.sum(nulls).as_py() if known else None

@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from tahoe.base.exceptions import InvalidRequest
 from tahoe.base.html import html_part, html_table
-from tahoe.base.secrets import HIDDEN, is_secret_name
+from tahoe.base.secrets import shown_value
 from tahoe.base.wording import counted
 from tahoe.log.replay import add_files
 from tahoe.protocol.actions import AddFile
@@ -199,9 +199,7 @@ def _changes(before: Mapping[str, str], after: Mapping[str, str]) -> Iterator[Ch
 
 def _properties(before: Mapping[str, str], after: Mapping[str, str]) -> Iterator[Change]:
     for change in _changes(before, after):
-        shown = (
-            None if value is None else HIDDEN if is_secret_name(change.name) else value for value in (change.before, change.after)
-        )
+        shown = (None if value is None else shown_value(change.name, value) for value in (change.before, change.after))
         yield Change(change.name, *shown)
 
 

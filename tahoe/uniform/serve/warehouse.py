@@ -132,27 +132,27 @@ class Warehouse:
         Raises:
             NotFound: there is no such namespace.
         """
+        yield from (name for name, _ in self._tables_in(namespace))
+
+    def _tables_in(self, namespace: Namespace) -> Iterator[tuple[str, str]]:
+        """Yield the names of `tables` with their folders."""
         candidates = ((name, folder) for folder in self._existing(namespace) for name in self._folders(folder))
         last = None
         for name, folder in sorted(candidates):
-            if name != last and self._is_table(_join(folder, name)):
+            if name != last and self._is_table(path := _join(folder, name)):
                 last = name
-                yield name
+                yield name, path
 
     def iceberg_tables(self, namespace: Namespace) -> Iterator[str]:
         """Yield the names of `tables` that have UniForm enabled. A table that cannot be read is one of them: loading it gives the reason.
 
         The first use of a table reads its log; later ones read only what is new.
         """
-        names = self.tables(namespace)
+        tables = self._tables_in(namespace)
         with ThreadPoolExecutor(_THREADS, thread_name_prefix="tahoe-warehouse") as pool:
-            while some := list(islice(names, 4 * _THREADS)):
-                folders = [self._folders_of_table(namespace, name)[0] for name in some]
-                for name, is_served in zip(
-                    some, pool.map(lambda folder: self._table(folder).has_uniform(), folders), strict=True
-                ):
-                    if is_served:
-                        yield name
+            while some := list(islice(tables, 4 * _THREADS)):
+                served = pool.map(lambda table: self._table(table[1]).has_uniform(), some)
+                yield from (name for (name, _), is_served in zip(some, served, strict=True) if is_served)
 
     def has_table(self, namespace: Namespace, name: str) -> bool:
         """Whether there is a table with that name, whether or not UniForm is enabled on it."""

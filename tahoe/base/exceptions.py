@@ -81,11 +81,10 @@ class TahoeError(Exception):
         return super().__new__(combined, *arguments)
 
     def __init__(self, message: str, *, code: str | None = None, **facts: Any) -> None:
-        self.message = message
         self.code = code or self.default_code
         self.facts = facts
         # No base class's __init__ is called: PySpark's accepts only Spark's own codes, OSError's interprets its arguments.
-        self.args = (f"[{self.code}] {message}",)
+        self._set_message(message)
 
     def __str__(self) -> str:
         return f"[{self.code}] {self.message}"
@@ -107,8 +106,7 @@ class TahoeError(Exception):
         if file is not None and file not in self.message:
             parts.append(f"file '{file}'")
         if parts:
-            self.message = _with_place(self.message, parts, self.facts.get("table", table))
-            self.args = (f"[{self.code}] {self.message}",)
+            self._set_message(_with_place(self.message, parts, self.facts.get("table", table)))
         for name, value in {"table": table, "version": version, "file": file}.items():
             if value is not None:
                 self.facts.setdefault(name, value)
@@ -116,9 +114,12 @@ class TahoeError(Exception):
 
     def with_hint(self, sentence: str) -> Self:
         """Append a sentence to the message, and return this error; for callers that know the remedy."""
-        self.message = f"{self.message} {sentence}"
-        self.args = (f"[{self.code}] {self.message}",)
+        self._set_message(f"{self.message} {sentence}")
         return self
+
+    def _set_message(self, message: str) -> None:
+        self.message = message
+        self.args = (str(self),)
 
     def recoded(self, code: str) -> Self:
         """Return this error with another error class, for callers that know the statement."""

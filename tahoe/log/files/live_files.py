@@ -136,24 +136,25 @@ def are_plain(paths: pa.ChunkedArray) -> bool:
 def canonical_path(path: str, root_url: str) -> str:
     """Return one spelling for all paths of the same file: the store name below the table's root; outside of it, the URL.
 
-    Never raises: opening the file decides whether the path is allowed.
+    Never raises: opening the file decides whether the path is allowed. The result never contains NUL, which separates the parts of keys.
     """
     try:
         return decode_path(path, root_url, outside=True)
-    except CorruptTable:
+    except CorruptTable as refusal:
         # Only compared with other results: for a path outside, the slashes after 'file:' and doubled ones make no difference.
         decoded = unquote(path)
+        if refusal.code != "TAHOE_PATH_OUTSIDE_TABLE" or "\0" in decoded:
+            return f"/{path!r}"  # not a path: equal only to the same text, since no other result begins like this
         scheme, colon, rest = decoded.partition(":")
         if not colon or "/" in scheme:
             scheme, rest = "file" if root_url.startswith("file:") else "", decoded
         return f"{scheme}:/{'/'.join(part for part in rest.split('/') if part)}"
 
 
-# Escapes, schemes, absolute paths, doubled slashes and dots that mean folders; all other paths are already canonical.
-_MAY_BE_SPELT_OTHERWISE = r"[%:\\]|//|^/|^\.|/\."
+# Escapes, schemes, NUL, absolute paths, doubled slashes and dots that mean folders; all other paths are already canonical.
+_MAY_BE_SPELT_OTHERWISE = r"[%:\\\x00]|//|^/|^\.|/\."
 
-# Cannot be part of a path: `decode_path` refuses NUL.
-_KEY_SEPARATOR = "\0"
+_KEY_SEPARATOR = "\0"  # in no result of `canonical_path`
 
 # Each cut creates another chunk, which makes all later operations slower.
 _MOST_PIECES = 16

@@ -10,6 +10,7 @@ each checksum. A checkpoint is compared as a set of texts, one per file; those o
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import TypeVar
@@ -61,7 +62,9 @@ _SINGLE: dict[type[Action], str] = {
     SetTransaction: "txn",
     DomainMetadata: "domainMetadata",
 }
-_BETWEEN = "\0"  # in no path: `decode_path` refuses it
+# In texts of files, a path or value that contains one of these three characters is escaped, so that it cannot imitate another file's text.
+_BETWEEN, _EQUALS, _ESCAPE = "\0", "\1", "\2"
+_RESERVED = re.compile(r"[\x00-\x02]")
 
 
 @dataclass
@@ -288,16 +291,16 @@ def file_texts(files: pa.Table) -> list[str]:
         files: with columns of `tahoe.log.replay.FILES_SCHEMA`.
     """
     nothing = scalar("")
-    parts = [files["path"].cast(pa.string())]
+    parts = [_escaped_array(files["path"].cast(pa.string()))]
     vectors = files["deletionVector"]
     for member in ("storageType", "pathOrInlineDv", "offset"):
-        parts.append(pc.coalesce(pc.struct_field(vectors, member).cast(pa.string()), nothing))
+        parts.append(_escaped_array(pc.coalesce(pc.struct_field(vectors, member).cast(pa.string()), nothing)))
     parts.append(pc.coalesce(files["size"].cast(pa.string()), nothing))
     joined = pc.binary_join_element_wise(*parts, scalar(_BETWEEN))
     values = files["partitionValues"]
     for name in sorted(_distinct_keys(values)):
-        value = pc.coalesce(pc.map_lookup(values, scalar(name, values.type.key_type), "first"), nothing)
-        pair = pc.binary_join_element_wise(scalar(f"{_BETWEEN}{name}"), value, scalar("="))
+        value = _escaped_array(pc.coalesce(pc.map_lookup(values, scalar(name, values.type.key_type), "first"), nothing))
+        pair = pc.binary_join_element_wise(scalar(f"{_BETWEEN}{_escaped(name)}"), value, scalar(_EQUALS))
         joined = pc.binary_join_element_wise(joined, pc.if_else(pc.equal(value, nothing), nothing, pair), nothing)
     texts: list[str] = joined.to_pylist()
     return texts
@@ -334,12 +337,28 @@ def _text_of(add: AddFile) -> str:
     vector = add.deletion_vector
     offset = "" if vector is None or vector.offset is None else str(vector.offset)
     described = ("", "", "") if vector is None else (vector.storage_type, vector.path_or_inline_dv, offset)
-    values = [f"{name}={value}" for name, value in sorted(add.partition_values.items()) if value]
-    return _BETWEEN.join((add.path, *described, str(add.size), *values))
+    values = [f"{_escaped(name)}{_EQUALS}{_escaped(value)}" for name, value in sorted(add.partition_values.items()) if value]
+    return _BETWEEN.join((*map(_escaped, (add.path, *described)), str(add.size), *values))
+
+
+def _escaped(text: str) -> str:
+    return _RESERVED.sub(lambda character: f"{_ESCAPE}{ord(character[0])}", text)
+
+
+def _escaped_array(texts: pa.ChunkedArray) -> pa.ChunkedArray:
+    """`_escaped` of each text."""
+    if pc.any(pc.match_substring_regex(texts, _RESERVED.pattern), min_count=0).as_py():
+        for character in (_ESCAPE, _BETWEEN, _EQUALS):
+            texts = pc.replace_substring(texts, character, f"{_ESCAPE}{ord(character)}")
+    return texts
+
+
+def _unescaped(text: str) -> str:
+    return re.sub(f"{_ESCAPE}([0-2])", lambda escaped: chr(int(escaped[1])), text)
 
 
 def _key_of_text(text: str, root: str) -> str:
-    path, kind, described, offset, *_ = text.split(_BETWEEN)
+    path, kind, described, offset, *_ = map(_unescaped, text.split(_BETWEEN))
     return _key(path, None if not kind else f"{kind}{described}" + (f"@{offset}" if offset else ""), root)
 
 

@@ -115,6 +115,19 @@ def test_paths_outside_of_the_table_are_compared_without_being_followed() -> Non
     assert len({key_of(add(path), url) for path in spellings}) == 1
 
 
+MALFORMED = ["x\0y", "x%00y", "/other/x%00y", "/other/x%2500y", "p=%FF", "p=%FE", "p=%EF%BF%BD", "a\0uv@1"]
+
+
+def test_paths_that_cannot_be_decoded_have_keys_of_their_own() -> None:
+    url = "file:///root/table"
+    files = [*map(add, MALFORMED), add("a", deletion_vector=vector("v")), add("x%2500y")]
+    keys = [key_of(file, url) for file in files]
+    assert len(set(keys)) == len(files)
+    (batch,) = files_table(files).to_batches()
+    assert file_keys(batch, url).to_pylist() == keys
+    assert [key.count("\0") for key in keys] == [0] * len(MALFORMED) + [1, 0]
+
+
 def test_partition_values_and_tags_come_back_as_they_were() -> None:
     log = memory_log()
     files = [add("a", part=None), add("b", part=""), add("c", part="ü/=%"), add("d", part=None, tags={"k": None})]

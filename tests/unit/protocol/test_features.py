@@ -5,11 +5,11 @@ from __future__ import annotations
 import ast
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from tahoe.protocol.features import FEATURES
-from tahoe.protocol.properties import FEATURE_PREFIX
+from tahoe.protocol.features import FEATURES, TableFeature
+from tahoe.protocol.properties import FEATURE_PREFIX, is_table_property
 
 
 def test_the_page_of_features_is_what_the_code_prints() -> None:
@@ -22,6 +22,21 @@ def test_the_page_of_features_is_what_the_code_prints() -> None:
 
 def test_rows_name_features_that_have_a_row() -> None:
     assert {name for row in FEATURES.values() for name in (*row.names, *row.requires, *row.forbids)} <= FEATURES.keys()
+
+
+def missing_property_rows(rows: Iterable[TableFeature]) -> list[str]:
+    """A sentence for each property that enables a feature and that `tahoe.protocol.properties` does not define."""
+    return [
+        f"feature {row.name} is enabled by the property {key}, which needs a row in _ROWS of tahoe/protocol/properties.py"
+        for row in rows
+        if (key := row.enabled_by_property) is not None and not key.endswith(".") and not is_table_property(key)
+    ]
+
+
+def test_every_property_that_enables_a_feature_has_a_row() -> None:
+    (sentence,) = missing_property_rows([TableFeature("mine", enabled_by_property="delta.enableMine")])
+    assert "feature mine" in sentence and "delta.enableMine" in sentence and "tahoe/protocol/properties.py" in sentence
+    assert missing_property_rows(FEATURES.values()) == []
 
 
 # Literals that are equal to a feature's name and mean something else, or data of other projects.

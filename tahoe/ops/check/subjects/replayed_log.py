@@ -7,7 +7,6 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from tahoe.base.exceptions import TahoeError
 from tahoe.log.files.live_files import canonical_path
 from tahoe.ops.check.subjects.raw_log import Actions, Commit
 from tahoe.ops.check.subjects.table_settings import Settings
@@ -134,12 +133,8 @@ class ReplayedLog(LogState):
         return self.path(action), unique_id(action.get("deletionVector"))
 
     def path(self, action: dict[str, Any]) -> str:
-        """The action's path, decoded; as written if it cannot be decoded."""
-        path = str(action.get("path"))
-        try:
-            return canonical_path(path, self.root)
-        except TahoeError:
-            return path
+        """The action's path in the form of `canonical_path`."""
+        return canonical_path(str(action.get("path")), self.root)
 
     def live_paths(self) -> dict[str, Key]:
         """The live logical file of each path."""

@@ -13,8 +13,13 @@ import pytest
 
 from tahoe import Table
 from tahoe.base.exceptions import CorruptTable
+from tahoe.log.files.live_files import files_table
+from tahoe.ops.check import log_replay
+from tahoe.ops.check.log_replay import LogReplay, difference, file_texts
 from tahoe.ops.check.table_check import check_table
+from tahoe.protocol.actions import AddFile
 from tahoe.store.local_store import LocalLogStore
+from tahoe.testing.log_builder import add, memory_log
 
 pytestmark = pytest.mark.damages_tables
 
@@ -62,6 +67,27 @@ def change_info(path: Path, **values: Any) -> None:
         if "commitInfo" in line:
             line["commitInfo"] = {name: value for name, value in {**line["commitInfo"], **values}.items() if value is not None}
     path.write_text("".join(json.dumps(line) + "\n" for line in lines))
+
+
+IMITATIONS = [
+    (add("f", partition_values={"p": "x\0q=y"}), add("f", partition_values={"p": "x", "q": "y"})),
+    (add("f", partition_values={"p": "x\0q\1y"}), add("f", partition_values={"p": "x", "q": "y"})),
+    (add("f", partition_values={"p": "x=y"}), add("f", partition_values={"p=x": "y"})),
+    (add("f", partition_values={"p": "\0"}), add("f", partition_values={"p": "\x020"})),
+    (add("f\0u"), add("f%00u")),
+]
+
+
+@pytest.mark.parametrize(("commits_file", "checkpoint_file"), IMITATIONS)
+def test_a_file_cannot_imitate_the_text_of_another(commits_file: AddFile, checkpoint_file: AddFile) -> None:
+    log = memory_log()
+    log.begin(commits_file)
+    replay = LogReplay(log.store)
+    replay._begin(complete=True)
+    replay._put(replay._key(commits_file), log_replay._text_of(commits_file), 100, None)
+    for file, differs in ((commits_file, False), (checkpoint_file, True)):
+        wrong = difference("the checkpoint", file_texts(files_table([file])), replay.live or {}, log.store.url)
+        assert (wrong is not None) == differs, (file, wrong)
 
 
 def findings(root: Path) -> list[tuple[str, int | None]]:

@@ -19,6 +19,7 @@ from tahoe.api.several_tables import HeldTable
 from tahoe.api.table import Table
 from tahoe.base.argument_checks import checked_arguments
 from tahoe.base.exceptions import InvalidRequest, Unsupported
+from tahoe.ops.tables.create import refuse_files
 from tahoe.protocol.column_values.identity import identity_metadata
 from tahoe.snapshot.snapshot import Snapshot
 from tahoe.spark.commands.checked_arguments import check_kind, checked_expression, checked_expressions, wrong_argument
@@ -432,6 +433,8 @@ class DeltaTableBuilder:
                 code="TAHOE_SPARK_CONNECT",
             )
         table = table_at(self._spark, path, {})
+        if self._how != "replace" and not table.exists():
+            refuse_files(table.store, path, exists=False)
         create_table(CommandTarget(self._spark, table), definition, self._how)
         return DeltaTable(self._spark, table)
 

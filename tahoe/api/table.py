@@ -167,7 +167,8 @@ class Table(Readable):
             schema: of pyarrow, of Delta, or names and types: ``{"id": "long", "name": "string"}``.
             cluster_by: columns by which OPTIMIZE clusters the rows, at most four; see `tahoe.ops.tables.cluster_by.stage_clustering`.
 
-        Raises `InvalidRequest` (`DELTA_TABLE_ALREADY_EXISTS`) if the path has a table.
+        Raises `InvalidRequest`: the path has a table (`DELTA_TABLE_ALREADY_EXISTS`), or other files, which VACUUM would delete later
+            (`DELTA_CREATE_TABLE_WITH_NON_EMPTY_LOCATION`).
         """
         table = cls(path, storage_options=storage_options, clock=clock, store=store, coordinator=coordinator)
         if table.exists():
@@ -176,6 +177,7 @@ class Table(Readable):
                 code="DELTA_TABLE_ALREADY_EXISTS",
                 table=table.url,
             )
+        create.refuse_files(table.store, table.url, exists=False)
         transaction = transactions.Transaction(table.store, None, clock)
         metadata = create.new_metadata(
             schema_forms.schema_of(schema),

@@ -143,7 +143,7 @@ def restore(self: MaintainedTable, options: RestoreOptions) -> restore_module.Re
 
 
 def set_properties(self: MaintainedTable, properties: Mapping[str, str], *, files_per_commit: int | None = None) -> int:
-    """Set table properties; return the new version.
+    """Set table properties; return the new version, or the newest if `properties` is empty.
 
     Row tracking assigns ids to the existing files, and ``delta.columnMapping.mode = none`` rewrites them: see
     `tahoe.ops.features.file_properties`.

@@ -9,7 +9,7 @@ from datetime import date, datetime
 import pyarrow as pa
 
 from tahoe.base.lazy import pc
-from tahoe.expr.compute.values import Array, Incomputable, by_value, row_by_row
+from tahoe.expr.compute.values import Array, Incomputable, beyond_all_dates, by_value, row_by_row
 from tahoe.expr.tree.coerce import zone_of
 from tahoe.expr.tree.constant_cast import cast_value
 from tahoe.expr.tree.expression import Call, Literal
@@ -41,7 +41,7 @@ def _moved(kernel: Callable[[Array, Array], Array]) -> Callable[..., Array]:
         shifted = kernel(days.cast(pa.int32()).cast(pa.int64()), numbers.cast(pa.int64()))
         fits = pc.and_(pc.greater_equal(shifted, _FIRST_DAY), pc.less_equal(shifted, _LAST_DAY))
         if not pc.all(fits, min_count=0).as_py():
-            raise _beyond()
+            raise beyond_all_dates()
         return shifted.cast(pa.int32()).cast(pa.date32())
 
     return moved
@@ -54,7 +54,7 @@ def _add_months(day: date, months: int) -> date:
     index = day.year * 12 + day.month - 1 + months
     year, month = index // 12, index % 12 + 1
     if not 1 <= year <= 9999:
-        raise _beyond()
+        raise beyond_all_dates()
     return date(year, month, min(day.day, calendar.monthrange(year, month)[1]))
 
 
@@ -100,10 +100,6 @@ def _formatted(call: Call, values: Array, _: Array) -> Array:
         return written
 
     return by_value(text, _local_time(call, values), pa.string())
-
-
-def _beyond() -> Incomputable:
-    return Incomputable("the date is beyond the years 1 to 9999", "DATETIME_OVERFLOW")
 
 
 TIMES: Mapping[str, Callable[..., Array]] = {

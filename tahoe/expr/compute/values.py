@@ -26,13 +26,26 @@ def by_value(function: Callable[[Any], Any], values: Array, arrow_type: pa.DataT
     if pa.types.is_nested(values.type) or pa.types.is_null(values.type):
         return row_by_row(function, arrow_type, values)
     encoded = values.dictionary_encode()
-    return pa.array([_called(function, value) for value in encoded.dictionary.to_pylist()], arrow_type).take(encoded.indices)
+    return pa.array([_called(function, value) for value in _python_values(encoded.dictionary)], arrow_type).take(encoded.indices)
 
 
 def row_by_row(function: Callable[..., object], arrow_type: pa.DataType, *arrays: Array) -> Array:
     """`function` of each row's values; null where one of them is."""
-    rows = zip(*(array.to_pylist() for array in arrays), strict=True)
+    rows = zip(*map(_python_values, arrays), strict=True)
     return pa.array([None if any(value is None for value in row) else _called(function, *row) for row in rows], arrow_type)
+
+
+def beyond_all_dates() -> Incomputable:
+    """Return the error of a date or timestamp that Python cannot represent."""
+    return Incomputable("the date is beyond the years 1 to 9999", "DATETIME_OVERFLOW")
+
+
+def _python_values(values: Array) -> list[Any]:
+    try:
+        listed: list[Any] = values.to_pylist()
+    except OverflowError as error:
+        raise beyond_all_dates() from error
+    return listed
 
 
 def _called(function: Callable[..., object], *values: object) -> Any:
@@ -42,3 +55,5 @@ def _called(function: Callable[..., object], *values: object) -> Any:
         return function(*values)
     except InvalidRequest as error:
         raise Incomputable(error.message.rstrip("."), error.code) from error
+    except OverflowError as error:  # a time zone moves the first or the last day of the calendar out of it
+        raise beyond_all_dates() from error

@@ -37,7 +37,7 @@ def set_properties(
     *,
     files_per_commit: int = FILES_PER_COMMIT,
 ) -> int:
-    """Set properties of an existing table; return the version with them.
+    """Set properties of an existing table; return the version with them, which is the newest if `properties` is empty.
 
     Args:
         begin, commit: `Table.begin` and `Table.commit`.
@@ -46,6 +46,8 @@ def set_properties(
     Raises: the errors of `tahoe.ops.tables.alter.stage_set_properties` and `stage_without_mapping`.
     """
     work, snapshot = Work(begin, commit, progress), begin().existing()
+    if not properties:
+        return snapshot.version
     requested = {key.lower(): value.lower() for key, value in properties.items()}
     if requested.get(_MODE.lower()) == "none":
         _remove_mapping(work, snapshot)
@@ -65,9 +67,9 @@ def unset_properties(
     """Unset properties of an existing table; return the version without them. Arguments and errors as in `set_properties`."""
     work, snapshot = Work(begin, commit, progress), begin().existing()
     if _MODE.lower() in map(str.lower, names) and (committed := _remove_mapping(work, snapshot)) is not None:
-        names = [name for name in names if name.lower() != _MODE.lower()]
-        if not names:
-            return committed.version
+        snapshot, names = committed.snapshot, [name for name in names if name.lower() != _MODE.lower()]
+    if not names:
+        return snapshot.version
     return _committed(
         work, lambda transaction: stage_unset_properties(transaction, transaction.existing(), names, if_exists=if_exists)
     )

@@ -1,4 +1,4 @@
-"""ALTER TABLE without Spark: functions that are methods of `Table`. Each commits one version.
+"""ALTER TABLE without Spark: functions that are methods of `Table`. Each commits one version, or none if nothing changes.
 
 Columns are named as in SQL: ``a``, ``a.b`` for a field of a struct, a name with a dot in back-ticks.
 """
@@ -20,12 +20,14 @@ if TYPE_CHECKING:
     from tahoe.schema.column_edits import Path, Position
     from tahoe.schema.schema_forms import SchemaLike, TypeLike
     from tahoe.snapshot.snapshot import Snapshot
+    from tahoe.txn import prepare
     from tahoe.txn.transaction import Operation, Transaction
 else:
     alter, alter_columns, constrain = late_modules("tahoe.ops.tables", "alter", "alter_columns", "constrain")
     (clustering,) = late_modules("tahoe.ops.tables", "cluster_by")
     (collect,) = late_modules("tahoe.protocol.statistics", "collect")
     column_edits, schema_forms = late_modules("tahoe.schema", "column_edits", "schema_forms")
+    (prepare,) = late_modules("tahoe.txn", "prepare")
 
 
 Arguments = ParamSpec("Arguments")
@@ -170,8 +172,10 @@ def _altered(
 ) -> int:
     """Stage a change and commit it; return the new version, or the newest if there is nothing to change."""
     transaction = table.begin()
-    operation = stage(transaction, transaction.existing(), *args, **kwargs)
-    return transaction.existing().version if operation is None else table.commit(transaction, operation).version
+    snapshot = transaction.existing()
+    operation = stage(transaction, snapshot, *args, **kwargs)
+    is_changed = transaction.staged or prepare.future_config(transaction) != snapshot.config
+    return table.commit(transaction, operation).version if operation is not None and is_changed else snapshot.version
 
 
 def _position(first: bool, after: str | None) -> Position | None:

@@ -26,6 +26,7 @@ from tahoe.schema.mapping import assign_ids, assign_nested_ids
 from tahoe.schema.types import ArrayType, MapType, PrimitiveType, StructType, is_opaque
 from tahoe.schema.walk import all_fields
 from tahoe.schema.widening import with_type_changes
+from tahoe.store.log_store import LogStore
 from tahoe.txn.prepare import future_config
 from tahoe.txn.transaction import Operation, Transaction
 
@@ -82,6 +83,32 @@ def stage_create(transaction: Transaction, metadata: Metadata, cluster_by: Seque
     clustered_by = stage_clustering(transaction, cluster_by)
     check_new(future_config(transaction))  # a text that cannot be enforced is better refused now than at the first write
     return create_operation(metadata, cluster_by=clustered_by)
+
+
+def refuse_files(store: LogStore, name: str, *, exists: bool, accepts_log: bool = True, needs_log: bool = False) -> None:
+    """Refuse to create a table in a folder with files that do not belong to it: VACUUM, or dropping the table, would delete them.
+
+    Args:
+        name: of the table, for the message.
+        exists: whether the folder is a Delta table.
+        accepts_log: accept a folder with a log but no commit, which a failed creation leaves, perhaps with data files.
+        needs_log: the definition has no columns, so only an existing table could supply them.
+
+    Raises `InvalidRequest`: `DELTA_CREATE_TABLE_WITH_NON_EMPTY_LOCATION`, `DELTA_CREATE_EXTERNAL_TABLE_WITHOUT_TXN_LOG`.
+    """
+    if accepts_log and not exists and next(store.walk("_delta_log"), None) is not None:
+        return
+    if next(store.walk(""), None) is not None:
+        remedy = (
+            f"adopt the Delta table: CREATE TABLE … USING delta LOCATION '{store.url}' without AS SELECT"
+            if exists
+            else "convert the Parquet files: CONVERT TO DELTA, Table.convert_to_delta or `tahoe convert`"
+        )
+        raise InvalidRequest(
+            f"Table {name} cannot be created at {store.url}, which is not empty. Empty it, choose another location, or {remedy}.",
+            code="DELTA_CREATE_EXTERNAL_TABLE_WITHOUT_TXN_LOG" if needs_log else "DELTA_CREATE_TABLE_WITH_NON_EMPTY_LOCATION",
+            table=name,
+        )
 
 
 def with_schema(

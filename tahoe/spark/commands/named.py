@@ -17,6 +17,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from tahoe.api.table import Table
 from tahoe.base.exceptions import CorruptTable, InvalidRequest
+from tahoe.ops.tables.create import refuse_files
 from tahoe.spark.commands.adoption import check_agrees
 from tahoe.spark.commands.create import Rows, TableDefinition, create_table
 from tahoe.spark.commands.row_command import CommandTarget
@@ -126,7 +127,7 @@ def _by_path(spark: SparkSession, creation: Creation, path: str) -> Table:
         _require_schema(creation, path)
     table = table_at(spark, path, creation.options)
     if creation.mode != "replace" and not table.exists():
-        _require_empty(table, path, after_failures=True)
+        refuse_files(table.store, path, exists=False)
     _make(spark, creation, table, managed=False)
     return table
 
@@ -141,7 +142,7 @@ def _new(spark: SparkSession, creation: Creation, table: Table, name: str, manag
         return
     if not (has_query and is_replacing):
         without_log = not (managed or has_query or creation.definition.schema.fields)
-        _require_empty(table, name, after_failures=has_query, needs_log=without_log)
+        refuse_files(table.store, name, exists=is_there, accepts_log=has_query, needs_log=without_log)
     _make(spark, creation, table, managed)
 
 
@@ -210,24 +211,6 @@ def _require_schema(creation: Creation, name: str) -> None:
         raise InvalidRequest(
             f"REPLACE TABLE {name} needs the columns of the new table: (name type, …), or AS SELECT.",
             code="DELTA_SCHEMA_NOT_PROVIDED",
-            table=name,
-        )
-
-
-def _require_empty(table: Table, name: str, *, after_failures: bool, needs_log: bool = False) -> None:
-    """Reject a folder with files that do not belong to the table: dropping the table would delete them.
-
-    Args:
-        after_failures: accept a folder with a log but no commit, which a failed creation leaves, perhaps with data files.
-        needs_log: the definition has no columns, so only an existing table could supply them.
-    """
-    if after_failures and not table.exists() and next(table.store.walk("_delta_log"), None) is not None:
-        return
-    if next(table.store.walk(""), None) is not None:
-        raise InvalidRequest(
-            f"Table {name} cannot be created at {table.url}, which is not empty. Empty it, choose another location, or, if a Delta table is "
-            f"there, adopt it: CREATE TABLE … USING delta LOCATION '{table.url}' without AS SELECT.",
-            code="DELTA_CREATE_EXTERNAL_TABLE_WITHOUT_TXN_LOG" if needs_log else "DELTA_CREATE_TABLE_WITH_NON_EMPTY_LOCATION",
             table=name,
         )
 

@@ -18,6 +18,8 @@ from tahoe.base.clock import SeededClock
 from tahoe.base.exceptions import InvalidRequest, NotFound, SchemaMismatch
 from tahoe.ops.rows.insert import WriteOptions
 from tahoe.snapshot.snapshot import LostVersions, Snapshot
+from tahoe.store.local_store import LocalLogStore
+from tahoe.store.object_store import open_store
 
 SCHEMA = pa.schema([("id", pa.int64()), ("month", pa.int32()), ("name", pa.string())])
 
@@ -46,6 +48,30 @@ def test_creating_a_table_twice_is_refused(table, tmp_path):
     with pytest.raises(InvalidRequest) as caught:
         Table.create(tmp_path / "t", SCHEMA)
     assert caught.value.code == "DELTA_TABLE_ALREADY_EXISTS"
+
+
+def test_a_table_is_not_created_over_other_files(tmp_path, memory_url):
+    for store in (LocalLogStore(tmp_path / "t"), open_store(memory_url)):
+        store.put("part-0.parquet", b"mine")
+        with pytest.raises(InvalidRequest, match=r"not empty.*convert") as caught:
+            Table.create(store.url, SCHEMA, store=store)
+        assert caught.value.code == "DELTA_CREATE_TABLE_WITH_NON_EMPTY_LOCATION"
+        store.put("_delta_log/_staged_commits/1.json", b"{}")  # as a failed creation may leave
+        assert Table.create(store.url, SCHEMA, store=store).version() == 0
+
+
+def test_calls_that_change_nothing_commit_nothing(table):
+    table.add_feature("appendOnly")
+    version = table.version()
+    for call in (
+        lambda: table.set_properties({}),
+        lambda: table.unset_properties([]),
+        lambda: table.add_columns({}),
+        lambda: table.change_column("id"),
+        lambda: table.replace_columns(SCHEMA),
+        lambda: table.add_feature("appendOnly"),
+    ):
+        assert call() == table.version() == version
 
 
 def test_appended_rows_are_there_and_old_versions_stay(table):

@@ -8,6 +8,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+from tahoe.base.exceptions import InvalidRequest
 from tests.unit.expr.compute.answers import answer, answers
 
 DAYS = pa.array([date(2024, 2, 29), date(2023, 1, 1), None], pa.date32())
@@ -74,6 +75,22 @@ def test_a_moment_is_shown_by_the_sessions_clock(text: str, in_utc: list[Any], i
 def test_a_clock_without_zone_shows_what_it_shows() -> None:
     shown = pa.array([datetime(2024, 7, 1, 12, 30)], pa.timestamp("us"))
     assert answers("hour(t) * 100 + minute(t)", "Asia/Tokyo", t=shown) == [1230]
+
+
+@pytest.mark.parametrize(
+    ("text", "days"),
+    [
+        ("CAST(trunc(day, 'YEAR') AS TIMESTAMP)", [date(1, 1, 3)]),
+        ("date_format(trunc(day, 'YEAR'), 'yyyy')", [date(1, 1, 3)]),
+        ("CAST(at AS DATE)", [datetime.max.replace(tzinfo=UTC)]),
+        ("date_format(at, 'HH')", [datetime.max.replace(tzinfo=UTC)]),
+    ],
+)
+def test_a_time_zone_that_moves_a_day_out_of_the_calendar_is_an_error_of_its_row(text: str, days: list[date]) -> None:
+    columns = {"day" if "day" in text else "at": pa.array([None, *days])}
+    with pytest.raises(InvalidRequest, match=r"row 1: the date is beyond the years 1 to 9999") as error:
+        answers(text, "Pacific/Apia", **columns)
+    assert error.value.code == "DATETIME_OVERFLOW"
 
 
 @pytest.mark.parametrize(

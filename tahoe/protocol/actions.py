@@ -92,6 +92,18 @@ class DeletionVectorDescriptor:
         base = f"{self.storage_type}{self.path_or_inline_dv}"
         return base if self.offset is None else f"{base}@{self.offset}"
 
+    @classmethod
+    def from_json_value(cls, value: Mapping[str, Any]) -> DeletionVectorDescriptor:
+        """Return the descriptor in the member ``deletionVector`` of an action, or in that column of a checkpoint."""
+        return cls(
+            storage_type=value["storageType"],
+            path_or_inline_dv=value["pathOrInlineDv"],
+            size_in_bytes=value["sizeInBytes"],
+            cardinality=value["cardinality"],
+            offset=value.get("offset"),
+            max_row_index=value.get("maxRowIndex"),
+        )
+
     def to_json_value(self) -> dict[str, Any]:
         """Return the member ``deletionVector`` of an `add` or a `remove`."""
         value: dict[str, Any] = {"storageType": self.storage_type, "pathOrInlineDv": self.path_or_inline_dv}
@@ -414,16 +426,7 @@ def _metadata(value: Mapping[str, Any]) -> Metadata:
 
 
 def _deletion_vector(value: Mapping[str, Any] | None) -> DeletionVectorDescriptor | None:
-    if value is None:
-        return None
-    return DeletionVectorDescriptor(
-        storage_type=value["storageType"],
-        path_or_inline_dv=value["pathOrInlineDv"],
-        size_in_bytes=int(value["sizeInBytes"]),
-        cardinality=int(value["cardinality"]),
-        offset=value.get("offset"),
-        max_row_index=value.get("maxRowIndex"),
-    )
+    return None if value is None else DeletionVectorDescriptor.from_json_value(value)
 
 
 def _add(value: Mapping[str, Any]) -> AddFile:

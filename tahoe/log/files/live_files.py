@@ -260,16 +260,7 @@ def _remove(row: Mapping[str, Any]) -> RemoveFile:
 
 
 def _vector(row: Mapping[str, Any] | None) -> DeletionVectorDescriptor | None:
-    if row is None:
-        return None
-    return DeletionVectorDescriptor(
-        storage_type=row["storageType"],
-        path_or_inline_dv=row["pathOrInlineDv"],
-        size_in_bytes=row["sizeInBytes"],
-        cardinality=row["cardinality"],
-        offset=row["offset"],
-        max_row_index=row["maxRowIndex"],
-    )
+    return None if row is None else DeletionVectorDescriptor.from_json_value(row)
 
 
 def _json_text(value: object) -> str:

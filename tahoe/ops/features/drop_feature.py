@@ -19,7 +19,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 
-from tahoe.base.exceptions import DeltaConcurrentModificationException, InvalidRequest, StorageFailure, Unsupported
+from tahoe.base.exceptions import InvalidRequest, StorageFailure, Unsupported
 from tahoe.base.progress import Progress, silent, tracked
 from tahoe.base.wording import suggestion
 from tahoe.log.checkpoints.checkpoint_reader import open_checkpoint
@@ -42,13 +42,13 @@ from tahoe.store.log_store import LogStore
 from tahoe.txn.after_commit import logged_after_commit
 from tahoe.txn.commit import Committed
 from tahoe.txn.hooks import checkpoint_snapshot, rewrite_checksum
+from tahoe.txn.retries import retried
 from tahoe.txn.transaction import Operation, Transaction
 
 _PROTECTION, _PROTECTS = Feature.CHECKPOINT_PROTECTION, "delta.requireCheckpointProtectionBeforeVersion"
 _WAIT = "delta.dropFeatureTruncateHistory.retentionDuration"
 _BARRIERS = 3
 _CHECKPOINT_ATTEMPTS = 3
-_COMMIT_ATTEMPTS = 5
 _MINUTE_MS = 60_000
 
 
@@ -239,7 +239,7 @@ class _Drop:
             if had_traces:
                 raise self._wait_for_retention(self.work.begin().existing())
             self._truncate_history()
-        committed = self._drop()
+        committed = retried(self._drop)
         if self._has_barrier:
             with logged_after_commit("%s lost the feature, but not all is done that follows it", committed.snapshot.store.url):
                 self._checkpoint(committed.snapshot)
@@ -320,24 +320,18 @@ class _Drop:
         )
 
     def _drop(self) -> Committed:
-        """Commit the protocol without the feature; after a concurrent commit, check again that the newest version has no traces of it."""
-        for attempt in range(_COMMIT_ATTEMPTS):
-            transaction = self.work.begin()
-            snapshot = transaction.existing()
-            self._check_clean(snapshot)
-            transaction.may_be_moved = False
-            transaction.set_protocol(self._protocol(snapshot))
-            transaction.set_metadata(self._metadata(snapshot))
-            domain = snapshot.state.domains.get(self.removal.domain or "")
-            if domain is not None:
-                transaction.stage(DomainMetadata(domain.domain, domain.configuration, removed=True))
-            parameters = {"featureName": self.feature.name, "truncateHistory": self.request.truncate_history}
-            try:
-                return self.work.commit(transaction, Operation("DROP FEATURE", parameters))
-            except DeltaConcurrentModificationException:
-                if attempt == _COMMIT_ATTEMPTS - 1:
-                    raise
-        raise AssertionError("the last attempt returns or raises")
+        """Commit the protocol without the feature, unless the newest version has traces of it."""
+        transaction = self.work.begin()
+        snapshot = transaction.existing()
+        self._check_clean(snapshot)
+        transaction.may_be_moved = False
+        transaction.set_protocol(self._protocol(snapshot))
+        transaction.set_metadata(self._metadata(snapshot))
+        domain = snapshot.state.domains.get(self.removal.domain or "")
+        if domain is not None:
+            transaction.stage(DomainMetadata(domain.domain, domain.configuration, removed=True))
+        parameters = {"featureName": self.feature.name, "truncateHistory": self.request.truncate_history}
+        return self.work.commit(transaction, Operation("DROP FEATURE", parameters))
 
     def _check_clean(self, snapshot: Snapshot) -> None:
         left = self.removal.traces(snapshot)

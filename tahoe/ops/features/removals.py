@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
-from tahoe.base.exceptions import DeltaConcurrentModificationException, InvalidRequest
+from tahoe.base.exceptions import InvalidRequest
 from tahoe.base.progress import Progress
 from tahoe.base.wording import counted
 from tahoe.log.files.live_files import canonical_path, remove_files
@@ -35,10 +35,9 @@ from tahoe.protocol.row_tracking import ENABLED, MATERIALIZED_ROW_COMMIT_VERSION
 from tahoe.snapshot.snapshot import Snapshot
 from tahoe.store.location import encode_path
 from tahoe.txn.commit import Committed
+from tahoe.txn.retries import retried
 from tahoe.txn.transaction import Operation, Transaction
 
-# Other writers may change the same files meanwhile.
-_ATTEMPTS = 5
 _VECTORS, _WIDENING, _POLICY = "delta.enableDeletionVectors", "delta.enableTypeWidening", "delta.checkpointPolicy"
 _TIMES = "delta.enableInCommitTimestamps"
 _TIMES_SINCE = ("delta.inCommitTimestampEnablementVersion", "delta.inCommitTimestampEnablementTimestamp")
@@ -70,17 +69,13 @@ class Work:
 
         Raises `DeltaConcurrentModificationException`: other writers committed first in every attempt.
         """
-        for attempt in range(_ATTEMPTS):
+
+        def attempt() -> Committed | None:
             transaction = self.begin()
             operation = stage(transaction)
-            if operation is None:
-                return None
-            try:
-                return self.commit(transaction, operation)
-            except DeltaConcurrentModificationException:
-                if attempt == _ATTEMPTS - 1:
-                    raise
-        raise AssertionError("the last attempt returns or raises")
+            return None if operation is None else self.commit(transaction, operation)
+
+        return retried(attempt)
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,11 +10,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import pyarrow as pa
 
-from tahoe.base.exceptions import DeltaConcurrentModificationException
 from tahoe.base.html import ShownAsText
 from tahoe.base.progress import Progress, silent
 from tahoe.base.wording import counted
@@ -24,10 +23,10 @@ from tahoe.protocol.dv import file_name
 from tahoe.snapshot.snapshot import Snapshot
 from tahoe.store.log_store import LogStore
 from tahoe.txn.commit import Committed
+from tahoe.txn.retries import retried
 from tahoe.txn.transaction import Operation, Transaction
 
 _THREADS = 16
-_TRIES = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,11 +66,11 @@ class Repaired(ShownAsText):
     def __str__(self) -> str:
         if not self.lost:
             return f"All files of version {self.checked} of {self.table} are there."
-        names = ", ".join(one.path for one in self.lost[:3]) + (", …" if len(self.lost) > 3 else "")
-        what = f"{counted(len(self.lost), 'file')} with {self.rows:,} rows that are gone from storage ({names})"
+        paths = ", ".join(file.path for file in self.lost[:3]) + (", …" if len(self.lost) > 3 else "")
+        files = f"{counted(len(self.lost), 'file')} with {self.rows:,} rows, which storage no longer has ({paths})"
         if self.version is None:
-            return f"FSCK of version {self.checked} of {self.table} would remove {what}. Put them back from a backup if you can."
-        return f"Version {self.version} of {self.table} is without {what}."
+            return f"FSCK of version {self.checked} of {self.table} would remove {files}. Restore them from a backup if possible."
+        return f"Version {self.version} of {self.table} no longer names {files}."
 
 
 def fsck(
@@ -94,29 +93,25 @@ def fsck(
         InvalidRequest: the table is append-only (``DELTA_CANNOT_MODIFY_APPEND_ONLY``).
         StorageFailure: storage could not determine whether a file exists.
     """
-    for left in reversed(range(_TRIES)):
+
+    def attempt() -> Repaired:
         transaction = begin()
         snapshot = transaction.existing()
-        found = _lost(snapshot, progress)
-        lost, adds = tuple(one for one, _ in found), [add for _, add in found]
+        lost, adds = _lost(snapshot, progress)
         rows = sum(add.num_records or 0 for add in adds)
+        result = Repaired(snapshot.store.url, snapshot.version, None, tuple(lost), rows)
         if dry_run or not lost:
-            return Repaired(snapshot.store.url, snapshot.version, None, lost, rows)
+            return result
         now_ms = transaction.clock.now_ms()
         transaction.read_files(add.key for add in adds)
         transaction.stage(*(add.remove(now_ms) for add in adds))
         metrics = {"numRemovedFiles": len(adds), "removedFilesSize": sum(add.size for add in adds)}
-        try:
-            version = commit(transaction, Operation("FSCK", {"dryRun": False}, metrics)).version
-        except DeltaConcurrentModificationException:
-            if not left:
-                raise
-            continue  # another writer changed these files: check again
-        return Repaired(snapshot.store.url, snapshot.version, version, lost, rows)
-    raise AssertionError
+        return replace(result, version=commit(transaction, Operation("FSCK", {"dryRun": False}, metrics)).version)
+
+    return retried(attempt)
 
 
-def _lost(snapshot: Snapshot, progress: Progress) -> list[tuple[Lost, AddFile]]:
+def _lost(snapshot: Snapshot, progress: Progress) -> tuple[list[Lost], list[AddFile]]:
     store, url = snapshot.store, snapshot.store.url
     files = snapshot.files()
     present = set(_listed(store, progress))
@@ -125,14 +120,14 @@ def _lost(snapshot: Snapshot, progress: Progress) -> list[tuple[Lost, AddFile]]:
     doubtful = [at for at, name in enumerate(names) if has_vector[at] or name not in present]
     adds = add_files(files.take(pa.array(doubtful, pa.int64())))
     vectors = [None if add.deletion_vector is None else file_name(add.deletion_vector, url) for add in adds]
-    asked = {names[at] for at in doubtful} | {name for name in vectors if name is not None}
-    gone = _gone(store, sorted(asked - present))
-    found = []
+    needed = {names[at] for at in doubtful} | {name for name in vectors if name is not None}
+    gone = _gone(store, sorted(needed - present))
+    lost, lost_adds = list[Lost](), list[AddFile]()
     for at, add, vector in zip(doubtful, adds, vectors, strict=True):
-        one = Lost(add.path, names[at] in gone, vector, vector in gone)
-        if one.is_missing or one.vector_is_missing:
-            found.append((one, add))
-    return found
+        if names[at] in gone or vector in gone:
+            lost.append(Lost(add.path, names[at] in gone, vector, vector in gone))
+            lost_adds.append(add)
+    return lost, lost_adds
 
 
 def _listed(store: LogStore, progress: Progress) -> Iterator[str]:

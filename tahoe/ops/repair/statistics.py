@@ -15,7 +15,6 @@ from functools import partial
 
 import pyarrow as pa
 
-from tahoe.base.exceptions import DeltaConcurrentModificationException
 from tahoe.base.html import ShownAsText
 from tahoe.base.progress import Progress, silent
 from tahoe.base.wording import counted
@@ -33,13 +32,13 @@ from tahoe.snapshot.scan import BareVersion
 from tahoe.snapshot.snapshot import Snapshot
 from tahoe.store.location import decode_path
 from tahoe.txn.commit import Committed
+from tahoe.txn.retries import retried
 from tahoe.txn.transaction import Operation, Transaction
 
 Collect = Callable[[Snapshot, Sequence[AddFile]], Iterator[str]]
 """Computes the statistics of files of a version, in their order."""
 
 _THREADS = 4
-_TRIES = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,8 +58,8 @@ class Analyzed(ShownAsText):
     changed: int
 
     def __str__(self) -> str:
-        has = "have got" if self.version is not None else "need"
-        return f"Of {counted(self.files, 'file')} of {self.table} {self.changed:,} {has} other statistics."
+        verb = "were given" if self.version is not None else "need"
+        return f"Of {counted(self.files, 'file')} of {self.table}, {self.changed:,} {verb} new statistics."
 
 
 def compute_statistics(
@@ -86,7 +85,8 @@ def compute_statistics(
         NotFound: there is no table, or a file is missing.
         InvalidRequest: the condition uses other columns (``DELTA_NON_PARTITION_COLUMN_REFERENCE``).
     """
-    for left in reversed(range(_TRIES)):
+
+    def attempt() -> Analyzed:
         transaction = begin()
         snapshot = transaction.existing()
         adds, changed = partition_files(snapshot, where), list[AddFile]()
@@ -105,12 +105,9 @@ def compute_statistics(
         transaction.row_ids_kept = True
         transaction.stage(*changed)
         shown = json.dumps([] if where is None else [str(stated(where, snapshot.schema))], separators=(",", ":"))
-        try:
-            return replace(result, version=commit(transaction, Operation("COMPUTE STATS", {"predicate": shown})).version)
-        except DeltaConcurrentModificationException:
-            if not left:
-                raise  # else another writer changed these files: try again
-    raise AssertionError
+        return replace(result, version=commit(transaction, Operation("COMPUTE STATS", {"predicate": shown})).version)
+
+    return retried(attempt)
 
 
 def collected_here(snapshot: Snapshot, adds: Sequence[AddFile]) -> Iterator[str]:
@@ -130,8 +127,8 @@ def statistics_of_file(version: BareVersion, add: AddFile) -> str:
     for batch in DataFiles(store, config).read(task):
         if batch.num_rows:
             collected.add(layout.conformed(pa.Table.from_batches([batch])).select(layout.file_columns))
-    found = collected.statistics()
-    return (found if add.deletion_vector is None else found.widened()).to_json()
+    statistics = collected.statistics()
+    return (statistics if add.deletion_vector is None else statistics.widened()).to_json()
 
 
 def _same(before: str | None, after: str) -> bool:

@@ -139,8 +139,7 @@ def file_names(files: pa.Table, root_url: str) -> Iterator[str]:
     vectors = files["deletionVector"]
     stored = vectors.filter(pc.fill_null(pc.not_equal(pc.struct_field(vectors, "storageType"), "i"), False))
     for row in stored.to_pylist():
-        vector = DeletionVectorDescriptor(row["storageType"], row["pathOrInlineDv"], row["sizeInBytes"], row["cardinality"])
-        name = file_name(vector, root_url)
+        name = file_name(DeletionVectorDescriptor.from_json_value(row), root_url)
         if name is not None:
             yield name
 

@@ -130,7 +130,7 @@ class FileEncoder:
             rows = zip(*(columns.get(name, nothing) for name in FILES_COLUMNS), strict=True)
             for path, values, size, text, struct, tags, vector, base_row_id, commit_version in rows:
                 stats = _parse(text, path) if text else struct
-                descriptor = None if vector is None else _descriptor(vector)
+                descriptor = None if vector is None else DeletionVectorDescriptor.from_json_value(vector)
                 lineage, counts_nan = (base_row_id, commit_version), is_nan_counted(tags)
                 yield self.encode(path, values or {}, size, stats, descriptor, lineage, counts_nan=counts_nan)
 
@@ -366,18 +366,6 @@ def _summary(codec: Codec, values: set[Any]) -> PartitionSummary:
     if real:  # zeros are spread outward: -0.0 < +0.0 in Iceberg, not in Python
         low, high = low or -0.0, high or 0.0
     return PartitionSummary(contains_null, contains_nan, codec.single(low), codec.single(high))
-
-
-def _descriptor(value: JsonMapping) -> DeletionVectorDescriptor:
-    """Return the descriptor from a row of the files table."""
-    return DeletionVectorDescriptor(
-        value["storageType"],
-        value["pathOrInlineDv"],
-        value["sizeInBytes"],
-        value["cardinality"],
-        value["offset"],
-        value["maxRowIndex"],
-    )
 
 
 def _without_row_ids(path: str) -> CorruptTable:

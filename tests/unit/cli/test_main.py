@@ -320,13 +320,13 @@ def test_fsck_has_a_dry_run(path: str) -> None:
 
 
 def test_analyze_has_a_dry_run(path: str) -> None:
-    assert "0 need other statistics" in run("analyze", path, "--dry-run")
+    assert "0 need new statistics" in run("analyze", path, "--dry-run")
     before = tahoe.Table(path).set_properties({"delta.dataSkippingNumIndexedCols": "0"})
-    assert "3 need other statistics" in run("analyze", path, "--dry-run")
+    assert "3 need new statistics" in run("analyze", path, "--dry-run")
     assert tahoe.Table(path).version() == before
     summary = run_json("analyze", path, "--where", "month = 2")
     assert (summary["files"], summary["changed"], summary["version"], summary["dryRun"]) == (1, 1, before + 1, False)
-    assert "2 have got other statistics" in run("analyze", path)
+    assert "2 were given new statistics" in run("analyze", path)
     assert run_json("analyze", path)["version"] is None, "all are correct now"
     assert tahoe.Table(path).to_arrow().num_rows == 9
 

@@ -96,19 +96,9 @@ class NamedFile:
         if not isinstance(descriptor, dict):
             return None
         try:
-            return decode(_descriptor(descriptor), self.store.get, self.store.url)
+            return decode(DeletionVectorDescriptor.from_json_value(descriptor), self.store.get, self.store.url)
         except (TahoeError, KeyError, TypeError, ValueError) as error:
             return error.message if isinstance(error, TahoeError) else str(error)
-
-
-def _descriptor(vector: dict[str, Any]) -> DeletionVectorDescriptor:
-    return DeletionVectorDescriptor(
-        storage_type=vector["storageType"],
-        path_or_inline_dv=vector["pathOrInlineDv"],
-        size_in_bytes=vector["sizeInBytes"],
-        cardinality=vector["cardinality"],
-        offset=vector.get("offset"),
-    )
 
 
 # -- data files ------------------------------------------------------------------------------------------------------------
@@ -294,7 +284,7 @@ def _vector_file(file: NamedFile) -> bytes | None:
     if not isinstance(vector, dict) or vector.get("storageType") not in ("u", "p"):
         return None
     try:
-        name = file_name(_descriptor(vector), file.store.url)
+        name = file_name(DeletionVectorDescriptor.from_json_value(vector), file.store.url)
         return None if name is None else file.store.get(name)
     except (TahoeError, KeyError, TypeError, ValueError):
         return None  # reported where it is decoded

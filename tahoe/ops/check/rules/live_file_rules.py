@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
 from functools import cached_property
@@ -73,7 +73,8 @@ class LiveFiles:
     @cached_property
     def vectors(self) -> list[DeletionVectorDescriptor | None]:
         """The descriptor of each file's deletion vector; None for a file without one."""
-        return [None if vector is None else _descriptor(vector) for vector in self.column("deletionVector")]
+        vectors = self.column("deletionVector")
+        return [None if vector is None else DeletionVectorDescriptor.from_json_value(vector) for vector in vectors]
 
     @cached_property
     def num_records(self) -> list[int | None]:
@@ -288,14 +289,3 @@ def _name(path: str, root: str) -> str | CorruptTable:
         return decode_path(path, root, outside=True)
     except CorruptTable as error:
         return error
-
-
-def _descriptor(vector: Mapping[str, Any]) -> DeletionVectorDescriptor:
-    return DeletionVectorDescriptor(
-        storage_type=vector["storageType"],
-        path_or_inline_dv=vector["pathOrInlineDv"],
-        size_in_bytes=vector["sizeInBytes"],
-        cardinality=vector["cardinality"],
-        offset=vector["offset"],
-        max_row_index=vector["maxRowIndex"],
-    )

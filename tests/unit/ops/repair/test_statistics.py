@@ -46,7 +46,7 @@ def test_what_is_wrong_becomes_what_a_writer_would_have_said(mapping: str):
     right, with_ids = stats(table), repr(table.to_arrow(row_ids=True).to_pylist())
     assert table.compute_statistics().changed == 0 and table.version() == 1
     spoil(table, '{"numRecords":3,"minValues":{"id":7}}')
-    assert "1 need other statistics" in str(table.compute_statistics(dry_run=True)) and table.version() == 2
+    assert "1 need new statistics" in str(table.compute_statistics(dry_run=True)) and table.version() == 2
     done = table.compute_statistics()
     assert (done.version, done.files, done.changed) == (3, 1, 1)
     assert stats(table) == right and repr(table.to_arrow(row_ids=True).to_pylist()) == with_ids and table.check(deep=True) == []

@@ -491,7 +491,7 @@ class Table(Readable):
         """The table's Iceberg side: `sync()`, `wait(version, timeout)`, `status()`, `upgrade(compat_version)`."""
         return handle.UniformHandle(self._delta_side(), process.UNIFORM_RUNTIME, self.append, self._upgrade_uniform)
 
-    def held_versions(self, snapshot: Snapshot, now_ms: int) -> Sequence[int]:
+    def pinned_versions(self, snapshot: Snapshot, now_ms: int) -> Sequence[int]:
         """Return older versions that Iceberg readers of a UniForm table may still use; see `tahoe.uniform.external.recent_versions`."""
         if not iceberg_compat.uniform_is_enabled(snapshot.config.properties):
             return ()

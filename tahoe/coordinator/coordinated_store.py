@@ -496,7 +496,7 @@ def _behind_error(table: str, coordinator: str, last: int, version: int) -> Corr
     """Return the error for a coordinator that names `last` as the last version but has ratified the newer `version`."""
     return CorruptTable(
         f"Table {table}: {coordinator} says that version {last} is the last, but it has ratified version {version} before. Its database was "
-        "restored from an older backup, its URL names a lagging replica, or the table was dropped and recreated meanwhile. Nothing is read "
+        "restored from an older backup, its URL names a lagging replica, or the table was dropped and recreated. Nothing is read "
         "or written, so that no acknowledged commit is lost. Use the up-to-date database, or restore it from a newer backup. If "
         f"there is none, and {commit_name(version)} is the newest commit of the log: coordinator.forget(table.url), "
         f"coordinator.expect(table.url, {version}, ''), coordinator.adopt(table.url, {version}); unpublished commits are lost then.",

@@ -49,15 +49,15 @@ def check_checkpoint(store: LogStore, reader: CheckpointReader, hint: LastCheckp
     if missing and not reader.actions and (hint is None or hint.size - reader.num_actions == len(missing)):
         # Only JSON files lose lines, so it was not truncated: its writer left the actions out. That writer may have made other mistakes, so
         # nothing replaces the checkpoint.
-        raise no_state(store, checkpoint.version, " and a ".join(missing), f"the checkpoint {checkpoint.names[0]} holds none")
-    what = f"it holds no {' and no '.join(missing)} action" if missing else None
+        raise no_state(store, checkpoint.version, " and a ".join(missing), f"the checkpoint {checkpoint.names[0]} has none")
+    what = f"it has no {' and no '.join(missing)} action" if missing else None
     checksum = tail.checkpoint_checksum
     if hint is not None and hint.num_of_add_files not in (None, reader.num_adds):
-        what = f"it holds {reader.num_adds} live files, but _last_checkpoint says {hint.num_of_add_files}"
+        what = f"it has {reader.num_adds} live files, but _last_checkpoint says {hint.num_of_add_files}"
     elif hint is not None and reader.num_actions < hint.size:
-        what = f"it holds {reader.num_actions} actions, but _last_checkpoint says {hint.size}"
+        what = f"it has {reader.num_actions} actions, but _last_checkpoint says {hint.size}"
     elif checksum is not None and checksum.num_files != reader.num_adds and _is_of(store, checksum, checkpoint.version):
-        what = f"it holds {reader.num_adds} live files, but {checksum_name(checkpoint.version)} says {checksum.num_files}"
+        what = f"it has {reader.num_adds} live files, but {checksum_name(checkpoint.version)} says {checksum.num_files}"
     if what is not None:
         raise DamagedCheckpoint(store.url, checkpoint, checkpoint.names[0], what)
 
@@ -79,7 +79,7 @@ def check_adds_of_checkpoint(
         # The number of files is not known from elsewhere, and a duplicate would be read twice.
         keys = pa.chunked_array([file_keys(batch, store.url) for batch in adds.to_batches()], pa.string())
         twice = adds.num_rows - pc.count_distinct(keys).as_py()
-        what = f"it holds {counted(twice, 'file')} more than once" if twice else None
+        what = f"it lists {counted(twice, 'file')} more than once" if twice else None
     if what is not None:
         raise DamagedCheckpoint(store.url, checkpoint, checkpoint.names[0], what)
 

@@ -188,7 +188,7 @@ class _SegmentReader:
         if protocol is None or metadata is None:
             missing = "protocol" if protocol is None else "metaData"
             first = commit_name(0) if segment.checkpoint is None else segment.checkpoint.names[0]
-            raise no_state(store, segment.version, missing, f"the log from {first} up to that version holds none")
+            raise no_state(store, segment.version, missing, f"the log from {first} up to that version has none")
         transactions = {a.app_id: a for a in older if isinstance(a, SetTransaction)} | dict(tail.transactions)
         domains = {a.domain: a for a in older if isinstance(a, DomainMetadata)} | dict(tail.domains)
         info = tail.commit_info

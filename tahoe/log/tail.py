@@ -138,7 +138,7 @@ def _read_commits(store: LogStore, names: list[str]) -> list[bytes]:
     except NotFound as error:
         raise NotFound(
             f"Table {store.url}: a commit vanished while the log was read ({error.message}). The log was cleaned or the table "
-            "was replaced meanwhile: read the table again.",
+            "was replaced in the meantime: read the table again.",
             code="DELTA_LOG_FILE_NOT_FOUND",
             table=store.url,
         ) from error

@@ -52,7 +52,7 @@ else:
 class MaintainedTable(OpenTable, Protocol):
     """A table whose older versions may still be in use outside its log."""
 
-    def held_versions(self, snapshot: Snapshot, now_ms: int) -> Sequence[int]:
+    def pinned_versions(self, snapshot: Snapshot, now_ms: int) -> Sequence[int]:
         """Return older versions that readers outside the log may still be using."""
 
 
@@ -110,7 +110,7 @@ def vacuum(self: MaintainedTable, request: VacuumRequest) -> vacuum_module.Vacuu
     Returns: the result; errors are those of `tahoe.ops.upkeep.vacuum.vacuum`.
     """
     with shown(self.clock) as progress:
-        return vacuum_module.vacuum(self.begin, self.commit, request, self.held_versions, progress)
+        return vacuum_module.vacuum(self.begin, self.commit, request, self.pinned_versions, progress)
 
 
 @arguments_of(ChangeOptions)

@@ -66,7 +66,7 @@ def clustering_paths(domains: Mapping[str, DomainMetadata], table: str) -> tuple
         return tuple((path,) if isinstance(path, str) else tuple(map(str, path)) for path in columns)
     except (ValueError, AttributeError, TypeError) as error:
         raise CorruptTable(
-            f"The metadata domain {DOMAIN} of table {table} holds {domain.configuration!r}, which is not "
+            f"The metadata domain {DOMAIN} of table {table} contains {domain.configuration!r}, which is not "
             '{"clusteringColumns":[["column"], …]}. Set it again: ALTER TABLE … CLUSTER BY (…).',
             code="DELTA_STATE_RECOVER_ERROR",
             table=table,

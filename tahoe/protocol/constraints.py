@@ -349,7 +349,7 @@ def spark_text(expression: Expression) -> str:
     written = sql_of_expression(expression)
     if "${" in written:
         raise InvalidRequest(
-            f"The expression '{written[:120]}' holds '${{', which Spark would replace by a variable of its own. Write it without.",
+            f"The expression '{written[:120]}' contains '${{', which Spark would replace by a variable of its own. Write it without.",
             code="TAHOE_EXPRESSION_NOT_ALLOWED",
             expression=written[:1000],
         )

@@ -70,7 +70,7 @@ def decode(descriptor: DeletionVectorDescriptor, read: Callable[[str], bytes], r
         where = "the log" if name is None else f"file '{name}'"
         bitmap = bitmap_from_bytes(vector_data(descriptor, read, root_url), where)
         if len(bitmap) != descriptor.cardinality:
-            raise _mismatch("CARDINALITY", where, "holds", f"{descriptor.cardinality} row positions", str(len(bitmap)))
+            raise _mismatch("CARDINALITY", where, "contains", f"{descriptor.cardinality} row positions", str(len(bitmap)))
     except TahoeError as error:
         error.located(table=root_url or None)
         raise
@@ -177,7 +177,7 @@ def bitmap_from_bytes(data: bytes, where: str = "memory") -> BitMap64:
     except (ValueError, RuntimeError, MemoryError) as error:
         raise _corrupt(f"The deletion vector in {where} is not a 64-bit Roaring bitmap ({error}).") from error
     if len(bitmap) and bitmap.max() > _MAX_ROW_INDEX:
-        raise _corrupt(f"The deletion vector in {where} holds row position {bitmap.max()}; positions are below 2^63.")
+        raise _corrupt(f"The deletion vector in {where} contains row position {bitmap.max()}; positions are below 2^63.")
     return bitmap
 
 

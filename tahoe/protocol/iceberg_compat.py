@@ -175,7 +175,7 @@ def _check_row_tracking(config: TableConfig, previous: TableConfig | None) -> No
         raise _violation(
             config,
             "WRONG_REQUIRED_TABLE_PROPERTY",
-            "cannot be enabled where rows are tracked already: data files may hold row ids in columns that Iceberg's readers do not find. "
+            "cannot be enabled where rows are tracked already: data files may contain row ids in columns that Iceberg's readers do not find. "
             "Write the data to a new table with delta.enableIcebergCompatV3 = true.",
         )
 

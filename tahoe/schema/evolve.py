@@ -77,7 +77,7 @@ def check_holds_data(schema: StructType) -> None:
     check_depth(schema)
     if all(column.data_type == _VOID for column in schema):
         raise _empty(
-            "The table has no column that data files could hold; add one of a type other than void.",
+            "The table has no column that data files could store; add one of a type other than void.",
             "",
             "TABLE_ALL_VOID_COLUMNS" if len(schema) else "TABLE_NO_COLUMNS",
         )
@@ -86,7 +86,7 @@ def check_holds_data(schema: StructType) -> None:
         for part in _parts(column.data_type):
             if isinstance(part, StructType) and all(field.data_type == _VOID for field in part):
                 raise _empty(
-                    f"The struct '{name}' has no field that data files could hold; change the type of one of its fields.",
+                    f"The struct '{name}' has no field that data files could store; change the type of one of its fields.",
                     name,
                     "STRUCT_ALL_VOID_FIELDS" if len(part) else "STRUCT_NO_FIELDS",
                 )

@@ -114,7 +114,7 @@ def _column(reference: Reference, table: pa.Table) -> Array:
         return conform(array, reference.data_type, arrow_type, READ)
     except CannotCast as error:
         raise InvalidRequest(
-            f"Column {reference} holds {array.type}, where {reference.data_type} is expected: {error}.",
+            f"Column {reference} has the type {array.type}, but {reference.data_type} is expected: {error}.",
             code="DATATYPE_MISMATCH",
             column=str(reference),
         ) from error

@@ -92,7 +92,7 @@ def _escape(pattern: str, position: int, in_class: bool) -> str:
 
 def _unlike(pattern: str, rest: str) -> Unsupported:
     return Unsupported(
-        f"The regular expression '{pattern[:100]}' holds '{rest[:10]}', which may mean something else to Spark. Write it with plain "
+        f"The regular expression '{pattern[:100]}' contains '{rest[:10]}', which may mean something else to Spark. Write it with plain "
         "classes, groups and repetitions.",
         code="TAHOE_EXPRESSION_NOT_ALLOWED",
     )

@@ -484,7 +484,7 @@ _PREDICATES = frozenset({"IS", "IN", "BETWEEN", "LIKE", "ILIKE", "RLIKE", "REGEX
 """Words that begin a test after its operand, optionally preceded by NOT."""
 _NAMES: Mapping[str, str] = {"==": "=", "<>": "!=", "OR": "or", "AND": "and", "DIV": "div"}
 """The names of the allow-list for signs that are spelt otherwise there."""
-_NOT_ALLOWED = "this is not on the list of what an expression may hold"
+_NOT_ALLOWED = "it is not on the list of operations that expressions may contain"
 _SIGNS = {"-": "negative", "+": "positive", "~": "~"}
 _CONSTANTS = {"NULL": Literal(None, VOID), "TRUE": Literal(True, BOOLEAN), "FALSE": Literal(False, BOOLEAN)}
 _KEYWORDS = frozenset({*_CONSTANTS, *_PREDICATES, "AND", "OR", "NOT", "CASE", "SELECT"})

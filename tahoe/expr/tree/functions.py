@@ -40,7 +40,7 @@ def call(name: str, arguments: Arguments, time_zone: str = "UTC") -> Expression:
     rule = FUNCTIONS.get(name)
     if rule is None:
         raise InvalidRequest(
-            f"The function '{name}' is not on the list of what an expression may call.",
+            f"The function '{name}' is not on the list of functions that expressions may call.",
             code="TAHOE_EXPRESSION_NOT_ALLOWED",
             function=name,
         )

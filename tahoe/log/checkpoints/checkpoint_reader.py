@@ -260,9 +260,9 @@ def _check_stated(reader: CheckpointReader, sidecars: Sequence[SidecarFile]) -> 
     if stated and stated[0].version != version:
         what = f"it says that it is of version {stated[0].version}"
     elif reader.checkpoint.kind == "uuid" and len(stated) != 1:
-        what = f"it must hold one checkpointMetadata action, found {len(stated)}"
+        what = f"it must have one checkpointMetadata action, found {len(stated)}"
     elif sidecars and reader.num_adds:
-        what = "it holds files and names sidecars, which the specification forbids"
+        what = "it contains files and names sidecars, which the specification forbids"
     if what:
         raise DamagedCheckpoint(reader.store.url, reader.checkpoint, reader.checkpoint.names[0], what)
 

@@ -167,5 +167,5 @@ def _struct(struct: Struct, member: int) -> Struct | None:
 def _list(struct: Struct, member: int, of: int) -> list[Any]:
     kind, value = struct.get(member, (LIST, (of, [])))
     if kind != LIST or (value[0] != of and value[1]):
-        raise ValueError("no list of what it should hold")
+        raise ValueError("no list of the expected kind")
     return list(value[1])

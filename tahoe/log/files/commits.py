@@ -68,7 +68,7 @@ def parse_commit(name: str, data: bytes, url: str) -> tuple[Action, ...]:
 def parse_actions(name: str, data: bytes, url: str) -> Iterator[tuple[int, Action]]:
     """Line number (from 1) and action of each line. See `parse_commit`, without its check across lines."""
     if not data.strip():
-        what = "is empty (0 bytes)" if not data else "holds no action"
+        what = "is empty (0 bytes)" if not data else "contains no action"
         raise _damaged(name, url, what)
     for number, line in enumerate(data.split(b"\n"), start=1):
         if number == 1:
@@ -108,7 +108,7 @@ def duplicate(name: str, url: str, kind: str, what: object) -> CorruptTable:
     """Return the error for two actions of one commit about the same object."""
     of = f" of '{what[0] if isinstance(what, tuple) else what}'" if what else ""
     return CorruptTable(
-        f"Table {url}: the commit {name} holds more than one {kind} action{of}; the specification allows one, for their order "
+        f"Table {url}: the commit {name} contains more than one {kind} action{of}; the specification allows one, for their order "
         "has no meaning. Restore the file from a backup.",
         code="DELTA_DUPLICATE_ACTIONS_FOUND",
         table=url,

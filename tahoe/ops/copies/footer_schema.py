@@ -145,7 +145,7 @@ def _refuse_geospatial(columns: list[str], place: str) -> None:
     """Raise `Unsupported` for geospatial columns, as delta-spark does: their values are unchecked, and few clients can read them."""
     if columns:
         raise Unsupported(
-            f"CONVERT TO DELTA is not supported for data types: geometries or geographies, which column '{columns[0]}' of {place} holds. "
+            f"CONVERT TO DELTA is not supported for data types: geometries or geographies, the type of column '{columns[0]}' of {place}. "
             "Create a table with the column, and insert the rows.",
             code="DELTA_OPERATION_NOT_SUPPORTED_FOR_DATATYPES",
             file=place,

@@ -119,7 +119,7 @@ class _Columns:
     def field(self, value: Mapping[str, Any], physical: str, path: tuple[str, ...]) -> StructField:
         if value.get("initial-default") is not None:
             raise Unsupported(
-                f"Column {'.'.join(path)} of the Iceberg table {self.table} has an initial default, which files from before it do not hold "
+                f"Column {'.'.join(path)} of the Iceberg table {self.table} has an initial default, which older files do not contain "
                 "and Delta does not know. Let an Iceberg engine rewrite the files, and drop the default.",
                 code="TAHOE_ICEBERG_INITIAL_DEFAULT",
                 table=self.table,

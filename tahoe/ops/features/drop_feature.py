@@ -67,7 +67,7 @@ def drop_feature(
     Raises:
         NotFound: there is no table.
         InvalidRequest: ``DELTA_FEATURE_DROP_…``: the table does not have the feature, another feature needs it, older versions still use it
-            (``…_WAIT_FOR_RETENTION_PERIOD``, ``…_HISTORICAL_VERSIONS_EXIST``), or another writer used it again meanwhile.
+            (``…_WAIT_FOR_RETENTION_PERIOD``, ``…_HISTORICAL_VERSIONS_EXIST``), or another writer used it again.
         Unsupported: ``DELTA_FEATURE_DROP_NONREMOVABLE_FEATURE``, ``DELTA_FEATURE_DROP_UNSUPPORTED_CLIENT_FEATURE``.
         StorageFailure: ``DELTA_FEATURE_DROP_CHECKPOINT_FAILED``.
         DeltaConcurrentModificationException: other writers changed the same files repeatedly.
@@ -339,8 +339,8 @@ class _Drop:
             left = [*left, "a V2 checkpoint that it is read from"]
         if left:
             raise InvalidRequest(
-                f"Cannot drop the feature {self.feature.name} from table {snapshot.store.url}: another writer brought it back meanwhile; "
-                f"version {snapshot.version} has {', '.join(left)}. Run it again when that writer has ended.",
+                f"Cannot drop the feature {self.feature.name} from table {snapshot.store.url}: another writer used it again; "
+                f"version {snapshot.version} has {', '.join(left)}. Run DROP FEATURE again after that writer has ended.",
                 code="DELTA_FEATURE_DROP_CONFLICT_REVALIDATION_FAIL",
                 table=snapshot.store.url,
                 version=snapshot.version,

@@ -1,7 +1,7 @@
 """The traces of each feature in a table, and the commits that remove them: one `Removal` for each feature that can be dropped.
 
-These commits come before the protocol change. They remove the properties that enable the feature first, so that writers that started
-meanwhile do not add traces again (PROTOCOL.md has no section on this; the order is delta-spark's).
+These commits come before the protocol change. They remove the properties that enable the feature first, so that writers that start
+later do not add traces again (PROTOCOL.md has no section on this; the order is delta-spark's).
 """
 
 from __future__ import annotations

@@ -242,7 +242,7 @@ def _changed(snapshot: Snapshot, column: StructField, change: ColumnChange) -> S
         if in_collection:
             raise InvalidRequest(
                 f"Can't add a comment to {name}. Adding a comment to a map key/value or array element is not supported. Comment on the "
-                "column that holds it.",
+                "column that contains it.",
                 code="DELTA_UNSUPPORTED_COMMENT_MAP_ARRAY",
                 column=name,
             )
@@ -321,7 +321,7 @@ def _unsupported_change(
         return f"{column.data_type}{'' if column.nullable else ' NOT NULL'}"
 
     if old.data_type == new.data_type:
-        remedy = "What an array or a map holds may always be NULL; NOT NULL is for columns and fields of structs."
+        remedy = "Elements of an array or a map may always be NULL; NOT NULL is for columns and fields of structs."
     elif is_widening(old.data_type, new.data_type):
         remedy = "Set 'delta.enableTypeWidening' = 'true' on the table first; readers then need the feature typeWidening."
     else:

@@ -37,7 +37,7 @@ from tahoe.txn.transaction import Operation, Transaction
 
 _THREADS = 16
 _MOST_NAMED = 100
-_KEPT = (
+_TIMESTAMP_PROPERTIES = (
     # If in-commit timestamps were disabled, the timestamps of versions would change.
     "delta.enableInCommitTimestamps",
     "delta.inCommitTimestampEnablementVersion",
@@ -80,12 +80,10 @@ class Restored(ShownAsText):
         restored = f"{counted(metrics['num_restored_files'], 'file')} of {metrics['restored_files_size']:,} bytes"
         removed = f"{counted(metrics['num_removed_files'], 'file')} of {metrics['removed_files_size']:,} bytes"
         if self.version is not None:
-            return (
-                f"Version {self.version} of {self.table} is as version {self.target} was: {restored} came back, {removed} went."
-            )
-        text = f"RESTORE of {self.table} to version {self.target} would bring {restored} back, and remove {removed}."
+            return f"Version {self.version} of {self.table} is equal to version {self.target}: {restored} were restored, {removed} removed."
+        text = f"RESTORE of {self.table} to version {self.target} would restore {restored} and remove {removed}."
         if self.missing:
-            text += f" It cannot: {counted(len(self.missing), 'file')} are gone, {', '.join(self.missing[:3])} among them."
+            text += f" It would fail: {counted(len(self.missing), 'file')} are missing, such as {', '.join(self.missing[:3])}."
         return text
 
 
@@ -110,13 +108,13 @@ def restore(
     """
     newest = snapshot_to_change(transaction)
     target = Snapshot.at(newest.store, _version(newest, request))
-    adds, removes = _beyond(target, newest), _beyond(newest, target)
+    adds, removes = _files_only_in(target, newest), _files_only_in(newest, target)
     missing = [] if request.ignore_missing_files else _missing(newest, adds, progress)
     metrics = _metrics(target, adds, removes)
     if request.dry_run:
         return Restored(newest.store.url, target.version, None, metrics, tuple(missing))
     if missing:
-        raise _gone(newest, target.version, missing)
+        raise _missing_files(newest, target.version, missing)
     transaction.looks_for = "none" if request.ignore_missing_files else "all"
     _stage(transaction, newest, target, adds, removes)
     committed = commit(transaction, _operation(request, metrics))
@@ -164,13 +162,13 @@ def _no_version(newest: Snapshot, version: int, error: NotFound | None) -> NotFo
     )
 
 
-def _beyond(these: Snapshot, others: Snapshot) -> list[AddFile]:
+def _files_only_in(these: Snapshot, others: Snapshot) -> list[AddFile]:
     """Return the logical files of the first version that the second lacks."""
     url = these.store.url
-    known = pa.concat_arrays(list(_keys(others.files(), url)) or [pa.array([], pa.string())])
+    other_keys = pa.concat_arrays(list(_keys(others.files(), url)) or [pa.array([], pa.string())])
     files = these.files()
-    found = [pc.invert(pc.is_in(keys, value_set=known)) for keys in _keys(files, url)]
-    return add_files(files.filter(pa.chunked_array(found, pa.bool_()))) if found else []
+    are_missing = [pc.invert(pc.is_in(keys, value_set=other_keys)) for keys in _keys(files, url)]
+    return add_files(files.filter(pa.chunked_array(are_missing, pa.bool_()))) if are_missing else []
 
 
 def _keys(files: pa.Table, url: str) -> Iterator[pa.Array]:
@@ -188,16 +186,16 @@ def _missing(newest: Snapshot, adds: Sequence[AddFile], progress: Progress) -> l
     with ThreadPoolExecutor(_THREADS, thread_name_prefix="tahoe-restore") as pool:
         for done, (name, entry) in enumerate(zip(names, pool.map(store.head, names), strict=True), start=1):
             missing += [name] if entry is None else []
-            progress("files looked for", done, len(names))
+            progress("files checked", done, len(names))
     return missing
 
 
-def _gone(newest: Snapshot, version: int, missing: Sequence[str]) -> NotFound:
+def _missing_files(newest: Snapshot, version: int, missing: Sequence[str]) -> NotFound:
     more = f" and {len(missing) - _MOST_NAMED:,} more" if len(missing) > _MOST_NAMED else ""
     return NotFound(
-        f"Table {newest.store.url} cannot be restored to version {version}: {counted(len(missing), 'file')} of it are gone, deleted by a "
-        f"VACUUM or by hand: {', '.join(missing[:_MOST_NAMED])}{more}. Restore a newer version; or restore this one without them, with "
-        "ignore_missing_files=True, or spark.sql.files.ignoreMissingFiles = true.",
+        f"Table {newest.store.url} cannot be restored to version {version}: {counted(len(missing), 'file')} of that version are missing, "
+        f"deleted by VACUUM or manually: {', '.join(missing[:_MOST_NAMED])}{more}. Restore a newer version, or restore this one without "
+        "these files: ignore_missing_files=True, or spark.sql.files.ignoreMissingFiles = true.",
         code="TAHOE_MISSING_FILES",
         table=newest.store.url,
         version=version,
@@ -220,15 +218,15 @@ def _stage(
 
 def _metadata(newest: Metadata, target: Metadata) -> Metadata:
     """The target's metadata without regressions: no column id is assigned twice, and timestamps of versions stay unchanged."""
-    found = {key: value for key, value in target.configuration.items() if key not in _KEPT}
-    if newest.configuration.get(_KEPT[0], "").lower() == "true":
-        found |= {key: newest.configuration[key] for key in _KEPT if key in newest.configuration}
-    elif _KEPT[0] in target.configuration:
-        found[_KEPT[0]] = target.configuration[_KEPT[0]]
-    ids = [int(one.configuration[_COLUMN_ID]) for one in (newest, target) if _COLUMN_ID in one.configuration]
-    if _COLUMN_ID in found:
-        found[_COLUMN_ID] = str(max(ids))
-    return with_kept_marks(replace(target, id=newest.id, configuration=found), newest)
+    configuration = {key: value for key, value in target.configuration.items() if key not in _TIMESTAMP_PROPERTIES}
+    if newest.configuration.get(_TIMESTAMP_PROPERTIES[0], "").lower() == "true":
+        configuration |= {key: newest.configuration[key] for key in _TIMESTAMP_PROPERTIES if key in newest.configuration}
+    elif _TIMESTAMP_PROPERTIES[0] in target.configuration:
+        configuration[_TIMESTAMP_PROPERTIES[0]] = target.configuration[_TIMESTAMP_PROPERTIES[0]]
+    ids = [int(metadata.configuration[_COLUMN_ID]) for metadata in (newest, target) if _COLUMN_ID in metadata.configuration]
+    if _COLUMN_ID in configuration:
+        configuration[_COLUMN_ID] = str(max(ids))
+    return with_kept_marks(replace(target, id=newest.id, configuration=configuration), newest)
 
 
 def _metrics(target: Snapshot, adds: Sequence[AddFile], removes: Sequence[AddFile]) -> dict[str, int]:
@@ -245,8 +243,8 @@ def _metrics(target: Snapshot, adds: Sequence[AddFile], removes: Sequence[AddFil
 def _operation(request: RestoreRequest, metrics: dict[str, int]) -> Operation:
     shown = request.shown_timestamp
     if shown is None and request.timestamp is not None:
-        moment = datetime.fromtimestamp(parse_timestamp(request.timestamp) / 1000, UTC)
-        shown = f"{moment:%Y-%m-%d %H:%M:%S}.{moment.microsecond // 1000}"
+        timestamp = datetime.fromtimestamp(parse_timestamp(request.timestamp) / 1000, UTC)
+        shown = f"{timestamp:%Y-%m-%d %H:%M:%S}.{timestamp.microsecond // 1000}"
     parameters: dict[str, Any] = {"version": request.version, "timestamp": shown}
     return Operation("RESTORE", parameters, {_camel(name): value for name, value in metrics.items()})
 

@@ -1,8 +1,8 @@
-"""REORG TABLE … APPLY (UPGRADE UNIFORM (ICEBERG_COMPAT_VERSION = n)): make an existing table readable as Iceberg.
+"""REORG TABLE … APPLY (UPGRADE UNIFORM (ICEBERG_COMPAT_VERSION = n)): convert an existing table to one that is readable as Iceberg.
 
-    1  properties: IcebergCompat, column mapping; deletion vectors off where Iceberg cannot have them      REORG TABLE UPGRADE UNIFORM
-    2  files that Iceberg's readers would misread are rewritten; the remaining ones are tagged             REORG
-    3  delta.universalFormat.enabledFormats = iceberg, which has the table converted                       SET TBLPROPERTIES
+    1  properties: IcebergCompat, column mapping; no deletion vectors if Iceberg does not allow them       REORG TABLE UPGRADE UNIFORM
+    2  files that Iceberg's readers would misread are rewritten; the other files are tagged                REORG
+    3  delta.universalFormat.enabledFormats = iceberg, which starts the conversion                         SET TBLPROPERTIES
 
 Each step is a commit of its own, as in the reference: after the first, other writers write compatible files, which need no rewrite, and the
 second does not block them. A run that was interrupted is continued by the next.
@@ -48,7 +48,7 @@ Commit = Callable[[Transaction, Operation], Committed]
 def upgrade_uniform(
     begin: Begin, commit: Commit, compat_version: int, *, dry_run: bool = False, progress: Progress = silent
 ) -> Upgrade:
-    """Make a table readable as Iceberg; commits nothing if it already is.
+    """Convert a table to one that is readable as Iceberg; commits nothing if it already is.
 
     Args:
         begin, commit: `Table.begin` and `Table.commit`.
@@ -64,7 +64,7 @@ def upgrade_uniform(
     snapshot = begin().existing()
     if compat_version not in (1, 2, 3):
         raise InvalidRequest(
-            f"There is no IcebergCompatV{compat_version}, asked for table {snapshot.store.url}; use 1, 2 or 3.",
+            f"There is no IcebergCompatV{compat_version}, which was requested for table {snapshot.store.url}. Use 1, 2 or 3.",
             code="DELTA_ICEBERG_COMPAT_VIOLATION.COMPAT_VERSION_NOT_SUPPORTED",
             table=snapshot.store.url,
         )
@@ -72,10 +72,10 @@ def upgrade_uniform(
     if dry_run:
         return _planned(begin(), snapshot, compat_version, steps, progress)
     properties: dict[str, str] = {}
-    for operation, wanted in steps:
-        _set(begin, commit, operation, wanted)
-        properties |= wanted
-    rewritten, noted = _bring_files(begin, commit, compat_version, progress)
+    for operation, step in steps:
+        _set(begin, commit, operation, step)
+        properties |= step
+    rewritten, noted = _upgrade_files(begin, commit, compat_version, progress)
     newest = begin().existing()
     version = newest.version
     if not uniform_is_enabled(newest.config.properties):
@@ -93,18 +93,18 @@ def _steps(config: TableConfig, compat_version: int) -> _Steps:
     """Return the properties to set before files are rewritten, one entry per commit."""
     steps: _Steps = []
     key = f"delta.enableIcebergCompatV{compat_version}"
-    wanted = {} if config.properties.get(key) else {key: "true"}
+    changed = {} if config.properties.get(key) else {key: "true"}
     for other in {1, 2, 3} - {compat_version}:
         if config.properties.get(f"delta.enableIcebergCompatV{other}"):
-            wanted[f"delta.enableIcebergCompatV{other}"] = "false"
+            changed[f"delta.enableIcebergCompatV{other}"] = "false"
     if config.properties.column_mapping_mode == "none":
-        wanted[_MAPPING] = "name"
-    vectors_go = compat_version != 3 and deletes_form(config.properties) != "position"
-    if vectors_go and config.properties.enable_deletion_vectors:
+        changed[_MAPPING] = "name"
+    removes_vectors = compat_version != 3 and deletes_form(config.properties) != "position"
+    if removes_vectors and config.properties.enable_deletion_vectors:
         # A commit of its own: otherwise a writer that began before it could add vectors to a table that must not have any.
         steps.append(("SET TBLPROPERTIES", {_VECTORS: "false"}))
-    if wanted:
-        steps.append(("REORG TABLE UPGRADE UNIFORM", wanted))
+    if changed:
+        steps.append(("REORG TABLE UPGRADE UNIFORM", changed))
     return steps
 
 
@@ -119,9 +119,9 @@ def _set(begin: Begin, commit: Commit, operation: str, properties: Mapping[str, 
 def _planned(transaction: Transaction, snapshot: Snapshot, compat_version: int, steps: _Steps, progress: Progress) -> Upgrade:
     properties: dict[str, str] = {}
     config = snapshot.config
-    for _, wanted in steps:
-        properties |= wanted
-        transaction.set_metadata(with_properties(config, wanted, transaction.clock))
+    for _, step in steps:
+        properties |= step
+        transaction.set_metadata(with_properties(config, step, transaction.clock))
         before, config = config, future_config(transaction)
         check_iceberg_compat(config, before, ())
     if not uniform_is_enabled(config.properties):
@@ -146,7 +146,7 @@ class _Plan:
 _Reasons = dict[str, tuple[str, ...]]
 
 
-def _bring_files(begin: Begin, commit: Commit, compat_version: int, progress: Progress) -> tuple[_Reasons, _Reasons]:
+def _upgrade_files(begin: Begin, commit: Commit, compat_version: int, progress: Progress) -> tuple[_Reasons, _Reasons]:
     """Rewrite and tag files until none needs it; return path → reasons of the rewritten files, and of the tagged ones."""
     rewritten: _Reasons = {}
     noted: _Reasons = {}
@@ -157,9 +157,9 @@ def _bring_files(begin: Begin, commit: Commit, compat_version: int, progress: Pr
         if not plans:
             return rewritten, noted
         operation = stage_rewrite(transaction, snapshot, [plan.add for plan in plans if plan.faults], progress)
-        again = [plan.noted for plan in plans if plan.noted is not None]
-        transaction.read_files(add.key for add in again)
-        transaction.stage(*again)
+        tagged_adds = [plan.noted for plan in plans if plan.noted is not None]
+        transaction.read_files(add.key for add in tagged_adds)
+        transaction.stage(*tagged_adds)
         if not any(plan.faults for plan in plans):
             operation = reorg_operation([], [])
         try:
@@ -168,13 +168,13 @@ def _bring_files(begin: Begin, commit: Commit, compat_version: int, progress: Pr
             if attempt == _ATTEMPTS - 1:
                 raise
             continue
-        why_rewritten, why_noted = _reasons(plans)
-        rewritten |= why_rewritten
-        noted |= why_noted
+        rewrite_reasons, note_reasons = _reasons(plans)
+        rewritten |= rewrite_reasons
+        noted |= note_reasons
     left = [plan.add.path for plan in plans]
     raise InvalidRequest(
-        f"Table {snapshot.store.url} got files that are not as IcebergCompatV{compat_version} demands, again and again, the last time "
-        f"{left[0]}; another writer must be at work that does not know the property. Stop it, and run the upgrade again.",
+        f"Another writer repeatedly added files to table {snapshot.store.url} that IcebergCompatV{compat_version} does not allow, such as "
+        f"{left[0]}. It does not support the table property. Stop it, and run the upgrade again.",
         code="DELTA_ICEBERG_COMPAT_VIOLATION.FILES_NOT_ICEBERG_COMPAT",
         table=snapshot.store.url,
         file=left[0],
@@ -195,10 +195,10 @@ def _plans(snapshot: Snapshot, config: TableConfig, compat_version: int, progres
     Args:
         config: the table's configuration at the time of the rewrite.
     """
-    vectors_go = deletes_form(config.properties) == "none"
+    removes_vectors = deletes_form(config.properties) == "none"
     unsure: list[AddFile] = []
     for add in add_files(snapshot.files()):
-        if vectors_go and add.deletion_vector is not None:
+        if removes_vectors and add.deletion_vector is not None:
             yield _Plan(add, ("deletion vector",))
         elif (compat_version > 1 and not _has_layout(add)) or add.num_records is None:
             unsure.append(add)

@@ -53,10 +53,10 @@ from tahoe.txn.transaction import Operation, Transaction
 
 Begin = Callable[[], Transaction]
 Commit = Callable[[Transaction, Operation], Committed]
-Held = Callable[[Snapshot, int], Sequence[int]]
+PinnedVersions = Callable[[Snapshot, int], Sequence[int]]
 """Maps a snapshot and the storage's current time to older versions that readers outside the log, such as Iceberg's, may still use."""
 
-_NOT_TOLD_OF = frozenset({"s3"})
+_UNLOGGED_SCHEMES = frozenset({"s3"})
 """Storage where the reference commits VACUUM START and END only on request: its commits there are safe from one cluster only."""
 
 
@@ -81,19 +81,24 @@ class Vacuumed(ShownAsText):
             return f"VACUUM of {plan.table} deleted {files} in {counted(plan.folders, 'folder')}."
         text = f"VACUUM of version {plan.version} of {plan.table} would delete {files} in {counted(plan.folders, 'folder')}."
         if plan.lost_versions:
-            text += f" No more to be read would be {counted(len(plan.lost_versions), 'version')}: {_ranges(plan.lost_versions)}."
+            versions = counted(len(plan.lost_versions), "version")
+            text += f" {versions} would become unreadable: {_ranges(plan.lost_versions)}."
         return text
 
 
 def vacuum(
-    begin: Begin, commit: Commit, request: VacuumRequest, held: Held = lambda snapshot, now_ms: (), progress: Progress = silent
+    begin: Begin,
+    commit: Commit,
+    request: VacuumRequest,
+    pinned: PinnedVersions = lambda snapshot, now_ms: (),
+    progress: Progress = silent,
 ) -> Vacuumed:
     """Delete the files that no reader may need, and report the result.
 
     Args:
         begin: returns a transaction on the newest version.
         commit: commits a transaction.
-        held: returns the older versions that must stay readable; called once.
+        pinned: returns the older versions that must stay readable; called once.
         progress: receives the progress over listed and deleted files.
 
     Raises:
@@ -105,29 +110,32 @@ def vacuum(
     """
     transaction = begin()
     store = transaction.store
-    plan = plan_vacuum(transaction, request, held, progress)
-    _tell_of_late_streams(plan)
+    plan = plan_vacuum(transaction, request, pinned, progress)
+    _warn_of_late_streams(plan)
     if request.dry_run:
         commits = commits_in(store)
         lost = lost_versions(store, commits, {entry.name for entry in plan.files}, THREADS)
         return Vacuumed(replace(plan, lost_versions=tuple(lost)))
     newest = begin().existing()
-    done = _Logged(begin, commit, plan) if _is_logged(request, plan, newest) else None
-    files = _unnamed(store, plan, newest.version if done is None else done.start())
-    with _failing(done):
+    logged = _LoggedVacuum(begin, commit, plan) if _is_logged(request, plan, newest) else None
+    files = _unnamed(store, plan, newest.version if logged is None else logged.start())
+    with _logging_failure(logged):
         deleted = delete_files(store, files, THREADS, progress)
         if not request.lite and request.inventory is None:
             emptied_before_ms = plan.cut_off_ms + min(0, plan.retention_ms - HOUR_MS)
             delete_empty_folders(store, partition_prefixes(newest.config), emptied_before_ms)
-    version = None if done is None else done.end(deleted)
+    version = None if logged is None else logged.end(deleted)
     with logged_after_commit(
-        "VACUUM of %s is done, but did not note how far it came; the next one reads more commits", store.url
+        "VACUUM of %s deleted its files, but did not record the vacuumed version; the next VACUUM LITE reads more commits",
+        store.url,
     ):
         write_last_vacuum(store, plan.vacuumed_version)
     return Vacuumed(replace(plan, files=tuple(files)), deleted, version)
 
 
-def plan_vacuum(transaction: Transaction, request: VacuumRequest, held: Held, progress: Progress = silent) -> VacuumPlan:
+def plan_vacuum(
+    transaction: Transaction, request: VacuumRequest, pinned: PinnedVersions, progress: Progress = silent
+) -> VacuumPlan:
     """Return the plan of a VACUUM. Raises the errors of `vacuum`."""
     snapshot = transaction.existing()
     check_writable(snapshot.protocol, snapshot.store.url)
@@ -137,7 +145,7 @@ def plan_vacuum(transaction: Transaction, request: VacuumRequest, held: Held, pr
     # All commits up to now are read here: a writer that commits a listed file later conflicts with VACUUM START.
     newest = Snapshot.at(store)
     commits = commits_in(store)
-    versions = tuple(held(newest, cut_off_ms + retention_ms))
+    versions = tuple(pinned(newest, cut_off_ms + retention_ms))
     needed = needed_names(newest, commits, cut_off_ms, versions, THREADS)
     needed |= needed_by_clones(newest, cut_off_ms, cut_off_ms + retention_ms, THREADS)
     needed |= real_names(store, needed - entries.keys())
@@ -159,14 +167,15 @@ def plan_vacuum(transaction: Transaction, request: VacuumRequest, held: Held, pr
     )
 
 
-def _tell_of_late_streams(plan: VacuumPlan) -> None:
-    for one in plan.late_streams:
-        heard = datetime.fromtimestamp(one.modified_ms / 1000, UTC).isoformat(" ", "seconds")
+def _warn_of_late_streams(plan: VacuumPlan) -> None:
+    for stream in plan.late_streams:
+        reported_at = datetime.fromtimestamp(stream.modified_ms / 1000, UTC).isoformat(" ", "seconds")
         warn_once(
-            f"{plan.table} {one.name} {plan.vacuumed_version}",
-            f"VACUUM of table {plan.table}: the stream with the checkpoint {one.checkpoint} had read the versions before {one.version} when "
-            f"it was last heard of ({heard}), and files go that commits up to version {plan.vacuumed_version} removed. What of them it has "
-            f"not read is lost to it. Let it catch up first, or retain more; if there is no such query, delete {one.name}.",
+            f"{plan.table} {stream.name} {plan.vacuumed_version}",
+            f"VACUUM of table {plan.table} deletes the files that commits up to version {plan.vacuumed_version} removed. The stream with the "
+            f"checkpoint {stream.checkpoint} had read only the versions before {stream.version} when it last reported its position "
+            f"({reported_at}), so it may still need these files. Run the query until it has read version {plan.vacuumed_version}, or use a "
+            f"longer retention, before VACUUM. If the query no longer exists, delete {stream.name}.",
         )
 
 
@@ -187,11 +196,11 @@ def _is_logged(request: VacuumRequest, plan: VacuumPlan, snapshot: Snapshot) -> 
     if request.logs is not None:
         return request.logs
     is_short = plan.retention_ms < snapshot.config.properties.deleted_file_retention_ms
-    return is_short or split_url(plan.table)[0] not in _NOT_TOLD_OF
+    return is_short or split_url(plan.table)[0] not in _UNLOGGED_SCHEMES
 
 
 @dataclass(frozen=True, slots=True)
-class _Logged:
+class _LoggedVacuum:
     """The commits of a VACUUM in the history."""
 
     begin: Begin
@@ -227,7 +236,7 @@ def _unnamed(store: LogStore, plan: VacuumPlan, version: int) -> list[Entry]:
 
 
 @contextmanager
-def _failing(logged: _Logged | None) -> Iterator[None]:
+def _logging_failure(logged: _LoggedVacuum | None) -> Iterator[None]:
     """A block whose failure is committed to the history."""
     try:
         yield
@@ -279,8 +288,8 @@ def removed_files(
     last, first = read_last_vacuum(store), commits[0][0]
     if first > 0 and (last is None or last + 1 < first):
         raise InvalidRequest(
-            f"VACUUM LITE cannot determine which files of {store.url} may go: the log begins with version {first}, and "
-            f"{'no VACUUM noted how far it came' if last is None else f'the last VACUUM came to version {last}'}. Run VACUUM without LITE.",
+            f"VACUUM LITE cannot determine the deletable files of {store.url}: the log begins with version {first}, and "
+            f"{'no VACUUM recorded a version' if last is None else f'the last VACUUM recorded {last}'}. Run VACUUM without LITE.",
             code="DELTA_CANNOT_VACUUM_LITE",
             table=store.url,
             version=first,
@@ -288,7 +297,7 @@ def removed_files(
     begin = first if last is None else last + 1
     if expired is None or begin > expired:
         return {}, last
-    found: dict[str, Entry] = {}
+    removed: dict[str, Entry] = {}
     complete = expired
     for version, actions in actions_of(store, range(max(begin, first), expired + 1), threads):
         for action in actions:
@@ -296,18 +305,18 @@ def removed_files(
                 complete = min(complete, version - 1)  # not expired by its writer's clock: left to a later VACUUM
             elif isinstance(action, RemoveFile | AddCDCFile):
                 path, *others = names_in([action], store.url)
-                found[path] = Entry(path, action.size or 0, 0)
-                found.update({name: Entry(name, 0, 0) for name in others if name not in found})
-    return found, complete
+                removed[path] = Entry(path, action.size or 0, 0)
+                removed.update({name: Entry(name, 0, 0) for name in others if name not in removed})
+    return removed, complete
 
 
 def read_last_vacuum(store: LogStore) -> int | None:
     """Return the version up to which the last VACUUM deleted removed files; None if it is not known."""
     try:
-        found = json.loads(store.get(_NAME)).get(_VERSION)
+        version = json.loads(store.get(_NAME)).get(_VERSION)
     except (NotFound, ValueError, AttributeError):  # a corrupt record counts as missing
         return None
-    return found if isinstance(found, int) and not isinstance(found, bool) and found >= 0 else None
+    return version if isinstance(version, int) and not isinstance(version, bool) and version >= 0 else None
 
 
 def write_last_vacuum(store: LogStore, version: int | None) -> None:

@@ -38,12 +38,12 @@ def store_time_ms(store: LogStore, newest_commit_ms: int) -> int:
         newest_commit_ms: the time of the newest commit's file. It is returned if storage is read-only: then no file younger than it counts
             as old.
     """
-    found = None
+    written = None
     with suppress(StorageFailure):
         store.put(_CLOCK, b"")
-        found = store.head(_CLOCK)
+        written = store.head(_CLOCK)
         store.delete(_CLOCK)
-    return newest_commit_ms if found is None else max(found.modified_ms, newest_commit_ms)
+    return newest_commit_ms if written is None else max(written.modified_ms, newest_commit_ms)
 
 
 def listed(store: LogStore, prefixes: tuple[str, ...], threads: int, progress: Progress) -> Iterator[Entry]:
@@ -70,7 +70,7 @@ def listed(store: LogStore, prefixes: tuple[str, ...], threads: int, progress: P
 
 def _chain(store: LogStore, names: Sequence[str], threads: int) -> Iterator[Iterable[Entry]]:
     yield store.list_from("")
-    yield from _side_by_side(lambda name: list(store.walk(name)), names, threads)
+    yield from _in_parallel(lambda name: list(store.walk(name)), names, threads)
 
 
 def entries_of_inventory(inventory: pa.Table, store: LogStore) -> list[Entry]:
@@ -79,13 +79,15 @@ def entries_of_inventory(inventory: pa.Table, store: LogStore) -> list[Entry]:
     Raises `InvalidRequest` (``DELTA_INVALID_INVENTORY_SCHEMA``) if it lacks the columns ``path`` string, ``length`` long, ``isDir`` boolean
     and ``modificationTime`` long.
     """
-    wanted = {"path": pa.types.is_string, "length": pa.types.is_int64, "isDir": pa.types.is_boolean}
-    wanted["modificationTime"] = pa.types.is_int64
+    required = {
+        "path": _is_text,
+        "length": pa.types.is_int64,
+        "isDir": pa.types.is_boolean,
+        "modificationTime": pa.types.is_int64,
+    }
     fields = {field.name: field.type for field in inventory.schema}
-    texts = (pa.types.is_large_string, pa.types.is_string_view)
-    for column, is_it in wanted.items():
-        found = fields.get(column)
-        if found is None or not (is_it(found) or (column == "path" and any(text(found) for text in texts))):
+    for column, has_type in required.items():
+        if column not in fields or not has_type(fields[column]):
             raise InvalidRequest(
                 "The inventory of a VACUUM must have the columns path string, length long, isDir boolean and modificationTime long (when, "
                 f"in milliseconds); found {', '.join(f'{key} {kind}' for key, kind in fields.items())}.",
@@ -93,18 +95,22 @@ def entries_of_inventory(inventory: pa.Table, store: LogStore) -> list[Entry]:
                 column=column,
             )
     entries: dict[str, Entry] = {}
-    for row in inventory.select(list(wanted)).to_pylist():
+    for row in inventory.select(list(required)).to_pylist():
         name = None if row["isDir"] or row["path"] is None else _below(row["path"], store.url)
         if name is not None:
             entries[name] = Entry(name, row["length"] or 0, row["modificationTime"] or 0)
     return list(entries.values())
 
 
+def _is_text(data_type: pa.DataType) -> bool:
+    return pa.types.is_string(data_type) or pa.types.is_large_string(data_type) or pa.types.is_string_view(data_type)
+
+
 def _below(path: str, url: str) -> str | None:
     """The name of an inventory's path; None if it is not below the root."""
     scheme, _, rest = url.partition("://")
-    spelt = {"s3": ("s3", "s3a", "s3n"), "file": ("file",)}.get(scheme, (scheme,))
-    roots = [f"{one}://{rest}/" for one in spelt]
+    schemes = {"s3": ("s3", "s3a", "s3n"), "file": ("file",)}.get(scheme, (scheme,))
+    roots = [f"{name}://{rest}/" for name in schemes]
     if scheme == "file":
         roots += [f"file:{rest}/", f"{rest}/"]
     return next((path[len(root) :] for root in roots if path.startswith(root) and len(path) > len(root)), None)
@@ -112,8 +118,8 @@ def _below(path: str, url: str) -> str | None:
 
 def confirmed(store: LogStore, entries: Sequence[Entry], cut_off_ms: int, threads: int) -> list[Entry]:
     """Return the entries that exist in storage and are older than the cut-off, with their size and time in storage."""
-    found = _side_by_side(store.head, [entry.name for entry in entries], threads)
-    return [entry for entry in found if entry is not None and entry.modified_ms < cut_off_ms]
+    in_storage = _in_parallel(store.head, [entry.name for entry in entries], threads)
+    return [entry for entry in in_storage if entry is not None and entry.modified_ms < cut_off_ms]
 
 
 def delete_files(store: LogStore, entries: Sequence[Entry], threads: int, progress: Progress) -> int:
@@ -130,7 +136,7 @@ def delete_files(store: LogStore, entries: Sequence[Entry], threads: int, progre
     if failures:
         raise StorageFailure(
             f"{len(failures)} of {len(entries)} files of {store.url} could not be deleted; {done} were. The first: {failures[0].message} "
-            "Run VACUUM again: it goes on where it stopped.",
+            "Run VACUUM again to delete the remaining files.",
             table=store.url,
         )
     return done
@@ -140,16 +146,16 @@ def _deleted(store: LogStore, names: Sequence[str], threads: int) -> Iterator[St
     """Yield the error of each name, or None; uses bulk requests if the store has them."""
     delete_many: Callable[[list[str]], None] | None = getattr(store, "delete_many", None)  # of `BulkStore`
     if delete_many is None:
-        yield from _side_by_side(partial(_delete, store), names, threads)
+        yield from _in_parallel(partial(_delete, store), names, threads)
         return
     for start in range(0, len(names), _NAMES_OF_A_REQUEST):
-        some = list(names[start : start + _NAMES_OF_A_REQUEST])
+        batch = list(names[start : start + _NAMES_OF_A_REQUEST])
         try:
-            delete_many(some)
+            delete_many(batch)
         except StorageFailure:  # it does not say which file failed; deleted ones are no error
-            yield from _side_by_side(partial(_delete, store), some, threads)
+            yield from _in_parallel(partial(_delete, store), batch, threads)
         else:
-            yield from (None for _ in some)
+            yield from (None for _ in batch)
 
 
 def delete_empty_folders(store: LogStore, prefixes: tuple[str, ...], cut_off_ms: int) -> None:
@@ -174,13 +180,13 @@ def _delete(store: LogStore, name: str) -> StorageFailure | None:
     return None
 
 
-def _side_by_side(work: Callable[[Item], Answer], items: Iterable[Item], threads: int) -> Iterator[Answer]:
+def _in_parallel(work: Callable[[Item], Answer], items: Iterable[Item], threads: int) -> Iterator[Answer]:
     """Yield the results in order. If the consumer stops or is interrupted, work that has not begun is cancelled."""
-    todo = iter(items)
+    remaining = iter(items)
     with ThreadPoolExecutor(threads, thread_name_prefix="tahoe-vacuum") as pool:
         try:
-            while some := list(islice(todo, 1000)):
-                yield from pool.map(work, some)
+            while batch := list(islice(remaining, 1000)):
+                yield from pool.map(work, batch)
         except BaseException:
             pool.shutdown(cancel_futures=True)
             raise
@@ -201,8 +207,8 @@ def real_names(store: LogStore, names: Iterable[str]) -> set[str]:
     if root is None:
         return set()
     real_root = os.path.realpath(root)
-    found = (os.path.realpath(f"{root}/{name}") for name in names if "\0" not in name)
-    return {path[len(real_root) + 1 :] for path in found if path.startswith(f"{real_root}/")}
+    real_paths = (os.path.realpath(f"{root}/{name}") for name in names if "\0" not in name)
+    return {path[len(real_root) + 1 :] for path in real_paths if path.startswith(f"{real_root}/")}
 
 
 def _is_link(store: LogStore, name: str) -> bool:

@@ -29,16 +29,16 @@ from tahoe.store.stream_records import StreamRecord, streams_of
 
 def commits_in(store: LogStore) -> list[tuple[int, Entry]]:
     """Return the commits in the log with their versions, oldest first."""
-    found = [(parsed, entry) for entry in store.list_from(LOG_FOLDER) if (parsed := parse(entry.name)) is not None]
-    return sorted((parsed.version, entry) for parsed, entry in found if parsed.kind == "commit")
+    files = ((parse(entry.name), entry) for entry in store.list_from(LOG_FOLDER))
+    return sorted((name.version, entry) for name, entry in files if name is not None and name.kind == "commit")
 
 
 def actions_of(store: LogStore, versions: Iterable[int], threads: int) -> Iterator[tuple[int, tuple[Action, ...]]]:
     """Yield the actions of commits, in the requested order, read in parallel; only a few dozen commits are in memory at once."""
     with ThreadPoolExecutor(threads, thread_name_prefix="tahoe-vacuum") as pool:
-        wanted = iter(versions)
-        while some := list(islice(wanted, 4 * threads)):
-            yield from zip(some, pool.map(partial(read_commit, store), some), strict=True)
+        remaining = iter(versions)
+        while batch := list(islice(remaining, 4 * threads)):
+            yield from zip(batch, pool.map(partial(read_commit, store), batch), strict=True)
 
 
 def names_in(actions: Iterable[Action], root_url: str) -> Iterator[str]:
@@ -53,7 +53,7 @@ def names_in(actions: Iterable[Action], root_url: str) -> Iterator[str]:
 
 
 def needed_names(
-    snapshot: Snapshot, commits: Sequence[tuple[int, Entry]], cut_off_ms: int, held: Sequence[int], threads: int
+    snapshot: Snapshot, commits: Sequence[tuple[int, Entry]], cut_off_ms: int, pinned: Sequence[int], threads: int
 ) -> set[str]:
     """Return the names of files that a VACUUM must not delete.
 
@@ -61,17 +61,17 @@ def needed_names(
         snapshot: the newest version.
         commits: in its log.
         cut_off_ms: by the clock of the storage.
-        held: older versions that readers outside the log, such as Iceberg's, may still be using.
+        pinned: older versions that readers outside the log, such as Iceberg's, may still be using.
     """
     store = snapshot.store
     tombstones = snapshot.tombstones()
     young = pc.fill_null(pc.greater_equal(tombstones["deletionTimestamp"], cut_off_ms), False)
     needed = {*file_names(snapshot.files(), store.url), *file_names(tombstones.filter(young), store.url)}
-    for version in held:
+    for version in pinned:
         try:
             needed.update(file_names(Snapshot.at(store, version).files(), store.url))
         except NotFound:
-            if version == max(held):  # the version that Iceberg shows now
+            if version == max(pinned):  # the version that Iceberg shows now
                 raise
     recent = [version for version, entry in commits if entry.modified_ms >= cut_off_ms]
     for _, actions in actions_of(store, recent, threads):
@@ -117,7 +117,7 @@ def lost_versions(store: LogStore, commits: Sequence[tuple[int, Entry]], gone: s
     since: dict[str, int] = {}
     lost: set[int] = set()
     for version, actions in actions_of(store, [version for version, _ in commits], threads):
-        removes, adds = ([one for one in actions if isinstance(one, kind)] for kind in (RemoveFile, AddFile))
+        removes, adds = ([action for action in actions if isinstance(action, kind)] for kind in (RemoveFile, AddFile))
         for name in set(names_in(removes, store.url)) & gone:
             lost.update(range(since.pop(name, first), version))
         for name in set(names_in(adds, store.url)) & gone:
@@ -151,4 +151,4 @@ def late_streams(store: LogStore, vacuumed_version: int | None) -> tuple[StreamR
         vacuumed_version: files that commits up to this one removed are deleted; None for none.
     """
     # A stream of changes that has not read the last of these commits still needs the files which that commit removed.
-    return () if vacuumed_version is None else tuple(one for one in streams_of(store) if one.version <= vacuumed_version)
+    return () if vacuumed_version is None else tuple(stream for stream in streams_of(store) if stream.version <= vacuumed_version)

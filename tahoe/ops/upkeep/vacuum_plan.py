@@ -1,7 +1,7 @@
 """The request of a VACUUM and the choice of the files it may delete. Pure: the listing and the needed files are arguments.
 
 A file is deleted if its name is not hidden, no version that may still be read needs it, and it has been in storage for longer than the
-retention. All other files stay, including those with names that are not understood.
+retention. All other files stay, including those with names that a log cannot contain.
 """
 
 from __future__ import annotations
@@ -63,25 +63,25 @@ def retention_of(request: VacuumRequest, config: TableConfig) -> int:
     own = config.properties.deleted_file_retention_ms
     if request.retention_hours is None:
         return own
-    asked = round(request.retention_hours * HOUR_MS)
-    if asked < 0:
+    requested = round(request.retention_hours * HOUR_MS)
+    if requested < 0:
         raise InvalidRequest(
             f"Retention period for Vacuum can't be less than 0 hours, found {request.retention_hours}.",
             code="DELTA_VACUUM_RETENTION_PERIOD_NEGATIVE",
             table=config.table,
         )
-    if request.retention_check and asked < own:
+    if request.retention_check and requested < own:
         hours = -(-own // HOUR_MS)
         raise InvalidRequest(
-            f"Table {config.table}: a VACUUM that retains {request.retention_hours:g} hours may take files from readers of older versions "
-            f"and from writers that are still at work. Use a retention period of at least {hours} hours, the table's own "
-            "(delta.deletedFileRetentionDuration). If no such operations are running, switch the check off: retention_check=False, or "
+            f"Table {config.table}: a VACUUM that retains {request.retention_hours:g} hours may delete files of readers of older versions "
+            f"and of running writers. Use a retention period of at least {hours} hours, the table's own "
+            "(delta.deletedFileRetentionDuration). If no such operations are running, disable the check: retention_check=False, or "
             "spark.databricks.delta.retentionDurationCheck.enabled = false.",
             code="DELTA_VACUUM_RETENTION_PERIOD_TOO_SHORT",
             table=config.table,
             hours=hours,
         )
-    return asked
+    return requested
 
 
 def partition_prefixes(config: TableConfig) -> tuple[str, ...]:
@@ -102,10 +102,10 @@ def is_hidden(name: str, prefixes: tuple[str, ...]) -> bool:
     """
     if name.startswith("metadata/"):
         return True
-    return any(part[0] in "._" and not part.startswith((*_SEEN, *prefixes)) for part in name.split("/") if part)
+    return any(part[0] in "._" and not part.startswith((*_VISIBLE_FOLDERS, *prefixes)) for part in name.split("/") if part)
 
 
-_SEEN = ("_change_data", "_delta_index")
+_VISIBLE_FOLDERS = ("_change_data", "_delta_index")
 
 
 def deletable(
@@ -118,18 +118,18 @@ def deletable(
         needed: names of files that stay.
         cut_off_ms: files stored at this time or later stay.
     """
-    gone = [
+    old = [
         entry
         for entry in entries
         if entry.modified_ms < cut_off_ms
         and entry.name not in needed
         and not is_hidden(entry.name, prefixes)
-        and _is_understood(entry.name, root_url)
+        and _is_valid_name(entry.name, root_url)
     ]
-    return sorted(gone, key=lambda entry: entry.name)
+    return sorted(old, key=lambda entry: entry.name)
 
 
-def _is_understood(name: str, root_url: str) -> bool:
+def _is_valid_name(name: str, root_url: str) -> bool:
     """Whether a log could name the file at all. If not, no version can need it, but its origin is unknown, so it stays."""
     try:
         return check_name(name, name, root_url) == name

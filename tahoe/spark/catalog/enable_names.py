@@ -188,5 +188,5 @@ def _checked(owner: JavaObject, field: JavaObject) -> tuple[JavaObject, str]:
     name, kind = str(field.getName()), field.getType()
     if not kind.isInterface() or not str(kind.getName()).endswith(_TYPES[name]):
         path, expected = f"{owner.getClass().getName()}.{name}", _TYPES[name].removeprefix(".")
-        raise unsupported_spark(_USE, f"{path} holds a {kind.getName()}, expected the interface {expected}")
+        raise unsupported_spark(_USE, f"{path} is a {kind.getName()}, expected the interface {expected}")
     return field, str(kind.getName())

@@ -78,7 +78,7 @@ def from_spark_schema(schema: SparkStruct) -> StructType:
             schema_from_json(SparkStruct([column]).json())
         except (Unsupported, CorruptTable) as error:
             raise Unsupported(
-                f"Column '{column.name}' has the type {column.dataType.simpleString()}, which a Delta table of Tahoe cannot hold. "
+                f"Column '{column.name}' has the type {column.dataType.simpleString()}, which Tahoe cannot store in a Delta table. "
                 "Cast it to another type, or drop it.",
                 code="DELTA_GEOSPATIAL_SRID_NOT_SUPPORTED" if _is_mixed(error) else "DELTA_UNSUPPORTED_DATA_TYPES",
                 column=column.name,

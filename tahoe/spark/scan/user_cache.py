@@ -49,7 +49,7 @@ def recache(spark: SparkSession, committed: Committed) -> None:
 
 def _entries(manager: JavaObject) -> list[JavaObject]:
     """Return the ``CachedData`` entries of Spark's private list."""
-    return list(items(private_value(manager, "cachedData", "cache written tables anew")))
+    return list(items(private_value(manager, "cachedData", "cache written tables again")))
 
 
 def _leaf(plan: JavaObject, url: str) -> JavaObject | None:

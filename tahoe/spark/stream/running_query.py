@@ -19,7 +19,7 @@ def running_query(spark: SparkSession, query_id: str | None, use: str) -> JavaOb
     running = spark._jsparkSession.sharedState().activeStreamingQueries()
     query = None if query_id is None else running.get(Jvm.of(spark).java_class("java.util.UUID").fromString(query_id))
     if query is None:
-        raise unsupported_spark(use, "it does not tell which query a source is made for")
+        raise unsupported_spark(use, "it does not name the query of a source")
     return query
 
 

@@ -216,7 +216,7 @@ NOT_COMMITTED = {
         "storage_use",
         "exists",
         "files",
-        "held_versions",
+        "pinned_versions",
         "history",
     ),
     *("layout", "schema", "snapshot", "tail", "to_arrow", "to_batches", "to_duckdb", "to_pandas", "to_polars", "url", "version"),

@@ -156,7 +156,7 @@ def checkpoints_hold_the_domains(checkpoint: CheckpointFile) -> Breaches:
     domains = {str(value.get("domain")): value for value in checkpoint.contents.of("domainMetadata")}
     for domain, value in domains.items():
         if value.get("removed"):
-            yield f"it holds the domain '{domain}', which is removed"
+            yield f"it contains the domain '{domain}', which is removed"
     if checkpoint.state is None or not checkpoint.state.complete or checkpoint.contents.unreadable:
         return
     for domain in sorted(checkpoint.state.domains.keys() | domains.keys()):
@@ -267,7 +267,7 @@ def sidecars_hold_file_actions(checkpoint: CheckpointFile) -> Breaches:
     """Sidecars contain only `add` and `remove`."""
     for sidecar in checkpoint.contents.sidecars:
         for kind in sorted({name for name, _ in sidecar.rows or ()} - {*_FILE_ACTIONS}):
-            yield Broken(f"the sidecar holds {kind} actions", str(sidecar.action.get("path")))
+            yield Broken(f"the sidecar contains {kind} actions", str(sidecar.action.get("path")))
 
 
 @RULES.rule("V2 Spec")
@@ -275,7 +275,7 @@ def files_are_in_sidecars_or_not(checkpoint: CheckpointFile) -> Breaches:
     """Sidecars contain all of the file actions or none."""
     within = [name for name, _ in checkpoint.contents.rows if name in _FILE_ACTIONS]
     if within and any(sidecar.rows for sidecar in checkpoint.contents.sidecars):
-        yield f"it holds {len(within)} file actions itself, and others in sidecars"
+        yield f"it contains {len(within)} file actions itself, and others in sidecars"
 
 
 @RULES.rule("Checkpoint Metadata Tags")

@@ -112,7 +112,8 @@ def what_changes_no_data_only_rearranges(step: Step) -> Breaches:
     for value in adds:
         if value.get("dataChange") is False and not removes and step.before.path(value) not in live:
             yield Broken(
-                "the file is new, says dataChange false, and the commit removes no file whose rows it could hold", value["path"]
+                "the file is new, says dataChange false, and the commit removes no file whose rows it could contain",
+                value["path"],
             )
     for value in removes:
         live_add = step.before.adds.get(step.before.key(value))

@@ -116,7 +116,7 @@ def partition_columns_have_the_logs_value(file: DataFile) -> Breaches:
     """Readers use the log's value, some the file's."""
     for column, expected, distinct in file.partitions:
         if any(not _same(value, expected) for value in distinct):
-            yield f"file {file.task.name} is in partition {column} = {expected!r}, but holds {distinct[:3]!r}"
+            yield f"file {file.task.name} is in partition {column} = {expected!r}, but contains {distinct[:3]!r}"
 
 
 @RULES.rule("Deletion Vectors", deep="vector", strict=False)
@@ -131,7 +131,7 @@ def vectors_fit_the_rows(file: DataFile) -> Breaches:
 def row_ids_are_below_the_mark(file: DataFile) -> Breaches:
     """Materialized row ids are at most the table's high-water mark."""
     if file.mark is not None and file.highest_row_id > file.mark:
-        yield f"file {file.task.name} holds row id {file.highest_row_id}, beyond the table's high-water mark {file.mark}"
+        yield f"file {file.task.name} contains row id {file.highest_row_id}, beyond the table's high-water mark {file.mark}"
 
 
 class _Reader:

@@ -96,7 +96,7 @@ def test_geometries_are_refused_and_not_read_as_bytes():
     finally:
         pa.unregister_extension_type("geoarrow.wkb")
     assert "Geometry" in str(written.schema.column(0).logical_type)
-    with pytest.raises(Unsupported, match="geometries or geographies, which column 'g' of f holds"):
+    with pytest.raises(Unsupported, match="geometries or geographies, the type of column 'g' of f"):
         footer_schema(written, "f")
 
 

@@ -79,7 +79,7 @@ def test_files_stay_for_the_retention_and_go_after_it(store: AgedStore) -> None:
     assert planned.deleted == 0 and len(files(store)) == 3
     assert planned.plan.lost_versions == (1, 2)
     told = str(planned)
-    assert "would delete 2 files" in told and "No more to be read would be 2 versions: 1 to 2." in told
+    assert "would delete 2 files" in told and "2 versions would become unreadable: 1 to 2." in told
     done = table.vacuum()
     assert done.deleted == 2 and {entry.name for entry in done.plan.files} == {entry.name for entry in planned.plan.files}
     assert "deleted 2 files" in str(done)

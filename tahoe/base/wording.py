@@ -3,11 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from datetime import UTC, datetime
 
 
 def counted(count: int, noun: str) -> str:
     """Format a count with thousands separators and its noun: ``1 file``, ``2 files``, ``1,234 rows``."""
     return f"{count:,} {noun}{'' if count == 1 else 's'}"
+
+
+def utc_minute(time_ms: int) -> str:
+    """Return a time as ``2026-01-31 12:34``, in UTC.
+
+    Args:
+        time_ms: milliseconds since 1970.
+    """
+    return f"{datetime.fromtimestamp(time_ms / 1000, UTC):%Y-%m-%d %H:%M}"
 
 
 def suggestion(name: str, known: Iterable[str]) -> str:

@@ -22,6 +22,7 @@ from tahoe.base.clock import SYSTEM_CLOCK
 from tahoe.base.exceptions import TahoeError
 from tahoe.base.secrets import without_secrets
 from tahoe.base.version import __version__
+from tahoe.cli.run import has_startup_file
 from tahoe.cli.shell.arguments import FOUND_SOMETHING, AsJson, StorageOptions, open_table
 from tahoe.cli.shell.output import print_json, print_table
 
@@ -78,7 +79,7 @@ _COLUMNS = (("subject", "left"), ("state", "left"), ("finding", "left"))
 def examine(path: str | None, option: list[str]) -> Iterator[Finding]:
     """Yield the findings of all examinations."""
     yield Finding("Tahoe", State.OK, f"Version {__version__} on Python {platform.python_version()}, {platform.system()}.")
-    yield of_startup(_has_startup_file())
+    yield of_startup(has_startup_file())
     spark = _version("pyspark")
     yield of_pyspark(spark)
     if spark is not None:
@@ -184,11 +185,6 @@ def _version(package: str) -> str | None:
         return version(package)
     except PackageNotFoundError:
         return None
-
-
-def _has_startup_file() -> bool:
-    startup = sys.modules.get("tahoe_startup")
-    return startup is not None and bool(startup.is_installed())
 
 
 def _java_version(environment: Mapping[str, str]) -> int | None:

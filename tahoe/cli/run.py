@@ -26,7 +26,7 @@ def run(words: Words) -> None:
     The program and its Python children have TAHOE_ENABLE=1, and find commands of Tahoe's environment first. The program replaces this
     process: its exit code is the exit code.
     """
-    environment = environment_of(os.environ, Path(sys.executable), _has_startup_file())
+    environment = environment_of(os.environ, Path(sys.executable), has_startup_file())
     program = _program(words[0], environment["PATH"])
     sys.stdout.flush()
     os.execve(program, list(words), environment)
@@ -74,6 +74,7 @@ def _program(name: str, path: str) -> str:
     return program
 
 
-def _has_startup_file() -> bool:
+def has_startup_file() -> bool:
+    """Whether the environment has the file that enables Tahoe when an interpreter starts."""
     startup = sys.modules.get("tahoe_startup")
     return startup is not None and bool(startup.is_installed())

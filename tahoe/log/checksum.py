@@ -13,6 +13,7 @@ from typing import Any, TypeVar
 from zlib import crc32
 
 from tahoe.base.exceptions import CorruptTable, NotFound
+from tahoe.log.files.last_checkpoint import count_of
 from tahoe.log.files.paths import checksum_name, parse
 from tahoe.log.totals import FileSizeHistogram, FileTotals
 from tahoe.protocol.actions import AddFile, DomainMetadata, Metadata, Protocol, SetTransaction, action_from_json
@@ -197,8 +198,8 @@ def _checksum(value: Mapping[str, Any]) -> VersionChecksum:
     # Delta-spark used the name `histogramOpt` before the specification had a name for it.
     sizes = value.get("fileSizeHistogram") or value.get("histogramOpt")
     return VersionChecksum(
-        table_size_bytes=_count(value["tableSizeBytes"]),
-        num_files=_count(value["numFiles"]),
+        table_size_bytes=count_of(value["tableSizeBytes"]),
+        num_files=count_of(value["numFiles"]),
         protocol=_action("protocol", value["protocol"], Protocol),
         metadata=_action("metaData", value["metadata"], Metadata),
         transaction_id=value.get("txnId"),
@@ -207,20 +208,14 @@ def _checksum(value: Mapping[str, Any]) -> VersionChecksum:
         domains=_actions("domainMetadata", value.get("domainMetadata"), DomainMetadata),
         num_deleted_records=_count_or_none(value.get("numDeletedRecordsOpt")),
         num_deletion_vectors=_count_or_none(value.get("numDeletionVectorsOpt")),
-        deleted_record_counts=None if counts is None else tuple(map(_count, counts)),
+        deleted_record_counts=None if counts is None else tuple(map(count_of, counts)),
         file_sizes=None if sizes is None else FileSizeHistogram.from_json_value(sizes),
         all_files=_actions("add", value.get("allFiles"), AddFile),
     )
 
 
-def _count(value: object) -> int:
-    if not isinstance(value, int) or isinstance(value, bool) or value < 0:
-        raise ValueError(f"{value!r} is no count")
-    return value
-
-
 def _count_or_none(value: object) -> int | None:
-    return None if value is None else _count(value)
+    return None if value is None else count_of(value)
 
 
 def _action(name: str, value: object, kind: type[T]) -> T:

@@ -200,7 +200,7 @@ def no_state(store: LogStore, version: int, missing: str, why: str) -> CorruptTa
 
 
 def newest(actions: Sequence[Action], kind: type[T]) -> T | None:
-    """The last action of a kind."""
+    """Return the last action of a kind, or None."""
     return next((action for action in reversed(actions) if isinstance(action, kind)), None)
 
 

@@ -425,7 +425,8 @@ def _metadata(value: Mapping[str, Any]) -> Metadata:
     )
 
 
-def _deletion_vector(value: Mapping[str, Any] | None) -> DeletionVectorDescriptor | None:
+def vector_of(value: Mapping[str, Any] | None) -> DeletionVectorDescriptor | None:
+    """Return the descriptor in a member ``deletionVector``, or None."""
     return None if value is None else DeletionVectorDescriptor.from_json_value(value)
 
 
@@ -438,7 +439,7 @@ def _add(value: Mapping[str, Any]) -> AddFile:
         data_change=bool(value["dataChange"]),
         stats=value.get("stats"),
         tags=value.get("tags"),
-        deletion_vector=_deletion_vector(value.get("deletionVector")),
+        deletion_vector=vector_of(value.get("deletionVector")),
         base_row_id=value.get("baseRowId"),
         default_row_commit_version=value.get("defaultRowCommitVersion"),
         clustering_provider=value.get("clusteringProvider"),
@@ -455,7 +456,7 @@ def _remove(value: Mapping[str, Any]) -> RemoveFile:
         size=value.get("size"),
         stats=value.get("stats"),
         tags=value.get("tags"),
-        deletion_vector=_deletion_vector(value.get("deletionVector")),
+        deletion_vector=vector_of(value.get("deletionVector")),
         base_row_id=value.get("baseRowId"),
         default_row_commit_version=value.get("defaultRowCommitVersion"),
     )

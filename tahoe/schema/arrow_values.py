@@ -32,7 +32,9 @@ def array(values: Sequence[object], data_type: pa.DataType) -> pa.Array:
 
 
 def combined(values: pa.ChunkedArray) -> pa.Array:
-    """As `values.combine_chunks()`."""
+    """As `values.combine_chunks()`, without a copy of a single chunk."""
+    if values.num_chunks == 1:
+        return values.chunk(0)
     return values.combine_chunks() if values.num_chunks else pa.nulls(0, values.type)
 
 

@@ -140,9 +140,9 @@ def read_cast(array: pa.Array, target: pa.DataType) -> pa.Array:
     types, source = pa.types, array.type
     if types.is_timestamp(target):
         return _to_timestamp(array, target, floor=True)
-    if types.is_string(target) and (_is_text(source) or _is_bytes(source)):
+    if types.is_string(target) and (is_text(source) or _is_bytes(source)):
         return array.cast(target)
-    if types.is_binary(target) and (_is_text(source) or _is_bytes(source)):
+    if types.is_binary(target) and (is_text(source) or _is_bytes(source)):
         return array.cast(target)
     if types.is_integer(target) and types.is_integer(source):
         return array.cast(target)
@@ -177,7 +177,7 @@ def store_cast(array: pa.Array, target: pa.DataType) -> pa.Array:
         return array.cast(target)
     if types.is_decimal(target):
         return _to_decimal(array, target)
-    if types.is_string(target) and not (_is_text(source) or _is_bytes(source) or _has_one_text(source)):
+    if types.is_string(target) and not (is_text(source) or _is_bytes(source) or _has_one_text(source)):
         raise CannotCast(source, target, (), f"the text of a {source} differs between engines; cast it to a string first")
     return array.cast(target)
 
@@ -292,7 +292,8 @@ def _to_decimal(array: pa.Array, target: pa.DataType) -> pa.Array:
     return array.cast(target)
 
 
-def _is_text(data_type: pa.DataType) -> bool:
+def is_text(data_type: pa.DataType) -> bool:
+    """Whether an Arrow type is one of texts, in any of its layouts."""
     return bool(pa.types.is_string(data_type) or pa.types.is_large_string(data_type) or pa.types.is_string_view(data_type))
 
 

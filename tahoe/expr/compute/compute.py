@@ -23,7 +23,7 @@ from tahoe.expr.tree.expression import Call, Case, Cast, EngineText, Expression,
 from tahoe.expr.tree.implied import exact_predicate
 from tahoe.expr.tree.predicate import LONGEST_CHAIN, Predicate
 from tahoe.schema.arrow import to_arrow_type
-from tahoe.schema.arrow_values import scalar
+from tahoe.schema.arrow_values import combined, scalar
 from tahoe.schema.cast import READ, CannotCast, conform
 
 
@@ -121,9 +121,7 @@ def _column(reference: Reference, table: pa.Table) -> Array:
 
 
 def _combined(values: object) -> Array:
-    if isinstance(values, pa.ChunkedArray):
-        return values.chunk(0) if values.num_chunks == 1 else values.combine_chunks()
-    return values
+    return combined(values) if isinstance(values, pa.ChunkedArray) else values
 
 
 def _needed(expression: Expression, table: pa.Table, mask: Array) -> Array:

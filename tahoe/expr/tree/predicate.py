@@ -247,6 +247,11 @@ def quote_identifier(name: str) -> str:
     return "`" + name.replace("`", "``") + "`"
 
 
+def quoted_if_needed(name: str) -> str:
+    """Return a name as it is if it is an identifier, otherwise in back-ticks."""
+    return name if name.isidentifier() else quote_identifier(name)
+
+
 def quote_literal(literal: Literal) -> str:
     """Return a constant as an SQL literal that Spark parses to the same value."""
     value = literal.value

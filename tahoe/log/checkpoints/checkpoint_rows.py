@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,7 +18,7 @@ from tahoe.protocol.statistics.collect import indexed_columns, stats_arrow_type
 from tahoe.protocol.statistics.stats_json import parse_statistics
 from tahoe.protocol.table_state import TableState
 from tahoe.schema.arrow import to_arrow_type
-from tahoe.schema.arrow_values import array, scalar
+from tahoe.schema.arrow_values import combined, scalar
 from tahoe.schema.types import StructField
 
 
@@ -205,15 +205,7 @@ def pieces(table: pa.Table, most: int) -> Iterator[pa.Table]:
 
 
 def _one_array(values: pa.ChunkedArray | pa.Array) -> pa.Array:
-    if isinstance(values, pa.Array):
-        return values
-    return values.chunk(0) if values.num_chunks == 1 else values.combine_chunks()
-
-
-def single_rows(actions: Sequence[dict[str, Any]], schema: pa.Schema) -> pa.Table:
-    """The rows of such actions, one each."""
-    columns = [array([action.get(field.name) for action in actions], field.type) for field in schema]
-    return pa.Table.from_arrays(columns, schema=schema)
+    return values if isinstance(values, pa.Array) else combined(values)
 
 
 def _repetitive_leaves(schema: pa.Schema) -> list[str]:

@@ -29,11 +29,11 @@ from tahoe.log.checkpoints.checkpoint_rows import (
     RowEncoder,
     pieces,
     single_actions,
-    single_rows,
     unexpired,
 )
 from tahoe.log.checkpoints.footer_check import vouch_for_footer
 from tahoe.log.files.last_checkpoint import LastCheckpoint, publish
+from tahoe.log.files.live_files import table_of_rows
 from tahoe.log.files.paths import checkpoint_name
 from tahoe.protocol.config import TableConfig
 from tahoe.protocol.statistics.thrift import LIST, STRUCT, Struct, with_footer
@@ -97,7 +97,7 @@ def encode_checkpoint(
     add_columns = AddColumns.of(config)
     schema = pa.schema([*SINGLE_SCHEMA, ("add", add_columns.type), ("remove", REMOVE_TYPE)])
     encoder = RowEncoder.of(schema)
-    jobs: list[Callable[[], pa.Table]] = [lambda: single_rows(single, schema)]
+    jobs: list[Callable[[], pa.Table]] = [lambda: table_of_rows(single, schema)]
     jobs += [partial(encoder.rows, "remove", piece, pa.Table.to_struct_array) for piece in pieces(tombstones, ROWS_IN_ROW_GROUP)]
     jobs += [partial(encoder.rows, "add", piece, add_columns.of_files) for piece in pieces(files, ROWS_IN_ROW_GROUP)]
     if files.num_rows + tombstones.num_rows <= _ROWS_WORTH_THREADS:

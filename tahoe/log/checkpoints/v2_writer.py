@@ -33,7 +33,6 @@ from tahoe.log.checkpoints.checkpoint_rows import (
     RowEncoder,
     pieces,
     single_actions,
-    single_rows,
     unexpired,
 )
 from tahoe.log.checkpoints.checkpoint_writer import verify_encoded
@@ -42,7 +41,15 @@ from tahoe.log.checkpoints.parquet_source import ParquetSource
 from tahoe.log.checkpoints.sidecar_summary import SidecarSummary, columns_of, summary_of
 from tahoe.log.files.columns import concat
 from tahoe.log.files.last_checkpoint import LastCheckpoint, TopLevel
-from tahoe.log.files.live_files import FILES_SCHEMA, STRING_MAP, TOMBSTONES_SCHEMA, are_plain, file_keys, without_rows
+from tahoe.log.files.live_files import (
+    FILES_SCHEMA,
+    STRING_MAP,
+    TOMBSTONES_SCHEMA,
+    are_plain,
+    file_keys,
+    table_of_rows,
+    without_rows,
+)
 from tahoe.log.files.paths import SIDECAR_FOLDER, file_name, v2_checkpoint_name
 from tahoe.protocol.actions import CheckpointMetadata, SidecarFile
 from tahoe.protocol.config import TableConfig
@@ -162,7 +169,7 @@ class V2Writer:
         single = single_actions(self.state, self.config, self.now_ms)
         single.append({"checkpointMetadata": _with_pairs(CheckpointMetadata(self.version, tags).to_json_value())})
         single += [{"sidecar": _with_pairs(sidecar.to_json_value())} for sidecar in sidecars]
-        data = checkpoint_with_checksum(RowEncoder.of(_TOP_LEVEL).encode([single_rows(single, _TOP_LEVEL)]), self.version)
+        data = checkpoint_with_checksum(RowEncoder.of(_TOP_LEVEL).encode([table_of_rows(single, _TOP_LEVEL)]), self.version)
         name = v2_checkpoint_name(self.version, self.clock.uuid())
         self.store.put(name, data)
         vouch_for_footer(footer_of(data))

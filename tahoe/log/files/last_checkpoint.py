@@ -83,8 +83,8 @@ def parse_last_checkpoint(data: bytes) -> LastCheckpoint:
     if stated is not None and stated != checksum_of_json(value):
         raise ValueError("its checksum does not fit its content")
     return LastCheckpoint(
-        version=_count(value["version"]),
-        size=_count(value["size"]),
+        version=count_of(value["version"]),
+        size=count_of(value["size"]),
         parts=_count_or_none(value.get("parts")),
         size_in_bytes=_count_or_none(value.get("sizeInBytes")),
         num_of_add_files=_count_or_none(value.get("numOfAddFiles")),
@@ -163,14 +163,15 @@ def _top_level(value: Any) -> TopLevel | None:
         return None
     if not isinstance(value["path"], str):
         raise ValueError("the path of its V2 checkpoint is no text")
-    return TopLevel(value["path"], _count(value["sizeInBytes"]), _count(value["modificationTime"]))
+    return TopLevel(value["path"], count_of(value["sizeInBytes"]), count_of(value["modificationTime"]))
 
 
-def _count(value: object) -> int:
+def count_of(value: object) -> int:
+    """Return a count in a JSON document. Raises `ValueError` for any other value."""
     if not isinstance(value, int) or isinstance(value, bool) or value < 0:
         raise ValueError(f"{value!r} is no count")
     return value
 
 
 def _count_or_none(value: Any, *, text: bool = False) -> int | None:
-    return None if value is None else _count(int(value) if text else value)
+    return None if value is None else count_of(int(value) if text else value)

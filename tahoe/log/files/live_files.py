@@ -18,7 +18,7 @@ import pyarrow as pa
 
 from tahoe.base.exceptions import CorruptTable
 from tahoe.base.lazy import pc
-from tahoe.protocol.actions import AddFile, DeletionVectorDescriptor, RemoveFile
+from tahoe.protocol.actions import AddFile, RemoveFile, vector_of
 from tahoe.schema.arrow_values import array
 from tahoe.store.location import decode_path
 
@@ -71,12 +71,18 @@ TOMBSTONES_SCHEMA = pa.schema(
 
 def files_table(adds: Iterable[AddFile]) -> pa.Table:
     """Return the files as one table of `FILES_SCHEMA`, in the same order."""
-    return _table([_add_row(add) for add in adds], FILES_SCHEMA)
+    return table_of_rows([_add_row(add) for add in adds], FILES_SCHEMA)
 
 
 def tombstones_table(removes: Iterable[RemoveFile]) -> pa.Table:
     """Return the tombstones as one table of `TOMBSTONES_SCHEMA`, in the same order."""
-    return _table([_remove_row(remove) for remove in removes], TOMBSTONES_SCHEMA)
+    return table_of_rows([_remove_row(remove) for remove in removes], TOMBSTONES_SCHEMA)
+
+
+def table_of_rows(rows: Sequence[Mapping[str, Any]], schema: pa.Schema) -> pa.Table:
+    """Return rows, which are dictionaries by the names of the columns, as a table."""
+    columns = [array([row.get(field.name) for row in rows], field.type) for field in schema]
+    return pa.Table.from_arrays(columns, schema=schema)
 
 
 def add_files(table: pa.Table) -> list[AddFile]:
@@ -191,11 +197,6 @@ def _unique_ids(vectors: pa.Array) -> pa.Array:
     return pc.coalesce(pc.binary_join_element_wise(base, offset, "@"), base)
 
 
-def _table(rows: Sequence[Mapping[str, object]], schema: pa.Schema) -> pa.Table:
-    columns = [array([row.get(field.name) for row in rows], field.type) for field in schema]
-    return pa.Table.from_arrays(columns, schema=schema)
-
-
 def _add_row(add: AddFile) -> dict[str, Any]:
     return {
         "path": add.path,
@@ -238,7 +239,7 @@ def _add(row: Mapping[str, Any]) -> AddFile:
         data_change=row["dataChange"],
         stats=stats,
         tags=row["tags"],
-        deletion_vector=_vector(row["deletionVector"]),
+        deletion_vector=vector_of(row["deletionVector"]),
         base_row_id=row["baseRowId"],
         default_row_commit_version=row["defaultRowCommitVersion"],
         clustering_provider=row["clusteringProvider"],
@@ -253,14 +254,10 @@ def _remove(row: Mapping[str, Any]) -> RemoveFile:
         extended_file_metadata=row["extendedFileMetadata"],
         partition_values=row["partitionValues"],
         size=row["size"],
-        deletion_vector=_vector(row["deletionVector"]),
+        deletion_vector=vector_of(row["deletionVector"]),
         base_row_id=row["baseRowId"],
         default_row_commit_version=row["defaultRowCommitVersion"],
     )
-
-
-def _vector(row: Mapping[str, Any] | None) -> DeletionVectorDescriptor | None:
-    return None if row is None else DeletionVectorDescriptor.from_json_value(row)
 
 
 def _json_text(value: object) -> str:

@@ -13,7 +13,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import TypeVar
 
 import pyarrow as pa
 
@@ -22,7 +21,7 @@ from tahoe.base.lazy import pc
 from tahoe.log.checkpoints.checkpoint_reader import CheckpointReader, open_checkpoint
 from tahoe.log.checksum import parse_checksum
 from tahoe.log.commit_identity import CommitIdentityCheck, identity_of, no_in_commit_timestamp
-from tahoe.log.consistency import identifies_itself, lost_its_id
+from tahoe.log.consistency import identifies_itself, lost_its_id, newest
 from tahoe.log.files.commits import parse_commit
 from tahoe.log.files.listing import Checkpoint
 from tahoe.log.files.live_files import canonical_path
@@ -53,8 +52,6 @@ from tahoe.protocol.config import TableConfig
 from tahoe.schema.arrow_values import scalar
 from tahoe.schema.types import StructType
 from tahoe.store.log_store import LogStore
-
-T = TypeVar("T")
 
 _SINGLE: dict[type[Action], str] = {
     Protocol: "protocol",
@@ -275,11 +272,6 @@ class LogReplay:
             if wrong is not None:
                 yield Violation("checksum", wrong, version, name)
         yield from checksum_rules.RULES.violations(Level.QUICK, ChecksumFile(data, self._info.values, self.state), version, name)
-
-
-def newest(actions: Sequence[Action], kind: type[T]) -> T | None:
-    """Return the last action of a kind, or None."""
-    return next((action for action in reversed(actions) if isinstance(action, kind)), None)
 
 
 def file_texts(files: pa.Table) -> list[str]:

@@ -6,12 +6,11 @@ The page is self-contained, without scripts, external fonts or images. All text 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from datetime import UTC, datetime
 from html import escape
 from typing import Protocol
 
 from tahoe.base.html import html_page, html_part, html_size
-from tahoe.base.wording import counted
+from tahoe.base.wording import counted, utc_minute
 from tahoe.ops.layout.boxes import Box, ColumnLayout, PredicateCost
 from tahoe.snapshot.file_row_groups import evenly
 
@@ -124,7 +123,7 @@ def _legend(layout: LayoutView) -> str:
     times = [box.modified_ms for box in layout.before]
     if not times:
         return ""
-    old, new = (_utc_text(time) for time in (min(times), max(times)))
+    old, new = (utc_minute(time) for time in (min(times), max(times)))
     return (
         '<p class="legend">Each rectangle is a file, from its least to its greatest values.'
         f'<span style="background:var(--old)"></span>{old}<span style="background:var(--new)"></span>{new}</p>'
@@ -178,7 +177,7 @@ def _side(box: Box, column: int, length: float, pixels: int) -> tuple[float, flo
 def _tooltip(layout: LayoutView, box: Box, x: int, y: int) -> str:
     lines = [box.name or "a new file", f"{html_size(box.size)}, {box.rows:,} rows"]
     if box.name:
-        lines.append(_utc_text(box.modified_ms))
+        lines.append(utc_minute(box.modified_ms))
         lines += [f"{layout.columns[i].name}: {box.bounds[i][0]} … {box.bounds[i][1]}" for i in dict.fromkeys((x, y))]
     return "\n".join(lines)
 
@@ -227,7 +226,3 @@ def _bar(measured: PredicateCost, most: float, colour: str) -> str:
 
 def _short(text: str, most: int = 22) -> str:
     return text if len(text) <= most else f"{text[: most - 1]}…"
-
-
-def _utc_text(milliseconds: int) -> str:
-    return f"{datetime.fromtimestamp(milliseconds / 1000, UTC):%Y-%m-%d %H:%M}"

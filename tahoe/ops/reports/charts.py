@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from html import escape
+
+from tahoe.base.wording import utc_minute
 
 WIDTH = 640
 _LABEL_WIDTH = 170
@@ -110,8 +111,8 @@ def timeline(title: str, points: Sequence[Point]) -> str:
         f'r="5" fill-opacity=".7" style="fill:var({_colour(groups, point.group)})"><title>{escape(point.text)}</title></circle>'
         for point in points
     ]
-    shown.append(f'<text x="{left}" y="{bottom + 16}">{_moment(first)}</text>')
-    shown.append(f'<text x="{right}" y="{bottom + 16}" text-anchor="end">{_moment(last)}</text>')
+    shown.append(f'<text x="{left}" y="{bottom + 16}">{utc_minute(first)}</text>')
+    shown.append(f'<text x="{right}" y="{bottom + 16}" text-anchor="end">{utc_minute(last)}</text>')
     legend = "".join(f'<span style="background:var({_colour(groups, group)})"></span>{escape(group)}' for group in groups)
     return f'{_svg(title, bottom + 22, shown)}<p class="legend">{legend}</p>'
 
@@ -126,7 +127,3 @@ def _colour(groups: Sequence[str], group: str) -> str:
 
 def _shortened(text: str, most: int = 26) -> str:
     return text if len(text) <= most else f"{text[: most - 1]}…"
-
-
-def _moment(time_ms: int) -> str:
-    return f"{datetime.fromtimestamp(time_ms / 1000, UTC):%Y-%m-%d %H:%M}"

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from datetime import UTC, datetime
 from html import escape
 from typing import Any
 
 from tahoe.base.html import html_page, html_pairs, html_part, html_size, html_table
-from tahoe.base.wording import counted
+from tahoe.base.wording import counted, utc_minute
 from tahoe.ops.layout import layout_page
 from tahoe.ops.reports import charts
 from tahoe.ops.reports.charts import Bar, Point
@@ -32,7 +31,7 @@ def part_of(report: ReportFacts) -> str:
 
 def _sections(report: ReportFacts) -> Iterator[str]:
     yield f"<h1>{escape(report.table)}</h1>"
-    yield f"<p>Version {report.version}, {counted(report.statistics.rows, 'row')}, {_utc(report.created_ms)} UTC</p>"
+    yield f"<p>Version {report.version}, {counted(report.statistics.rows, 'row')}, {utc_minute(report.created_ms)} UTC</p>"
     yield _advice(report)
     yield html_pairs(report.facts)
     yield _health(report)
@@ -145,7 +144,7 @@ def _iceberg(report: ReportFacts) -> str:
 
 def _streams(report: ReportFacts) -> str:
     rows = [
-        (stream.checkpoint, stream.version, max(0, report.version - stream.version + 1), _utc(stream.modified_ms))
+        (stream.checkpoint, stream.version, max(0, report.version - stream.version + 1), utc_minute(stream.modified_ms))
         for stream in report.streams
     ]
     if not rows:
@@ -155,7 +154,3 @@ def _streams(report: ReportFacts) -> str:
 
 def _text(value: object) -> str:
     return "" if value is None else str(value)
-
-
-def _utc(milliseconds: int) -> str:
-    return f"{datetime.fromtimestamp(milliseconds / 1000, UTC):%Y-%m-%d %H:%M}"

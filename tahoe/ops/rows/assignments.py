@@ -20,6 +20,7 @@ from tahoe.expr.tree.signatures import cast_to
 from tahoe.ops.rows.assigned_places import check_assignable, lacks_fields
 from tahoe.protocol.constraints import recomputed
 from tahoe.schema.arrow import to_arrow_schema, to_arrow_type
+from tahoe.schema.arrow_values import combined
 from tahoe.schema.cast import GIVEN, CannotCast, conform
 from tahoe.schema.types import ArrayType, DataType, MapType, StructField, StructType
 
@@ -102,7 +103,7 @@ def assigned(rows: pa.Table, schema: StructType, assignments: Sequence[Assignmen
         if not ours and position >= 0 and rows.schema.field(position).type == arrow_type:
             arrays.append(rows.column(position))
             continue
-        array = stored(pa.nulls(context.num_rows, arrow_type) if position < 0 else _whole(rows.column(position)), column)
+        array = stored(pa.nulls(context.num_rows, arrow_type) if position < 0 else combined(rows.column(position)), column)
         for assignment in ours:
             value = compute(assignment.value, context)
             if assignment.keeps_fields:
@@ -154,7 +155,3 @@ def _keeping(old: pa.Array, value: pa.Array, value_type: DataType, column: Struc
         children.append(inner)
     nulls = pc.and_(pc.is_null(old), pc.is_null(value))
     return pa.StructArray.from_arrays(children, fields=list(to_arrow_type(struct)), mask=nulls)
-
-
-def _whole(values: pa.ChunkedArray) -> pa.Array:
-    return values.chunk(0) if values.num_chunks == 1 else values.combine_chunks()

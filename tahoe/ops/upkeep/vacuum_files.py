@@ -20,6 +20,7 @@ from tahoe.base.exceptions import InvalidRequest, StorageFailure
 from tahoe.base.progress import Progress
 from tahoe.log.files.paths import LOG_FOLDER
 from tahoe.ops.upkeep.vacuum_plan import is_hidden
+from tahoe.schema.cast import is_text
 from tahoe.store.location import local_path
 from tahoe.store.log_store import Entry, LogStore
 
@@ -80,7 +81,7 @@ def entries_of_inventory(inventory: pa.Table, store: LogStore) -> list[Entry]:
     and ``modificationTime`` long.
     """
     required = {
-        "path": _is_text,
+        "path": is_text,
         "length": pa.types.is_int64,
         "isDir": pa.types.is_boolean,
         "modificationTime": pa.types.is_int64,
@@ -100,10 +101,6 @@ def entries_of_inventory(inventory: pa.Table, store: LogStore) -> list[Entry]:
         if name is not None:
             entries[name] = Entry(name, row["length"] or 0, row["modificationTime"] or 0)
     return list(entries.values())
-
-
-def _is_text(data_type: pa.DataType) -> bool:
-    return pa.types.is_string(data_type) or pa.types.is_large_string(data_type) or pa.types.is_string_view(data_type)
 
 
 def _below(path: str, url: str) -> str | None:

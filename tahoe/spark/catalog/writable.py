@@ -12,7 +12,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from tahoe.api.table import Table
 from tahoe.base.exceptions import Unsupported
-from tahoe.expr.tree.predicate import quote_identifier
+from tahoe.expr.tree.predicate import quoted_if_needed
 from tahoe.protocol.config import TableConfig
 from tahoe.schema.evolve import store_anything
 from tahoe.spark.catalog.optimizer_rules import PLANNED
@@ -178,7 +178,7 @@ def _condition_text(jvm: Jvm, node: JavaObject) -> str:
     if kind == "LiteralValue":
         return _literal(jvm, node)
     if kind == "FieldReference":
-        return ".".join(_quoted(str(part)) for part in node.fieldNames())
+        return ".".join(quoted_if_needed(str(part)) for part in node.fieldNames())
     if kind in ("AlwaysTrue", "AlwaysFalse"):
         return kind.removeprefix("Always").upper()
     if kind == "Cast":
@@ -217,7 +217,3 @@ def _unknown(node: JavaObject, name: str) -> Unsupported:
 
 def _literal(jvm: Jvm, node: JavaObject) -> str:
     return str(compiled_object(jvm, "LiteralText", node).toString())
-
-
-def _quoted(name: str) -> str:
-    return name if name.isidentifier() else quote_identifier(name)

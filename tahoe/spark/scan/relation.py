@@ -122,11 +122,6 @@ def named(frame: DataFrame, alias: Alias | None) -> DataFrame:
     return jvm.frame(spark._jsparkSession, plan, spark)
 
 
-def last_of(alias: Alias | None) -> str | None:
-    """Return the last part of the name."""
-    return alias if alias is None or isinstance(alias, str) else alias[-1]
-
-
 @dataclass(frozen=True, slots=True)
 class Condition:
     """A SQL condition as predicates on files.

@@ -14,7 +14,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql.types import StructField, StructType
 
 from tahoe.base.exceptions import InvalidRequest, TahoeError
-from tahoe.expr.tree.predicate import quote_identifier
+from tahoe.expr.tree.predicate import quoted_if_needed
 from tahoe.log.replay import add_files
 from tahoe.ops.tables.cluster_by import clustered_by, clustering_columns
 from tahoe.protocol.column_values.default_values import CURRENT_DEFAULT
@@ -190,14 +190,14 @@ def _show_create(spark: SparkSession, plan: JavaObject, target: Target) -> Calla
 def _creation(spark: SparkSession, named: NamedTable) -> str:
     """Return the statement that creates a table with these columns."""
     snapshot = named.table.snapshot()
-    quoted = ".".join(quote_identifier(part) if not part.isidentifier() else part for part in named.full_name_parts)
+    quoted = ".".join(quoted_if_needed(part) for part in named.full_name_parts)
     lines = [
         f"CREATE TABLE {quoted} (",
         ",\n".join(f"  {_definition(column)}" for column in _columns(snapshot)) + ")",
         "USING delta",
     ]
     if snapshot.partition_columns:
-        lines.append(f"PARTITIONED BY ({', '.join(_quoted(name) for name in snapshot.partition_columns)})")
+        lines.append(f"PARTITIONED BY ({', '.join(quoted_if_needed(name) for name in snapshot.partition_columns)})")
     if clustering_columns(snapshot):
         lines.append(f"CLUSTER BY ({', '.join(clustered_by(snapshot))})")
     if named.entry is not None and str(named.entry.tableType().name()) != "MANAGED":
@@ -340,7 +340,7 @@ def _definition(column: StructField) -> str:
     comment = column.metadata.get("comment")
     generation = column.metadata.get("delta.generationExpression")
     parts = [
-        f"{_quoted(column.name)} {_type(column).upper() if column.dataType.simpleString().isidentifier() else _type(column)}",
+        f"{quoted_if_needed(column.name)} {_type(column).upper() if column.dataType.simpleString().isidentifier() else _type(column)}",
         "" if generation is None else f"GENERATED ALWAYS AS ({generation})",
         _identity(column),
         "" if column.nullable else "NOT NULL",
@@ -356,10 +356,6 @@ def _identity(column: StructField) -> str:
         return ""
     how = "BY DEFAULT" if identity.allows_explicit else "ALWAYS"
     return f"GENERATED {how} AS IDENTITY (START WITH {identity.start} INCREMENT BY {identity.step})"
-
-
-def _quoted(name: str) -> str:
-    return name if name.isidentifier() else quote_identifier(name)
 
 
 def _literal(text: str) -> str:

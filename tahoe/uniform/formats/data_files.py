@@ -13,7 +13,7 @@ import pyarrow as pa
 from tahoe.base.exceptions import CorruptTable, Unsupported
 from tahoe.base.json_values import JsonMapping
 from tahoe.base.lazy import pc
-from tahoe.protocol.actions import AddFile, DeletionVectorDescriptor
+from tahoe.protocol.actions import AddFile, DeletionVectorDescriptor, vector_of
 from tahoe.protocol.iceberg_compat import DELETES_PROPERTY
 from tahoe.protocol.nan_bounds import is_float, is_nan_counted
 from tahoe.protocol.partition import deserialize
@@ -130,7 +130,7 @@ class FileEncoder:
             rows = zip(*(columns.get(name, nothing) for name in FILES_COLUMNS), strict=True)
             for path, values, size, text, struct, tags, vector, base_row_id, commit_version in rows:
                 stats = _parse(text, path) if text else struct
-                descriptor = None if vector is None else DeletionVectorDescriptor.from_json_value(vector)
+                descriptor = vector_of(vector)
                 lineage, counts_nan = (base_row_id, commit_version), is_nan_counted(tags)
                 yield self.encode(path, values or {}, size, stats, descriptor, lineage, counts_nan=counts_nan)
 

@@ -31,7 +31,7 @@ def optional_tail_fields(format_version: int, content: int) -> tuple[str, ...]:
 
 
 def entry_schema_text(spec: Spec, format_version: int, content: int) -> str:
-    """Return `entry_schema` as the text in a manifest."""
+    """Return the schema of a manifest's entries as text; the partition tuple has the fields of the spec."""
     return _entry_schema_text(_json(_partition_avro(spec)), format_version, content)
 
 
@@ -40,11 +40,6 @@ def entry_schema_text(spec: Spec, format_version: int, content: int) -> str:
 @lru_cache(maxsize=100)
 def _entry_schema_text(partition: str, format_version: int, content: int) -> str:
     return _json(_entry_schema(json.loads(partition), format_version, content))
-
-
-def entry_schema(spec: Spec, format_version: int = 2, content: int = DATA) -> JsonObject:
-    """Return the schema of a manifest's entries; the partition tuple has the fields of the spec."""
-    return _entry_schema(_partition_avro(spec), format_version, content)
 
 
 def _entry_schema(partition: list[JsonObject], format_version: int, content: int) -> JsonObject:
@@ -86,8 +81,10 @@ def _entry_schema(partition: list[JsonObject], format_version: int, content: int
 
 @lru_cache(maxsize=2)
 def list_schema_text(format_version: int) -> str:
-    """Return `list_schema` as the text in a manifest list."""
-    return _json(list_schema(format_version))
+    """Return the schema of a manifest list's entries as text."""
+    fields = _LIST_SCHEMA["fields"]
+    row_ids = [_optional("first_row_id", 520, "long")] if format_version >= 3 else []
+    return _json({**_LIST_SCHEMA, "fields": [*fields, *row_ids]})
 
 
 _TAIL_FIELDS = {
@@ -145,13 +142,6 @@ def _summary_fields() -> list[JsonObject]:
         _optional("lower_bound", 510, "bytes"),
         _optional("upper_bound", 511, "bytes"),
     ]
-
-
-def list_schema(format_version: int = 2) -> JsonObject:
-    """Return the schema of a manifest list's entries."""
-    if format_version < 3:
-        return _LIST_SCHEMA
-    return {**_LIST_SCHEMA, "fields": [*_LIST_SCHEMA["fields"], _optional("first_row_id", 520, "long")]}
 
 
 _LIST_SCHEMA: JsonObject = {

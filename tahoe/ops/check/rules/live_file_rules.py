@@ -17,7 +17,7 @@ from tahoe.base.lazy import pc
 from tahoe.base.progress import Progress, silent
 from tahoe.log.files.live_files import add_files
 from tahoe.ops.check.subjects.rule import Breaches, Broken, RuleList, Unreadable
-from tahoe.protocol.actions import DeletionVectorDescriptor
+from tahoe.protocol.actions import DeletionVectorDescriptor, vector_of
 from tahoe.protocol.dv import decode, file_name
 from tahoe.protocol.partition import deserialize
 from tahoe.protocol.row_tracking import has_row_tracking, high_water_mark
@@ -73,8 +73,7 @@ class LiveFiles:
     @cached_property
     def vectors(self) -> list[DeletionVectorDescriptor | None]:
         """The descriptor of each file's deletion vector; None for a file without one."""
-        vectors = self.column("deletionVector")
-        return [None if vector is None else DeletionVectorDescriptor.from_json_value(vector) for vector in vectors]
+        return [vector_of(value) for value in self.column("deletionVector")]
 
     @cached_property
     def num_records(self) -> list[int | None]:

@@ -35,9 +35,15 @@ def locating(table: str, version: int | None, file: str) -> Iterator[None]:
         version: the version that is read; None for a file that belongs to no version yet.
         file: its store name.
     """
+    with naming(table, version, file), told_as_damage(file):
+        yield
+
+
+@contextmanager
+def naming(table: str, version: int | None, file: str | None = None) -> Iterator[None]:
+    """Add table, version and file to the message of a `TahoeError` that is raised inside, such as that of an expression."""
     try:
-        with told_as_damage(file):
-            yield
+        yield
     except TahoeError as error:
         error.located(table=table, version=version, file=file)
         raise

@@ -15,6 +15,7 @@ from tahoe.ops.rows.row_changes import FileChange, bitmap, parts_with_positions
 from tahoe.protocol.actions import AddFile
 from tahoe.protocol.partition import deserialize_column
 from tahoe.schema.arrow_values import array
+from tahoe.snapshot.read_errors import naming
 from tahoe.snapshot.snapshot import Snapshot
 
 if TYPE_CHECKING:
@@ -88,5 +89,6 @@ def find_rows(snapshot: Snapshot, add: AddFile, condition: RowCondition) -> File
     living, dead = 0, bitmap(pa.nulls(0, pa.int64()))
     for rows, positions in parts_with_positions(snapshot, add, condition.columns):
         living += len(positions)
-        dead |= bitmap(positions.filter(condition.mask(rows.append_column("", positions))))
+        with naming(snapshot.store.url, snapshot.version, add.path):
+            dead |= bitmap(positions.filter(condition.mask(rows.append_column("", positions))))
     return FileChange(add, living, dead) if len(dead) else None

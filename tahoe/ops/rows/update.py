@@ -40,6 +40,7 @@ from tahoe.protocol.actions import AddCDCFile, AddFile
 from tahoe.protocol.column_values.default_values import Moment
 from tahoe.protocol.column_values.identity import refuse_update
 from tahoe.snapshot.changes import with_change_type
+from tahoe.snapshot.read_errors import naming
 from tahoe.snapshot.snapshot import Snapshot
 from tahoe.txn.transaction import Operation, Transaction
 
@@ -136,8 +137,13 @@ def _new_rows(snapshot: Snapshot, changes: Iterable[FileChange], assignments: Se
         rows, positions = file_with_positions(snapshot, change.add)
         chosen = is_in(positions, change.dead)
         before = rows.filter(chosen)
-        after = assigned(before, snapshot.schema, assignments, before)
+        after = _assigned(snapshot, change, before, assignments)
         yield RowIds.of(snapshot, change.add).onto(after, chosen, changed=True)
+
+
+def _assigned(snapshot: Snapshot, change: FileChange, before: pa.Table, assignments: Sequence[Assignment]) -> pa.Table:
+    with naming(snapshot.store.url, snapshot.version, change.add.path):
+        return assigned(before, snapshot.schema, assignments, before)
 
 
 def _whole_new_files(snapshot: Snapshot, changes: Iterable[FileChange], assignments: Sequence[Assignment]) -> Iterator[pa.Table]:
@@ -146,7 +152,7 @@ def _whole_new_files(snapshot: Snapshot, changes: Iterable[FileChange], assignme
         rows, positions = file_with_positions(snapshot, change.add)
         dead = is_in(positions, change.dead)
         before = rows.filter(dead)
-        after = assigned(before, snapshot.schema, assignments, before)
+        after = _assigned(snapshot, change, before, assignments)
         stay = rows.filter(pc.invert(dead)).cast(after.schema)
         ids = RowIds.of(snapshot, change.add)
         stay, after = ids.onto(stay, pc.invert(dead), changed=False), ids.onto(after, dead, changed=True)
@@ -160,4 +166,4 @@ def _feed(snapshot: Snapshot, changes: Sequence[FileChange], assignments: Sequen
         rows, positions = file_with_positions(snapshot, change.add)
         before = rows.filter(is_in(positions, change.dead))
         yield with_change_type(before, "update_preimage")
-        yield with_change_type(assigned(before, snapshot.schema, assignments, before), "update_postimage")
+        yield with_change_type(_assigned(snapshot, change, before, assignments), "update_postimage")

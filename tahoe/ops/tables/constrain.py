@@ -15,6 +15,7 @@ from tahoe.expr.tree.predicate import Column, IsNull
 from tahoe.protocol.constraints import Constraints, constraints_of, refuse_required_in_collections
 from tahoe.protocol.features import ENFORCED
 from tahoe.schema.column_edits import Path, name_of
+from tahoe.snapshot.read_errors import naming
 from tahoe.snapshot.scan import Scan
 from tahoe.snapshot.snapshot import Snapshot
 from tahoe.txn.prepare import future_config
@@ -33,7 +34,8 @@ def count_violations(snapshot: Snapshot, added: Constraints) -> int:
     added.require_evaluator()
     [check], violations = added.checks, 0
     for batch in Scan(snapshot, columns=tuple(sorted(added.columns)) or None).to_batches():
-        mask = compute_mask(check.condition, pa.Table.from_batches([batch]))
+        with naming(snapshot.store.url, snapshot.version):
+            mask = compute_mask(check.condition, pa.Table.from_batches([batch]))
         violations += pc.sum(pc.invert(mask)).as_py() or 0
     return violations
 

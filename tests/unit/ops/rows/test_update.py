@@ -181,3 +181,17 @@ def test_mapped_columns_are_updated_under_their_names(tmp_path: Path, mode: str,
     assert found(table)[4] == (2, "x")
     assert sorted(table.changes(3)["name"].to_pylist()) == ["n4", "x"]
     assert table.check() == []
+
+
+def test_errors_of_expressions_name_the_table_and_the_file(table: Table) -> None:
+    for call in (
+        lambda: table.update({"id": "1 / id"}, "id >= 0"),
+        lambda: table.update({"id": "1"}, "CAST(name AS INT) = 1"),
+        lambda: table.delete("CAST(name AS INT) = 1"),
+    ):
+        with pytest.raises(InvalidRequest, match="cannot be computed for row") as error:
+            call()
+        assert error.value.facts["table"] == table.url and error.value.facts["version"] == 2
+        assert error.value.facts["file"] in table.files()["path"].to_pylist()
+    with pytest.raises(InvalidRequest, match=f"Table {table.url}, version 2: "):
+        table.add_constraint("number", "CAST(name AS INT) > 1")

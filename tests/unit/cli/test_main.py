@@ -364,8 +364,8 @@ def test_restore_has_a_dry_run(path: str, monkeypatch: pytest.MonkeyPatch, capsy
     tahoe.Table(path).append(rows(2, 4))
     planned = run_json("restore", path, "--version", str(version), "--dry-run")
     assert (planned["version"], planned["target"], planned["metrics"]["num_removed_files"]) == (None, version, 1)
-    assert f"to version {version} would bring 0 files" in run("restore", path, "-v", str(version), "--dry-run")
-    assert f"is as version {version} was" in run("restore", path, "-v", str(version)).replace("\n", " ")
+    assert f"to version {version} would restore 0 files" in run("restore", path, "-v", str(version), "--dry-run")
+    assert f"is equal to version {version}" in run("restore", path, "-v", str(version)).replace("\n", " ")
     assert tahoe.Table(path).to_arrow().num_rows == before.num_rows
     code, message = run_main(monkeypatch, capsys, "restore", path)
     assert (code, "one of the two" in message) == (2, True)

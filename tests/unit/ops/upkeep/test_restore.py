@@ -140,8 +140,8 @@ def test_files_that_are_gone_are_told(store: LogStore) -> None:
         store.delete(name)
     planned = table.restore(2, dry_run=True)
     assert sorted(planned.missing) == sorted(gone) and planned.version is None
-    assert "It cannot: 4 files are gone" in str(planned)
-    with pytest.raises(NotFound, match="4 files of it are gone") as caught:
+    assert "It would fail: 4 files are missing" in str(planned)
+    with pytest.raises(NotFound, match="4 files of that version are missing") as caught:
         table.restore(2)
     assert gone[0] in caught.value.message
     assert table.version() == 3
@@ -167,9 +167,9 @@ def test_a_dry_run_changes_nothing(store: LogStore) -> None:
     table.overwrite(rows(50))
     planned = restore(table.begin(), table.commit, RestoreRequest(1, dry_run=True), told)
     assert table.version() == 3 and planned.metrics["num_restored_files"] == 2 and planned.missing == ()
-    assert "would bring 2 files" in str(planned)
-    assert ("files looked for", 2, 2) in told.reports
-    assert "is as version 1 was: 2 files" in str(table.restore(1))
+    assert "would restore 2 files" in str(planned)
+    assert ("files checked", 2, 2) in told.reports
+    assert "is equal to version 1: 2 files" in str(table.restore(1))
 
 
 @pytest.mark.parametrize(

@@ -231,7 +231,7 @@ class Table(Readable):
             )
         if timestamp is not None:
             time_ms = log_history.parse_timestamp(timestamp)
-            version = log_history.version_at(self.store, self.snapshot().config, time_ms)
+            version = self.snapshot().times.version_at(time_ms)
         if version is not None:
             return snapshots.Snapshot.at(self.store, version)
         newest = self._refreshed()
@@ -281,8 +281,10 @@ class Table(Readable):
         """Return the commits in the log, newest first; see `tahoe.log.history.history`."""
         if limit is not None and limit < 0:
             raise InvalidRequest(f"limit must be 0 or more, found {limit}.", code="DELTA_ILLEGAL_OPTION", option="limit")
+        newest = self.snapshot()
         with shown(self.clock) as progress:
-            return Listing(tracked(log_history.history(self.store, self.snapshot().config, limit), progress, "commits read"))
+            commits = log_history.history(self.store, newest.config, newest.version, limit)
+            return Listing(tracked(commits, progress, "commits read"))
 
     def detail(self) -> dict[str, Any]:
         """Return the values of DESCRIBE DETAIL; see `tahoe.ops.tables.detail.detail`."""

@@ -13,11 +13,14 @@ from tahoe.log.files.last_checkpoint import LastCheckpoint, read_last_checkpoint
 from tahoe.log.files.listing import Checkpoint, Listing, checkpoints_in, fill_gaps, probe_upward
 from tahoe.log.files.paths import LOG_FOLDER, commit_name, file_name, parse
 from tahoe.store.location import local_path
-from tahoe.store.log_store import Entry, LogStore
+from tahoe.store.log_store import Entry, LogStore, is_paged
 
 __all__ = ["Checkpoint", "LogSegment", "TailFile", "checkpoints_in", "no_table", "not_to_be_joined", "segment_for"]
 
 logger = logging.getLogger(__name__)
+
+_VERSIONS_BEFORE = 250
+"""The number of versions before an old one that are listed to find a checkpoint: about one page. If they have none, all are listed."""
 
 _MOST_ENTRIES = 1000
 """The maximum number of entries of a folder without a table that are examined for an error."""
@@ -104,6 +107,10 @@ def segment_for(store: LogStore, version: int | None = None, *, without: Collect
         CorruptTable: the files in the log do not form a complete history.
     """
     hint = read_last_checkpoint(store)
+    if version is not None and (hint is None or version < hint.version) and is_paged(store):
+        listing = Listing.read(store, max(0, version - _VERSIONS_BEFORE), version)
+        if version in listing.commits and (listing.start == 0 or any(listing.checkpoints(version, without))):
+            return _segment(store, listing, version, without, hint)
     if hint is not None and (version is None or hint.version <= version):
         listing = Listing.read(store, hint.version)
         if any(c.version >= hint.version for c in listing.checkpoints(version, without)):

@@ -19,17 +19,11 @@ import pyarrow as pa
 from tahoe.base.exceptions import CorruptTable, InvalidRequest, NotFound, Unsupported
 from tahoe.base.lazy import pc
 from tahoe.log.commit_identity import no_in_commit_timestamp
+from tahoe.log.commit_times import in_commit_timestamps_from, states_its_time
 from tahoe.log.consistency import read_verified_commit
-from tahoe.log.files.commits import read_commit
+from tahoe.log.files.commits import commit_bodies, read_commits
 from tahoe.log.files.live_files import canonical_path
-from tahoe.log.history import (
-    CommitTime,
-    commit_times,
-    first_version_from,
-    in_commit_timestamps_from,
-    states_its_time,
-    version_at,
-)
+from tahoe.log.files.paths import commit_name
 from tahoe.protocol.action_members import check_partition_values
 from tahoe.protocol.actions import Action, AddCDCFile, AddFile, DeletionVectorDescriptor, Metadata, RemoveFile
 from tahoe.protocol.config import TableConfig
@@ -163,8 +157,8 @@ class Feed:
             CorruptTable: a commit has lost lines, if the commit or its checksum shows it.
         """
         timed_from = in_commit_timestamps_from(self.config)
-        for version in range(self.start, self.end + 1):
-            actions = read_verified_commit(self.store, version)
+        for version, body in commit_bodies(self.store, range(self.start, self.end + 1)):
+            actions = read_verified_commit(self.store, version, body)
             # The line that is lost most easily is the first, and with it a commit's embedded checksum.
             if timed_from is not None and version >= timed_from and not states_its_time(actions):
                 raise no_in_commit_timestamp(self.store.url, version)
@@ -181,8 +175,7 @@ def feed(store: LogStore, latest: Snapshot, bounds: Bounds) -> Feed:
         Unsupported: `DELTA_CHANGE_DATA_FEED_INCOMPATIBLE_SCHEMA_CHANGE` where a schema inside the range cannot be read as that of the
             end, `DELTA_CHANGE_DATA_FEED_INCOMPATIBLE_DATA_SCHEMA` where that of the start cannot.
     """
-    times = {time.version: time.timestamp_ms for time in commit_times(store, latest.config)}
-    start, end = _start(store, latest, bounds, times), _end(store, latest, bounds)
+    start, end = _start(latest, bounds), _end(latest, bounds)
     if start > latest.version:
         raise InvalidRequest(
             f"The change data feed of table {store.url} is requested from version {start}, but its latest version is "
@@ -197,15 +190,16 @@ def feed(store: LogStore, latest: Snapshot, bounds: Bounds) -> Feed:
             code="DELTA_INVALID_CDC_RANGE",
             table=store.url,
         )
-    if start < 0 or start not in times:
+    if start < 0 or store.head(commit_name(start)) is None:
+        earliest = latest.times.earliest()
         raise NotFound(
-            f"The commit of version {start} is not in the log of table {store.url}; the earliest is {min(times, default='none')}. "
-            "Ask for a later start.",
+            f"The commit of version {start} is not in the log of table {store.url}; the earliest is "
+            f"{'none' if earliest is None else earliest.version}. Request a later start.",
             code="DELTA_LOG_FILE_NOT_FOUND",
             table=store.url,
             version=start,
         )
-    return Feed(_checked(store, start, end), start, end, times)
+    return Feed(_checked(store, start, end), start, end, latest.times.between(start, end))
 
 
 def feed_schema(schema: StructType) -> StructType:
@@ -267,17 +261,16 @@ _LONG = pa.int64()
 _TIME = pa.timestamp("us", "UTC")
 
 
-def _start(store: LogStore, latest: Snapshot, bounds: Bounds, times: Mapping[int, int]) -> int:
+def _start(latest: Snapshot, bounds: Bounds) -> int:
     if bounds.start_version is not None:
         return bounds.start_version
-    asked = bounds.start_timestamp_ms
-    assert asked is not None
-    return first_version_from(store, latest.config, asked, [CommitTime(version, time) for version, time in times.items()])
+    assert bounds.start_timestamp_ms is not None
+    return latest.times.first_version_from(bounds.start_timestamp_ms)
 
 
-def _end(store: LogStore, latest: Snapshot, bounds: Bounds) -> int:
+def _end(latest: Snapshot, bounds: Bounds) -> int:
     if bounds.end_timestamp_ms is not None:
-        return version_at(store, latest.config, bounds.end_timestamp_ms)
+        return latest.times.version_at(bounds.end_timestamp_ms)
     return latest.version if bounds.end_version is None else min(bounds.end_version, latest.version)
 
 
@@ -287,8 +280,8 @@ def _checked(store: LogStore, start: int, end: int) -> Snapshot:
     last = first if start == end else Snapshot.at(store, end)
     changed = [
         (version, action)
-        for version in range(start + 1, end + 1)
-        for action in read_commit(store, version)
+        for version, actions in read_commits(store, range(start + 1, end + 1))
+        for action in actions
         if isinstance(action, Metadata)
     ]
     for version, metadata in [(start, first.metadata), *changed]:

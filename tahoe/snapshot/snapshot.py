@@ -18,6 +18,7 @@ from tahoe.base.secrets import shown_properties
 from tahoe.expr.tree.expression import Expression
 from tahoe.expr.tree.predicate import Predicate
 from tahoe.log.commit_identity import check_identities, identity_of, no_in_commit_timestamp
+from tahoe.log.commit_times import CommitTimes, in_commit_timestamp_of
 from tahoe.log.files.commits import parse_commit, read_commit
 from tahoe.log.files.paths import LOG_FOLDER, commit_name
 from tahoe.log.intents import notice
@@ -147,11 +148,16 @@ class Snapshot:
         if self.config.in_commit_timestamps:
             if self.state.in_commit_timestamp is not None:
                 return self.state.in_commit_timestamp
-            for action in read_commit(self.store, self.version):
-                if isinstance(action, CommitInfo) and action.in_commit_timestamp is not None:
-                    return action.in_commit_timestamp
-            raise no_in_commit_timestamp(self.store.url, self.version)
+            stated = in_commit_timestamp_of(read_commit(self.store, self.version))
+            if stated is None:
+                raise no_in_commit_timestamp(self.store.url, self.version)
+            return stated
         return self.segment.last_modified_ms
+
+    @cached_property
+    def times(self) -> CommitTimes:
+        """The times of the commits up to this version."""
+        return CommitTimes(self.store, self.config, self.version)
 
     @cached_property
     def _log(self) -> LogReader:

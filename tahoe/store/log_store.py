@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from typing import BinaryIO, Literal, Protocol
+from typing import BinaryIO, Literal, Protocol, TypeGuard
 
 import pyarrow as pa
 
@@ -139,6 +139,25 @@ class BulkStore(LogStore, Protocol):
 
     def delete_many(self, names: list[str]) -> None:
         """Remove the objects; missing ones are not an error. If it raises `StorageFailure`, some of them may be gone."""
+
+
+class PagedStore(LogStore, Protocol):
+    """A store whose listings are long and arrive in pages. Log and data need only `LogStore`."""
+
+    def pages_from(self, folder: str, start: str = "") -> Iterator[list[Entry]]:
+        """Yield the entries of `list_from` in their order, one request for each page; a caller that needs no more stops."""
+
+
+def pages_from(store: LogStore, folder: str, start: str = "") -> Iterator[list[Entry]]:
+    """Yield the entries of `LogStore.list_from` in their order: page by page if the store is a `PagedStore`, else all at once."""
+    if is_paged(store):
+        return store.pages_from(folder, start)
+    return iter([store.list_from(folder, start)])
+
+
+def is_paged(store: LogStore) -> TypeGuard[PagedStore]:
+    """Whether the store returns the pages of a listing one by one."""
+    return hasattr(store, "pages_from")
 
 
 class FolderStore(LogStore, Protocol):

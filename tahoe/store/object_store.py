@@ -137,6 +137,15 @@ class ObjectLogStore:
             entries.extend(page_entries)
         return sorted(entries, key=lambda entry: entry.name)
 
+    def pages_from(self, folder: str, start: str = "") -> Iterator[list[Entry]]:
+        """See `PagedStore.pages_from`; a store that lists in no order gives one page."""
+        if self._lists_unsorted():
+            yield self.list_from(folder, start)
+            return
+        prefix = f"{folder}/" if folder else ""
+        for page in self._pages(prefix, prefix + start[:-1] or None):
+            yield [entry for entry in page if _is_listed(entry.name[len(prefix) :], start)]
+
     def names_from(self, folder: str, start: str = "") -> list[str]:
         """See `LogStore.names_from`: costs as much as `list_from`, since object stores return everything in one answer."""
         return [entry.name for entry in self.list_from(folder, start)]
@@ -260,8 +269,7 @@ class ObjectLogStore:
         entries: list[Entry] = []
         for page in self._pages(prefix, offset or None):
             for entry in page:
-                name = entry.name[len(prefix) :]
-                if "/" not in name and name >= start and name != _PROBE:
+                if _is_listed(entry.name[len(prefix) :], start):
                     entries.append(entry)
             last = page[-1].name[len(prefix) :]
             if len(page) == _PAGE and "/" in last and not self._lists_unsorted():
@@ -321,6 +329,11 @@ class ObjectLogStore:
             named = names_credentials(self._scheme, [*dict(_environment()), *self._options])
             failure = _failure(error, verb, name, self._url, named)
         raise failure  # outside of the handler: the store's own text must not become the error's context
+
+
+def _is_listed(name: str, start: str) -> bool:
+    """Whether a listing from `start` on has this name, which is relative to the listed folder."""
+    return "/" not in name and name >= start and name != _PROBE
 
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)

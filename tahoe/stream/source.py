@@ -15,8 +15,8 @@ from functools import cached_property
 
 from tahoe.base.exceptions import CorruptTable, InvalidRequest, NotFound, Unsupported
 from tahoe.log.commit_identity import no_in_commit_timestamp
+from tahoe.log.commit_times import in_commit_timestamps_from
 from tahoe.log.files.paths import commit_name
-from tahoe.log.history import commit_times, first_version_from, in_commit_timestamps_from
 from tahoe.protocol.config import TableConfig
 from tahoe.snapshot.changes import check_feed_is_on
 from tahoe.snapshot.snapshot import Snapshot
@@ -88,7 +88,7 @@ class Source:
         if version == "latest":
             return self.end_now()
         if self.options.starting_timestamp_ms is not None:
-            version = first_version_from(self.store, self.latest().config, self.options.starting_timestamp_ms)
+            version = self.latest().times.first_version_from(self.options.starting_timestamp_ms)
         if version is None:
             return Position(self.read.metadata.id, self.read.version, is_initial_snapshot=True)
         if self.store.head(commit_name(version)) is None:
@@ -269,7 +269,7 @@ class Source:
                 raise no_in_commit_timestamp(self.store.url, version)
             times[version] = stated
         if untimed:
-            times |= {time.version: time.timestamp_ms for time in commit_times(self.store, self.read.config)}
+            times |= self.latest().times.between(untimed[0], untimed[-1])
         return times
 
     def _plan_initial(self, where: Position, room: Room, up_to: Position | None) -> tuple[Position, Room, bool]:

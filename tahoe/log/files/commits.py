@@ -6,7 +6,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import islice
 from typing import Any
 
 from tahoe.base.exceptions import CorruptTable, NotFound
@@ -46,6 +47,33 @@ def read_commit(store: LogStore, version: int) -> tuple[Action, ...]:
             file=name,
         ) from error
     return parse_commit(name, data, store.url)
+
+
+def commit_bodies(store: LogStore, versions: Iterable[int]) -> Iterator[tuple[int, bytes | None]]:
+    """Yield the bytes of commits in the requested order, reading a few dozen at once while they are small.
+
+    The bytes are None for a commit of a batch in which one is missing: `read_commit` shows which, with its error.
+    """
+    left, size = iter(versions), 2
+    while batch := list(islice(left, size)):
+        try:
+            bodies: Sequence[bytes | None] = store.get_many([commit_name(version) for version in batch])
+        except NotFound:
+            bodies = [None] * len(batch)
+        read = sum(len(body or b"") for body in bodies)
+        size = min(4 * size, _MOST_AT_ONCE) if read < _FEW_BYTES else max(size // 4, 1)
+        yield from zip(batch, bodies, strict=True)
+
+
+def read_commits(store: LogStore, versions: Iterable[int]) -> Iterator[tuple[int, tuple[Action, ...]]]:
+    """Yield versions with the actions of their commits, in the requested order. Raises the errors of `read_commit`."""
+    for version, body in commit_bodies(store, versions):
+        actions = read_commit(store, version) if body is None else parse_commit(commit_name(version), body, store.url)
+        yield version, actions
+
+
+_MOST_AT_ONCE = 64
+_FEW_BYTES = 4 * 1024 * 1024
 
 
 def parse_commit(name: str, data: bytes, url: str) -> tuple[Action, ...]:

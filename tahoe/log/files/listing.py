@@ -9,11 +9,12 @@ costs time.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Literal
 
 from tahoe.log.files.paths import LOG_FOLDER, ParsedLogPath, commit_name, parse
-from tahoe.store.log_store import Entry, LogStore
+from tahoe.store.log_store import Entry, LogStore, is_paged, pages_from
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +56,40 @@ def checkpoints_in(entries: Iterable[Entry]) -> dict[int, list[Checkpoint]]:
     return complete
 
 
+def entries_between(store: LogStore, first: int, last: int) -> list[Entry]:
+    """Return the files of the log whose version, or first version, is in a range, sorted by name; lists no further than needed."""
+    end = f"{LOG_FOLDER}/{last + 1:020d}"
+    entries: list[Entry] = []
+    for page in pages_from(store, LOG_FOLDER, f"{first:020d}"):
+        entries.extend(page)
+        if page and page[-1].name >= end:
+            break
+    return [entry for entry in entries if entry.name < end]
+
+
+def commits_between(store: LogStore, first: int, last: int) -> list[tuple[int, Entry]]:
+    """Return the commits in the log in a range of versions, oldest first; lists parts of a long range in parallel."""
+    if last < first:
+        return []
+    if last - first < _VERSIONS_OF_A_PART or not is_paged(store):
+        return _commits(entries_between(store, first, last))
+    listed = _commits(next(store.pages_from(LOG_FOLDER, f"{first:020d}"), []))
+    if not listed or listed[-1][0] >= last:
+        return [commit for commit in listed if commit[0] <= last]
+    # Log cleanup deletes the oldest commits, so the first page shows where the range really begins. Its last version may be incomplete.
+    begin = listed[-1][0] + 1
+    size = max(_VERSIONS_OF_A_PART, -(-(last + 1 - begin) // _PARTS))
+    parts = [(start, min(start + size - 1, last)) for start in range(begin, last + 1, size)]
+    with ThreadPoolExecutor(len(parts), thread_name_prefix="tahoe-list") as pool:
+        rest = pool.map(lambda part: _commits(entries_between(store, *part)), parts)
+        return [*listed, *(commit for part in rest for commit in part)]
+
+
+def _commits(entries: Iterable[Entry]) -> list[tuple[int, Entry]]:
+    parsed = ((parse(entry.name), entry) for entry in entries)
+    return [(path.version, entry) for path, entry in parsed if path is not None and path.kind == "commit"]
+
+
 @dataclass(slots=True)
 class Listing:
     """A listing of the log from one version on, sorted into kinds. `start` None: from the beginning."""
@@ -67,9 +102,16 @@ class Listing:
     is_empty: bool
 
     @classmethod
-    def read(cls, store: LogStore, start: int | None) -> Listing:
-        """List the log from version `start` on, or all of it; files with names that the specification does not define are ignored."""
-        entries = store.list_from(LOG_FOLDER, "" if start is None else f"{start:020d}")
+    def read(cls, store: LogStore, start: int | None, last: int | None = None) -> Listing:
+        """List the log from version `start` on, or all of it; files with names that the specification does not define are ignored.
+
+        Args:
+            last: the last version, if later ones are not needed; only with `start`.
+        """
+        if start is not None and last is not None:
+            entries = entries_between(store, start, last)
+        else:
+            entries = store.list_from(LOG_FOLDER, "" if start is None else f"{start:020d}")
         commits: dict[int, Entry] = {}
         compactions: list[tuple[ParsedLogPath, Entry]] = []
         checksums: dict[int, Entry] = {}
@@ -117,5 +159,9 @@ def fill_gaps(store: LogStore, listing: Listing, missing: Iterable[int]) -> None
             return
         listing.commits[version] = entry
 
+
+_PARTS = 64
+_VERSIONS_OF_A_PART = 300
+"""A page of a listing has 1,000 names, and a version has two or three."""
 
 _PREFERENCE = {"classic": 0, "uuid": 1, "multi-part": 2}

@@ -21,12 +21,12 @@ from tahoe.base.lazy import pc
 from tahoe.log.checkpoints.checkpoint_reader import CheckpointReader, open_checkpoint
 from tahoe.log.checksum import parse_checksum
 from tahoe.log.commit_identity import CommitIdentityCheck, identity_of, no_in_commit_timestamp
+from tahoe.log.commit_times import in_commit_timestamps_from, states_its_time
 from tahoe.log.consistency import identifies_itself, lost_its_id, newest
 from tahoe.log.files.commits import parse_commit
 from tahoe.log.files.listing import Checkpoint
 from tahoe.log.files.live_files import canonical_path
 from tahoe.log.files.paths import checksum_name, commit_name
-from tahoe.log.history import in_commit_timestamps_from, states_its_time
 from tahoe.log.path_spellings import removed_too
 from tahoe.ops.check.rules import checksum_rules
 from tahoe.ops.check.rules.checksum_rules import ChecksumFile

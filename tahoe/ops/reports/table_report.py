@@ -78,7 +78,7 @@ def report_of(
     store = snapshot.store
     storage, statistics = storage_use(snapshot, progress), statistics_in_log(snapshot)
     layout, violations = _layout(snapshot), tuple(check_table(store, progress=progress))
-    commits = tuple(history(store, snapshot.config, _MOST_COMMITS))
+    commits = tuple(history(store, snapshot.config, snapshot.version, _MOST_COMMITS))
     lag = None if iceberg is None else iceberg.get("lag_versions")
     advice = advice_for(storage, statistics, layout, violations, lag if isinstance(lag, int) else None)
     return TableReport(

@@ -23,7 +23,7 @@ from tahoe.base.lazy import pc
 from tahoe.base.progress import Progress, silent
 from tahoe.base.wording import counted
 from tahoe.log.files.live_files import add_files, canonical_path, file_keys
-from tahoe.log.history import parse_timestamp, version_at
+from tahoe.log.history import parse_timestamp
 from tahoe.ops.rows.row_changes import snapshot_to_change
 from tahoe.ops.tables.cluster_by import restored_clustering
 from tahoe.ops.tables.create import with_kept_marks
@@ -126,7 +126,7 @@ def _version(newest: Snapshot, request: RestoreRequest) -> int:
     version = request.version
     if request.timestamp is not None:
         try:
-            version = version_at(store, newest.config, parse_timestamp(request.timestamp))
+            version = newest.times.version_at(parse_timestamp(request.timestamp))
         except NotFound as error:
             which = "EARLIER" if "EARLIER" in error.code else "GREATER"
             raise NotFound(

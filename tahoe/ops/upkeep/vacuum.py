@@ -19,6 +19,7 @@ from tahoe.base.exceptions import InvalidRequest, NotFound, TahoeError
 from tahoe.base.html import ShownAsText
 from tahoe.base.progress import Progress, silent
 from tahoe.base.wording import counted
+from tahoe.log.files.commits import read_commits
 from tahoe.log.files.paths import LOG_FOLDER
 from tahoe.ops.tables.requests import VacuumRequest
 from tahoe.ops.upkeep.vacuum_files import (
@@ -32,7 +33,6 @@ from tahoe.ops.upkeep.vacuum_files import (
     without_links,
 )
 from tahoe.ops.upkeep.vacuum_needed import (
-    actions_of,
     commits_in,
     late_streams,
     lost_versions,
@@ -114,7 +114,8 @@ def vacuum(
     _warn_of_late_streams(plan)
     if request.dry_run:
         commits = commits_in(store)
-        lost = lost_versions(store, commits, {entry.name for entry in plan.files}, THREADS)
+        expired = expired_version(commits, plan.cut_off_ms)
+        lost = lost_versions(store, commits, {entry.name for entry in plan.files}, expired)
         return Vacuumed(replace(plan, lost_versions=tuple(lost)))
     newest = begin().existing()
     logged = _LoggedVacuum(begin, commit, plan) if _is_logged(request, plan, newest) else None
@@ -146,8 +147,8 @@ def plan_vacuum(
     newest = Snapshot.at(store)
     commits = commits_in(store)
     versions = tuple(pinned(newest, cut_off_ms + retention_ms))
-    needed = needed_names(newest, commits, cut_off_ms, versions, THREADS)
-    needed |= needed_by_clones(newest, cut_off_ms, cut_off_ms + retention_ms, THREADS)
+    needed = needed_names(newest, commits, cut_off_ms, versions)
+    needed |= needed_by_clones(newest, cut_off_ms, cut_off_ms + retention_ms)
     needed |= real_names(store, needed - entries.keys())
     files = without_links(store, deletable(entries.values(), needed, cut_off_ms, prefixes, store.url))
     if request.lite or request.inventory is not None:
@@ -185,7 +186,7 @@ def _candidates(
     """Return the candidate files by name and, for LITE, the version up to which they are complete."""
     if request.lite:
         commits = commits_in(store)
-        return removed_files(store, commits, expired_version(commits, cut_off_ms), cut_off_ms, THREADS)
+        return removed_files(store, commits, expired_version(commits, cut_off_ms), cut_off_ms)
     if request.inventory is not None:
         return {entry.name: entry for entry in entries_of_inventory(request.inventory, store)}, None
     return {entry.name: entry for entry in listed(store, prefixes, THREADS, progress)}, None
@@ -230,7 +231,7 @@ class _LoggedVacuum:
 
 def _unnamed(store: LogStore, plan: VacuumPlan, version: int) -> list[Entry]:
     """Return the plan's files without those named in commits since the plan, up to a version."""
-    since = actions_of(store, range(plan.version + 1, version + 1), THREADS)
+    since = read_commits(store, range(plan.version + 1, version + 1))
     named = {name for _, actions in since for name in names_in(actions, store.url)}
     return [entry for entry in plan.files if entry.name not in named]
 
@@ -273,7 +274,7 @@ def expired_version(commits: Sequence[tuple[int, Entry]], cut_off_ms: int) -> in
 
 
 def removed_files(
-    store: LogStore, commits: Sequence[tuple[int, Entry]], expired: int | None, cut_off_ms: int, threads: int
+    store: LogStore, commits: Sequence[tuple[int, Entry]], expired: int | None, cut_off_ms: int
 ) -> tuple[dict[str, Entry], int | None]:
     """Return the files older than the retention that commits removed since the last VACUUM, and the change data of these commits.
 
@@ -299,7 +300,7 @@ def removed_files(
         return {}, last
     removed: dict[str, Entry] = {}
     complete = expired
-    for version, actions in actions_of(store, range(max(begin, first), expired + 1), threads):
+    for version, actions in read_commits(store, range(max(begin, first), expired + 1)):
         for action in actions:
             if isinstance(action, RemoveFile) and (action.deletion_timestamp or 0) >= cut_off_ms:
                 complete = min(complete, version - 1)  # not expired by its writer's clock: left to a later VACUUM

@@ -8,15 +8,12 @@ wrong. Change data is named by commits only.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from functools import partial
-from itertools import islice
 
 import pyarrow as pa
 
 from tahoe.base.exceptions import NotFound
 from tahoe.base.lazy import pc
-from tahoe.log.files.commits import read_commit
+from tahoe.log.files.commits import read_commits
 from tahoe.log.files.live_files import canonical_path
 from tahoe.log.files.paths import LOG_FOLDER, parse
 from tahoe.protocol.actions import Action, AddCDCFile, AddFile, DeletionVectorDescriptor, RemoveFile
@@ -33,14 +30,6 @@ def commits_in(store: LogStore) -> list[tuple[int, Entry]]:
     return sorted((name.version, entry) for name, entry in files if name is not None and name.kind == "commit")
 
 
-def actions_of(store: LogStore, versions: Iterable[int], threads: int) -> Iterator[tuple[int, tuple[Action, ...]]]:
-    """Yield the actions of commits, in the requested order, read in parallel; only a few dozen commits are in memory at once."""
-    with ThreadPoolExecutor(threads, thread_name_prefix="tahoe-vacuum") as pool:
-        remaining = iter(versions)
-        while batch := list(islice(remaining, 4 * threads)):
-            yield from zip(batch, pool.map(partial(read_commit, store), batch), strict=True)
-
-
 def names_in(actions: Iterable[Action], root_url: str) -> Iterator[str]:
     """Yield the files that actions name, with their deletion vectors and change data."""
     for action in actions:
@@ -52,9 +41,7 @@ def names_in(actions: Iterable[Action], root_url: str) -> Iterator[str]:
                 yield name
 
 
-def needed_names(
-    snapshot: Snapshot, commits: Sequence[tuple[int, Entry]], cut_off_ms: int, pinned: Sequence[int], threads: int
-) -> set[str]:
+def needed_names(snapshot: Snapshot, commits: Sequence[tuple[int, Entry]], cut_off_ms: int, pinned: Sequence[int]) -> set[str]:
     """Return the names of files that a VACUUM must not delete.
 
     Args:
@@ -74,12 +61,12 @@ def needed_names(
             if version == max(pinned):  # the version that Iceberg shows now
                 raise
     recent = [version for version, entry in commits if entry.modified_ms >= cut_off_ms]
-    for _, actions in actions_of(store, recent, threads):
+    for _, actions in read_commits(store, recent):
         needed.update(names_in(actions, store.url))
     return needed
 
 
-def needed_by_clones(snapshot: Snapshot, cut_off_ms: int, now_ms: int, threads: int) -> set[str]:
+def needed_by_clones(snapshot: Snapshot, cut_off_ms: int, now_ms: int) -> set[str]:
     """Return the names of files that known shallow clones of the table need; each clone applies its own retention.
 
     A record without a table is that of a clone in progress while it is young, later of a deleted clone.
@@ -100,24 +87,27 @@ def needed_by_clones(snapshot: Snapshot, cut_off_ms: int, now_ms: int, threads: 
                 needed.update(file_names(Snapshot.at(store, record.version).files(), store.url))
             continue
         until_ms = now_ms - clone.config.properties.deleted_file_retention_ms
-        names = needed_names(clone, commits_in(other), until_ms, (), threads)
+        names = needed_names(clone, commits_in(other), until_ms, ())
         needed.update(name.removeprefix(f"{store.url}/") for name in names if name.startswith(f"{store.url}/"))
     return needed
 
 
-def lost_versions(store: LogStore, commits: Sequence[tuple[int, Entry]], gone: set[str], threads: int) -> list[int]:
-    """Return the versions in the log that need one of the given files, according to the commits. Reads every commit in the log.
+def lost_versions(store: LogStore, commits: Sequence[tuple[int, Entry]], gone: set[str], expired: int | None) -> list[int]:
+    """Return the versions in the log that need one of the given files, according to the commits.
+
+    Reads the expired commits only: `needed_names` contains each file that a later commit names.
 
     Args:
         gone: names of files; those that no commit names affect no version.
+        expired: the newest commit that is older than the retention; None if there is none.
     """
-    if not gone or not commits:
+    if not gone or not commits or expired is None:
         return []
     first, newest = commits[0][0], commits[-1][0]
     since: dict[str, int] = {}
     lost: set[int] = set()
-    for version, actions in actions_of(store, [version for version, _ in commits], threads):
-        removes, adds = ([action for action in actions if isinstance(action, kind)] for kind in (RemoveFile, AddFile))
+    for version, actions in read_commits(store, [version for version, _ in commits if version <= expired]):
+        removes, adds = ([one for one in actions if isinstance(one, kind)] for kind in (RemoveFile, AddFile))
         for name in set(names_in(removes, store.url)) & gone:
             lost.update(range(since.pop(name, first), version))
         for name in set(names_in(adds, store.url)) & gone:

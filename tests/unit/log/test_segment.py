@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -43,6 +43,9 @@ class Listed:
     def list_from(self, folder: str, start: str = "") -> list[Entry]:
         self.lists += 1
         return self.change(self.inner.list_from(folder, start))
+
+    def pages_from(self, folder: str, start: str = "") -> Iterator[list[Entry]]:
+        yield self.list_from(folder, start)
 
     def head(self, name: str) -> Entry | None:
         self.heads += 1

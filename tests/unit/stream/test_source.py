@@ -12,7 +12,6 @@ from tahoe.api.table import Table
 from tahoe.base.clock import SeededClock
 from tahoe.base.exceptions import InvalidRequest, NotFound
 from tahoe.log.files.paths import commit_name
-from tahoe.log.history import commit_times
 from tahoe.ops.rows.insert import WriteOptions
 from tahoe.snapshot.snapshot import Snapshot
 from tahoe.stream.admission import UNLIMITED, Limits
@@ -130,7 +129,7 @@ def test_a_stream_may_begin_with_future_commits(make: Make) -> None:
 
 def test_a_stream_begins_at_a_time(make: Make) -> None:
     table = make([1], [2], properties={"delta.enableInCommitTimestamps": "true"}, clock=SeededClock(1))
-    times = {time.version: time.timestamp_ms for time in commit_times(table.store, table.snapshot().config)}
+    times = table.snapshot().times.between(0, table.version())
     for asked, version in ((times[0] - 1, 0), (times[1], 1), (times[1] + 1, 2), (times[2], 2)):
         assert source(table, starting_timestamp_ms=asked).begin == at(table, version)
     with pytest.raises(NotFound) as caught:
@@ -268,7 +267,7 @@ def test_a_disabled_feed_stops_the_stream(make: Make, switched_off_at: int) -> N
 def test_the_times_of_commits(make: Make, timed: bool) -> None:
     table = make([1], [2], properties={"delta.enableInCommitTimestamps": str(timed).lower()})
     stream = source(table, starting_version=1)
-    expected = {time.version: time.timestamp_ms for time in commit_times(table.store, table.snapshot().config)}
+    expected = table.snapshot().times.between(0, table.version())
     times = stream.times(stream.files(None, at(table, 3)))
     assert {version: times[version] for version in (1, 2)} == {version: expected[version] for version in (1, 2)}
 

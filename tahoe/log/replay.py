@@ -53,6 +53,7 @@ from tahoe.protocol.table_state import TableState, advance_state
 from tahoe.schema.arrow_values import array
 from tahoe.schema.types import StructType
 from tahoe.store.log_store import LogStore
+from tahoe.store.side_by_side import both
 
 __all__ = [
     "FILES_SCHEMA",
@@ -173,16 +174,17 @@ class _SegmentReader:
     @property
     def checkpoint(self) -> CheckpointReader | None:
         """Open the segment's checkpoint, and check it against its hint and checksum once."""
-        if self._checkpoint is None and self.segment.checkpoint is not None:
-            reader = open_checkpoint(self.store, self.segment.checkpoint, self.segment.hint)
-            check_checkpoint(self.store, reader, self.segment.hint, self.tail)
+        checkpoint, hint = self.segment.checkpoint, self.segment.hint
+        if self._checkpoint is None and checkpoint is not None:
+            tail, reader = both(self.store, lambda: self.tail, lambda: open_checkpoint(self.store, checkpoint, hint))
+            check_checkpoint(self.store, reader, hint, tail)
             self._checkpoint = reader
         return self._checkpoint
 
     def state(self) -> TableState:
         """See `LogReader.state`."""
-        store, segment, tail = self.store, self.segment, self.tail
-        older: Sequence[Action] = () if self.checkpoint is None else self.checkpoint.single_actions
+        store, segment, checkpoint, tail = self.store, self.segment, self.checkpoint, self.tail
+        older: Sequence[Action] = () if checkpoint is None else checkpoint.single_actions
         protocol = tail.protocol or newest(older, Protocol)
         metadata = tail.metadata or newest(older, Metadata)
         if protocol is None or metadata is None:

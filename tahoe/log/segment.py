@@ -15,7 +15,16 @@ from tahoe.log.files.paths import LOG_FOLDER, commit_name, file_name, parse
 from tahoe.store.location import local_path
 from tahoe.store.log_store import Entry, LogStore, is_paged
 
-__all__ = ["Checkpoint", "LogSegment", "TailFile", "checkpoints_in", "no_table", "not_to_be_joined", "segment_for"]
+__all__ = [
+    "Checkpoint",
+    "LogSegment",
+    "TailFile",
+    "checkpoints_in",
+    "newest_listed_segment",
+    "no_table",
+    "not_to_be_joined",
+    "segment_for",
+]
 
 logger = logging.getLogger(__name__)
 
@@ -116,6 +125,21 @@ def segment_for(store: LogStore, version: int | None = None, *, without: Collect
         if any(c.version >= hint.version for c in listing.checkpoints(version, without)):
             return _segment(store, listing, version, without, hint)
     return _segment(store, Listing.read(store, None), version, without, hint)
+
+
+def newest_listed_segment(store: LogStore) -> tuple[LogSegment, bool]:
+    """Return the files of the newest version in a listing, and whether it is known to be the newest version of the table.
+
+    A listing may lag behind the newest writes: if the version is not known to be the newest, the caller requests the next commit by its name,
+    at the same time as it reads these files. Raises the errors of `segment_for`.
+    """
+    hint = read_last_checkpoint(store)
+    listing = Listing.read(store, None if hint is None else hint.version)
+    if hint is not None and not any(listing.checkpoints(None, ())):
+        listing = Listing.read(store, None)
+    newest = listing.newest()
+    lacks_commits = newest is None or any(version > newest for version in listing.checksums) or (hint and hint.version > newest)
+    return _segment(store, listing, None if lacks_commits else newest, (), hint), bool(lacks_commits)
 
 
 def no_table(url: str) -> NotFound:

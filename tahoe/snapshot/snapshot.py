@@ -30,13 +30,14 @@ from tahoe.log.replay import (
     advance_state,
     files_table,
 )
-from tahoe.log.segment import LogSegment, segment_for
+from tahoe.log.segment import LogSegment, newest_listed_segment, segment_for
 from tahoe.protocol.action_members import check_partition_values
 from tahoe.protocol.actions import Action, AddFile, CommitInfo, Metadata, Protocol
 from tahoe.protocol.config import TableConfig
 from tahoe.protocol.protocols import check_coordinated
 from tahoe.schema.types import StructType
 from tahoe.store.log_store import Entry, LogStore
+from tahoe.store.side_by_side import both
 
 if TYPE_CHECKING:
     from tahoe.snapshot.scan import Scan
@@ -80,6 +81,12 @@ class Snapshot:
             CorruptTable: that version cannot be reconstructed from the log.
             Unsupported: the table needs reader features that this version of Tahoe lacks.
         """
+        if version is None and not store.asks_cheaply:
+            segment, is_newest = newest_listed_segment(store)
+            log = LogReader(store, segment)
+            state, later = both(store, log.state, lambda: None if is_newest else store.head(commit_name(segment.version + 1)))
+            if later is None:
+                return cls(store, segment, state, log=log)
         segment = segment_for(store, version)
         log = LogReader(store, segment)
         return cls(store, segment, log.state(), log=log)
@@ -264,12 +271,16 @@ class Snapshot:
             CorruptTable: a commit file contains the commit of another version.
         """
         newest = self.segment.commits[-1] if self.segment.commits else None
-        head = self.store.head(commit_name(self.version))
+        head, next_head = both(
+            self.store,
+            lambda: self.store.head(commit_name(self.version)),
+            lambda: self.store.head(commit_name(self.version + 1)),
+        )
         if newest is None or head is None or (head.size, head.modified_ms) != (newest.size, newest.modified_ms):
             return self._replaced()
         if self.steps > _MOST_STEPS and self.base is None and not self.has_files_in_memory:
             return Snapshot.at(self.store)  # reading its files would read every commit since
-        following = self._newer_commits()
+        following = [] if next_head is None else self._newer_commits(next_head)
         if not following:
             return self
         if len(following) > _MOST_STEPS:
@@ -285,20 +296,18 @@ class Snapshot:
         check_coordinated(snapshot.protocol, self.store)
         return snapshot
 
-    def _newer_commits(self) -> list[Entry]:
-        """Return the commits since this version.
+    def _newer_commits(self, first_entry: Entry) -> list[Entry]:
+        """Return the commits since this version; lists the log if that is cheaper than one request for each name.
 
-        Usually there are none, which costs one request. Otherwise the log is listed, if that is cheaper than one request for each name.
+        Args:
+            first_entry: of the first one.
         """
         first = commit_name(self.version + 1)
-        entry = self.store.head(first)
-        if entry is None:
-            return []
         entries = [] if self.store.asks_cheaply else self.store.list_from(LOG_FOLDER, first.rpartition("/")[2])
         if entries:
             notice(self.store, entries)
         listed = {commits.name: commits for commits in entries}
-        listed[first] = entry
+        listed[first] = first_entry
         # A listing may lag behind the newest writes, so the name after its last commit is requested too.
         commits: list[Entry] = []
         while (entry := listed.get(commit_name(self.version + len(commits) + 1))) is not None:

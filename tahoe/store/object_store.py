@@ -340,7 +340,7 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MILLISECOND = timedelta(milliseconds=1)
 _PAGE = 1000
 _PROBE = ".tahoe-probe"  # remains, so that the next process needs only one request; never listed
-_SIDE_BY_SIDE = 16
+_SIDE_BY_SIDE = 64
 _TAIL = 256 * 1024
 _WITHOUT_SUFFIX_RANGES = frozenset({"az", "adl", "azure", "abfs", "abfss"})
 _READ_RETRIES = {"max_retries": 5, "retry_timeout": timedelta(seconds=60)}

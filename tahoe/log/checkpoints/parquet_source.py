@@ -118,11 +118,16 @@ class ParquetSource:
         return self._metadata[1]
 
     @cached_property
-    def _metadata(self) -> tuple[pq.FileMetaData, bool]:
+    def _metadata(self) -> tuple[pq.FileMetaData, bool, bytes | None]:
+        """The footer, whether Tahoe wrote the file, and the whole file if it is small: its readers then send no further request."""
+        small_file = None
         with reading(self):
             opened = self.store.open_input(self.name)
             size = opened.size()
             ending = _end_of_file(opened, size) if self.size in (None, size) else None
+            if size <= _BYTES_OF_MOST_FOOTERS:
+                opened.seek(0)
+                small_file = opened.read()
         if self.size not in (None, size):
             raise self.damaged(f"it has {size} bytes, but its checkpoint says {self.size}")
         if ending is None:
@@ -139,7 +144,7 @@ class ParquetSource:
         if fault is not None:
             raise self.damaged(fault)
         with reading(self):
-            return pq.read_metadata(pa.BufferReader(end)), has_commit_checksum
+            return pq.read_metadata(pa.BufferReader(end)), has_commit_checksum, small_file
 
     @cached_property
     def leaves(self) -> dict[str, int]:
@@ -156,7 +161,9 @@ class ParquetSource:
     def open(self) -> pq.ParquetFile:
         """Open the file for one reader."""
         # `pq.ParquetFile` is not thread-safe; each reader opens its own.
-        return pq.ParquetFile(self.store.open_input(self.name), metadata=self.metadata, page_checksum_verification=True)
+        metadata, _, small_file = self._metadata
+        file = self.store.open_input(self.name) if small_file is None else pa.BufferReader(small_file)
+        return pq.ParquetFile(file, metadata=metadata, page_checksum_verification=True)
 
     def row_groups(self) -> list[RowGroup]:
         """Return the row groups in the order of the file."""

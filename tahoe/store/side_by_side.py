@@ -1,0 +1,24 @@
+"""Runs independent requests to a store at the same time: each round of requests to an object store takes tens of milliseconds."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import TypeVar
+
+from tahoe.store.log_store import LogStore
+
+First = TypeVar("First")
+Second = TypeVar("Second")
+
+
+def both(store: LogStore, first: Callable[[], First], second: Callable[[], Second]) -> tuple[First, Second]:
+    """Return the results of two calls, made at the same time where requests take long.
+
+    If both raise, the error of `first` is raised, as when they are made in this order.
+    """
+    if store.asks_cheaply:
+        return first(), second()
+    with ThreadPoolExecutor(1, thread_name_prefix="tahoe-side-by-side") as pool:
+        other = pool.submit(second)
+        return first(), other.result()

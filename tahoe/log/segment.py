@@ -14,6 +14,7 @@ from tahoe.log.files.listing import Checkpoint, Listing, checkpoints_in, fill_ga
 from tahoe.log.files.paths import LOG_FOLDER, commit_name, file_name, parse
 from tahoe.store.location import local_path
 from tahoe.store.log_store import Entry, LogStore, is_paged
+from tahoe.store.side_by_side import both
 
 __all__ = [
     "Checkpoint",
@@ -115,11 +116,13 @@ def segment_for(store: LogStore, version: int | None = None, *, without: Collect
             longer has it; the message names the versions in the log.
         CorruptTable: the files in the log do not form a complete history.
     """
-    hint = read_last_checkpoint(store)
-    if version is not None and (hint is None or version < hint.version) and is_paged(store):
-        listing = Listing.read(store, max(0, version - _VERSIONS_BEFORE), version)
-        if version in listing.commits and (listing.start == 0 or any(listing.checkpoints(version, without))):
+    if version is not None and version >= 0 and is_paged(store):
+        start = max(0, version - _VERSIONS_BEFORE)
+        hint, listing = both(store, lambda: read_last_checkpoint(store), lambda: Listing.read(store, start, version))
+        if version in listing.commits and (start == 0 or any(listing.checkpoints(version, without))):
             return _segment(store, listing, version, without, hint)
+    else:
+        hint = read_last_checkpoint(store)
     if hint is not None and (version is None or hint.version <= version):
         listing = Listing.read(store, hint.version)
         if any(c.version >= hint.version for c in listing.checkpoints(version, without)):

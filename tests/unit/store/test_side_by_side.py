@@ -1,0 +1,34 @@
+"""Requests at the same time."""
+
+from __future__ import annotations
+
+import threading
+from pathlib import Path
+
+import pytest
+
+from tahoe.store.object_store import open_store
+from tahoe.store.side_by_side import both
+
+
+def test_both_calls_run_at_the_same_time_on_an_object_store() -> None:
+    meeting = threading.Barrier(2, timeout=60)
+    assert both(open_store("memory://side-by-side"), meeting.wait, meeting.wait) in [(0, 1), (1, 0)]
+
+
+def test_a_local_store_makes_the_calls_in_order(tmp_path: Path) -> None:
+    order: list[int] = []
+    both(open_store(tmp_path), lambda: order.append(1), lambda: order.append(2))
+    assert order == [1, 2]
+
+
+@pytest.mark.parametrize("url", ["memory://side-by-side", "local"])
+def test_the_first_error_wins(url: str, tmp_path: Path) -> None:
+    def fail(error: Exception) -> None:
+        raise error
+
+    store = open_store(tmp_path if url == "local" else url)
+    with pytest.raises(ValueError, match="first"):
+        both(store, lambda: fail(ValueError("first")), lambda: fail(KeyError("second")))
+    with pytest.raises(KeyError, match="second"):
+        both(store, lambda: None, lambda: fail(KeyError("second")))

@@ -78,9 +78,10 @@ class CommitTimes:
             if not older:
                 raise self._too_early(timestamp_ms)
             version = max(older)
-        latest = self._latest
-        if latest is not None and version == latest.version and latest.timestamp_ms < timestamp_ms:
-            raise self._too_late(timestamp_ms)
+        if version == self._newest or version < self._stated_from:
+            latest = self._latest
+            if latest is not None and version == latest.version and latest.timestamp_ms < timestamp_ms:
+                raise self._too_late(timestamp_ms)
         return version
 
     def first_version_from(self, timestamp_ms: int) -> int:

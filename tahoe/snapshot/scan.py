@@ -28,6 +28,7 @@ from tahoe.snapshot.data_reader import DataFiles
 from tahoe.snapshot.read_ahead import read_ahead
 from tahoe.snapshot.read_errors import located_batches
 from tahoe.snapshot.small_files import joined, together
+from tahoe.store.files_ahead import with_files_ahead
 from tahoe.store.location import decode_path
 from tahoe.store.log_store import LogStore
 
@@ -223,7 +224,8 @@ class Scan:
         """
         names = materialized_columns(self.snapshot.config)
         tracking = None if names is None else RowTracking(*(2 * (names.row_id, names.row_commit_version)))
-        files, tasks = DataFiles(self.snapshot.store, self.snapshot.config), [self._task(add) for add in adds]
+        tasks = [self._task(add) for add in adds]
+        files = DataFiles(_files_ahead(self.snapshot.store, tasks), self.snapshot.config)
         # The first row is not urgent here, and writing has a cost for each batch.
         moved = [partial(self._moved_together, files, some, tracking, most_row_groups) for some in together(tasks)]
         streams = moved if then is None else [partial(_each, then, stream) for stream in moved]
@@ -250,7 +252,7 @@ class Scan:
     def _batches(self, tasks: Sequence[ReadTask], *, ahead: bool = True) -> Generator[pa.RecordBatch, None, None]:
         """Yield the rows of the tasks in their order; a few files are read ahead in parallel if that is faster."""
         # A new `DataFiles`, so that its cached vectors are freed after the last row.
-        files = DataFiles(self.snapshot.store, self.snapshot.config)
+        files = DataFiles(_files_ahead(self.snapshot.store, tasks) if ahead else self.snapshot.store, self.snapshot.config)
         names = self.arrow_schema.names
         read_schema = self._read_schema()
         streams = [partial(self._read, files, task, read_schema) for task in tasks]
@@ -325,6 +327,10 @@ def _each(
     then: Callable[[pa.RecordBatch], pa.RecordBatch], stream: Callable[[], Iterator[pa.RecordBatch]]
 ) -> Iterator[pa.RecordBatch]:
     return map(then, stream())
+
+
+def _files_ahead(store: LogStore, tasks: Sequence[ReadTask]) -> LogStore:
+    return with_files_ahead(store, ((task.name, task.size) for task in tasks))
 
 
 # Reading a few small local files is faster than starting threads.

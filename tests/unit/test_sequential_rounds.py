@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Callable, Iterable
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -30,7 +31,9 @@ def documented() -> dict[str, int]:
 def measured() -> dict[str, int]:
     """The rounds of one run of each operation."""
     small, old = RoundsStore(), RoundsStore()
-    warm = small_table(small)
+    forty, parted, warm = RoundsStore(), RoundsStore(), small_table(small)
+    Table.create(parted.url, {"id": "long", "n": "long"}, store=parted, partition_by=["id"])
+    forty_files(forty, vectors=True)
     old_table(old)
     rows = pa.table({"id": [1]})
     at = datetime.fromtimestamp((FIRST_MS + 1_234_567) / 1000, UTC)
@@ -38,6 +41,8 @@ def measured() -> dict[str, int]:
         "open": (small, lambda: Table(small.url, store=small).snapshot()),
         "list the live files": (small, lambda: Table(small.url, store=small).files()),
         "read the newest version again": (small, lambda: warm.snapshot()),
+        "read 40 files": (forty, lambda: Table(forty.url, store=forty).to_arrow()),
+        "append 40 files": (parted, lambda: Table(parted.url, store=parted).append(rows_of(range(40)))),
         "append, first in a process": (small, lambda: Table(small.url, store=small).append(rows)),
         "history(1) of 5,000 versions": (old, lambda: Table(old.url, store=old).history(1)),
         "time travel in 5,000 versions": (old, lambda: Table(old.url, store=old).snapshot(timestamp=at)),
@@ -47,6 +52,9 @@ def measured() -> dict[str, int]:
         with store.counted() as simulated:
             run()
         rounds[name] = simulated.now
+    changes = [change_of(operation, vectors) for operation in (delete, update, merge) for vectors in (True, False)]
+    rounds["DELETE, UPDATE, MERGE of 40 files"] = max(changes)
+    rounds["OPTIMIZE of 40 files"] = change_of(lambda table: table.optimize(), vectors=False)
     return rounds
 
 
@@ -58,6 +66,45 @@ def small_table(store: RoundsStore) -> Table:
         if number == 1:
             table.checkpoint()
     return table
+
+
+def rows_of(ids: Iterable[int]) -> pa.Table:
+    """Rows with these ids."""
+    return pa.table({"id": list(ids), "n": [0 for _ in ids]})
+
+
+def forty_files(store: RoundsStore, vectors: bool) -> None:
+    """A table of 40 files with ten rows each, and a checkpoint."""
+    properties = {"delta.enableDeletionVectors": str(vectors).lower()}
+    table = Table.create(store.url, {"id": "long", "n": "long"}, store=store, properties=properties)
+    for number in range(40):
+        table.append(rows_of(range(10 * number, 10 * number + 10)))
+    table.checkpoint()
+
+
+def change_of(change: Callable[[Table], object], vectors: bool) -> int:
+    """The rounds of a change of a row in each of 40 files."""
+    store = RoundsStore()
+    forty_files(store, vectors)
+    with store.counted() as rounds:
+        change(Table(store.url, store=store))
+    return rounds.now
+
+
+def delete(table: Table) -> object:
+    """Delete a row of each file."""
+    return table.delete("id % 10 = 3")
+
+
+def update(table: Table) -> object:
+    """Update a row of each file."""
+    return table.update({"n": "n + 1"}, "id % 10 = 3")
+
+
+def merge(table: Table) -> object:
+    """Update a row of each file, and insert a row."""
+    source = rows_of(range(3, 410, 10))
+    return table.merge(source, "target.id = source.id").when_matched_update_all().when_not_matched_insert_all().execute()
 
 
 def old_table(store: RoundsStore) -> None:

@@ -17,7 +17,7 @@ from tahoe.expr.compute.compute import compute, compute_mask
 from tahoe.expr.tree.expression import Call, Expression, Reference, columns, conjuncts_of
 from tahoe.expr.tree.implied import to_predicate
 from tahoe.expr.tree.predicate import FALSE, Column, Comparison, In, Literal, Predicate, all_of
-from tahoe.ops.rows.row_changes import file_with_positions
+from tahoe.ops.rows.row_changes import file_with_positions, reading_ahead
 from tahoe.protocol.actions import AddFile
 from tahoe.schema.arrow import to_arrow_schema
 from tahoe.schema.arrow_values import empty_table, scalar
@@ -83,9 +83,9 @@ def read_target(
     """Return columns of the live rows of the files in one table, and the positions of the rows of each file."""
     ordered = sorted(names)
     tables = [empty_table(to_arrow_schema(snapshot.schema.select(ordered)))]
-    positions = []
+    positions, ahead = [], reading_ahead(snapshot, adds)
     for add in tracked(adds, progress, "files searched"):
-        rows, places = file_with_positions(snapshot, add, ordered)
+        rows, places = file_with_positions(ahead, add, ordered)
         tables.append(rows)
         positions.append(places)
     return pa.concat_tables(tables), positions

@@ -44,6 +44,7 @@ from tahoe.ops.rows.row_changes import (
     file_with_positions,
     is_in,
     mark_dead,
+    reading_ahead,
     remove_files,
     snapshot_to_change,
     uses_vectors,
@@ -366,12 +367,13 @@ class _Writing:
 
     def file_changes(self) -> list[FileChange]:
         changes = []
+        ahead = reading_ahead(self.snapshot, (add for add in self.match.adds if add.deletion_vector is not None))
         for number, add in enumerate(self.match.adds):
             matches = self._of_file(number)
             if matches:
                 rows = pa.concat_arrays([pairs.target for _, pairs in matches])
                 if add.deletion_vector is not None:
-                    _, positions = file_with_positions(self.snapshot, add, ())
+                    _, positions = file_with_positions(ahead, add, ())
                     rows = positions.take(rows)
                 changes.append(FileChange(add, self.match.living(number), bitmap(rows)))
         return changes
@@ -400,14 +402,15 @@ class _Writing:
         self, changes: Sequence[FileChange], numbers: Sequence[pa.Table], marked: bool, progress: Progress
     ) -> Iterator[pa.Table]:
         """Yield all rows for new files: updated rows, copied rows if deletion vectors are off, and inserted rows."""
+        ahead = reading_ahead(self.snapshot, [change.add for change in changes])
         for number, change in self._numbered(tracked(changes, progress, "files rewritten")):
             updates = [(step, pairs) for step, pairs in self._of_file(number) if step.clause.action == Action.UPDATE]
             if marked and not updates:
                 continue
             # To copy rows, every column; else the columns that new values use, and those that keep their values.
             names = self._columns_of(step for step, _ in updates) if marked else None
-            rows, positions = _NO_ROWS if names == [] else file_with_positions(self.snapshot, change.add, names)
-            ids = RowIds.of(self.snapshot, change.add)
+            rows, positions = _NO_ROWS if names == [] else file_with_positions(ahead, change.add, names)
+            ids = RowIds.of(ahead, change.add)
             if not marked:
                 stay = pc.invert(is_in(positions, change.dead))
                 unchanged = rows.filter(stay)
@@ -417,8 +420,9 @@ class _Writing:
         yield from self._inserted(numbers)
 
     def _feed(self, changes: Sequence[FileChange], numbers: Sequence[pa.Table]) -> Iterator[pa.Table]:
+        ahead = reading_ahead(self.snapshot, [change.add for change in changes])
         for number, change in self._numbered(changes):
-            rows, _ = file_with_positions(self.snapshot, change.add)
+            rows, _ = file_with_positions(ahead, change.add)
             for step, pairs in self._of_file(number):
                 taken = rows.take(pairs.target)
                 before = assigned(taken, self.plan.config.schema, (), taken)

@@ -11,7 +11,7 @@ from tahoe.base.progress import Progress, silent, tracked
 from tahoe.expr.condition_forms import Condition
 from tahoe.expr.row_condition import RowCondition, row_condition
 from tahoe.log.replay import add_files
-from tahoe.ops.rows.row_changes import FileChange, bitmap, parts_with_positions
+from tahoe.ops.rows.row_changes import FileChange, bitmap, parts_with_positions, reading_ahead
 from tahoe.protocol.actions import AddFile
 from tahoe.protocol.partition import deserialize_column
 from tahoe.schema.arrow_values import array
@@ -80,8 +80,8 @@ def find_changes(
     """Return the selected rows, file by file; register the condition with the transaction for conflict detection."""
     transaction.read(condition.predicate)
     candidates = add_files(snapshot.files_matching(condition.predicate))
-    searched = tracked(candidates, progress, "files searched")
-    return [change for add in searched if (change := find_rows(snapshot, add, condition)) is not None]
+    searched, ahead = tracked(candidates, progress, "files searched"), reading_ahead(snapshot, candidates)
+    return [change for add in searched if (change := find_rows(ahead, add, condition)) is not None]
 
 
 def find_rows(snapshot: Snapshot, add: AddFile, condition: RowCondition) -> FileChange | None:

@@ -5,14 +5,14 @@ An engine belongs to one operation. The functions that stage the operation compu
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
 from tahoe.base.progress import Progress, tracked
 from tahoe.expr.row_condition import RowCondition
 from tahoe.ops.rows.conditions import find_changes
-from tahoe.ops.rows.row_changes import FileChange, change_rows, remaining_rows, write_change_data, write_rows
+from tahoe.ops.rows.row_changes import FileChange, change_rows, reading_ahead, remaining_rows, write_change_data, write_rows
 from tahoe.protocol.actions import AddCDCFile, AddFile
 from tahoe.protocol.config import TableConfig
 from tahoe.snapshot.snapshot import Snapshot
@@ -78,9 +78,13 @@ class ArrowEngine:
 
     def copy_rows(self, changes: Sequence[FileChange]) -> list[AddFile]:
         """See `Engine`."""
-        rows = remaining_rows(self.snapshot, tracked(changes, self.progress, "files rewritten"))
+        rows = remaining_rows(self.snapshot_of(changes), tracked(changes, self.progress, "files rewritten"))
         return write_rows(self.transaction, self.config, rows, copied=True)
 
     def write_change_data(self, changes: Sequence[FileChange]) -> list[AddCDCFile]:
         """See `Engine`."""
-        return write_change_data(self.transaction, self.config, change_rows(self.snapshot, changes, "delete"))
+        return write_change_data(self.transaction, self.config, change_rows(self.snapshot_of(changes), changes, "delete"))
+
+    def snapshot_of(self, changes: Iterable[FileChange]) -> Snapshot:
+        """Return the snapshot for reading the files of these changes in their order."""
+        return reading_ahead(self.snapshot, [change.add for change in changes])

@@ -34,6 +34,7 @@ from tahoe.snapshot.changes import CHANGE_TYPE, with_change_type
 from tahoe.snapshot.data_reader import VectorReader
 from tahoe.snapshot.scan import Scan
 from tahoe.snapshot.snapshot import Snapshot
+from tahoe.store.files_ahead import with_files_ahead
 from tahoe.store.location import decode_path
 from tahoe.store.log_store import LogStore
 from tahoe.txn.transaction import Operation, Transaction
@@ -156,6 +157,14 @@ def parts_with_positions(
         places = batch.column(batch.num_columns - 1)
         rows = pa.table({"": places}).select([]) if batch.num_columns == 1 else pa.Table.from_batches([batch])
         yield (rows if batch.num_columns == 1 else rows.select(rows.column_names[:-1])), places
+
+
+def reading_ahead(snapshot: Snapshot, adds: Iterable[AddFile]) -> Snapshot:
+    """Return the snapshot for reading these files in their order: small neighbours are fetched from object stores together."""
+    url = snapshot.store.url
+    return replace(
+        snapshot, store=with_files_ahead(snapshot.store, ((decode_path(a.path, url, outside=True), a.size) for a in adds))
+    )
 
 
 def _scan_of(snapshot: Snapshot, columns: Sequence[str] | None) -> Scan:

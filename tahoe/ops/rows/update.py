@@ -89,10 +89,10 @@ class _ArrowUpdate(ArrowEngine):
     def write_updated(self, changes: Sequence[FileChange]) -> list[AddFile]:
         rows = _new_rows if uses_vectors(self.config) else _whole_new_files
         rewritten = tracked(changes, self.progress, "files rewritten")
-        return write_rows(self.transaction, self.config, rows(self.snapshot, rewritten, self.assignments))
+        return write_rows(self.transaction, self.config, rows(self.snapshot_of(changes), rewritten, self.assignments))
 
     def write_change_data(self, changes: Sequence[FileChange]) -> list[AddCDCFile]:
-        return write_change_data(self.transaction, self.config, _feed(self.snapshot, changes, self.assignments))
+        return write_change_data(self.transaction, self.config, _feed(self.snapshot_of(changes), changes, self.assignments))
 
 
 def stage_updated_rows(operation: RowOperation, engine: UpdateEngine) -> Staged:

@@ -44,6 +44,8 @@ MOST_BYTES_IN_MEMORY = 512 * 1024 * 1024
 _BYTES_WORTH_A_THREAD = 4 * 1024 * 1024
 _FILES_AT_ONCE = 1
 """The number of files written to storage while the next is encoded: more would need more memory."""
+_SMALL_FILES_AT_ONCE = 20
+"""The same for files that are not worth a thread, in an object store: there each takes as long as its request."""
 _LETTERS = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 
 
@@ -172,14 +174,16 @@ class _Writer:
         name = self._new_name(values)
         # Recorded before the upload: a lost response may have left a file.
         self._names.append(name)
-        if rows.nbytes < _BYTES_WORTH_A_THREAD:
+        is_small = rows.nbytes < _BYTES_WORTH_A_THREAD
+        if is_small and self._store.asks_cheaply:
             done: Future[AddFile] = Future()
             done.set_result(self._put(name, values, rows, self._clock.now_ms()))
             self._files.append(done)
             return
-        self._threads = self._threads or ThreadPoolExecutor(_FILES_AT_ONCE)
-        if len(self._files) >= _FILES_AT_ONCE:
-            self._files[-_FILES_AT_ONCE].result()
+        self._threads = self._threads or ThreadPoolExecutor(_SMALL_FILES_AT_ONCE)
+        at_once = _SMALL_FILES_AT_ONCE if is_small else _FILES_AT_ONCE
+        if len(self._files) >= at_once:
+            self._files[-at_once].result()
         self._files.append(self._threads.submit(self._put, name, values, rows, self._clock.now_ms()))
 
     def added(self) -> list[AddFile]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import threading
 from datetime import UTC, date, datetime
 from decimal import Decimal
 
@@ -295,6 +296,7 @@ def test_batches_of_a_stream_are_gathered_into_files(store):
 
 def test_a_stream_larger_than_memory_is_written_as_it_comes(store, monkeypatch):
     monkeypatch.setattr("tahoe.ops.write.writer.MOST_BYTES_IN_MEMORY", 4000)
+    monkeypatch.setattr(store, "asks_cheaply", True)  # each small file is stored before the next
     config = config_of(struct(p=P("long"), v=P("long")), ["p"])
     written = []
 
@@ -318,7 +320,27 @@ def test_a_stream_that_breaks_its_rules_late_leaves_no_file_behind(store):
     assert error.code == "DELTA_NOT_NULL_CONSTRAINT_VIOLATED"
 
 
-def test_a_store_that_fails_leaves_no_file_behind(store):
+def test_small_files_are_stored_at_the_same_time_in_an_object_store(store):
+    meeting = threading.Barrier(4, timeout=60)
+
+    class Slow:
+        url = store.url
+        asks_cheaply = False
+
+        def put(self, name, data):
+            meeting.wait()
+            store.put(name, data)
+
+        delete = staticmethod(store.delete)
+
+    rows = pa.table({"p": range(4), "v": range(4)})
+    adds = write_arrow(config_of(struct(p=P("long"), v=P("long")), ["p"]), Slow(), rows, SeededClock())
+    assert [add.partition_values["p"] for add in adds] == ["0", "1", "2", "3"]
+    assert sorted(names(store)) == sorted(add.path for add in adds)
+
+
+@pytest.mark.parametrize("asks_cheaply", [True, False])
+def test_a_store_that_fails_leaves_no_file_behind(store, asks_cheaply):
     class Failing:
         url = store.url
         left = 2
@@ -331,10 +353,12 @@ def test_a_store_that_fails_leaves_no_file_behind(store):
 
         delete = staticmethod(store.delete)
 
+    failing = Failing()
+    failing.asks_cheaply = asks_cheaply
     with pytest.raises(StorageFailure):
         write_arrow(
             config_of(struct(v=P("long"))),
-            Failing(),
+            failing,
             pa.table({"v": range(10)}),
             SeededClock(),
             WriterOptions(max_rows_per_file=2),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 
@@ -17,8 +16,6 @@ from tahoe.protocol.features import COORDINATED, Feature
 from tahoe.settings.warn_once import warn_once
 from tahoe.store.log_store import Entry, LogStore
 from tahoe.store.stream_records import streams_of
-
-logger = logging.getLogger(__name__)
 
 _DAY_MS = 86_400_000
 _READ_AT_ONCE = 16
@@ -68,7 +65,7 @@ def clean_up_log(
     orphans = _orphaned_sidecars(store, now_ms)
     for name in orphans:
         store.delete(name)
-    logger.info("removed %d expired files from the log of %s", len(names) + len(orphans), store.url)
+    happened("log_cleanup", store.url, files_deleted=len(names) + len(orphans))
     return names + orphans
 
 

@@ -41,11 +41,13 @@ class Operation:
         name: ``WRITE``, ``CREATE TABLE``, …
         parameters: raw JSON values; collections are JSON text, as in the reference.
         metrics: counts and bytes; written as text.
+        inputs: URLs of the tables and folders whose rows were read, as far as they are known. For observers only: not written.
     """
 
     name: str
     parameters: Mapping[str, Any] = field(default_factory=dict)
     metrics: Mapping[str, int | str] = field(default_factory=dict)
+    inputs: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

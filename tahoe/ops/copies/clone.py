@@ -293,4 +293,4 @@ def _operation(source: CloneSource, metrics: Mapping[str, int]) -> Operation:
     parameters = {
         "".join(word.capitalize() if at else word for at, word in enumerate(name.split("_"))): n for name, n in metrics.items()
     }
-    return Operation("CLONE", {"source": source.name, "sourceVersion": source.version}, parameters)
+    return Operation("CLONE", {"source": source.name, "sourceVersion": source.version}, parameters, (source.store.url,))

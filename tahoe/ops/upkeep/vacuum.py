@@ -15,8 +15,10 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
+from tahoe.base.events import Fields, observed
 from tahoe.base.exceptions import InvalidRequest, NotFound, TahoeError
 from tahoe.base.html import ShownAsText
+from tahoe.base.log_fields import about
 from tahoe.base.progress import Progress, silent
 from tahoe.base.wording import counted
 from tahoe.log.files.paths import LOG_FOLDER
@@ -104,15 +106,28 @@ def vacuum(
         StorageFailure: some files could not be deleted; the others were.
     """
     transaction = begin()
-    store = transaction.store
-    plan = plan_vacuum(transaction, request, held, progress)
+    with observed("vacuum", transaction.store.url) as observation:
+        plan = plan_vacuum(transaction, request, held, progress)
+        done = _executed(transaction.store, plan, _Logged(begin, commit, plan), progress)
+        observation.record(done.version, lambda: _fields(done))
+    return done
+
+
+def _fields(done: Vacuumed) -> Fields:
+    plan = done.plan
+    return {"dry_run": plan.request.dry_run, "files_found": len(plan.files), "bytes_found": plan.size, "files_deleted": done.deleted}
+
+
+def _executed(store: LogStore, plan: VacuumPlan, logged: _Logged, progress: Progress) -> Vacuumed:
+    """Delete the files of the plan, or report what is lost with them."""
+    request = plan.request
     _tell_of_late_streams(plan)
     if request.dry_run:
         commits = commits_in(store)
         lost = lost_versions(store, commits, {entry.name for entry in plan.files}, THREADS)
         return Vacuumed(replace(plan, lost_versions=tuple(lost)))
-    newest = begin().existing()
-    done = _Logged(begin, commit, plan) if _is_logged(request, plan, newest) else None
+    newest = logged.begin().existing()
+    done = logged if _is_logged(request, plan, newest) else None
     files = _unnamed(store, plan, newest.version if done is None else done.start())
     with _failing(done):
         deleted = delete_files(store, files, THREADS, progress)
@@ -120,9 +135,8 @@ def vacuum(
             emptied_before_ms = plan.cut_off_ms + min(0, plan.retention_ms - HOUR_MS)
             delete_empty_folders(store, partition_prefixes(newest.config), emptied_before_ms)
     version = None if done is None else done.end(deleted)
-    with logged_after_commit(
-        "VACUUM of %s is done, but did not note how far it came; the next one reads more commits", store.url
-    ):
+    step = "VACUUM of %s is done, but did not note how far it came; the next one reads more commits"
+    with logged_after_commit(step, store.url, extra=about(store.url)):
         write_last_vacuum(store, plan.vacuumed_version)
     return Vacuumed(replace(plan, files=tuple(files)), deleted, version)
 

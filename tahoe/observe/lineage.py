@@ -1,4 +1,4 @@
-"""OpenLineage: after each commit, a run with the table as its output (`tahoe.observe.lineage_queue`), if `TAHOE_OPENLINEAGE` is ``true``."""
+"""OpenLineage: after each commit, a run with the table as its output (`tahoe.observe.lineage_queue`), if `TAHOE_OPENLINEAGE` is on."""
 
 from __future__ import annotations
 
@@ -20,15 +20,16 @@ else:
 SWITCH = "TAHOE_OPENLINEAGE"
 """The environment variable that switches lineage on."""
 
-_SWITCH_VALUES = {"true": True, "false": False, "": False}
+# As of `TAHOE_ENABLE` (docs/design/038).
+_ON, _OFF = ("1", "true", "yes", "on"), ("", "0", "false", "no", "off")
 
 
 def lineage_is_on(environment: Mapping[str, str]) -> bool:
-    """Whether `SWITCH` is ``true``. A value other than ``true`` and ``false`` is off, and causes a `TahoeWarning`."""
+    """Whether `SWITCH` is on: ``1``, ``true``, ``yes`` or ``on``. An unknown value is off, and causes a `TahoeWarning`."""
     text = environment.get(SWITCH, "").strip().lower()
-    if text not in _SWITCH_VALUES:
+    if text not in (*_ON, *_OFF):
         warn_once(f"{SWITCH} {text}", f"The environment variable {SWITCH} is '{text}' and has no effect: set it to true or false.")
-    return _SWITCH_VALUES.get(text, False)
+    return text in _ON
 
 
 class Lineage:

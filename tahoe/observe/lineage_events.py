@@ -14,6 +14,7 @@ from functools import lru_cache
 from pathlib import PurePath
 from typing import TYPE_CHECKING
 
+from tahoe.base.exceptions import InvalidRequest
 from tahoe.base.missing_extra import MissingExtra
 from tahoe.base.version import __version__
 from tahoe.observe.dataset_names import DatasetName, dataset_in_catalog, dataset_of
@@ -46,7 +47,7 @@ def _client() -> OpenLineageClient:
         from openlineage.client import OpenLineageClient
     except ImportError as error:
         raise MissingExtra(
-            "TAHOE_OPENLINEAGE is true, and OpenLineage's client is not installed: pip install 'tahoe-delta[openlineage]'.",
+            "TAHOE_OPENLINEAGE is set, and OpenLineage's client is not installed: pip install 'tahoe-delta[openlineage]'.",
             package="openlineage",
             extra="openlineage",
         ) from error
@@ -77,7 +78,12 @@ def _run(facts: LineageFacts, environment: Mapping[str, str]) -> Run:
         "processing_engine": processing_engine_run.ProcessingEngineRunFacet(__version__, "tahoe", producer=_PRODUCER)
     }
     if parent := environment.get("OPENLINEAGE_PARENT_ID"):
-        namespace, name, run_id = parent.rsplit("/", 2)
+        parts = parent.rsplit("/", 2)
+        if len(parts) != 3:
+            raise InvalidRequest(
+                f"OPENLINEAGE_PARENT_ID is '{parent}'; expected <namespace>/<job>/<run id>.", code="DELTA_ILLEGAL_OPTION"
+            )
+        namespace, name, run_id = parts
         facets["parent"] = parent_run.ParentRunFacet(
             run=parent_run.Run(runId=run_id), job=parent_run.Job(namespace=namespace, name=name), producer=_PRODUCER
         )

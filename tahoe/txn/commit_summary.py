@@ -81,8 +81,9 @@ def _lifecycle(committed: Committed, adds_files: bool) -> Lifecycle | None:
         return "CREATE"
     if info.get("operation") == "TRUNCATE":
         return "TRUNCATE"
-    replaces = str(info.get("operation", "")).startswith(("CREATE OR REPLACE", "REPLACE"))
-    if replaces or (parameters.get("mode") == "Overwrite" and "predicate" not in parameters):
+    replaces = str(info.get("operation", "")).startswith(("CREATE OR REPLACE", "REPLACE", "CLONE"))
+    is_partial = not parameters.keys().isdisjoint(("predicate", "isDynamicPartitionOverwrite"))
+    if replaces or (parameters.get("mode") == "Overwrite" and not is_partial):
         return "OVERWRITE"
     alters = any(isinstance(action, Metadata | Protocol) for action in committed.actions)
     return "ALTER" if alters and not adds_files else None

@@ -112,7 +112,7 @@ def convert(
     if request.dry_run:
         return Converted(url, None, False, len(source.files), size, source)
     try:
-        version = commit(transaction, _operation(source, request)).version
+        version = commit(transaction, replace(_operation(source, request), inputs=(url,))).version
     except DeltaConcurrentModificationException:
         if begin().snapshot is None:
             raise

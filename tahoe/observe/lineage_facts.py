@@ -18,7 +18,7 @@ class LineageFacts:
         timestamp_ms: the time of the commit, in milliseconds since the epoch.
         transaction_id: the commit's ``txnId``.
         metadata: the table's metadata as of the commit.
-        inputs: see `tahoe.txn.transaction.Operation`.
+        inputs: see `tahoe.txn.transaction.Transaction`.
     """
 
     table: str

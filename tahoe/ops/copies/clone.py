@@ -130,6 +130,7 @@ def clone(
         return Cloned(url, source.name, source.version, None, metrics, request.shallow, request.dry_run)
     _stage(transaction, source, metadata, new, removed)
     _fetch(transaction, source, new, copy, request)
+    transaction.inputs = (source.store.url,)
     committed = commit(transaction, _operation(source, metrics))
     return Cloned(url, source.name, source.version, committed.version, metrics, request.shallow)
 
@@ -293,4 +294,4 @@ def _operation(source: CloneSource, metrics: Mapping[str, int]) -> Operation:
     parameters = {
         "".join(word.capitalize() if at else word for at, word in enumerate(name.split("_"))): n for name, n in metrics.items()
     }
-    return Operation("CLONE", {"source": source.name, "sourceVersion": source.version}, parameters, (source.store.url,))
+    return Operation("CLONE", {"source": source.name, "sourceVersion": source.version}, parameters)

@@ -396,7 +396,9 @@ class Table(Readable):
         can_run_again = not isinstance(source, pa.RecordBatchReader)
 
         def run(statement: clauses.MergeStatement) -> RowsChanged:
-            return self._changed_rows("merge", lambda *at: merge.stage_merge(at[0], statement, at[1]), user_metadata, can_run_again)
+            return self._changed_rows(
+                "merge", lambda *at: merge.stage_merge(at[0], statement, at[1]), user_metadata, can_run_again
+            )
 
         statement = clauses.MergeStatement(source, on, source_alias=source_alias, target_alias=target_alias)
         return clauses.MergeBuilder(statement, run, lambda statement: merge.explain_merge(self.begin(), statement))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 
+from tahoe.base.events import happened
 from tahoe.log.checkpoints.checkpoint_reader import open_checkpoint, read_through, sidecars_of
 from tahoe.log.checkpoints.parquet_source import DamagedCheckpoint
 from tahoe.log.files.listing import Checkpoint

@@ -28,7 +28,9 @@ def lineage_is_on(environment: Mapping[str, str]) -> bool:
     """Whether `SWITCH` is on: ``1``, ``true``, ``yes`` or ``on``. An unknown value is off, and causes a `TahoeWarning`."""
     text = environment.get(SWITCH, "").strip().lower()
     if text not in (*_ON, *_OFF):
-        warn_once(f"{SWITCH} {text}", f"The environment variable {SWITCH} is '{text}' and has no effect: set it to true or false.")
+        warn_once(
+            f"{SWITCH} {text}", f"The environment variable {SWITCH} is '{text}' and has no effect: set it to true or false."
+        )
     return text in _ON
 
 

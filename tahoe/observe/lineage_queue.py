@@ -91,7 +91,9 @@ class LineageQueue:
 
 
 def _send(facts: LineageFacts) -> None:
-    from tahoe.observe.lineage_events import send  # loads OpenLineage's client, which takes a second: in the thread, not in the commit
+    from tahoe.observe.lineage_events import (
+        send,
+    )  # loads OpenLineage's client, which takes a second: in the thread, not in the commit
 
     send(facts)
 

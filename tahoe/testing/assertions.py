@@ -2,15 +2,15 @@
 
     assert_rows(table, [{"id": 1, "name": "a"}, {"id": 2, "name": "b"}])
 
-They accept a `tahoe.Table`, a `tahoe.DeltaTable`, the path of a table and a Snapshot; `assert_rows` also a Spark DataFrame and Arrow data. All
-rows are read into memory: this is for test tables. Needs only Tahoe.
+They accept a `tahoe.Table`, a `tahoe.DeltaTable` and the path of a table; those of rows and schemas also a Snapshot, a Spark DataFrame and
+Arrow data. All rows are read into memory: this is for test tables. Needs only Tahoe.
 """
 
 from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from typing import Protocol, TypeAlias, runtime_checkable
+from typing import Protocol, TypeAlias, TypeGuard, runtime_checkable
 
 import pyarrow as pa
 
@@ -63,7 +63,7 @@ def assert_rows(
     """
     __tracebackhide__ = True
     found = _arrow(actual)
-    wanted = expected if isinstance(expected, Sequence) and not isinstance(expected, str) else _arrow(expected).to_pylist()
+    wanted: Sequence[Row] = expected if _is_list(expected) else _arrow(expected).to_pylist()
     _compare(f"rows of {_name(actual)}", found, wanted, _comparison(key, tolerance), columns)
 
 
@@ -217,6 +217,10 @@ def _table(table: TableLike) -> Table:
     return Table(table) if isinstance(table, str | os.PathLike) else table._plain_table()
 
 
+def _is_list(rows: RowsLike) -> TypeGuard[Sequence[Row]]:
+    return isinstance(rows, Sequence) and not isinstance(rows, str)
+
+
 def _arrow(rows: RowsLike) -> pa.Table:
     if isinstance(rows, pa.Table):
         return rows
@@ -234,7 +238,7 @@ def _arrow(rows: RowsLike) -> pa.Table:
 
 
 def _schema(rows: RowsLike) -> StructType:
-    if isinstance(rows, SparkTable) or isinstance(rows, Table | str | os.PathLike):
+    if isinstance(rows, Table | SparkTable | str | os.PathLike):
         return _table(rows).schema()
     return rows.schema if isinstance(rows, Snapshot) else schema_of(_arrow(rows).schema)
 

@@ -4,8 +4,8 @@ delta_path    a path for one table, not created yet
 delta_table   a factory: ``delta_table([{"id": 1}])``
 delta_spark   one Spark session for all tests, with Tahoe enabled; started at its first use
 
-`tahoe.testing.assertions` has the assertions to go with them. Tahoe and Spark are imported by the fixtures, so a project that does not use them
-pays nothing.
+`tahoe.testing.assertions` has the assertions for them. The fixtures import Tahoe and Spark, so the plugin costs nothing in a project that
+does not use them.
 """
 
 from __future__ import annotations

@@ -35,7 +35,9 @@ def spark_problem(environment: Mapping[str, str]) -> TahoeError | None:
     finding = of_java(java_version(environment))
     if finding.state is State.OK:
         return None
-    return Unsupported(f"The fixture delta_spark cannot start Spark. {finding.sentence} {finding.remedy}", code="TAHOE_LIBRARY_MISSING")
+    return Unsupported(
+        f"The fixture delta_spark cannot start Spark. {finding.sentence} {finding.remedy}", code="TAHOE_LIBRARY_MISSING"
+    )
 
 
 def settings_of(lines: list[str]) -> dict[str, str]:

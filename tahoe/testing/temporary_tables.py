@@ -73,16 +73,23 @@ class TemporaryTables:
             ValueError: there are neither rows nor a schema.
             TahoeError: the errors of `Table.create` and `Table.append`.
         """
-        if rows is None and schema is None:
-            raise ValueError("delta_table needs rows or a schema: delta_table([{'id': 1}]) or delta_table(schema={'id': 'long'}).")
-        if rows is not None and not isinstance(rows, pa.Table | SparkRows):
-            rows = pa.Table.from_pylist(list(rows), None if schema is None else to_arrow_schema(schema_of(schema)))
+        columns = None if schema is None else schema_of(schema)
+        data: pa.Table | SparkRows | None
+        if rows is None or isinstance(rows, pa.Table | SparkRows):
+            data = rows
+        else:
+            data = pa.Table.from_pylist(list(rows), None if columns is None else to_arrow_schema(columns))
+        if columns is None:
+            if data is None:
+                raise ValueError(
+                    "delta_table needs rows, as in delta_table([{'id': 1}]), or a schema: delta_table(schema={'id': 'long'})."
+                )
+            columns = schema_of(data.schema)
         self._count += 1
         path = self._folder / f"table-{self._count}"
-        columns = schema if schema is not None else rows.schema
         table = Table.create(path, columns, partition_by=partition_by, properties=properties)
-        if isinstance(rows, SparkRows):
-            rows.write.format("delta").mode("append").save(str(path))
-        elif rows is not None:
-            table.append(rows)
+        if isinstance(data, SparkRows):
+            data.write.format("delta").mode("append").save(str(path))
+        elif data is not None:
+            table.append(data)
         return table

@@ -206,7 +206,9 @@ class Race:
             names = [entry.name for entry in commits] or [commit_name(prepared.version)] * sent
             bodies = self.store.get_many(names)
         except (NotFound, StorageFailure) as error:
-            logger.debug("concurrent commits to %s could not be listed at once: %s", self.store.url, error, extra=about(self.store.url))
+            logger.debug(
+                "concurrent commits to %s could not be listed at once: %s", self.store.url, error, extra=about(self.store.url)
+            )
             first = read_back(self.store, prepared, self.clock, self.policy) if sent else None
             return [] if first is None else [first]
         self.store_time_ms = max([self.store_time_ms, *(entry.modified_ms for entry in commits)])

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -16,18 +15,17 @@ from tahoe.spark.scan.inputs import inputs_of
 
 
 @pytest.fixture
-def commits(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[LineageFacts]]:
+def commits(monkeypatch: pytest.MonkeyPatch) -> _Drained:
     """The commits of the test, instead of a server."""
     sent = list[LineageFacts]()
     queue = LineageQueue(sent.append)
     monkeypatch.setattr(lineage_queue, "LINEAGE_QUEUE", queue)
     monkeypatch.setenv(SWITCH, "true")
-    yield _Drained(queue, sent)
+    return _Drained(queue, sent)
 
 
-class _Drained(list[LineageFacts]):
+class _Drained:
     def __init__(self, queue: LineageQueue, sent: list[LineageFacts]) -> None:
-        super().__init__()
         self._queue, self._sent = queue, sent
 
     def last(self) -> LineageFacts:
@@ -65,7 +63,7 @@ def test_a_query_is_not_examined_while_lineage_is_off(spark: SparkSession, monke
     monkeypatch.delenv(SWITCH, raising=False)
 
     class Unexamined:
-        sparkSession = spark
+        sparkSession = spark  # noqa: N815 - PySpark's name
 
         @property
         def _jdf(self) -> object:

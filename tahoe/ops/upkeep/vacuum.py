@@ -115,7 +115,12 @@ def vacuum(
 
 def _fields(done: Vacuumed) -> Fields:
     plan = done.plan
-    return {"dry_run": plan.request.dry_run, "files_found": len(plan.files), "bytes_found": plan.size, "files_deleted": done.deleted}
+    return {
+        "dry_run": plan.request.dry_run,
+        "files_found": len(plan.files),
+        "bytes_found": plan.size,
+        "files_deleted": done.deleted,
+    }
 
 
 def _executed(store: LogStore, plan: VacuumPlan, logged: _Logged, progress: Progress) -> Vacuumed:

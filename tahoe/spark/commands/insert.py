@@ -48,8 +48,8 @@ from tahoe.spark.commands.write_options import Insert
 from tahoe.spark.jvm.errors import quiet_errors, raising
 from tahoe.spark.jvm.job_progress import job_progress
 from tahoe.spark.jvm.translate import from_spark_schema
-from tahoe.spark.scan.relation import named
 from tahoe.spark.scan.inputs import inputs_of
+from tahoe.spark.scan.relation import named
 from tahoe.spark.write.enforce import enforced, session_time_zone
 from tahoe.spark.write.fitting import casts_of_inserts, nullable_schema
 from tahoe.spark.write.idempotent import resetting_version

@@ -62,7 +62,14 @@ def publish(store: LogStore, pointers: Sequence[Pointer], publication: Publicati
         except TahoeError as error:
             errors[pointer.name] = error
     for name, why in errors.items():
-        logger.error("version %d of %s: the catalog %s is out of date: %s", result.version, store.url, name, why, extra=about(store.url, result.version, catalog=name))
+        logger.error(
+            "version %d of %s: the catalog %s is out of date: %s",
+            result.version,
+            store.url,
+            name,
+            why,
+            extra=about(store.url, result.version, catalog=name),
+        )
     # A pointer update that timed out may have succeeded since.
     registered = {
         pointer.name: registered_location for pointer in pointers if (registered_location := pointer.shown()) is not None

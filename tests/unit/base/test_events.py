@@ -60,7 +60,9 @@ def test_an_operation_reports_its_result_with_its_duration() -> None:
 
 
 @pytest.mark.parametrize(("raised", "error"), [(NotFound("gone", code="TAHOE_GONE"), "TAHOE_GONE"), (KeyError("x"), "KeyError")])
-def test_a_failed_operation_is_reported_with_the_code_or_class_of_its_error_and_still_raises(raised: Exception, error: str) -> None:
+def test_a_failed_operation_is_reported_with_the_code_or_class_of_its_error_and_still_raises(
+    raised: Exception, error: str
+) -> None:
     with pytest.raises(type(raised)), observing(recorder := Recorder()), observed("commit", "file:///t"):
         raise raised
     assert [event.error for event in recorder.events] == [error]

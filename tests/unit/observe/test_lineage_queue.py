@@ -81,7 +81,9 @@ def test_a_commit_that_cannot_be_sent_is_logged_and_the_next_is_sent(caplog: pyt
     assert queue.drain(MINUTES) == 0
     assert server.sent == [1]
     (record,) = caplog.records
-    assert record.getMessage() == "the lineage of version -1 of file:///t was not sent: ConnectionError: http://***@server/ is down"
+    assert (
+        record.getMessage() == "the lineage of version -1 of file:///t was not sent: ConnectionError: http://***@server/ is down"
+    )
     assert record.exc_info is None
 
 

@@ -61,7 +61,9 @@ def test_without_java_delta_spark_is_an_error_or_skips(
     pytester.makepyfile("def test_spark(delta_spark): pass")
     result = pytester.runpytest_inprocess(*PLUGIN, "-rs")
     result.assert_outcomes(**outcome)
-    result.stdout.re_match_lines([".*The fixture delta_spark cannot start Spark. PySpark finds no Java runtime. Install Java 17.*"])
+    result.stdout.re_match_lines(
+        [".*The fixture delta_spark cannot start Spark. PySpark finds no Java runtime. Install Java 17.*"]
+    )
 
 
 def test_an_unknown_setting_is_refused(pytester: pytest.Pytester) -> None:

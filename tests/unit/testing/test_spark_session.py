@@ -26,5 +26,5 @@ def test_a_missing_java_is_named_with_the_remedy(tmp_path: Path) -> None:
 
 def test_settings_are_lines_of_name_and_value() -> None:
     assert settings_of(["a.b = c", "d.e=f=g"]) == {"a.b": "c", "d.e": "f=g"}
-    with pytest.raises(InvalidRequest, match="delta_spark_conf: 'a.b' is not a setting; write name=value"):
+    with pytest.raises(InvalidRequest, match=r"delta_spark_conf: 'a\.b' is not a setting; write name=value"):
         settings_of(["a.b"])

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+from pathlib import Path
+
 import pytest
 from pyspark.sql import SparkSession
 
@@ -34,6 +37,16 @@ def test_tables_made_by_spark_and_without(delta_spark, delta_table):
 def test_the_session_is_the_active_one(delta_spark):
     assert delta_spark is SparkSession.getActiveSession()
 """
+
+
+PAGE = (Path(__file__).parents[2] / "docs" / "testing.md").read_text(encoding="utf-8")
+EXAMPLES = [text for text in re.findall(r"^```python\n(.*?)^```", PAGE, re.DOTALL | re.MULTILINE) if "delta_spark" in text]
+
+
+def test_the_examples_with_spark_of_the_page_run_unchanged(spark: SparkSession, pytester: pytest.Pytester) -> None:
+    for number, text in enumerate(EXAMPLES):
+        pytester.makepyfile(**{f"test_example_{number}": text})
+    pytester.runpytest_inprocess("-p", "tahoe.testing.pytest_plugin", "-p", "no:cacheprovider").assert_outcomes(passed=1)
 
 
 def test_the_fixtures_work_with_the_active_session_and_leave_it_running(spark: SparkSession, pytester: pytest.Pytester) -> None:

@@ -4,14 +4,20 @@ from __future__ import annotations
 
 import json
 import logging
+import re
+from pathlib import Path
 
 import pyarrow as pa
 import pytest
 
 from tahoe.api.table import Table
+from tahoe.base.clock import SYSTEM_CLOCK
+from tahoe.base.events import happened
 from tahoe.base.exceptions import InvalidRequest
+from tahoe.log.cleanup import clean_up_log
 from tahoe.observe.log_records import LogRecords
 
+DAY_MS = 86_400_000
 LOGGER = "tahoe.observe.log_records"
 _USUAL = set(vars(logging.LogRecord("", 0, "", 0, "", (), None))) | {"message"}
 
@@ -71,6 +77,31 @@ def test_no_value_of_a_row_a_condition_or_an_option_is_logged(tmp_path, caplog: 
     table.update({"name": "'hunter2'"}, "name = 'swordfish'")
     assert len(caplog.records) > 3
     assert "hunter2" not in caplog.text + str([fields_of(record) for record in caplog.records if record.name == LOGGER])
+
+
+def test_the_guide_lists_every_event_with_its_level_and_fields(memory_url: str, caplog: pytest.LogCaptureFixture) -> None:
+    guide = (Path(__file__).parents[3] / "docs" / "guide" / "observing.md").read_text(encoding="utf-8")
+    rows = re.findall(r"^\| (`.*`) \| (\w+) \| [^|]* \| (.*) \|$", guide, re.MULTILINE)
+    listed = {name: (level, set(re.findall(r"`(\w+)`", fields))) for names, level, fields in rows for name in re.findall(r"`(\w+)`", names)}
+    caplog.set_level(logging.DEBUG, LOGGER)
+    properties = {"delta.universalFormat.enabledFormats": "iceberg", "delta.enableIcebergCompatV2": "true"}
+    table = Table.create(memory_url, pa.schema([("id", pa.int64())]), properties=properties)
+    table.append(pa.table({"id": [1, 2, 3]}))
+    table.delete("id = 1")
+    table.update({"id": "id + 10"}, "id = 2")
+    table.merge(pa.table({"id": [3]}), "target.id = source.id").when_matched_delete().execute()
+    table.uniform.sync()
+    table.optimize()
+    table.vacuum()
+    table.checkpoint()
+    clean_up_log(table.store, table.snapshot().config, SYSTEM_CLOCK.now_ms() + 10 * DAY_MS, retention_ms=0)
+    happened("retry", memory_url, 1, operation="commit", attempts=1)
+    seen = [fields_of(record) for record in caplog.records if record.name == LOGGER]
+    assert {record["event"] for record in seen} == listed.keys()
+    for record, fields in zip([record for record in caplog.records if record.name == LOGGER], seen, strict=True):
+        level, names = listed[str(fields["event"])]
+        assert record.levelname == level
+        assert fields.keys() - {"event", "table", "version", "duration_ms", "error"} <= names, fields
 
 
 def test_records_cost_nothing_while_the_level_is_off() -> None:

@@ -82,7 +82,11 @@ def test_no_value_of_a_row_a_condition_or_an_option_is_logged(tmp_path, caplog: 
 def test_the_guide_lists_every_event_with_its_level_and_fields(memory_url: str, caplog: pytest.LogCaptureFixture) -> None:
     guide = (Path(__file__).parents[3] / "docs" / "guide" / "observing.md").read_text(encoding="utf-8")
     rows = re.findall(r"^\| (`.*`) \| (\w+) \| [^|]* \| (.*) \|$", guide, re.MULTILINE)
-    listed = {name: (level, set(re.findall(r"`(\w+)`", fields))) for names, level, fields in rows for name in re.findall(r"`(\w+)`", names)}
+    listed = {
+        name: (level, set(re.findall(r"`(\w+)`", fields)))
+        for names, level, fields in rows
+        for name in re.findall(r"`(\w+)`", names)
+    }
     caplog.set_level(logging.DEBUG, LOGGER)
     properties = {"delta.universalFormat.enabledFormats": "iceberg", "delta.enableIcebergCompatV2": "true"}
     table = Table.create(memory_url, pa.schema([("id", pa.int64())]), properties=properties)

@@ -21,7 +21,8 @@ def test_every_example_of_the_page_runs_unchanged(tmp_path: Path, capfd: pytest.
         (tmp_path / f"test_example_{number}.py").write_text(text, encoding="utf-8")
     (tmp_path / "pytest.ini").write_text("[pytest]\nfilterwarnings = error\n")
     # Run in this process, which has already imported most modules.
-    outcome = pytest.main(["-q", "-p", "tahoe.testing.pytest_plugin", "-p", "no:cacheprovider", "-p", "no:faulthandler", "--import-mode=importlib", str(tmp_path)])
+    plugins = ("-p", "tahoe.testing.pytest_plugin", "-p", "no:cacheprovider", "-p", "no:faulthandler")
+    outcome = pytest.main(["-q", *plugins, "--import-mode=importlib", str(tmp_path)])
     said = capfd.readouterr().out
     assert outcome == 0, said
     assert re.search(r"\b(\d+) passed", said) and "skipped" not in said, said
@@ -29,5 +30,4 @@ def test_every_example_of_the_page_runs_unchanged(tmp_path: Path, capfd: pytest.
 
 def test_the_page_names_every_module_of_the_package() -> None:
     modules = {path.stem for path in (ROOT / "tahoe" / "testing").glob("*.py")} - {"__init__", "extras"}
-    # The parts of the plugin are named in its row.
     assert {name for name in modules if f"{name}`" not in PAGE} == set()

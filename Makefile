@@ -127,7 +127,7 @@ golden: $(VENV)/.package ## FOLDER=DIR: read every Delta table below it with eve
 soak: $(VENV)/.package ## the cases that `make test` leaves out, and long tests: many more seeds, writers and faults
 	@$(JAVA) TAHOE_SAMPLE_CASES=1 HYPOTHESIS_PROFILE=explore $(PYTEST) -m soak
 
-LOCK := uv pip compile pyproject.toml --extra connect --extra iceberg --extra hive --extra glue --extra serve --extra coordinator --group dev --universal \
+LOCK := uv pip compile pyproject.toml --extra connect --extra iceberg --extra hive --extra glue --extra serve --extra coordinator --extra opentelemetry --extra openlineage --group dev --universal \
   --generate-hashes --python-version 3.11 \
   --no-header --no-annotate --no-emit-index-url --no-emit-find-links --quiet
 

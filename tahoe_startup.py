@@ -4,6 +4,8 @@ A session is enabled, by `tahoe.enable`, if its setting ``spark.tahoe.enabled`` 
 variable ``TAHOE_ENABLE`` is 1. With the variable, ``import delta`` finds Tahoe's classes too, unless delta-spark is installed.
 
 Every start of Python in this environment runs this module. So it imports only `sys`; all else is imported when a program imports PySpark.
+
+PYTEST_DONT_REWRITE: pytest wants to rewrite every module of a package with a plugin, and warns about those that are imported before.
 """
 
 from __future__ import annotations

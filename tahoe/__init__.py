@@ -3,6 +3,8 @@
 ``tahoe.Table`` works without Spark; ``tahoe.enable(spark)`` switches Delta on in a Spark session, in which `DeltaTable` is the class of that
 name as delta-spark has it. The errors are defined in `tahoe.exceptions`; `tahoe.cache` reports and clears the caches between
 queries. Names that are not exported here are private.
+
+PYTEST_DONT_REWRITE: a start-up file may import the package before pytest, which otherwise warns that it cannot rewrite it.
 """
 
 from __future__ import annotations

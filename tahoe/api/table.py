@@ -21,6 +21,7 @@ from tahoe.base.html import Listing, html_pairs, html_part
 from tahoe.base.lazy import late_modules
 from tahoe.base.method_options import arguments_of
 from tahoe.base.progress import Progress, shown, tracked
+from tahoe.observe.observers import observe_this_process
 from tahoe.ops import copying, maintenance, reporting
 from tahoe.ops.tables import altering
 from tahoe.snapshot.read_options import skipping_of
@@ -99,6 +100,9 @@ else:
 
 
 logger = logging.getLogger(__name__)
+
+# A module is loaded once, and all operations begin at a table.
+observe_this_process()
 
 
 @dataclass(slots=True)
@@ -364,7 +368,7 @@ class Table(Readable):
 
     def delete(self, where: Condition | None = None, *, user_metadata: str | None = None) -> RowsChanged:
         """Delete the rows for which `where` is true, all rows without it; see `tahoe.ops.rows.delete`."""
-        return self._changed_rows(lambda *at: delete.stage_delete(at[0], where, progress=at[1]), user_metadata)
+        return self._changed_rows("delete", lambda *at: delete.stage_delete(at[0], where, progress=at[1]), user_metadata)
 
     def update(self, values: SqlValues, where: Condition | None = None, *, user_metadata: str | None = None) -> RowsChanged:
         """Update columns in the rows for which `where` is true, in all rows without it; see `tahoe.ops.rows.update`.
@@ -374,7 +378,7 @@ class Table(Readable):
                 or None: ``{"price": "price * 1.1", "left": 0}``. A text is always SQL: the constant is ``"'text'"``.
             where: SQL text, a list of comparisons (``[("id", ">", 1)]``), or a pyarrow expression.
         """
-        return self._changed_rows(lambda *at: update.stage_update(at[0], values, where, progress=at[1]), user_metadata)
+        return self._changed_rows("update", lambda *at: update.stage_update(at[0], values, where, progress=at[1]), user_metadata)
 
     def merge(
         self,
@@ -396,7 +400,9 @@ class Table(Readable):
         can_run_again = not isinstance(source, pa.RecordBatchReader)
 
         def run(statement: clauses.MergeStatement) -> RowsChanged:
-            return self._changed_rows(lambda *at: merge.stage_merge(at[0], statement, at[1]), user_metadata, can_run_again)
+            return self._changed_rows(
+                "merge", lambda *at: merge.stage_merge(at[0], statement, at[1]), user_metadata, can_run_again
+            )
 
         statement = clauses.MergeStatement(source, on, source_alias=source_alias, target_alias=target_alias)
         return clauses.MergeBuilder(statement, run, lambda statement: merge.explain_merge(self.begin(), statement))
@@ -527,13 +533,14 @@ class Table(Readable):
             version, staged.num_updated_rows, staged.num_deleted_rows, staged.num_inserted_rows, metrics
         )
 
-    def _changed_rows(self, stage: _Stage, user_metadata: str | None, can_run_again: bool = True) -> RowsChanged:
+    def _changed_rows(self, command: str, stage: _Stage, user_metadata: str | None, can_run_again: bool = True) -> RowsChanged:
         def run() -> RowsChanged:
             with shown(self.clock) as progress:
                 staged = stage(transaction := self.begin(), progress)
             return self.commit_rows(transaction, staged, user_metadata=user_metadata)
 
-        return rearranged.retry_if_rearranged(run, can_run_again=can_run_again)
+        again = partial(rearranged.retry_if_rearranged, run, can_run_again=can_run_again)
+        return row_changes.observed_rows(command, self.url, again)
 
     @cached_property
     def _hooks(self) -> list[Hook]:

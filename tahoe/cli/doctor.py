@@ -83,7 +83,7 @@ def examine(path: str | None, option: list[str]) -> Iterator[Finding]:
     spark = _version("pyspark")
     yield of_pyspark(spark)
     if spark is not None:
-        yield of_java(_java_version(os.environ))
+        yield of_java(java_version(os.environ))
         yield of_workers(*_worker_python(os.environ))
         yield of_jars(_delta_jars())
     yield of_delta_package(None if (spec := find_spec("delta")) is None else spec.origin)
@@ -187,7 +187,8 @@ def _version(package: str) -> str | None:
         return None
 
 
-def _java_version(environment: Mapping[str, str]) -> int | None:
+def java_version(environment: Mapping[str, str]) -> int | None:
+    """Return the major version of the Java runtime that PySpark would start; None if there is none."""
     home = environment.get("JAVA_HOME")
     launcher = str(LocalPath(home, "bin/java")) if home else shutil.which("java")
     printed = _printed([launcher, "-XshowSettings:properties", "-version"]) if launcher else None

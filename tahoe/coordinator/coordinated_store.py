@@ -17,6 +17,7 @@ import pyarrow as pa
 
 from tahoe.base.clock import Clock
 from tahoe.base.exceptions import CorruptTable, InvalidRequest, NotFound, StorageFailure, TahoeError
+from tahoe.base.log_fields import about
 from tahoe.coordinator.coordinator import Coordinator, Managed, StagedCommit
 from tahoe.log.files.commits import parse_actions
 from tahoe.log.files.paths import LOG_FOLDER, STAGED_FOLDER, commit_name, parse, staged_name, staged_version
@@ -140,7 +141,7 @@ class CoordinatedStore:
             try:
                 return self.inner.get_many([_location(name, managed) for name in names])
             except NotFound as error:
-                logger.debug("a commit of %s moved during the read: %s", self.url, error)
+                logger.debug("a commit of %s moved during the read: %s", self.url, error, extra=about(self.url))
         return [self.get(name) for name in names]
 
     def open_input(self, name: str) -> pa.NativeFile:
@@ -229,7 +230,9 @@ class CoordinatedStore:
                 self.publish()
             except Exception:
                 logger.exception(
-                    "version %d of %s is ratified, but not published; a later commit will publish it", staged.version, self.url
+                    "version %d of %s is ratified, but not published; a later commit will publish it",
+                    *(staged.version, self.url),
+                    extra=about(self.url, staged.version),
                 )
         try:
             managed = self.managed() if lost else None
@@ -237,7 +240,9 @@ class CoordinatedStore:
                 self.inner.delete(f"{STAGED_FOLDER}/{staged.file}")
         except TahoeError as error:
             logger.warning(
-                "the clean-up after the commit of version %d of %s is left to other writers: %s", staged.version, self.url, error
+                "the clean-up after the commit of version %d of %s is left to other writers: %s",
+                *(staged.version, self.url, error),
+                extra=about(self.url, staged.version),
             )
         if managed is not None and isinstance(outcome, Exists):
             self._check_known(managed, staged.version - 1)
@@ -395,8 +400,8 @@ class CoordinatedStore:
             except StorageFailure as error:
                 logger.warning(
                     "%s is managed now, but its coordinator does not know yet; other writers will complete this: %s",
-                    self.url,
-                    error,
+                    *(self.url, error),
+                    extra=about(self.url),
                 )
         return outcome
 

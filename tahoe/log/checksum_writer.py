@@ -9,6 +9,7 @@ from dataclasses import replace
 import pyarrow as pa
 
 from tahoe.base.exceptions import CorruptTable
+from tahoe.base.log_fields import about
 from tahoe.log.checksum import VersionChecksum, encode_checksum, read_checksum, state_differences
 from tahoe.log.files.paths import checksum_name
 from tahoe.log.totals import FileTotals
@@ -71,7 +72,13 @@ def write_checksum_after(
         wrong = checksum.totals.differences(FileTotals.of(files, histograms=False))
         if wrong:
             name = checksum_name(version - 1)
-            logger.warning("%s: %s was not carried forward, for it leads to %s", store.url, name, "; ".join(wrong))
+            logger.warning(
+                "%s: %s was not carried forward, for it leads to %s",
+                store.url,
+                name,
+                "; ".join(wrong),
+                extra=about(store.url, version),
+            )
             return None
     elif files is not None:
         checksum = checksum_of(state, files, TableConfig(state.protocol, state.metadata, store.url))
@@ -82,7 +89,9 @@ def write_checksum(store: LogStore, version: int, checksum: VersionChecksum) -> 
     """Write the checksum of a version unless it has one; True when it was written now."""
     outcome = store.put_if_absent(checksum_name(version), encode_checksum(version, checksum))
     if not isinstance(outcome, Created | Exists):
-        logger.warning("%s/%s was not written: %s", store.url, checksum_name(version), outcome.error)
+        logger.warning(
+            "%s/%s was not written: %s", store.url, checksum_name(version), outcome.error, extra=about(store.url, version)
+        )
     return isinstance(outcome, Created)
 
 
@@ -121,13 +130,14 @@ def _previous(store: LogStore, version: int, state: TableState, actions: Sequenc
     try:
         previous = read_checksum(store, version - 1)
     except CorruptTable as error:
-        logger.warning("%s", error.message)
+        logger.warning("%s", error.message, extra=about(store.url, version - 1))
         return None
     if previous is None:
         return None
     wrong = state_differences(_untouched(previous, state, actions), replace(state, transaction_id=None, in_commit_timestamp=None))
     if wrong:
-        logger.warning("%s: %s was not carried forward, for it says %s", store.url, checksum_name(version - 1), "; ".join(wrong))
+        name, record = checksum_name(version - 1), about(store.url, version - 1)
+        logger.warning("%s: %s was not carried forward, for it says %s", store.url, name, "; ".join(wrong), extra=record)
         return None
     return previous
 

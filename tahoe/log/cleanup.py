@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 
+from tahoe.base.events import happened
 from tahoe.log.checkpoints.checkpoint_reader import open_checkpoint, read_through, sidecars_of
 from tahoe.log.checkpoints.parquet_source import DamagedCheckpoint
 from tahoe.log.files.listing import Checkpoint
@@ -17,8 +17,6 @@ from tahoe.protocol.features import COORDINATED, Feature
 from tahoe.settings.warn_once import warn_once
 from tahoe.store.log_store import Entry, LogStore
 from tahoe.store.stream_records import streams_of
-
-logger = logging.getLogger(__name__)
 
 _DAY_MS = 86_400_000
 _READ_AT_ONCE = 16
@@ -68,7 +66,7 @@ def clean_up_log(
     orphans = _orphaned_sidecars(store, now_ms)
     for name in orphans:
         store.delete(name)
-    logger.info("removed %d expired files from the log of %s", len(names) + len(orphans), store.url)
+    happened("log_cleanup", store.url, files_deleted=len(names) + len(orphans))
     return names + orphans
 
 

@@ -14,6 +14,7 @@ import pyarrow as pa
 
 from tahoe.base.exceptions import CorruptTable, NotFound
 from tahoe.base.lazy import pc
+from tahoe.base.log_fields import about
 from tahoe.base.wording import counted
 from tahoe.log.checkpoints.checkpoint_reader import CheckpointReader
 from tahoe.log.checkpoints.parquet_source import DamagedCheckpoint
@@ -212,7 +213,7 @@ def _without_other_time(store: LogStore, segment: LogSegment, state: TableState,
     stated, mine = checksum.in_commit_timestamp, state.in_commit_timestamp
     if stated is not None and mine is not None and stated != mine:
         message = "%s: version %d was committed at %d by its commit and at %d by its checksum, in milliseconds since 1970"
-        logger.warning(message, store.url, segment.version, mine, stated)
+        logger.warning(message, store.url, segment.version, mine, stated, extra=about(store.url, segment.version))
     return replace(state, in_commit_timestamp=None)
 
 
@@ -272,5 +273,6 @@ def _is_of(store: LogStore, checksum: VersionChecksum, version: int) -> bool:
     info = next((action for action in actions if isinstance(action, CommitInfo)), None)
     if info is None or info.transaction_id in (None, checksum.transaction_id) or CHECKSUM_MEMBER not in info.values:
         return True
-    logger.warning("%s/%s is of another transaction than its commit and was not used", store.url, checksum_name(version))
+    message = "%s/%s is of another transaction than its commit and was not used"
+    logger.warning(message, store.url, checksum_name(version), extra=about(store.url, version))
     return False

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from itertools import islice
 
 from tahoe.base.exceptions import CorruptTable, NotFound
+from tahoe.base.log_fields import about
 from tahoe.log.files.last_checkpoint import LastCheckpoint, read_last_checkpoint
 from tahoe.log.files.listing import Checkpoint, Listing, checkpoints_in, fill_gaps, probe_upward
 from tahoe.log.files.paths import LOG_FOLDER, commit_name, file_name, parse
@@ -234,7 +235,8 @@ def _newest(store: LogStore, listing: Listing, version: int | None, hint: LastCh
                 version=newest + 1,
             )
         if hint is not None and hint.version > newest:
-            logger.warning("%s: _last_checkpoint names version %d, but the log ends with %d", store.url, hint.version, newest)
+            message = "%s: _last_checkpoint names version %d, but the log ends with %d"
+            logger.warning(message, store.url, hint.version, newest, extra=about(store.url, newest))
     return newest
 
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from tahoe.base.argument_checks import checked_arguments
+from tahoe.base.events import observed
 from tahoe.base.exceptions import CorruptTable, NotFound, Unsupported
 from tahoe.base.html import html_pairs, html_part, html_table
 from tahoe.base.lazy import cached_property
@@ -206,6 +207,12 @@ class Snapshot:
         Pushes the predicate into the read of the checkpoint unless the live files are in memory already. Conditions on a column from which a
         partition column is generated also apply to that partition column (`tahoe.protocol.column_values.partition_filters`).
         """
+        with observed("plan", self.store.url) as observation:
+            matching = self._matching(predicate)
+            observation.record(self.version, lambda: {"files": len(matching), "filtered": predicate is not None})
+        return matching
+
+    def _matching(self, predicate: Predicate | None) -> pa.Table:
         if predicate is None:
             return self.files()
         predicate = self._with_implied(predicate)

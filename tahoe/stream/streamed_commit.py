@@ -17,6 +17,7 @@ import pyarrow as pa
 
 from tahoe.base.exceptions import InvalidRequest, NotFound
 from tahoe.base.lazy import pc
+from tahoe.base.log_fields import about
 from tahoe.log.files.live_files import add_files
 from tahoe.protocol.actions import Action, AddCDCFile, AddFile, CommitInfo, Metadata, Protocol, RemoveFile
 from tahoe.snapshot.snapshot import Snapshot
@@ -216,7 +217,9 @@ def without_vanished(
         )
     for file in gone:
         logger.warning(
-            "a stream skips file %s of version %d of table %s: it is missing", file.action.path, file.version, store.url
+            "a stream skips file %s of version %d of table %s: it is missing",
+            *(file.action.path, file.version, store.url),
+            extra=about(store.url, file.version),
         )
     lost = {(file.version, file.index) for file in gone}
     return [file for file in files if (file.version, file.index) not in lost]

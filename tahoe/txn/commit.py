@@ -18,6 +18,7 @@ from itertools import count
 from typing import TYPE_CHECKING
 
 from tahoe.base.clock import Clock
+from tahoe.base.events import happened
 from tahoe.base.exceptions import (
     CommitStateUnknown,
     ConcurrentAppendException,
@@ -27,6 +28,7 @@ from tahoe.base.exceptions import (
     NotFound,
     StorageFailure,
 )
+from tahoe.base.log_fields import about
 from tahoe.expr.tree.predicate import any_of, references
 from tahoe.log.files.commits import parse_actions, parse_commit
 from tahoe.log.files.live_files import canonical_path
@@ -141,6 +143,7 @@ class Race:
             self.attempts += 1
             if _put(self.store, current, clock, self.policy):
                 return self.committed(current)
+            happened("retry", self.store.url, current.version, operation="commit", attempts=self.attempts)
             longest_try = max(longest_try, (clock.now_ms() - tried_since) / 1000)
             self.wait(longest_try)
             tried_since = clock.now_ms()
@@ -203,7 +206,9 @@ class Race:
             names = [entry.name for entry in commits] or [commit_name(prepared.version)] * sent
             bodies = self.store.get_many(names)
         except (NotFound, StorageFailure) as error:
-            logger.debug("concurrent commits to %s could not be listed at once: %s", self.store.url, error)
+            logger.debug(
+                "concurrent commits to %s could not be listed at once: %s", self.store.url, error, extra=about(self.store.url)
+            )
             first = read_back(self.store, prepared, self.clock, self.policy) if sent else None
             return [] if first is None else [first]
         self.store_time_ms = max([self.store_time_ms, *(entry.modified_ms for entry in commits)])
@@ -211,9 +216,9 @@ class Race:
 
     def committed(self, prepared: PreparedCommit) -> Committed:
         """Return the result for a commit that is now in the log."""
-        with logged_after_commit(
-            "version %d of %s is committed, but other writers may wait for it", prepared.version, self.store.url
-        ):
+        version, url = prepared.version, self.store.url
+        step = "version %d of %s is committed, but other writers may wait for it"
+        with logged_after_commit(step, version, url, extra=about(url, version)):
             self.turn.withdraw()
         snapshot = _snapshot(self.store, prepared, self.concurrent)
         return Committed(prepared.version, snapshot, prepared.full_actions(), self.attempts, prepared, tuple(self.concurrent))
@@ -289,7 +294,8 @@ def read_back(store: LogStore, prepared: PreparedCommit, clock: Clock, policy: R
         except NotFound:
             return None
         except StorageFailure as error:
-            logger.warning("reading back version %d of %s failed: %s", prepared.version, store.url, error)
+            record = about(store.url, prepared.version)
+            logger.warning("reading back version %d of %s failed: %s", prepared.version, store.url, error, extra=record)
             _wait(clock, policy, attempt)
     raise unknown(store, prepared)
 
@@ -359,7 +365,8 @@ def _snapshot(store: LogStore, prepared: PreparedCommit, concurrent: Sequence[Co
 def _entry(store: LogStore, version: int, size: Callable[[], int], timestamp: int) -> Entry:
     """Return the entry of the commit's file; an estimate if storage fails. A refresh detects the difference and reads the log again."""
     name, entry = commit_name(version), None
-    with logged_after_commit("version %d of %s is committed, but its file cannot be read now", version, store.url):
+    step = "version %d of %s is committed, but its file cannot be read now"
+    with logged_after_commit(step, version, store.url, extra=about(store.url, version)):
         entry = store.head(name)
     return entry or Entry(name, size(), timestamp)
 
@@ -386,13 +393,13 @@ def gather(store: LogStore, mine: PreparedCommit, questions: Questions) -> Evide
         try:
             vectors[descriptor.unique_id] = files.vectors.bitmap(descriptor)
         except NotFound as error:
-            logger.warning("a conflict on %s cannot be resolved: %s", store.url, error)
+            logger.warning("a conflict on %s cannot be resolved: %s", store.url, error, extra=about(store.url, mine.version))
     if sum(add.size for add in questions.files) <= MOST_BYTES_READ:
         for add in questions.files:
             try:
                 matches[canonical_path(add.path, store.url)] = _matches(files, mine, add)
             except NotFound as error:
-                logger.warning("a conflict on %s cannot be resolved: %s", store.url, error)
+                logger.warning("a conflict on %s cannot be resolved: %s", store.url, error, extra=about(store.url, mine.version))
     return Evidence(vectors, matches)
 
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 
 from tahoe.base.clock import Clock
 from tahoe.base.exceptions import TahoeError
+from tahoe.base.log_fields import about
 from tahoe.log import intents
 from tahoe.log.intents import Intent
 from tahoe.store.log_store import LogStore
@@ -57,7 +58,9 @@ class Turn:
             self.store.put(name, b"")
             self._is_visible = True
         except TahoeError as error:
-            logger.debug("other writers were not asked to wait for a commit to %s: %s", self.store.url, error)
+            logger.debug(
+                "other writers were not asked to wait for a commit to %s: %s", self.store.url, error, extra=about(self.store.url)
+            )
 
     def withdraw(self) -> None:
         """Withdraw the request. May be called more than once."""
@@ -93,7 +96,9 @@ class Turn:
             try:
                 intents.notice(self.store, self.store.list_from(intents.FOLDER))
             except TahoeError as error:
-                logger.debug("the requests for a turn at %s could not be read: %s", self.store.url, error)
+                logger.debug(
+                    "the requests for a turn at %s could not be read: %s", self.store.url, error, extra=about(self.store.url)
+                )
         ahead: list[Intent] = []
         for intent in intents.standing(self.store.url):
             if self._asked and intent.name == self._name:
@@ -131,7 +136,7 @@ class Turn:
         try:
             exists = self.store.head(intent.name) is not None
         except TahoeError as error:
-            logger.debug("the request %s for a turn could not be read: %s", intent.name, error)
+            logger.debug("the request %s for a turn could not be read: %s", intent.name, error, extra=about(self.store.url))
             exists = False
         if not exists:
             intents.forget(self.store.url, intent.name)
@@ -141,7 +146,9 @@ class Turn:
         try:
             self.store.delete(name)
         except TahoeError as error:
-            logger.debug("%s of %s is left for other writers to remove: %s", name, self.store.url, error)
+            logger.debug(
+                "%s of %s is left for other writers to remove: %s", name, self.store.url, error, extra=about(self.store.url)
+            )
 
 
 # Intents that were waited for in vain, with the observer's time of that wait: each is waited for once.

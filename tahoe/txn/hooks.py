@@ -10,6 +10,8 @@ from collections.abc import Callable, Sequence
 import pyarrow as pa
 
 from tahoe.base.clock import Clock
+from tahoe.base.events import observed
+from tahoe.base.log_fields import about
 from tahoe.base.progress import Progress, silent
 from tahoe.log.checksum import VersionChecksum, encode_checksum
 from tahoe.log.checksum_writer import checksum_of, write_checksum_after
@@ -18,6 +20,7 @@ from tahoe.log.files.paths import checksum_name
 from tahoe.snapshot.snapshot import Snapshot
 from tahoe.txn.after_commit import logged_after_commit
 from tahoe.txn.commit import Committed, RetryPolicy, commit
+from tahoe.txn.commit_summary import record_commit
 from tahoe.txn.prepare import prepare
 from tahoe.txn.transaction import Operation, Transaction
 
@@ -49,8 +52,10 @@ def commit_transaction(
     user_metadata: str | None = None,
 ) -> Committed:
     """Prepare, commit, and run the hooks: the only way into the log of a single table."""
-    prepared = prepare(transaction, operation, user_metadata=user_metadata)
-    committed = commit(transaction.store, prepared, transaction.clock, policy or RetryPolicy())
+    with observed("commit", transaction.store.url) as observation:
+        prepared = prepare(transaction, operation, user_metadata=user_metadata)
+        committed = commit(transaction.store, prepared, transaction.clock, policy or RetryPolicy())
+        record_commit(observation, committed)
     run_hooks(hooks, committed)
     return committed
 
@@ -65,7 +70,10 @@ def checkpoint_snapshot(
     """
     from tahoe.txn.next_checkpoint import write_next_checkpoint  # most commits write no checkpoint
 
-    return write_next_checkpoint(snapshot, clock, progress, from_scratch=from_scratch)
+    with observed("checkpoint", snapshot.store.url) as observation:
+        written = write_next_checkpoint(snapshot, clock, progress, from_scratch=from_scratch)
+        observation.record(snapshot.version)
+    return written
 
 
 def rewrite_checksum(snapshot: Snapshot) -> None:
@@ -78,9 +86,8 @@ def run_hooks(hooks: Sequence[Hook], committed: Committed) -> None:
     """Run the hooks of a commit, in order. A failing hook is logged and affects nobody: the commit is made."""
     for hook in hooks:
         # A later commit's hook completes the work of a failed one.
-        with logged_after_commit(
-            "after version %d of %s: a post-commit hook failed", committed.version, committed.snapshot.store.url
-        ):
+        version, url = committed.version, committed.snapshot.store.url
+        with logged_after_commit("after version %d of %s: a post-commit hook failed", version, url, extra=about(url, version)):
             hook(committed)
 
 

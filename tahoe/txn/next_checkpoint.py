@@ -10,6 +10,7 @@ import logging
 
 from tahoe.base.clock import Clock
 from tahoe.base.exceptions import CorruptTable, NotFound
+from tahoe.base.log_fields import about
 from tahoe.base.progress import Progress, silent
 from tahoe.log.checkpoints.checkpoint_reader import open_checkpoint
 from tahoe.log.checkpoints.checkpoint_writer import write_checkpoint
@@ -64,5 +65,6 @@ def _from_previous_checkpoint(writer: V2Writer) -> LastCheckpoint | None:
         totals = None if checksum is None else (checksum.num_files, checksum.table_size_bytes)
         return writer.after(before, sidecars, Changes(tail.adds, tail.removes, tail.keys, totals))
     except (CorruptTable, NotFound) as error:
-        logger.warning("%s The checkpoint of version %d is rebuilt from the live files.", error.message, version)
+        message = "%s The checkpoint of version %d is rebuilt from the live files."
+        logger.warning(message, error.message, version, extra=about(store.url, version))
         return None

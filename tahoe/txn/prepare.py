@@ -79,6 +79,7 @@ class PreparedCommit:
         row_id_mark: the row id high-water mark of the versions before this one.
         may_be_moved: whether it may be retried at a later version after a lost race.
         looks_for: the files whose existence is checked (`tahoe.txn.vanished`): ``old`` ones, ``all`` or ``none``.
+        inputs: see `Transaction`.
     """
 
     version: int
@@ -93,6 +94,7 @@ class PreparedCommit:
     row_id_mark: int = NO_ROW_IDS
     may_be_moved: bool = True
     looks_for: Literal["old", "all", "none"] = "old"
+    inputs: tuple[str, ...] = ()
 
     @property
     def transaction_id(self) -> str:
@@ -178,6 +180,7 @@ def prepare(transaction: Transaction, operation: Operation, *, user_metadata: st
         row_id_mark=max(_row_id_mark(snapshot), transaction.row_id_mark),
         may_be_moved=transaction.may_be_moved,
         looks_for=transaction.looks_for,
+        inputs=transaction.inputs,
     )
     # A file that cannot be given row ids raises here, before anything is sent.
     prepared.full_actions()

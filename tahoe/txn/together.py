@@ -7,15 +7,18 @@ staged and proposed again. The commits share one ``txnId``, which shows in the l
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import replace
 
 from tahoe.base.clock import Clock
+from tahoe.base.events import happened, observed
 from tahoe.base.exceptions import ConcurrentWriteException, StorageFailure
 from tahoe.coordinator.coordinated_store import CoordinatedStore
 from tahoe.coordinator.coordinator import Coordinator, StagedCommit
 from tahoe.log.files.paths import commit_name
 from tahoe.store.log_store import Created, Exists, PutOutcome, Refused, Unanswered
 from tahoe.txn.commit import Committed, Race, RetryPolicy, race_of, read_back, transaction_id_in, unknown
+from tahoe.txn.commit_summary import record_commit
 from tahoe.txn.prepare import PreparedCommit
 
 
@@ -42,7 +45,12 @@ def commit_together(
     mine = [replace(each, commit_info={**each.commit_info, "txnId": shared}) for each in prepared]
     races = [race_of(store, each, clock, policy) for store, each in zip(stores, mine, strict=True)]
     try:
-        return _Together(races, dict(unchanged), stores[0].coordinator, clock, policy).run(mine)
+        with ExitStack() as stack:
+            observations = [stack.enter_context(observed("commit", store.url)) for store in stores]
+            done = _Together(races, dict(unchanged), stores[0].coordinator, clock, policy).run(mine)
+            for observation, committed in zip(observations, done, strict=True):
+                record_commit(observation, committed)
+        return done
     finally:
         for race in races:
             race.turn.withdraw()
@@ -70,8 +78,9 @@ class _Together:
             if isinstance(outcome, Created) or (isinstance(outcome, Unanswered) and self._is_there(mine)):
                 return self._committed(mine)
             longest_try = max(longest_try, (self._clock.now_ms() - tried_since) / 1000)
-            for race in self._races:
+            for race, commit in zip(self._races, mine, strict=True):
                 race.attempts += 1
+                happened("retry", race.store.url, commit.version, operation="commit", attempts=race.attempts)
             self._races[-1].wait(longest_try)
             tried_since = self._clock.now_ms()
             moved = self._moved(mine)

@@ -90,6 +90,7 @@ class Transaction:
         row_ids_kept: whether rows that the commit moves to other files keep their row ids.
         enforces: the table features whose requirements on rows the writer has checked (`TableConfig.ensure_writable`).
         marks: by the physical name of identity columns, the last value assigned to staged rows.
+        inputs: URLs of the tables and folders whose rows the transaction writes, as far as they are known. For lineage; not written.
         future: metadata, protocol and marks, and the resulting configuration; cached by `tahoe.txn.prepare.future_config`.
     """
 
@@ -108,6 +109,7 @@ class Transaction:
         self.row_id_mark = NO_ROW_IDS
         self.enforces: frozenset[str] = frozenset()
         self.marks: Mapping[str, int] = {}
+        self.inputs: tuple[str, ...] = ()
         self.future: tuple[tuple[object, ...], TableConfig] | None = None
         self._writable: list[tuple[TableConfig, frozenset[str]]] = []
 

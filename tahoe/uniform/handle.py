@@ -8,9 +8,12 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 from tahoe.base.argument_checks import checked_arguments
+from tahoe.base.events import Fields, observed
 from tahoe.base.exceptions import ForeignWriter, InvalidRequest, StorageFailure, TahoeError, Unsupported
+from tahoe.base.log_fields import about
 from tahoe.base.progress import Progress, shown, silent
 from tahoe.protocol.iceberg_compat import uniform_is_enabled
 from tahoe.protocol.iceberg_upgrade import Upgrade
@@ -232,6 +235,16 @@ def after_commit(delta: DeltaSide, runtime: UniformRuntime) -> Callable[[Committ
     return hook
 
 
+def _fields(result: Conversion) -> Fields:
+    return {
+        "kind": result.kind,
+        "snapshots": result.snapshots,
+        "files_added": result.files_added,
+        "files_removed": result.files_removed,
+        "catalog_errors": len(result.catalog_errors),
+    }
+
+
 @dataclass(frozen=True, slots=True)
 class _Conversions:
     """Converts one table and records the outcome."""
@@ -250,7 +263,8 @@ class _Conversions:
         try:
             self.run(target)
         except ForeignWriter as error:
-            logger.error("version %d of %s is not converted to Iceberg: %s", target.version, self.delta.url, error)
+            version, url = target.version, self.delta.url
+            logger.error("version %d of %s is not converted to Iceberg: %s", version, url, error, extra=about(url, version))
 
     def run(
         self,
@@ -272,7 +286,9 @@ class _Conversions:
             runtime.calls.keep(url, [pointer.name for pointer in pointers])
             converter = Converter(self.delta, runtime.caches, runtime.shards)
             seconds = catalog_seconds
-            result = converter.convert(target, pointers, rebuild=rebuild, catalog_seconds=seconds, progress=progress)
+            with observed("convert", url) as observation:
+                result = converter.convert(target, pointers, rebuild=rebuild, catalog_seconds=seconds, progress=progress)
+                observation.record(result.version, partial(_fields, result))
         except BaseException as error:  # a panic in a compiled library is not an Exception
             code = error.code if isinstance(error, TahoeError) else type(error).__name__
             runtime.errors.put(url, LastError(target.version, code, str(error)))

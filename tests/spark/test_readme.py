@@ -2,14 +2,31 @@
 
 from __future__ import annotations
 
+import logging
 import re
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from opentelemetry import trace
+from opentelemetry.util._once import Once
 
 ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs/guide").glob("*.md"))]
 _PROGRAM = re.compile(r"^```python\n(.*?)^```", re.MULTILINE | re.DOTALL)
+
+
+@pytest.fixture(autouse=True)
+def _observers_as_before(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Undo the configuration of logging and of OpenTelemetry that a page makes."""
+    logger, before = logging.getLogger("tahoe"), list(logging.getLogger("tahoe").handlers)
+    monkeypatch.setattr(trace, "_TRACER_PROVIDER", None)
+    monkeypatch.setattr(trace, "_TRACER_PROVIDER_SET_ONCE", Once())
+    yield
+    for handler in set(logger.handlers) - set(before):
+        logger.removeHandler(handler)
+        handler.close()
+    logger.setLevel(logging.NOTSET)
 
 
 @pytest.mark.parametrize("page", [page for page in PAGES if _PROGRAM.search(page.read_text())], ids=lambda page: page.stem)

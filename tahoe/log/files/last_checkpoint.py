@@ -15,6 +15,7 @@ from typing import Any
 from urllib.parse import quote
 
 from tahoe.base.exceptions import NotFound
+from tahoe.base.log_fields import about
 from tahoe.log.files.paths import LAST_CHECKPOINT
 from tahoe.store.log_store import LogStore
 
@@ -70,7 +71,7 @@ def read_last_checkpoint(store: LogStore) -> LastCheckpoint | None:
     try:
         return parse_last_checkpoint(data)
     except (ValueError, KeyError, TypeError, RecursionError) as error:
-        logger.warning("%s/%s is damaged and was not used: %s", store.url, LAST_CHECKPOINT, error)
+        logger.warning("%s/%s is damaged and was not used: %s", store.url, LAST_CHECKPOINT, error, extra=about(store.url))
         return None
 
 

@@ -130,6 +130,7 @@ def clone(
         return Cloned(url, source.name, source.version, None, metrics, request.shallow, request.dry_run)
     _stage(transaction, source, metadata, new, removed)
     _fetch(transaction, source, new, copy, request)
+    transaction.inputs = (source.store.url,)
     committed = commit(transaction, _operation(source, metrics))
     return Cloned(url, source.name, source.version, committed.version, metrics, request.shallow)
 

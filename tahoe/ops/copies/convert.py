@@ -148,6 +148,7 @@ def _stage(transaction: Transaction, source: ConvertibleTable, request: ConvertR
     transaction.enforces = ENFORCED  # rows are not checked; constraints can be added later
     transaction.read_whole_table()
     transaction.may_be_moved = False
+    transaction.inputs = (url,)
     transaction.stage(*(source.files if request.dry_run else with_vector_files(transaction, config, source.files)))
 
 

@@ -20,6 +20,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 
 from tahoe.base.exceptions import InvalidRequest, StorageFailure, Unsupported
+from tahoe.base.log_fields import about
 from tahoe.base.progress import Progress, silent, tracked
 from tahoe.base.wording import suggestion
 from tahoe.log.checkpoints.checkpoint_reader import open_checkpoint
@@ -241,7 +242,9 @@ class _Drop:
             self._truncate_history()
         committed = retried(self._drop)
         if self._has_barrier:
-            with logged_after_commit("%s lost the feature, but not all is done that follows it", committed.snapshot.store.url):
+            url = committed.snapshot.store.url
+            step = "%s lost the feature, but not all is done that follows it"
+            with logged_after_commit(step, url, extra=about(url, committed.version)):
                 self._checkpoint(committed.snapshot)
         return replace(planned, version=committed.version, protocol=committed.snapshot.protocol)
 

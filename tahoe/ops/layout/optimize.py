@@ -22,6 +22,7 @@ from typing import TypeAlias
 import pyarrow as pa
 
 from tahoe.base.clock import Clock
+from tahoe.base.events import Fields, observed
 from tahoe.base.exceptions import CommitStateUnknown, DeltaConcurrentModificationException, StorageFailure, TahoeError
 from tahoe.base.lazy import pc
 from tahoe.base.progress import Progress, silent
@@ -78,12 +79,25 @@ def optimize(
     """
     transaction = begin()
     clock, started = transaction.clock, transaction.clock.now_ms()
-    plan = plan_optimize(snapshot_to_change(transaction), request)
-    run = _Run(begin, commit, plan, rewrite, _ProgressReporter(progress, sum(len(files.adds) for files in plan.bins)))
-    if not request.dry_run:
-        for batch in plan.batches():
-            run.batch(batch)
+    with observed("optimize", transaction.store.url) as observation:
+        plan = plan_optimize(snapshot_to_change(transaction), request)
+        run = _Run(begin, commit, plan, rewrite, _ProgressReporter(progress, sum(len(files.adds) for files in plan.bins)))
+        if not request.dry_run:
+            for batch in plan.batches():
+                run.batch(batch)
+        observation.record(run.version, lambda: _fields(run))
     return Optimized(plan, run.version, tuple(run.removed), tuple(run.added), run.bins, run.batches, started, clock.now_ms())
+
+
+def _fields(run: _Run) -> Fields:
+    return {
+        "dry_run": run.plan.request.dry_run,
+        "batches": run.batches,
+        "files_added": len(run.added),
+        "files_removed": len(run.removed),
+        "bytes_added": sum(add.size for add in run.added),
+        "bytes_removed": sum(add.size for add in run.removed),
+    }
 
 
 def rewritten_here(clock: Clock, version: ScannedVersion, bins: Sequence[Bin], plan: OptimizePlan) -> Iterator[RewrittenBin]:

@@ -9,7 +9,7 @@ rows of the change data feed ─────────────────
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain
 from typing import TYPE_CHECKING
@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from tahoe.base.clock import Clock
+from tahoe.base.events import Fields, observed
 from tahoe.base.html import ShownAsText
 from tahoe.base.lazy import pc, pq
 from tahoe.ops.write.arrow_data import ArrowData
@@ -108,6 +109,27 @@ class RowsChanged(ShownAsText):
     def counts(self) -> tuple[int, int, int, int]:
         """The numbers of affected, updated, deleted and inserted rows, as in the result of MERGE."""
         return self.num_affected_rows, self.num_updated_rows, self.num_deleted_rows, self.num_inserted_rows
+
+
+def observed_rows(command: str, table: str, run: Callable[[], RowsChanged]) -> RowsChanged:
+    """Run a row command for the observers of the process.
+
+    Args:
+        command: ``delete``, ``update`` or ``merge``.
+        table: the table's URL.
+    """
+    with observed(command, table) as observation:
+        changed = run()
+        observation.record(changed.version, lambda: _fields(changed))
+    return changed
+
+
+def _fields(changed: RowsChanged) -> Fields:
+    return {
+        "rows_updated": changed.num_updated_rows,
+        "rows_deleted": changed.num_deleted_rows,
+        "rows_inserted": changed.num_inserted_rows,
+    }
 
 
 def snapshot_to_change(transaction: Transaction) -> Snapshot:

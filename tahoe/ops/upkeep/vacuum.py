@@ -15,8 +15,10 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
+from tahoe.base.events import Fields, observed
 from tahoe.base.exceptions import InvalidRequest, NotFound, TahoeError
 from tahoe.base.html import ShownAsText
+from tahoe.base.log_fields import about
 from tahoe.base.progress import Progress, silent
 from tahoe.base.wording import counted
 from tahoe.log.files.commits import read_commits
@@ -109,27 +111,43 @@ def vacuum(
         StorageFailure: some files could not be deleted; the others were.
     """
     transaction = begin()
-    store = transaction.store
-    plan = plan_vacuum(transaction, request, pinned, progress)
+    with observed("vacuum", transaction.store.url) as observation:
+        plan = plan_vacuum(transaction, request, pinned, progress)
+        done = _executed(transaction.store, plan, _LoggedVacuum(begin, commit, plan), progress)
+        observation.record(done.version, lambda: _fields(done))
+    return done
+
+
+def _fields(done: Vacuumed) -> Fields:
+    plan = done.plan
+    return {
+        "dry_run": plan.request.dry_run,
+        "files_found": len(plan.files),
+        "bytes_found": plan.size,
+        "files_deleted": done.deleted,
+    }
+
+
+def _executed(store: LogStore, plan: VacuumPlan, logged: _LoggedVacuum, progress: Progress) -> Vacuumed:
+    """Delete the files of the plan, or report what is lost with them."""
+    request = plan.request
     _warn_of_late_streams(plan)
     if request.dry_run:
         commits = commits_in(store)
         expired = expired_version(commits, plan.cut_off_ms)
         lost = lost_versions(store, commits, {entry.name for entry in plan.files}, expired)
         return Vacuumed(replace(plan, lost_versions=tuple(lost)))
-    newest = begin().existing()
-    logged = _LoggedVacuum(begin, commit, plan) if _is_logged(request, plan, newest) else None
-    files = _unnamed(store, plan, newest.version if logged is None else logged.start())
-    with _logging_failure(logged):
+    newest = logged.begin().existing()
+    done = logged if _is_logged(request, plan, newest) else None
+    files = _unnamed(store, plan, newest.version if done is None else done.start())
+    with _logging_failure(done):
         deleted = delete_files(store, files, THREADS, progress)
         if not request.lite and request.inventory is None:
             emptied_before_ms = plan.cut_off_ms + min(0, plan.retention_ms - HOUR_MS)
             delete_empty_folders(store, partition_prefixes(newest.config), emptied_before_ms)
-    version = None if logged is None else logged.end(deleted)
-    with logged_after_commit(
-        "VACUUM of %s deleted its files, but did not record the vacuumed version; the next VACUUM LITE reads more commits",
-        store.url,
-    ):
+    version = None if done is None else done.end(deleted)
+    step = "VACUUM of %s deleted its files, but did not record the vacuumed version; the next VACUUM LITE reads more commits"
+    with logged_after_commit(step, store.url, extra=about(store.url)):
         write_last_vacuum(store, plan.vacuumed_version)
     return Vacuumed(replace(plan, files=tuple(files)), deleted, version)
 

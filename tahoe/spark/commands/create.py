@@ -22,6 +22,7 @@ from tahoe.protocol.features import ENFORCED
 from tahoe.schema.types import StructType
 from tahoe.spark.commands.row_command import CommandTarget
 from tahoe.spark.jvm.job_progress import job_progress
+from tahoe.spark.scan.inputs import inputs_of
 from tahoe.spark.write.enforce import enforced
 from tahoe.spark.write.stored_expressions import check_new_on_spark
 from tahoe.spark.write.writer import FileOptions, write_files
@@ -121,6 +122,7 @@ def create_table(
     if rows is not None:
         parameters = {**operation.parameters, **rows.parameters}
         operation = Operation(f"{operation.name} AS SELECT", parameters, metrics)
+        transaction.inputs = inputs_of(rows.data)
     try:
         table.commit(transaction, operation, user_metadata=user_metadata)
     except DeltaConcurrentModificationException:

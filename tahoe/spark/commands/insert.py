@@ -48,6 +48,7 @@ from tahoe.spark.commands.write_options import Insert
 from tahoe.spark.jvm.errors import quiet_errors, raising
 from tahoe.spark.jvm.job_progress import job_progress
 from tahoe.spark.jvm.translate import from_spark_schema
+from tahoe.spark.scan.inputs import inputs_of
 from tahoe.spark.scan.relation import named
 from tahoe.spark.write.enforce import enforced, session_time_zone
 from tahoe.spark.write.fitting import casts_of_inserts, nullable_schema
@@ -104,6 +105,7 @@ def _inserted(
             operation = describe(operation, future_config(transaction))
     if describe is None and changes_nothing(transaction):
         return None
+    transaction.inputs = inputs_of(data)
     try:
         return table.commit(transaction, operation, user_metadata=request.user_metadata).version
     except DeltaConcurrentModificationException:

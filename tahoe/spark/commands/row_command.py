@@ -9,7 +9,7 @@ from pyspark.sql import SparkSession
 
 from tahoe.api.table import Table
 from tahoe.base.exceptions import Unsupported
-from tahoe.ops.rows.row_changes import RowsChanged, Staged
+from tahoe.ops.rows.row_changes import RowsChanged, Staged, observed_rows
 from tahoe.snapshot.snapshot import Snapshot
 from tahoe.spark.commands.row_changes import TableVersion
 from tahoe.spark.jvm.bridge import is_classic
@@ -77,4 +77,4 @@ def run_row_command(target: CommandTarget, operation: str, stage: Callable[[Tran
     with job_progress(spark, table.clock), quiet_errors(spark):
         look_at_settings(spark)
         with reading(table):
-            return retry_if_rearranged(run)
+            return observed_rows(operation.lower(), table.url, lambda: retry_if_rearranged(run))

@@ -29,6 +29,7 @@ from pyspark.sql.types import StructType as SparkStruct
 
 from tahoe.api.table import Table
 from tahoe.base.exceptions import InvalidRequest, MetadataChangedException, Unsupported
+from tahoe.base.log_fields import about
 from tahoe.expr.tree.predicate import Column, Comparison, In, IsNotNull, IsNull, Literal, Not, Predicate, StartsWith, all_of
 from tahoe.log.history import parse_timestamp
 from tahoe.ops.rows.insert import already_written, prepare_schema, stage_adds
@@ -297,7 +298,7 @@ class _Writer(Sent, DataSourceArrowWriter):
         adds = [add for written in files for add in written.adds]
         operation = stage_adds(transaction, self._config, adds, None, self._request.options)
         table.commit(transaction, operation, user_metadata=self._request.user_metadata)
-        with logged_after_commit("table %s is written, but not converted", table.url):
+        with logged_after_commit("table %s is written, but not converted", table.url, extra=about(table.url)):
             finish_conversions(table.url)
 
     def abort(self, messages: list[WriterCommitMessage | None]) -> None:

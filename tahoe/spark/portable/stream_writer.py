@@ -17,6 +17,7 @@ from pyspark.sql.types import StructType as SparkStruct
 
 from tahoe.api.table import Table
 from tahoe.base.exceptions import InvalidRequest, MetadataChangedException, NotFound
+from tahoe.base.log_fields import about
 from tahoe.ops.rows.insert import prepare_schema
 from tahoe.ops.rows.stream_batch import Batch, CommitsTable, commit_batch, demands
 from tahoe.protocol.actions import AddFile
@@ -110,7 +111,9 @@ class _StreamWriter(Sent, StreamWriterBase):
         target = CommitsTable(table.url, table.begin, commit)
         if commit_batch(target, Batch(self._query(), batchId, self._schema), self._request.options, written) is None:
             self.abort(messages, batchId)
-        with logged_after_commit("batch %d is written to table %s, but not converted", batchId, table.url):
+        with logged_after_commit(
+            "batch %d is written to table %s, but not converted", batchId, table.url, extra=about(table.url, batch=batchId)
+        ):
             finish_conversions(table.url)
 
     def abort(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803 - PySpark's name

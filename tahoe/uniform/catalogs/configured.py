@@ -40,6 +40,15 @@ def catalog_names(configuration: Mapping[str, str]) -> list[str]:
     return names
 
 
+def catalog_properties(name: str) -> dict[str, str]:
+    """Return the properties of a catalog in PyIceberg's configuration, with any credentials; nothing without PyIceberg or such a catalog."""
+    try:
+        from pyiceberg.utils.config import Config
+    except ImportError:
+        return {}
+    return {key: str(value) for key, value in (Config().get_catalog_config(name) or {}).items()}
+
+
 class NamedCatalog:
     """A table in a catalog of PyIceberg's configuration, loaded at the first call, so that an unreachable catalog delays no other.
 

@@ -12,6 +12,7 @@ import pyarrow as pa
 
 from tahoe.base.json_values import JsonMapping, JsonObject
 from tahoe.base.lazy import pc
+from tahoe.base.log_fields import about
 from tahoe.base.progress import Progress, silent, tracked
 from tahoe.protocol.actions import Metadata
 from tahoe.protocol.iceberg_compat import deletes_form
@@ -161,7 +162,9 @@ class Build:
         try:
             sharded = sharded_manifests(files, order, self._shards, self._folder, partial(self._progress, _CONVERTED))
         except Exception as error:  # noqa: BLE001 - any failure: this process encodes the files itself, and reports an invalid file
-            logger.warning("%s: encoding manifests in this process alone: %s", self._store.url, error)
+            logger.warning(
+                "%s: encoding manifests in this process alone: %s", self._store.url, error, extra=about(self._store.url)
+            )
             return None
         collect_vectors(files, encoder)
         return sharded

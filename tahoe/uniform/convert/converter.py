@@ -16,8 +16,10 @@ from contextlib import suppress
 from dataclasses import dataclass
 
 from tahoe.base.clock import Clock
+from tahoe.base.events import happened
 from tahoe.base.exceptions import CorruptTable, NotFound, StorageFailure
 from tahoe.base.json_values import JsonMapping
+from tahoe.base.log_fields import about
 from tahoe.base.progress import Progress, silent, tracked
 from tahoe.base.wording import counted
 from tahoe.log.checksum import read_checksum
@@ -115,7 +117,7 @@ class Converter:
             if _put_metadata(store, prepared.number, prepared.data, clock):
                 publication = Publication(prepared.result, record, prepared.garbage, take_over=rebuild)
                 return publish(store, pointers, publication, catalog_seconds)
-            logger.info("version %d of %s: another conversion was first; trying again", target.version, store.url)
+            happened("retry", store.url, target.version, operation="convert", attempts=attempt + 1)
             # Jitter, so that colliding conversions do not retry in lockstep.
             clock.sleep(0.05 * attempt * clock.random())
             listing = list_metadata(store)
@@ -186,16 +188,21 @@ class Converter:
                 )
                 if difference is None:
                     return build, plan
-                logger.warning("version %d of %s: %s Rebuilding the Iceberg side.", target.version, store.url, difference)
+                _log_rebuild(target, difference)
                 plan = Rebuild(difference)
             except (CorruptTable, NotFound) as error:
                 if isinstance(error, CorruptTable) and error.code != "TAHOE_CORRUPT_ICEBERG_METADATA":
                     raise
-                logger.warning("version %d of %s: %s Rebuilding the Iceberg side.", target.version, store.url, error.message)
+                _log_rebuild(target, error.message)
                 plan = Rebuild(error.message)
         build = Build(store, folder, document, self._shards, progress)
         build.rebuild(target)
         return build, plan
+
+
+def _log_rebuild(target: Snapshot, reason: str) -> None:
+    version, url = target.version, target.store.url
+    logger.warning("version %d of %s: %s Rebuilding the Iceberg side.", version, url, reason, extra=about(url, version))
 
 
 def _check_external_changes(

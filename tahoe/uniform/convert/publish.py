@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 from tahoe.base.exceptions import ForeignWriter, TahoeError
+from tahoe.base.log_fields import about
 from tahoe.store.log_store import LogStore
 from tahoe.uniform.catalogs.catalog import PATH, Catalog, advance
 from tahoe.uniform.catalogs.path_catalog import PathCatalog
@@ -61,7 +62,14 @@ def publish(store: LogStore, pointers: Sequence[Pointer], publication: Publicati
         except TahoeError as error:
             errors[pointer.name] = error
     for name, why in errors.items():
-        logger.error("version %d of %s: the catalog %s is out of date: %s", result.version, store.url, name, why)
+        logger.error(
+            "version %d of %s: the catalog %s is out of date: %s",
+            result.version,
+            store.url,
+            name,
+            why,
+            extra=about(store.url, result.version, catalog=name),
+        )
     # A pointer update that timed out may have succeeded since.
     registered = {
         pointer.name: registered_location for pointer in pointers if (registered_location := pointer.shown()) is not None
@@ -94,7 +102,7 @@ def _delete(store: LogStore, names: Sequence[str]) -> None:
         try:
             store.delete(name)
         except TahoeError as error:
-            logger.warning("%s/%s is unreferenced but could not be deleted: %s", store.url, name, error)
+            logger.warning("%s/%s is unreferenced but could not be deleted: %s", store.url, name, error, extra=about(store.url))
 
 
 def _newer(store: LogStore, location: str) -> str | None:
@@ -105,6 +113,6 @@ def _newer(store: LogStore, location: str) -> str | None:
             return None
         current = newest_metadata(store, number)
     except TahoeError as error:
-        logger.warning("%s: could not look for metadata newer than %s: %s", store.url, location, error)
+        logger.warning("%s: could not look for metadata newer than %s: %s", store.url, location, error, extra=about(store.url))
         return None
     return current.location if current is not None else None

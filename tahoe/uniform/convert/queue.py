@@ -8,8 +8,11 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
+from contextvars import Context, copy_context
 from dataclasses import dataclass
 from threading import Condition, Thread
+
+from tahoe.base.log_fields import about
 
 logger = logging.getLogger(__name__)
 
@@ -20,6 +23,7 @@ Run = Callable[[int], None]
 class _Job:
     version: int
     run: Run
+    context: Context
 
 
 class ConversionQueue:
@@ -40,7 +44,7 @@ class ConversionQueue:
             waiting = self._waiting.get(table)
             if waiting is not None and waiting.version >= version:
                 return
-            self._waiting[table] = _Job(version, run)
+            self._waiting[table] = _Job(version, run, copy_context())
             if table in self._running:
                 return
             self._running[table] = version
@@ -75,7 +79,9 @@ class ConversionQueue:
                     return
                 self._running[table] = job.version
             try:
-                job.run(job.version)
+                # In the caller's context, so that a trace shows the conversion below the operation that committed.
+                job.context.run(job.run, job.version)
             except BaseException:  # a panic in a compiled library is not an Exception
                 # The writer's commit is unaffected; the next commit's conversion includes it.
-                logger.exception("version %d of %s could not be converted to Iceberg", job.version, table)
+                record = about(table, job.version)
+                logger.exception("version %d of %s could not be converted to Iceberg", job.version, table, extra=record)

@@ -53,7 +53,7 @@ def test_the_interpreter_of_the_workers_is_the_one_that_pyspark_runs() -> None:
 
 
 def test_a_java_home_without_java_is_a_problem(tmp_path: Path) -> None:
-    assert doctor.of_java(doctor._java_version({"JAVA_HOME": str(tmp_path)})).state is State.PROBLEM
+    assert doctor.of_java(doctor.java_version({"JAVA_HOME": str(tmp_path)})).state is State.PROBLEM
 
 
 def findings(*words: object) -> tuple[int, dict[str, dict[str, str]]]:

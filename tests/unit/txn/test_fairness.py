@@ -204,7 +204,7 @@ def test_a_store_that_refuses_intents_makes_no_difference_and_no_noise(store: Lo
     table_at(store).append(ROW)
     with caplog.at_level(logging.INFO):
         assert table_at(StoreThatRefusesIntents(OvertakenStore(store, 7))).append(ROW) == 8
-    assert caplog.records == []
+    assert {record.name for record in caplog.records} == {"tahoe.observe.log_records"}  # the commits and the retries themselves
     assert table_at(store).check() == []
 
 

@@ -30,6 +30,7 @@ from tahoe.spark.commands.source_rows import sent_to_all, stored
 from tahoe.spark.commands.statement_time import StatementTime
 from tahoe.spark.jvm.stored_defaults import written_default
 from tahoe.spark.jvm.translate import from_spark_schema
+from tahoe.spark.scan.inputs import inputs_of
 from tahoe.spark.scan.row_id_columns import with_row_ids
 from tahoe.spark.write.enforce import session_time_zone
 from tahoe.spark.write.fitting import nullable_schema
@@ -101,6 +102,7 @@ def _match(transaction: Transaction, target: CommandTarget, request: MergeReques
     plan = resolved(request, Sides(version.shape(), request.source), columns, config.schema, statement_time)
     for step in plan.steps:
         check_identity(config, step.action, {assignment.path[0] for assignment in step.assignments})
+    transaction.inputs = inputs_of(request.source)
     source = stack.enter_context(stored(numbered(request.source)))
     keys = candidates(snapshot, plan.sides.target, source.frame, plan.parts, of_clauses(plan))
     materialized = transaction.clock.now_ms()

@@ -1,8 +1,8 @@
 """The part of a traceback that concerns the user: the lines of their program, without those of Tahoe, PySpark and py4j.
 
-`shortened` removes the frames from an error that leaves a public method. An error that reaches the user through Spark collects PySpark's frames
-on its way, so `install_hook` shortens it when Python prints it, and `rendered` when a notebook does; the error itself keeps its frames. The
-environment variable `VARIABLE` keeps whole tracebacks.
+`shortened` removes the frames from an error that leaves a public method. An error that reaches the user through Spark collects frames of
+PySpark on its way, so `install_hook` shortens it when Python prints it, and `rendered` when a notebook does; the error itself keeps its
+frames. The environment variable `VARIABLE` keeps whole tracebacks.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ def users_part(first: TracebackType | None) -> TracebackType | None:
 def only_users_part(error: BaseException) -> Iterator[TracebackType | None]:
     """Give an error and its causes the user's part of their tracebacks within the block, which gets the error's.
 
-    A cause that no line of the user raised is part of the chain only if its message is short.
+    A cause that no line of the user raised is part of the chain only if its message is short and not repeated by the error's.
     """
     chain = list(_chain(error))
     before = [(each, each.__traceback__, each.__cause__, each.__context__, each.__suppress_context__) for each in chain]
@@ -75,7 +75,7 @@ def only_users_part(error: BaseException) -> Iterator[TracebackType | None]:
         for each in chain:
             each.__traceback__ = users_part(each.__traceback__)
         for each in chain:
-            if each.__cause__ is not None and not _is_worth_a_line(each.__cause__):
+            if each.__cause__ is not None and not _adds_to(str(each), each.__cause__):
                 each.__cause__ = None
             if each.__context__ is not None and each.__context__.__traceback__ is None:
                 each.__suppress_context__ = True
@@ -128,6 +128,7 @@ def _chain(error: BaseException | None) -> Iterator[BaseException]:
         error = error.__cause__ or (None if error.__suppress_context__ else error.__context__)
 
 
-def _is_worth_a_line(cause: BaseException) -> bool:
-    text = str(cause)
-    return cause.__traceback__ is not None or ("\n" not in text and len(text) <= _LONGEST_CAUSE)
+def _adds_to(message: str, cause: BaseException) -> bool:
+    """Return whether a cause is worth its lines: the user's code raised it, or it has a short text that the message does not repeat."""
+    text = str(getattr(cause, "message", cause))
+    return cause.__traceback__ is not None or (text not in message and "\n" not in text and len(text) <= _LONGEST_CAUSE)

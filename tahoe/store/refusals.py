@@ -31,7 +31,10 @@ def remedy_of(kind: str, scheme: str = "", *, has_credentials: bool = True) -> s
     if code in _BY_CODE:
         return f"Access was denied: {_BY_CODE[code]}"
     if number in (401, 403) and not has_credentials:
-        return f"Access was denied, and no credentials were found; a role of this machine, if it has one, lacks the permission. {_settings_for(scheme)}"
+        return (
+            "Access was denied, and no credentials were found; a role of this machine, if it has one, lacks the permission. "
+            f"{_settings_for(scheme)}"
+        )
     if number in (401, 403):
         return (
             "Access was denied, and a retry cannot help. Check which credentials are used (storage_options first, then the "

@@ -36,7 +36,7 @@ CHANGED_ROWS = _mistakes(
     (
         'spark.sql("MERGE INTO orders t USING updates s ON t.id = s.id WHEN MATCHED THEN UPDATE SET nme = s.name")',
         _IN_MERGE,
-        ("/orders: ", "`nme`", "Did you mean '`t`.`name`'?"),
+        ("/orders: ", "`nme`", "Did you mean 'name'?"),
     ),
     (
         'spark.sql("MERGE INTO orders t USING updates s ON t.id = s.id")',
@@ -96,7 +96,7 @@ CHANGED_ROWS = _mistakes(
     (
         'orders.merge(updates, "t.id = s.id").whenMatchedUpdate(set={"nme": "s.name"}).execute()',
         _IN_MERGE,
-        ("/orders: ", "nme", "The columns are: `t`.`id`"),
+        ("/orders: ", "nme", "Did you mean 'name'?"),
     ),
     (
         'orders.merge(updates, "t.id = s.id").whenMatchedUpdate(set={"name": "s.nme"}).execute()',
@@ -122,7 +122,7 @@ CHANGED_ROWS = _mistakes(
     ),
     ("orders.delete(\"nam = 'a'\")", _UNRESOLVED, ("/orders", "`nam`", "[`name`")),
     ("orders.delete(5)", "TAHOE_WRONG_ARGUMENT", ("'condition' must be a Spark SQL Column or a string",)),
-    ('orders.update("id = 1", {"nme": "\'x\'"})', _UNRESOLVED, ("/orders: ", "nme", "Did you mean '`name`'?")),
+    ('orders.update("id = 1", {"nme": "\'x\'"})', _UNRESOLVED, ("/orders: ", "nme", "Did you mean 'name'?")),
     ('orders.update("id = 1", {"name": "hello"})', _UNRESOLVED, ("/orders", "`hello`")),
 )
 
@@ -282,7 +282,7 @@ DEFINITIONS = _mistakes(
     (
         'spark.sql("ALTER TABLE orders ADD CONSTRAINT c CHECK (id > 5)")',
         "DELTA_NEW_CHECK_CONSTRAINT_VIOLATION",
-        ("2 rows of table", "/orders", "Correct the rows"),
+        ("3 rows of table", "/orders", "Correct the rows"),
     ),
     ('spark.sql("ALTER TABLE orders ADD CONSTRAINT c CHECK (idd > 5)")', _UNRESOLVED, ("/orders", "`idd`", "[`id`")),
     ('spark.sql("ALTER TABLE orders DROP CONSTRAINT nope")', "DELTA_CONSTRAINT_DOES_NOT_EXIST", ("/orders", "'nope'")),

@@ -125,7 +125,7 @@ def _table(path: Path, commits: int = 1) -> tahoe.Table:
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The current folder of the commands: their errors change nothing in it."""
     root = tmp_path_factory.mktemp("mistakes")
     for name in ("orders", "lost", "broken_log", "newer"):
@@ -144,7 +144,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     (root / "wrong.csv").write_text("id,name\nx,a\n")
     (root / "rows.txt").write_text("hello")
     (root / "broken.json").write_text("{nope")
-    yield root
+    return root
 
 
 def run(line: str, monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:

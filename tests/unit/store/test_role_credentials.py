@@ -74,6 +74,6 @@ def test_a_store_without_credentials_sends_no_request_and_asks_again_next_time(
         monkeypatch.delenv(name, raising=False)
     store = open_store("s3://bucket/t", {"aws_metadata_endpoint": f"http://127.0.0.1:{closed_port}", "aws_region": "nowhere"})
     for _ in range(2):
-        with pytest.raises(StorageFailure, match="No credentials found.*AWS_ACCESS_KEY_ID") as caught:
+        with pytest.raises(StorageFailure, match=r"No credentials found.*AWS_ACCESS_KEY_ID") as caught:
             store.get("x")
         assert caught.value.code == "TAHOE_ACCESS_DENIED"

@@ -274,6 +274,7 @@ _CLASSES: dict[str, dict[str, str]] = {
     },
     "NumberFormatException": {
         "22018": "=CAST_INVALID_INPUT",
+        "22022": "=INVALID_CONF_VALUE.TYPE_MISMATCH",
     },
     "ParseException": {
         "22003": "=INVALID_NUMERIC_LITERAL_RANGE",

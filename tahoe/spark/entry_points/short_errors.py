@@ -54,11 +54,11 @@ _MOST_CAUSES = 10
 _Convert = Callable[[JavaObject], BaseException]
 
 
-class MissingDataFile(NotFound, Py4JJavaError):
+class MissingDataFile(NotFound, Py4JJavaError):  # type: ignore[misc] # py4j has no types
     """A data file that a query needs is not in storage. It is a `Py4JJavaError` too, which PySpark raises for failed jobs."""
 
 
-class UnreadableDataFile(CorruptTable, Py4JJavaError):
+class UnreadableDataFile(CorruptTable, Py4JJavaError):  # type: ignore[misc] # py4j has no types
     """Spark cannot read a data file of a table. It is a `Py4JJavaError` too, which PySpark raises for failed jobs."""
 
 

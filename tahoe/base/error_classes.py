@@ -242,6 +242,7 @@ _CLASSES: dict[str, dict[str, str]] = {
         "22006": "INVALID_INTERVAL",
         "2200P": "INVALID_CALENDAR_INTERVAL_EMPTY",
         "2201B": "REGEX_OPT_SYNTAX_ERROR",
+        "22022": "=INVALID_CONF_VALUE",
         "22023": "INVALID_AUTO_COMPACT_TYPE",
         "22KD1": "INVALID_CLONE_PATH",
         "25000": "INVALID_ISOLATION_LEVEL",
@@ -274,7 +275,6 @@ _CLASSES: dict[str, dict[str, str]] = {
     },
     "NumberFormatException": {
         "22018": "=CAST_INVALID_INPUT",
-        "22022": "=INVALID_CONF_VALUE.TYPE_MISMATCH",
     },
     "ParseException": {
         "22003": "=INVALID_NUMERIC_LITERAL_RANGE",

@@ -15,6 +15,9 @@ class of `tahoe.exceptions`, and the values named here by `…`. Codes without t
 prefix `TAHOE_` are those of delta-spark and Spark, for the same situation. The message names the remedy. Where the code depends on the
 situation, the message is not listed here.
 
+An uncaught error prints the lines of the program and the message, in a program and in a notebook. After `tahoe.enable(spark)` that
+applies to Spark's own errors about Delta tables too, without Java stacks and plan trees. `TAHOE_TRACEBACK=1` prints everything.
+
 | class | who can act |
 |---|---|
 | `InvalidRequest`, `SchemaMismatch`, `Unsupported` | the author of the call or statement |

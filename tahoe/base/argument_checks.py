@@ -20,7 +20,8 @@ from functools import wraps
 from inspect import Parameter, isfunction, signature
 from typing import Any, TypeVar
 
-from tahoe.base.exceptions import InvalidRequest, TahoeError, shortened
+from tahoe.base.exceptions import InvalidRequest, TahoeError
+from tahoe.base.tracebacks import shortened
 from tahoe.base.wording import suggestion
 
 Target = TypeVar("Target")

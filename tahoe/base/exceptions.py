@@ -29,13 +29,13 @@ imported for that: a program that names its classes has imported it.
 
 from __future__ import annotations
 
-import os
 import re
 import sys
 from collections.abc import Callable
 from typing import Any, ClassVar, Self
 
 from tahoe.base.error_classes import pyspark_exception, sql_state
+from tahoe.base.tracebacks import is_whole, rendered
 
 __all__ = [
     "CommitStateUnknown",
@@ -127,6 +127,13 @@ class TahoeError(Exception):
         error: Self = _restored(_public(type(self)), code, arguments, {**self.__dict__, "code": code})
         return error.with_traceback(self.__traceback__)
 
+    @property
+    def _render_traceback_(self) -> Callable[..., list[str]]:
+        """IPython's protocol: notebooks show the user's lines and the message, unless whole tracebacks are requested."""
+        if is_whole():
+            raise AttributeError("_render_traceback_")
+        return lambda *_: rendered(self)
+
     # The names of pyspark.errors.PySparkException, so that programs written for delta-spark keep working.
     def getErrorClass(self) -> str:  # noqa: N802
         """The error class: `code`."""
@@ -154,19 +161,6 @@ class TahoeError(Exception):
 
     def getBreakingChangeInfo(self) -> None:  # noqa: N802
         """None: no error is caused by a version change alone."""
-
-
-def shortened(error: BaseException) -> BaseException:
-    """Return an error whose traceback begins at the caller of this function, as do those of its causes.
-
-    Users see the line of their program and the message. The environment variable ``TAHOE_TRACEBACK`` keeps the whole traceback.
-    """
-    if not os.environ.get("TAHOE_TRACEBACK"):
-        cause: BaseException | None = error
-        while cause is not None:
-            cause.__traceback__ = None
-            cause = cause.__cause__
-    return error
 
 
 def _with_place(message: str, parts: list[str], table: str | None) -> str:

@@ -20,10 +20,14 @@ def utc_minute(time_ms: int) -> str:
     return f"{datetime.fromtimestamp(time_ms / 1000, UTC):%Y-%m-%d %H:%M}"
 
 
-def suggestion(name: str, known: Iterable[str]) -> str:
-    """Return a sentence that suggests the known name most similar to a misspelled one, with a leading space; empty if none is similar."""
+def suggestion(name: str, known: Iterable[str], least: float = 0.6) -> str:
+    """Return a sentence that suggests the known name most similar to a misspelled one, with a leading space; empty if none is similar.
+
+    Args:
+        least: the least similarity, of 0 to 1.
+    """
     from difflib import get_close_matches  # only for errors
 
     by_lower_case = {each.lower(): each for each in known}
-    closest = get_close_matches(name.lower(), by_lower_case, n=1, cutoff=0.6)
+    closest = get_close_matches(name.lower(), by_lower_case, n=1, cutoff=least)
     return f" Did you mean '{by_lower_case[closest[0]]}'?" if closest else ""

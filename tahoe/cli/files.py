@@ -12,7 +12,7 @@ from tahoe.base.clock import SYSTEM_CLOCK
 from tahoe.base.wording import counted
 from tahoe.cli.shell.arguments import AsJson, AtVersion, Path, StorageOptions, open_table
 from tahoe.cli.shell.flags import bytes_of
-from tahoe.cli.shell.output import print_json, print_table
+from tahoe.cli.shell.output import print_json, print_table, write_page
 from tahoe.cli.shell.text import ago, amount, size, visible
 
 if TYPE_CHECKING:
@@ -111,7 +111,7 @@ def layout(
     target = None if target_size is None else bytes_of(target_size)
     result = open_table(path, option).layout(by, axes=axis, target_file_size=target)
     if html is not None:
-        html.write_text(result.to_html(), encoding="utf-8")
+        write_page(html, result.to_html())
     if json:
         print_json(result.to_json_value())
         return

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
+from tahoe.base.wording import suggestion
 from tahoe.settings.setting import Setting, State, check_setting
+from tahoe.settings.warn_once import warn_once
 
 _STREAM = "It applies to streams only (spark.readStream)."
 _TRACKING = "It requires schemaTrackingLocation, the schema log of a stream."
@@ -75,9 +77,7 @@ def check_writer_options(options: Mapping[str, str], *, overwrites: bool) -> Non
     Raises `Unsupported` (``TAHOE_OPTION_NOT_SUPPORTED``).
     """
     for name, value in options.items():
-        setting = _WRITERS.get(name.lower())
-        if setting is not None:
-            check_setting(setting, value)
+        setting = _known(name, value, WRITER_OPTIONS, _WRITERS)
         if setting is not None and setting.name in _REPLACING and not overwrites:
             check_setting(Setting(setting.name, State.NO_EFFECT, _APPENDED, _WRITER), value)
 
@@ -87,9 +87,7 @@ def check_reader_options(options: Mapping[str, str]) -> None:
     lowered = {name.lower(): value for name, value in options.items()}
     reads_changes = any(lowered.get(name, "").lower() == "true" for name in _FEED)
     for name, value in options.items():
-        setting = _READERS.get(name.lower())
-        if setting is not None:
-            check_setting(setting, value)
+        setting = _known(name, value, READER_OPTIONS, _READERS)
         if name.lower() in _FEED_RANGE and not reads_changes:
             why = "It requires readChangeFeed; use versionAsOf or timestampAsOf to read a version of the table."
             check_setting(Setting(setting.name if setting else name, State.NO_EFFECT, why, _READER), value)
@@ -99,8 +97,23 @@ def check_stream_reader_options(options: Mapping[str, str]) -> None:
     """Check a stream reader's options; see `check_writer_options`."""
     tracks = not {"schematrackinglocation", "schemalocation"}.isdisjoint(name.lower() for name in options)
     for name, value in options.items():
-        setting = _STREAM_READERS.get(name.lower())
-        if setting is not None:
-            check_setting(setting, value)
-            if setting.name in _TRACKING_OPTIONS and not tracks:
-                check_setting(Setting(setting.name, State.NO_EFFECT, _TRACKING, _STREAM_READER), value)
+        setting = _known(name, value, STREAM_READER_OPTIONS, _STREAM_READERS)
+        if setting is not None and setting.name in _TRACKING_OPTIONS and not tracks:
+            check_setting(Setting(setting.name, State.NO_EFFECT, _TRACKING, _STREAM_READER), value)
+
+
+def _known(name: str, value: str, all_of_kind: Sequence[Setting], by_name: Mapping[str, Setting]) -> Setting | None:
+    """Return the setting of an option after its check. Of an option that is none, but resembles one, warn once: Spark ignores it."""
+    setting = by_name.get(name.lower())
+    if setting is not None:
+        check_setting(setting, value)
+    elif "." not in name:
+        similar = suggestion(name, (setting.name for setting in all_of_kind), _MISSPELLED)
+        kind = all_of_kind[0].kind
+        if similar:
+            warn_once(f"{kind} {name.lower()}", f"There is no {kind} '{name}', so it is not followed.{similar}")
+    return setting
+
+
+_MISSPELLED = 0.85
+"""The similarity of a misspelled name; options of other formats that share a word with one of Delta's are less similar."""

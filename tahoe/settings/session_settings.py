@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from importlib.resources import files
 
+from tahoe.base.wording import suggestion
 from tahoe.settings.setting import Setting, State, check_setting
 
 PREFIX = "spark.databricks.delta."
@@ -51,4 +52,7 @@ def check_session_settings(settings: Mapping[str, str]) -> None:
         setting = _BY_NAME.get(name)
         if setting is None and name.startswith(_LOG_STORES):
             setting = replace(_BY_NAME[_LOG_STORES], name=name)
-        check_setting(setting or Setting(name, State.NO_EFFECT, "delta-spark has no setting of this name.", _KIND), str(value))
+        if setting is None:
+            why = f"delta-spark has no setting of this name.{suggestion(name, _BY_NAME)}"
+            setting = Setting(name, State.NO_EFFECT, why, _KIND)
+        check_setting(setting, str(value))

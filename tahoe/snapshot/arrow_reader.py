@@ -157,17 +157,22 @@ def _opened(task: ReadTask, open_input: Callable[[str], pa.NativeFile]) -> pa.Na
     try:
         source = open_input(task.name)
     except (NotFound, FileNotFoundError) as error:
-        raise NotFound(
-            f"Data file '{task.name}' is in the table's log but not in storage. It was removed by other means than the table's "
-            "own operations, or by a VACUUM that retained less than this reader needs. Read the newest version, or restore it.",
-            code="DELTA_FILE_NOT_FOUND",
-            file=task.name,
-        ) from error
+        raise missing_file(task.name) from error
     size = source.size()
     if task.size is not None and size != task.size:
         source.close()
         raise wrong_size(task.name, size, task.size)
     return source
+
+
+def missing_file(name: str) -> NotFound:
+    """Return the error for a data file of the log that is not in storage."""
+    return NotFound(
+        f"Data file '{name}' is in the table's log but not in storage. It was removed by other means than the table's own operations, or "
+        "by a VACUUM that retained less than this reader needs. Read the newest version, or restore it.",
+        code="DELTA_FILE_NOT_FOUND",
+        file=name,
+    )
 
 
 def wrong_size(name: str, size: int, expected: int) -> CorruptTable:

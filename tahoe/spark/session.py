@@ -25,6 +25,7 @@ from tahoe.spark.entry_points.catalog_methods import wrap_catalog
 from tahoe.spark.entry_points.input_files import wrap_input_files
 from tahoe.spark.entry_points.reading import wrap_reader
 from tahoe.spark.entry_points.reading_streams import wrap_stream_reader
+from tahoe.spark.entry_points.short_errors import shorten_errors
 from tahoe.spark.entry_points.wrapping import ENABLED, is_enabled, takes_names, wrap
 from tahoe.spark.entry_points.writing import wrap_writer
 from tahoe.spark.entry_points.writing_streams import wrap_stream_writer
@@ -61,6 +62,7 @@ def enable(spark: SparkSession, *, coordinator: SqlCoordinator | None = None) ->
         )
     if is_classic(spark):
         install()
+        shorten_errors()
         enable_names(spark)
         _wrap_classic()
         if coordinator is not None:

@@ -15,7 +15,7 @@ from __future__ import annotations
 import os
 import re
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -41,7 +41,8 @@ from tahoe.store.location import is_outside, split_url, table_url
 from tahoe.store.log_store import Created, Entry, Exists, FolderStore, InFlight, LogStore, PutOutcome, Refused, Unanswered
 from tahoe.store.outside import OutsideFiles
 from tahoe.store.ranged_file import RangedFile, reopened
-from tahoe.store.refusals import names_credentials, remedy_of
+from tahoe.store.refusals import names_credentials, remedy_of, without_credentials
+from tahoe.store.role_credentials import may_have_role
 
 Options = Mapping[str, str]
 Answer = TypeVar("Answer")
@@ -83,11 +84,13 @@ class Clients:
         reads: for all repeatable requests.
         commits: for conditional writes; never repeats a request.
         honour_conditions: whether the store is known to honour conditional writes.
+        may_sign: whether credentials are known, or the machine may have a role with some.
     """
 
     reads: ObjectStore
     commits: ObjectStore
     honour_conditions: bool
+    may_sign: bool = False
 
 
 class ObjectLogStore:
@@ -323,12 +326,25 @@ class ObjectLogStore:
         )
 
     def _ask(self, verb: str, name: str, request: Callable[[], Answer]) -> Answer:
+        if not self._clients.may_sign:
+            self._require_credentials()
         try:
             return request()
         except (BaseError, OSError, ValueError, NotImplementedError) as error:
-            named = names_credentials(self._scheme, [*dict(_environment()), *self._options])
-            failure = _failure(error, verb, name, self._url, named)
+            failure = _failure(error, verb, name, self._url, names_credentials(self._scheme, self._settings()))
         raise failure  # outside of the handler: the store's own text must not become the error's context
+
+    def _settings(self) -> dict[str, str]:
+        return {**dict(_environment()), **self._options}
+
+    def _require_credentials(self) -> None:
+        """Raise `StorageFailure` (`TAHOE_ACCESS_DENIED`) if there are no credentials and nothing on this machine can issue some."""
+        settings = self._settings()
+        if not names_credentials(self._scheme, settings) and not may_have_role(self._scheme, settings):
+            raise StorageFailure(
+                f"Table '{self._url}': {without_credentials(self._scheme)}", code="TAHOE_ACCESS_DENIED", table=self._url
+            )
+        self._clients.may_sign = True
 
 
 def _is_listed(name: str, start: str) -> bool:
@@ -354,7 +370,7 @@ def _memory_clients(name: str) -> Clients:
     with _memory_lock:
         if name not in _memory_stores:
             store = MemoryStore()
-            _memory_stores[name] = Clients(store, store, honour_conditions=True)
+            _memory_stores[name] = Clients(store, store, honour_conditions=True, may_sign=True)
         return _memory_stores[name]
 
 
@@ -388,12 +404,24 @@ def _clients(
             option=unknown,
         )
     except (BaseError, ValueError, TypeError, OSError) as error:
-        failure = InvalidRequest(
+        failure = _no_account(scheme, authority, [*config, *dict(environment)]) or InvalidRequest(
             f"The store at {scheme}://{authority} cannot be opened with these storage options ({type(error).__name__}): check "
             f"the region, the endpoint and the credentials among {sorted(name for name, _ in configuration)}.",
             code="TAHOE_STORAGE_OPTION",
         )
     raise failure
+
+
+def _no_account(scheme: str, authority: str, names: Sequence[str]) -> InvalidRequest | None:
+    """Return the error for a URL of Azure without its account; None if that is not what is missing."""
+    if scheme in ("s3", "gs") or "@" in authority or any("account_name" in name.lower() for name in names):
+        return None
+    return InvalidRequest(
+        f"The URL {scheme}://{authority} has a container and no storage account. Set the environment variable AZURE_STORAGE_ACCOUNT_NAME or "
+        "the storage option azure_storage_account_name, or write abfss://container@account.dfs.core.windows.net/path.",
+        code="TAHOE_STORAGE_OPTION",
+        option="azure_storage_account_name",
+    )
 
 
 _CLIENT_OPTIONS = frozenset(

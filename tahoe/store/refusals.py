@@ -32,8 +32,8 @@ def remedy_of(kind: str, scheme: str = "", *, has_credentials: bool = True) -> s
         return f"Access was denied: {_BY_CODE[code]}"
     if number in (401, 403) and not has_credentials:
         return (
-            "Access was denied because there are no credentials: neither storage_options nor the environment has any, and a role of "
-            f"this machine, if it has one, lacks the permission. Pass credentials ({_EXAMPLES.get(scheme, _EXAMPLE_OF_AZURE)})."
+            "Access was denied, and no credentials were found; a role of this machine, if it has one, lacks the permission. "
+            f"{_settings_for(scheme)}"
         )
     if number in (401, 403):
         return (
@@ -41,7 +41,17 @@ def remedy_of(kind: str, scheme: str = "", *, has_credentials: bool = True) -> s
             "environment), whether they may read, list and write under this path (the user's, the role's and the bucket's policies, "
             "and the key of an encrypted bucket), and the region and the endpoint."
         )
-    return "Try again when the store answers."
+    return next((remedy for reason, remedy in _BY_REASON.items() if kind.endswith(reason)), "Try again when the store answers.")
+
+
+def without_credentials(scheme: str) -> str:
+    """Return problem and remedy for a store without any credentials, on a machine without a role."""
+    return f"No credentials found: neither storage_options nor the environment has any, and this machine has no role. {_settings_for(scheme)}"
+
+
+def _settings_for(scheme: str) -> str:
+    variables, options, more = _SETTINGS.get(scheme, _SETTINGS_OF_AZURE)
+    return f"Set the environment variables {variables}, or storage_options {options}{more}."
 
 
 _CREDENTIALS = {
@@ -49,8 +59,27 @@ _CREDENTIALS = {
     "gs": ("service_account", "application_credentials", "bearer_token", "skip_signature"),
 }
 _OF_AZURE = ("_key", "_token", "client_secret", "client_id", "msi_", "federated", "skip_signature")
-_EXAMPLES = {"s3": "aws_access_key_id and aws_secret_access_key", "gs": "google_service_account"}
-_EXAMPLE_OF_AZURE = "azure_storage_account_name and azure_storage_account_key"
+_SETTINGS = {
+    "s3": (
+        "AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY (with AWS_SESSION_TOKEN for temporary ones)",
+        "aws_access_key_id and aws_secret_access_key, on Spark fs.s3a.access.key and fs.s3a.secret.key; profiles in ~/.aws are not read",
+        "; for a public bucket set aws_skip_signature to true",
+    ),
+    "gs": ("GOOGLE_APPLICATION_CREDENTIALS or GOOGLE_SERVICE_ACCOUNT, the path of a key file", "google_service_account", ""),
+}
+"""The environment variables, the storage options, and a further remedy."""
+_SETTINGS_OF_AZURE = (
+    "AZURE_STORAGE_ACCOUNT_NAME and AZURE_STORAGE_ACCOUNT_KEY (or AZURE_STORAGE_SAS_TOKEN)",
+    "azure_storage_account_name and azure_storage_account_key",
+    "",
+)
+_BY_REASON = {
+    "Permission denied": "Give this user the permission to write in the folder, or choose another one.",
+    "Read-only file system": "Choose a folder that can be written.",
+    "Not a directory": "A part of the path is a file: choose another path.",
+    "No space left on device": "Free some space, or choose a folder on another disk.",
+}
+"""Remedies for failures of the local disk, by the system's words."""
 _BY_CODE = {
     "InvalidAccessKeyId": "the store does not know the access key id. Correct it, and check that it belongs to the endpoint.",
     "SignatureDoesNotMatch": "the secret key does not belong to the access key id. Correct it in storage_options or in the environment.",

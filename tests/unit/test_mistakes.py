@@ -179,7 +179,7 @@ ADVICE = [
     ('t.update({"name": "hello"})', "To assign the text, quote it: \"'hello'\"."),
     ('t.update({"name": "hello world"})', "quote it: \"'hello world'\""),
     ('t.update({"id": "\'abc\'"})', "This is the value of column 'id'."),
-    ('t.update({"nme": "\'x\'"})', "Did you mean '`name`'?"),
+    ('t.update({"nme": "\'x\'"})', "Did you mean 'name'?"),
     ('t.set_properties({"delta.enableChangeDataFed": "true"})', "Did you mean 'delta.enableChangeDataFeed'?"),
     ('t.set_properties({"delta.feature.deletionVector": "supported"})', "Did you mean 'deletionVectors'?"),
     ('t.drop_feature("deletionVector")', "Did you mean 'deletionVectors'?"),

@@ -13,7 +13,7 @@ from tahoe.base.method_options import option
 from tahoe.base.wording import counted
 from tahoe.cli.shell.arguments import AsJson, AtVersion, Path, StorageOptions, open_table
 from tahoe.cli.shell.flags import Flags, with_flags
-from tahoe.cli.shell.output import print_json, print_table
+from tahoe.cli.shell.output import print_json, print_table, write_page
 from tahoe.cli.shell.row_output import Output, print_rows
 from tahoe.cli.shell.text import amount, size, visible
 
@@ -94,7 +94,7 @@ def report(path: Path, html: Html = LocalPath("report.html"), option: StorageOpt
     if json:
         print_json(result.to_json_value())
         return
-    html.write_text(result.to_html(), encoding="utf-8")
+    write_page(html, result.to_html())
     typer.echo("\n".join(map(visible, str(result).splitlines())))
     typer.echo(f"report in {visible(str(html))}")
 

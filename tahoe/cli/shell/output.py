@@ -8,8 +8,10 @@ import sys
 from collections.abc import Iterable, Sequence
 from datetime import date, datetime
 from decimal import Decimal
+from pathlib import Path
 from typing import Any
 
+from tahoe.base.exceptions import InvalidRequest
 from tahoe.cli.shell.text import visible
 
 
@@ -18,6 +20,19 @@ def print_json(value: object, *, on_one_line: bool = False) -> None:
     indent = 2 if sys.stdout.isatty() and not on_one_line else None
     sys.stdout.write(json.dumps(value, default=_plain, ensure_ascii=False, indent=indent) + "\n")
     sys.stdout.flush()
+
+
+def write_page(file: Path, html: str) -> None:
+    """Write an HTML page. Raises `InvalidRequest` (`TAHOE_NO_FILE`): the file cannot be written."""
+    try:
+        file.write_text(html, encoding="utf-8")
+    except OSError as error:
+        raise InvalidRequest(
+            f"The page cannot be written to '{file}': {error.strerror or error}. Pass --html with a file in a folder that exists and can be "
+            "written.",
+            code="TAHOE_NO_FILE",
+            file=str(file),
+        ) from error
 
 
 def print_pairs(pairs: Iterable[tuple[str, str]]) -> None:

@@ -163,7 +163,7 @@ def _place_in(columns: Columns, key: str, parts: Qualifier) -> Reference:
     if not matches:
         raise UnresolvedColumn(
             f"A column, variable, or function parameter with name {key} cannot be resolved. The columns are: {', '.join(columns.names)}."
-            f"{suggestion(key, columns.names)}",
+            f"{suggestion(parts[-1], [(name_parts(name) or (name,))[-1] for name in columns.names])}",
             column=key,
         )
     if len(matches) > 1:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pyspark.sql import SparkSession
 
 from tahoe.api.table import Table
-from tahoe.base.exceptions import Unsupported
+from tahoe.base.exceptions import TahoeError, Unsupported
 from tahoe.ops.rows.row_changes import RowsChanged, Staged, observed_rows
 from tahoe.snapshot.snapshot import Snapshot
 from tahoe.spark.commands.row_changes import TableVersion
@@ -76,5 +76,8 @@ def run_row_command(target: CommandTarget, operation: str, stage: Callable[[Tran
 
     with job_progress(spark, table.clock), quiet_errors(spark):
         look_at_settings(spark)
-        with reading(table):
-            return observed_rows(operation.lower(), table.url, lambda: retry_if_rearranged(run))
+        try:
+            with reading(table):
+                return observed_rows(operation.lower(), table.url, lambda: retry_if_rearranged(run))
+        except TahoeError as error:
+            raise error.located(table=table.url) from error.__cause__

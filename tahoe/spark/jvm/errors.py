@@ -108,6 +108,11 @@ def java_exception(jvm: Jvm, error: Exception) -> JavaObject:
     return exception
 
 
+def stored_error(text: str) -> BaseException | None:
+    """Return the error of a callback whose number is in the text of a Java exception."""
+    return _ERRORS.stored(text)
+
+
 def origin_of(error: BaseException | None) -> JavaObject | None:
     """Return the JVM exception that a Python one was created from."""
     if isinstance(error, captured.CapturedException):
@@ -137,10 +142,16 @@ def raising_with_values(factory: ErrorFactory) -> Callable[[Sequence[Column]], C
 @contextmanager
 def quiet_errors(spark: SparkSession) -> Iterator[None]:
     """Suppress printing and logging of errors, by Java and by PySpark, during a command whose caller gets them as one exception."""
+    with without_query_logs(), without_task_failures(spark):
+        yield
+
+
+@contextmanager
+def without_query_logs() -> Iterator[None]:
+    """Suppress PySpark's log message on an error, which it writes with the Java stack when it creates the error."""
     _COMMAND.depth = getattr(_COMMAND, "depth", 0) + 1
     try:
-        with without_task_failures(spark):
-            yield
+        yield
     finally:
         _COMMAND.depth -= 1
 
@@ -215,7 +226,7 @@ _TASK_LOGGERS = (
     "org.apache.spark.util.Utils",
 )
 _COMMAND = threading.local()
-"""The nesting depth of `quiet_errors` in this thread."""
+"""The nesting depth of `without_query_logs` in this thread."""
 _QUERY_EXCEPTION = "org.apache.spark.sql.streaming.StreamingQueryException"
 _QUERY_LOGGERS = ("SQLQueryContextLogger", "DataFrameQueryContextLogger")
 """PySpark's loggers, which print an error with the Java stack when they create it, even if it is caught."""
@@ -238,8 +249,8 @@ def install() -> None:
         if str(java_error.getClass().getName()) == _QUERY_EXCEPTION:
             return original(java_error)
         # Utils.exceptionString returns the whole chain of causes in one call.
-        error = _ERRORS.stored(str(_exception_text(java_error)))
-        return original(_unwrapped(java_error)) if error is None else error.with_traceback(None)
+        error = _ERRORS.stored(str(exception_text(java_error)))
+        return original(unwrapped(java_error)) if error is None else error.with_traceback(None)
 
     convert_exception._tahoe = True  # type: ignore[attr-defined]
     captured.convert_exception = convert_exception  # type: ignore[assignment]
@@ -249,7 +260,7 @@ def install() -> None:
         PySparkLogger.getLogger(name).addFilter(_is_outside_commands)
 
 
-def _unwrapped(java_error: JavaObject) -> JavaObject:
+def unwrapped(java_error: JavaObject) -> JavaObject:
     """Return the original exception, if Java wrapped it: Python raised it in a method that does not declare it, or the method was called by
     reflection.
     """
@@ -257,7 +268,8 @@ def _unwrapped(java_error: JavaObject) -> JavaObject:
     return java_error.getCause() if name in ("InvocationTargetException", "UndeclaredThrowableException") else java_error
 
 
-def _exception_text(java_error: JavaObject) -> str:
+def exception_text(java_error: JavaObject) -> str:
+    """Return the text of a Java exception and of its causes, with their stacks."""
     assert SparkContext._jvm is not None
     return str(getattr(SparkContext._jvm, "org.apache.spark.util.Utils").exceptionString(java_error))
 

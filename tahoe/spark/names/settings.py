@@ -6,6 +6,7 @@ from weakref import WeakSet
 
 from pyspark.sql import SparkSession
 
+from tahoe.base.exceptions import InvalidRequest
 from tahoe.settings.session_settings import check_session_settings
 from tahoe.spark.jvm.bridge import Jvm
 
@@ -22,8 +23,19 @@ def is_on(spark: SparkSession, name: str, *, usual: bool = False) -> bool:
 
     Args:
         usual: the default.
+
+    Raises `InvalidRequest` (``INVALID_CONF_VALUE.TYPE_MISMATCH``) for a setting that is neither ``true`` nor ``false``.
     """
-    return str(spark.conf.get(name, str(usual))).strip().lower() == "true"
+    text = str(spark.conf.get(name, str(usual)))
+    value = text.strip().lower()
+    if value not in ("true", "false"):
+        raise InvalidRequest(
+            f"The session setting '{name}' must be 'true' or 'false', found '{text}'. Set it again, or unset it.",
+            code="INVALID_CONF_VALUE.TYPE_MISMATCH",
+            setting=name,
+            value=text,
+        )
+    return value == "true"
 
 
 def look_at_settings(spark: SparkSession) -> None:

@@ -15,7 +15,7 @@ from functools import cached_property, partial
 from threading import Lock
 from types import MappingProxyType
 from typing import TYPE_CHECKING
-from weakref import WeakValueDictionary
+from weakref import WeakSet, WeakValueDictionary
 
 import pyarrow as pa
 
@@ -89,6 +89,8 @@ class FileIndex(Proxied):
             f"{'Tahoe' if follows is None else _NEWEST}[{snapshot.store.url}, version {snapshot.version}, id {snapshot.metadata.id}, "
             f"time {snapshot.segment.last_modified_ms}, {chosen}{''.join(f' + {column.name}' for column in hidden)}]"
         )
+        with _ALIVE_LOCK:
+            _ALIVE.add(self)
         if files is None and not computed:
             # Kept as long as any index with the same text: the JVM may still refer to one when others are gone.
             with _WHOLE_LOCK:
@@ -103,6 +105,18 @@ class FileIndex(Proxied):
         index = _WHOLE.get(text)
         assert index is not None or not text.startswith(f"{_NEWEST}["), text
         return index
+
+    @staticmethod
+    def snapshot_of(file: str) -> Snapshot | None:
+        """Return the version that a running query reads this data file of; None if none is known.
+
+        Args:
+            file: the file's URL, as Spark's errors have it.
+        """
+        with _ALIVE_LOCK:
+            snapshots = [index.snapshot for index in _ALIVE]
+        within = [snapshot for snapshot in snapshots if file.startswith(f"{hadoop_url(snapshot.store.url).rstrip('/')}/")]
+        return max(within, key=lambda snapshot: (len(snapshot.store.url), snapshot.version), default=None)
 
     @cached_property
     def known_rows(self) -> RowStatistics:
@@ -279,6 +293,8 @@ class FileIndex(Proxied):
 # The indexes of all files of a version, by text: py4j does not return the Python object behind a JVM proxy.
 _WHOLE: WeakValueDictionary[str, FileIndex] = WeakValueDictionary()
 _WHOLE_LOCK = Lock()
+_ALIVE: WeakSet[FileIndex] = WeakSet()
+_ALIVE_LOCK = Lock()
 
 
 def opaque_columns(snapshot: Snapshot) -> frozenset[str]:

@@ -59,7 +59,7 @@ class _Renewal(Proxied):
                 older[text] = index, versions[url]
         if not older:
             return plan
-        scans = [(leaf, older.get(_text_of(leaf) or "")) for leaf in items(plan.collectLeaves())]
+        scans = [(leaf, older.get(text_of(leaf) or "")) for leaf in items(plan.collectLeaves())]
         renewed = [(leaf, self._renewed(leaf, *newer)) for leaf, newer in scans if newer is not None]
         return plan.transformUp(
             PartialFunction(lambda node: next((replacement for leaf, replacement in renewed if leaf.fastEquals(node)), None))
@@ -123,7 +123,7 @@ def index_of(leaf: JavaObject) -> FileIndex | None:
 
 def scan_of(leaf: JavaObject) -> FileIndex | None:
     """Return the file index of a plan leaf, if it scans a whole version of a table, the newest or an older one."""
-    text = _text_of(leaf)
+    text = text_of(leaf)
     return None if text is None else FileIndex.of_text(text)
 
 
@@ -131,7 +131,7 @@ def _with_name(attributes: Iterable[JavaObject], name: str) -> Iterator[JavaObje
     return (attribute for attribute in attributes if attribute.name() == name)
 
 
-def _text_of(leaf: JavaObject) -> str | None:
+def text_of(leaf: JavaObject) -> str | None:
     """Return the text of the index of a file scan; None for other leaves."""
     if str(leaf.getClass().getSimpleName()) != "LogicalRelation":
         return None

@@ -14,7 +14,13 @@ import pytest
 from tahoe.api.table import Table
 from tahoe.base.exceptions import InvalidRequest, TahoeWarning, Unsupported
 from tahoe.protocol.properties import _ALL_ROWS, FREE_PREFIXES, validate_properties
-from tahoe.settings.dataframe_options import READER_OPTIONS, WRITER_OPTIONS, check_reader_options, check_writer_options
+from tahoe.settings.dataframe_options import (
+    READER_OPTIONS,
+    WRITER_OPTIONS,
+    check_reader_options,
+    check_stream_reader_options,
+    check_writer_options,
+)
 from tahoe.settings.property_settings import PROPERTIES
 from tahoe.settings.session_settings import PREFIX, SESSION_SETTINGS, check_session_settings
 from tahoe.settings.setting import Setting, State
@@ -193,3 +199,36 @@ def test_the_settings_page_is_up_to_date() -> None:
         check=True,
     )
     assert printed.stdout == (ROOT / "docs/settings.md").read_text(), "run `make docs`"
+
+
+@pytest.mark.parametrize(
+    ("check", "name", "meant"),
+    [
+        (lambda options: check_writer_options(options, overwrites=False), "mergeShema", "mergeSchema"),
+        (lambda options: check_writer_options(options, overwrites=True), "overwritesSchema", "overwriteSchema"),
+        (lambda options: check_writer_options(options, overwrites=True), "replaceWere", "replaceWhere"),
+        (check_reader_options, "versionAsOff", "versionAsOf"),
+        (check_reader_options, "readChangeFed", "readChangeFeed"),
+        (check_stream_reader_options, "maxFilePerTrigger", "maxFilesPerTrigger"),
+        (check_session_settings, PREFIX + "schema.autoMerg.enabled", PREFIX + "schema.autoMerge.enabled"),
+    ],
+)
+def test_a_misspelled_option_or_setting_is_reported_with_the_name_meant(
+    check: Callable[[dict[str, str]], object], name: str, meant: str
+) -> None:
+    with pytest.warns(TahoeWarning, match=f"'{name}'.*Did you mean '{meant}'"):
+        check({name: "true"})
+
+
+@pytest.mark.parametrize(
+    "name", ["header", "inferSchema", "checkpointLocation", "multiLine", "recursiveFileLookup", "queryName", "io.size"]
+)
+def test_options_of_other_formats_cause_no_warning(name: str) -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for check in (
+            check_reader_options,
+            check_stream_reader_options,
+            lambda options: check_writer_options(options, overwrites=True),
+        ):
+            check({name: "true"})

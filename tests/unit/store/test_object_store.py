@@ -344,7 +344,7 @@ def test_denied_access_is_reported_without_advice_to_retry(s3: ScriptedS3, answe
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({}, "there are no credentials.*aws_access_key_id"),
+        ({}, "no credentials were found.*aws_access_key_id"),
         ({"aws_access_key_id": "k", "aws_secret_access_key": "s"}, "whether they may read"),
     ],
 )

@@ -36,5 +36,5 @@ def test_missing_credentials_are_reported(scheme: str, example: str, named: list
     assert all(names_credentials(scheme, [name]) for name in named)
     assert not names_credentials(scheme, ["aws_region", "AWS_ENDPOINT", "azure_storage_account_name"])
     remedy = remedy_of("HTTP status 403 (AccessDenied)", scheme, has_credentials=False)
-    assert remedy.startswith("Access was denied because there are no credentials") and example in remedy
+    assert remedy.startswith("Access was denied, and no credentials were found") and example in remedy
     assert "SlowDown" not in remedy_of("HTTP status 503 (SlowDown)", scheme, has_credentials=False)

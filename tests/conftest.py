@@ -26,6 +26,8 @@ MEMORY_DISK = Path("/dev/shm")
 """Linux keeps files here in memory: a folder like any other, on which a sync costs nothing."""
 _LEAST_FREE_BYTES = 4 << 30
 S3_BUCKET = "tables"
+MARKS_OF_CASES = pytest.StashKey[dict[str, frozenset[str]]]()
+"""Of each case that was collected, whether it runs or not."""
 
 # No deadlines, and no limit of the time that examples take to be drawn: other processes may have the machine.
 _PATIENT: Any = {"deadline": None, "suppress_health_check": [HealthCheck.too_slow]}
@@ -61,6 +63,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
             )
     for item in left_out(items):
         item.add_marker("soak")
+    config.stash[MARKS_OF_CASES] = {item.nodeid: frozenset(mark.name for mark in item.iter_markers()) for item in items}
     if share := config.getoption("--share"):
         part, parts = map(int, share.split("/"))
         items[:] = [item for item in items if zlib.crc32(item.nodeid.encode()) % parts == part]

@@ -17,6 +17,9 @@ SEED = int(os.environ.get("TAHOE_SAMPLE_SEED", "0"))
 FEW_CASES, ONE_CASE_IN = 3, 4
 """A test with more cases than the former runs one in the latter in `make test`."""
 
+FEW_ON_SPARK, ONE_ON_SPARK_IN, ONE_OF_SAMPLE_IN = 1, 12, 3
+"""The same for tests that start Spark, whose cases take a second each; the last number is for cases that `sampled` left."""
+
 FIRST_OR_ALL = [pytest.param(True, id="first of each kind"), pytest.param(False, id="all", marks=pytest.mark.soak)]
 """Values of a parameter that limits a loop inside a test."""
 
@@ -34,10 +37,11 @@ def sampled(cases: Iterable[object], one_in: int, always: Collection[object] = (
 
 
 def left_out(items: Sequence[pytest.Item]) -> list[pytest.Item]:
-    """The cases that `make test` leaves to `make soak`: of each parametrized test with many cases, all but one in `ONE_CASE_IN`.
+    """The cases that `make test` leaves to `make soak`: most cases of each parametrized test with many, and tests marked `long`.
 
-    A test with a sample of its own (`sampled`) keeps it, and the mark `every_case` exempts a test. Only with the variable
-    TAHOE_SAMPLE_CASES, which both commands set: pytest itself runs all cases.
+    A test with a sample of its own (`sampled`) keeps it unless it starts Spark, and the mark `every_case` exempts a test. Only with
+    the variable TAHOE_SAMPLE_CASES, which both commands set: pytest itself runs all cases, and so do `make test-versions` and the
+    eighth of the Spark tests that each commit runs on older releases.
     """
     if not os.environ.get("TAHOE_SAMPLE_CASES"):
         return []
@@ -45,10 +49,18 @@ def left_out(items: Sequence[pytest.Item]) -> list[pytest.Item]:
     for item in items:
         if hasattr(item, "callspec") and not item.get_closest_marker("every_case"):
             cases[item.nodeid.partition("[")[0]].append(item)
-    return [
-        item
-        for group in cases.values()
-        if len(group) > FEW_CASES and not any(item.get_closest_marker("soak") for item in group)
-        for number, item in enumerate(group)
-        if number % ONE_CASE_IN != SEED % ONE_CASE_IN
-    ]
+    beyond = [item for group in cases.values() for item in _beyond_sample(group)]
+    return [*beyond, *(item for item in items if item.get_closest_marker("long"))]
+
+
+def _beyond_sample(cases: Sequence[pytest.Item]) -> list[pytest.Item]:
+    """The cases of one test that are not in its sample."""
+    kept = [case for case in cases if not case.get_closest_marker("soak")]
+    few, one_in = FEW_CASES, ONE_CASE_IN
+    if cases[0].get_closest_marker("spark"):
+        few, one_in = FEW_ON_SPARK, ONE_ON_SPARK_IN if len(kept) == len(cases) else ONE_OF_SAMPLE_IN
+    elif len(kept) < len(cases):
+        return []
+    if len(kept) <= few:
+        return []
+    return [case for number, case in enumerate(kept) if number % one_in != SEED % min(one_in, len(kept))]

@@ -9,7 +9,7 @@ from collections.abc import Collection, Iterable, Sequence
 import pytest
 from _pytest.mark import ParameterSet
 
-__all__ = ["FIRST_OR_ALL", "left_out", "sampled"]
+__all__ = ["FIRST_OR_ALL", "SAMPLE_OR_ALL", "left_out", "sampled"]
 
 SEED = int(os.environ.get("TAHOE_SAMPLE_SEED", "0"))
 """Another seed selects other cases."""
@@ -19,6 +19,9 @@ FEW_CASES, ONE_CASE_IN = 3, 4
 
 FEW_ON_SPARK, ONE_ON_SPARK_IN, ONE_OF_SAMPLE_IN = 1, 12, 3
 """The same for tests that start Spark, whose cases take a second each; the last number is for cases that `sampled` left."""
+
+SAMPLE_OR_ALL = [pytest.param(4, id="sample"), pytest.param(1, id="all", marks=pytest.mark.long)]
+"""Values of a parameter: the step at which a test takes entries of a list."""
 
 FIRST_OR_ALL = [pytest.param(True, id="first of each kind"), pytest.param(False, id="all", marks=pytest.mark.soak)]
 """Values of a parameter that limits a loop inside a test."""
@@ -47,7 +50,7 @@ def left_out(items: Sequence[pytest.Item]) -> list[pytest.Item]:
         return []
     cases: dict[str, list[pytest.Item]] = defaultdict(list)
     for item in items:
-        if hasattr(item, "callspec") and not item.get_closest_marker("every_case"):
+        if hasattr(item, "callspec") and not any(map(item.get_closest_marker, ("every_case", "long"))):
             cases[item.nodeid.partition("[")[0]].append(item)
     beyond = [item for group in cases.values() for item in _beyond_sample(group)]
     return [*beyond, *(item for item in items if item.get_closest_marker("long"))]

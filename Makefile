@@ -23,6 +23,8 @@ SAMPLED = $(filter-out $(word $(shell echo $$(($(COMMITS) % 3 + 1))),$(VERSIONS)
 unexport SPARK_HOME
 unexport PYTHONPATH
 unexport PYTHONHOME
+# Tests start hundreds of Python processes, and Spark more. Without bytecode files each would compile Tahoe, and each run all tests.
+unexport PYTHONDONTWRITEBYTECODE
 export PYSPARK_PYTHON := $(CURDIR)/$(BIN)/python
 export SPARK_LOCAL_IP ?= 127.0.0.1
 

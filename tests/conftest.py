@@ -26,6 +26,12 @@ MEMORY_DISK = Path("/dev/shm")
 """Linux keeps files here in memory: a folder like any other, on which a sync costs nothing."""
 _LEAST_FREE_BYTES = 4 << 30
 S3_BUCKET = "tables"
+JAVA_OPTIONS = "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=240m -XX:+UseSerialGC -XX:-UsePerfData"
+"""Tests run each query once or twice: the JVM's second compiler, a collector with threads of its own, and counters for tools that nobody
+attaches cost more processor time than they save. It halves the processor time of the suite. Without tiers the code cache has only 48 MB:
+once it is nearly full, the JVM's sweeper takes a fifth of its processor time."""
+MARKS_OF_CASES = pytest.StashKey[dict[str, frozenset[str]]]()
+"""Of each case that was collected, whether it runs or not."""
 
 # No deadlines, and no limit of the time that examples take to be drawn: other processes may have the machine.
 _PATIENT: Any = {"deadline": None, "suppress_health_check": [HealthCheck.too_slow]}
@@ -39,6 +45,7 @@ settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default"))
 def pytest_configure() -> None:
     """Have the tests' folders in memory where the machine has plenty: that a sync reaches a disk is not what they are about."""
     os.environ.setdefault("TAHOE_TRACEBACK", "1")  # whole tracebacks of failures
+    os.environ.setdefault("SPARK_SUBMIT_OPTS", JAVA_OPTIONS)  # of the Spark that programs started by tests start
     has_room = os.access(MEMORY_DISK, os.W_OK) and shutil.disk_usage(MEMORY_DISK).free >= _LEAST_FREE_BYTES
     if has_room and "PYTEST_DEBUG_TEMPROOT" not in os.environ:
         os.environ["PYTEST_DEBUG_TEMPROOT"] = str(MEMORY_DISK)
@@ -61,6 +68,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
             )
     for item in left_out(items):
         item.add_marker("soak")
+    config.stash[MARKS_OF_CASES] = {item.nodeid: frozenset(mark.name for mark in item.iter_markers()) for item in items}
     if share := config.getoption("--share"):
         part, parts = map(int, share.split("/"))
         items[:] = [item for item in items if zlib.crc32(item.nodeid.encode()) % parts == part]

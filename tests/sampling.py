@@ -9,7 +9,7 @@ from collections.abc import Collection, Iterable, Sequence
 import pytest
 from _pytest.mark import ParameterSet
 
-__all__ = ["FIRST_OR_ALL", "left_out", "sampled"]
+__all__ = ["FIRST_OR_ALL", "SAMPLE_OR_ALL", "left_out", "sampled"]
 
 SEED = int(os.environ.get("TAHOE_SAMPLE_SEED", "0"))
 """Another seed selects other cases."""
@@ -17,15 +17,24 @@ SEED = int(os.environ.get("TAHOE_SAMPLE_SEED", "0"))
 FEW_CASES, ONE_CASE_IN = 3, 4
 """A test with more cases than the former runs one in the latter in `make test`."""
 
+ONE_ON_SPARK_IN = 12
+"""The same for tests that start Spark, of any number of cases: a case takes about a second, a hundred times that of other tests."""
+
+ONE_OF_SAMPLE_IN, ONE_OF_SAMPLE_ON_SPARK_IN = 2, 3
+"""The same for the cases that `sampled` or a mark `soak` left, which are long."""
+
+SAMPLE_OR_ALL = [pytest.param(4, id="sample"), pytest.param(1, id="all", marks=pytest.mark.long)]
+"""Values of a parameter: the step at which a test takes entries of a list."""
+
 FIRST_OR_ALL = [pytest.param(True, id="first of each kind"), pytest.param(False, id="all", marks=pytest.mark.soak)]
 """Values of a parameter that limits a loop inside a test."""
 
 
 def sampled(cases: Iterable[object], one_in: int, always: Collection[object] = ()) -> list[ParameterSet]:
-    """Values of a parameter: one case in `one_in`, evenly spaced, runs in `make test`; the rest has the mark `soak`.
+    """Values of a parameter: one case in `one_in`, evenly spaced, is in the sample; the rest has the mark `soak`.
 
     Args:
-        always: cases that run in `make test` whatever the seed.
+        always: cases that are in the sample whatever the seed.
     """
     return [
         pytest.param(case, marks=() if number % one_in == SEED % one_in or case in always else pytest.mark.soak)
@@ -34,21 +43,30 @@ def sampled(cases: Iterable[object], one_in: int, always: Collection[object] = (
 
 
 def left_out(items: Sequence[pytest.Item]) -> list[pytest.Item]:
-    """The cases that `make test` leaves to `make soak`: of each parametrized test with many cases, all but one in `ONE_CASE_IN`.
+    """The cases that `make test` leaves to `make soak`: most cases of each parametrized test with many, and all with the mark `long`.
 
-    A test with a sample of its own (`sampled`) keeps it, and the mark `every_case` exempts a test. Only with the variable
-    TAHOE_SAMPLE_CASES, which both commands set: pytest itself runs all cases.
+    The mark `every_case` exempts a test. Only with the variable TAHOE_SAMPLE_CASES, which both commands set: pytest itself leaves out
+    none of these, and neither do `make test-versions` and `make test-versions-sample`, which runs each case on Spark in one of eight
+    successive commits. The sample itself is the same for all commits, so that no commit fails by a case that has never run before.
     """
     if not os.environ.get("TAHOE_SAMPLE_CASES"):
         return []
     cases: dict[str, list[pytest.Item]] = defaultdict(list)
     for item in items:
-        if hasattr(item, "callspec") and not item.get_closest_marker("every_case"):
+        if hasattr(item, "callspec") and not any(map(item.get_closest_marker, ("every_case", "long"))):
             cases[item.nodeid.partition("[")[0]].append(item)
-    return [
-        item
-        for group in cases.values()
-        if len(group) > FEW_CASES and not any(item.get_closest_marker("soak") for item in group)
-        for number, item in enumerate(group)
-        if number % ONE_CASE_IN != SEED % ONE_CASE_IN
-    ]
+    beyond = [item for group in cases.values() for item in _beyond_sample(group)]
+    return [*beyond, *(item for item in items if item.get_closest_marker("long"))]
+
+
+def _beyond_sample(cases: Sequence[pytest.Item]) -> list[pytest.Item]:
+    """The cases of one test that are not in its sample."""
+    kept = [case for case in cases if not case.get_closest_marker("soak")]
+    has_sample = len(kept) < len(cases)
+    if cases[0].get_closest_marker("spark"):
+        one_in = ONE_OF_SAMPLE_ON_SPARK_IN if has_sample else ONE_ON_SPARK_IN
+    elif has_sample:
+        one_in = ONE_OF_SAMPLE_IN
+    else:
+        one_in = ONE_CASE_IN if len(kept) > FEW_CASES else 1
+    return [case for number, case in enumerate(kept) if number % one_in != SEED % min(one_in, len(kept))]

@@ -18,12 +18,10 @@ with warnings.catch_warnings():
     from pyspark.sql import SparkSession
 
 import tahoe
+from tests.conftest import JAVA_OPTIONS
 
 SETTINGS = {
-    # Tests run each query once or twice: the JVM's second compiler, a collector with threads of its own, and counters for tools that
-    # nobody attaches cost more processor time than they save. It halves what the suite takes of it.
-    # Without tiers the code cache has only 48 MB: once it is nearly full, the JVM's sweeper takes a fifth of its processor time.
-    "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=240m -XX:+UseSerialGC -XX:-UsePerfData",
+    "spark.driver.extraJavaOptions": JAVA_OPTIONS,
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
     "spark.log.level": "OFF",
@@ -107,7 +105,7 @@ def plain(spark: SparkSession) -> SparkSession:
 @pytest.fixture(scope="session")
 def java_options() -> str:
     """What a program that starts a Spark of its own should give as ``spark.driver.extraJavaOptions``."""
-    return SETTINGS["spark.driver.extraJavaOptions"]
+    return JAVA_OPTIONS
 
 
 @pytest.fixture

@@ -33,6 +33,8 @@ def rows(spark, last: int):
     return frame.selectExpr("id", f"struct({nested}) AS s", *(f"concat('v', id % 3) AS {name}" for name in QUOTED.values()))
 
 
+# tests/spark/test_names_under_stress.py has more names in most of these statements.
+@pytest.mark.long
 def test_a_column_may_have_any_name(spark, path, tmp_path):
     table = made(spark, path)
     rows(spark, 4).createOrReplaceTempView("named_rows")

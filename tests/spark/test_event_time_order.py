@@ -76,6 +76,7 @@ def counted(rows: DataFrame) -> DataFrame:
     return days.count().select(sf.struct(sf.to_date("window.start").cast("string"), "count"))
 
 
+@pytest.mark.long  # 20 batches
 def test_a_watermark_drops_no_row_of_the_snapshot_and_does_without_the_option(
     spark: SparkSession, table: Table, tmp_path: Path
 ) -> None:

@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
+from collections import Counter
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from _pytest.mark.expression import Expression
+
+from tests.conftest import MARKS_OF_CASES
 
 ROOT = Path(__file__).parents[2]
 _TESTS = """
 import pytest
+from tests.sampling import sampled
 
 @pytest.mark.parametrize("number", range(10))
 def test_many(number): pass
@@ -23,29 +30,90 @@ def test_every(number): pass
 def test_few(number): pass
 
 def test_one(): pass
+
+@pytest.mark.long
+def test_long(): pass
+
+@pytest.mark.parametrize("number", sampled(range(20), 2))
+def test_a_sample(number): pass
+
+@pytest.mark.spark
+@pytest.mark.parametrize("number", range(3))
+def test_few_on_spark(number): pass
+
+@pytest.mark.spark
+@pytest.mark.parametrize("number", range(30))
+def test_many_on_spark(number): pass
+
+@pytest.mark.spark
+@pytest.mark.parametrize("number", sampled(range(20), 2))
+def test_a_sample_on_spark(number): pass
 """
 
 
-def counts(folder: Path, mark: str, **variables: str) -> str:
-    """The summary of pytest, with the repository's configuration."""
+def cases(folder: Path, mark: str, **variables: str) -> set[str]:
+    """The names of the cases that pytest selects, with the repository's configuration."""
     (folder / "test_numbers.py").write_text(_TESTS)
-    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-c", str(ROOT / "pyproject.toml")]
+    command = [
+        sys.executable,
+        "-m",
+        "pytest",
+        "-q",
+        "--collect-only",
+        "-p",
+        "no:cacheprovider",
+        "-c",
+        str(ROOT / "pyproject.toml"),
+    ]
     command += ["--confcutdir", str(folder), "-p", "tests.conftest", "-m", mark, str(folder)]
-    outcome = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, env={"PATH": "", **variables}, check=False)
-    return outcome.stdout.splitlines()[-1].rpartition(" in ")[0]
+    outcome = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, env={"PATH": "", **variables}, check=True)
+    return {line.rpartition("::")[2] for line in outcome.stdout.splitlines() if "::" in line}
 
 
-@pytest.mark.parametrize(
-    ("mark", "seed", "expected"),
-    [
-        ("not soak", "0", "17 passed, 7 deselected"),
-        ("soak", "0", "7 passed, 17 deselected"),
-        ("not soak", "3", "16 passed, 8 deselected"),
-    ],
-)
-def test_a_sample_and_the_rest_are_all_cases(tmp_path: Path, mark: str, seed: str, expected: str) -> None:
-    assert counts(tmp_path, mark, TAHOE_SAMPLE_CASES="1", TAHOE_SAMPLE_SEED=seed) == expected
+@pytest.mark.parametrize("seed", ["0", "100"])
+def test_a_sample_and_the_rest_are_all_cases(tmp_path: Path, seed: str) -> None:
+    in_test, in_soak = (cases(tmp_path, mark, TAHOE_SAMPLE_CASES="1", TAHOE_SAMPLE_SEED=seed) for mark in ("not soak", "soak"))
+    assert not in_test & in_soak
+    assert len(in_test | in_soak) == 10 + 10 + 3 + 1 + 1 + 20 + 3 + 30 + 20
+    tests = {case.partition("[")[0] for case in in_soak | in_test}
+    assert tests - {case.partition("[")[0] for case in in_test} == {"test_long"}, "each other test has a case in make test"
+
+
+def test_cases_on_spark_and_of_samples_are_fewer(tmp_path: Path) -> None:
+    found = Counter(case.partition("[")[0] for case in cases(tmp_path, "not soak", TAHOE_SAMPLE_CASES="1"))
+    assert found == {
+        "test_many": 3,
+        "test_every": 10,
+        "test_few": 3,
+        "test_one": 1,
+        "test_a_sample": 5,
+        "test_few_on_spark": 1,
+        "test_many_on_spark": 3,
+        "test_a_sample_on_spark": 4,
+    }
 
 
 def test_pytest_itself_runs_all_cases(tmp_path: Path) -> None:
-    assert counts(tmp_path, "not soak") == "24 passed"
+    """And so do `make test-versions` and `make test-versions-sample`."""
+    assert len(cases(tmp_path, "not soak")) == 10 + 10 + 3 + 1 + 1 + 10 + 3 + 30 + 10
+
+
+def marks_of_commands() -> Iterator[str]:
+    """The expressions that select the cases of both processes of `make test`, and those of `make soak`."""
+    yield from re.findall(r'-m "(.+?)" "\$@"', (ROOT / "scripts/run_tests.sh").read_text())
+    yield from re.findall(r"PYTEST\) -m (soak)$", (ROOT / "Makefile").read_text(), re.MULTILINE)
+
+
+def selects(command: Expression, marks: frozenset[str]) -> bool:
+    """Whether the command's expression selects a case with these marks."""
+    return command.evaluate(lambda name, **_: name in marks)
+
+
+def test_each_case_runs_in_one_process_of_make_test_or_in_make_soak(request: pytest.FixtureRequest) -> None:
+    """Of all cases that this run of pytest collected: `make test` collects all."""
+    commands = [Expression.compile(marks) for marks in marks_of_commands()]
+    assert len(commands) == 3
+    found = request.config.stash[MARKS_OF_CASES]
+    runs = {case: sum(selects(command, marks) for command in commands) for case, marks in found.items()}
+    of_interop = {case for case, marks in found.items() if marks & {"jvm", "readers"} and "soak" not in marks}
+    assert {case: count for case, count in runs.items() if count != (case not in of_interop)} == {}

@@ -30,14 +30,14 @@ _CLASS = "io.delta.tables.DeltaTable"
 
 def add_java_delta_table(spark: SparkSession) -> None:
     """Let the view of the JVM of a classic session find the class. A second call does nothing."""
-    view = spark._jvm
+    view = spark.sparkContext._gateway.jvm
     vars(view).setdefault(_PACKAGE, _Package(_PACKAGE, view._gateway_client, view._id, spark))
 
 
 class _Package(JavaPackage):  # type: ignore[misc]
     """A Java package on the path to the class."""
 
-    def __init__(self, name: str, client: object, view: str, spark: SparkSession) -> None:
+    def __init__(self, name: str, client: JavaObject, view: JavaObject, spark: SparkSession) -> None:
         super().__init__(name, client, view)
         self._spark = spark
 

@@ -9,6 +9,7 @@ VENV := .venv
 STARTUP := tahoe_startup.py tahoe_startup.pth
 BIN := $(VENV)/bin
 OLDEST := .venv-oldest
+CLIENTS := .venv-clients
 # The newest PySpark with a delta-spark release: the conformance cases are validated there.
 NEWEST_JVM := .venv-4.1
 PYTEST := $(BIN)/python -m pytest
@@ -31,7 +32,7 @@ export SPARK_LOCAL_IP ?= 127.0.0.1
 # Prefix of a recipe line that starts Spark: finds the directory of a suitable Java runtime, or fails with one sentence.
 JAVA := JAVA_HOME="$$(scripts/java_home.sh)" && export JAVA_HOME &&
 
-.PHONY: help setup java demo test test-core test-spark test-versions test-versions-sample test-nightly delta-spark-tests interop lint format docs site golden bench soak lock clean
+.PHONY: help setup java demo test test-core test-spark test-versions test-versions-sample test-nightly delta-spark-tests interop clients lint format docs site golden bench soak lock clean
 
 help: ## print this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-21s %s\n", $$1, $$2}'
@@ -66,6 +67,13 @@ $(OLDEST)/.package: requirements-oldest.lock scripts/make_venv.sh pyproject.toml
 	$(OLDEST)/bin/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
 	@touch $@
 
+# The clients of `make clients`, from a separate lock file. --no-deps: it deviates from two of their requirements (CLIENTS_OVERRIDE).
+$(CLIENTS)/.package: requirements-clients.lock scripts/make_venv.sh pyproject.toml $(STARTUP)
+	@scripts/make_venv.sh $(CLIENTS)
+	$(CLIENTS)/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes --no-deps -r requirements-clients.lock
+	$(CLIENTS)/bin/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
+	@touch $@
+
 demo: $(VENV)/.package ## a year of flights: Spark writes Delta, seven readers agree on it; then as streams (about three minutes)
 	@$(JAVA) $(BIN)/python -m demo
 
@@ -73,7 +81,7 @@ test: $(VENV)/.package ## the whole test suite, with and without Spark side by s
 	@$(JAVA) $(if $(FILES),$(PYTEST) $(FILES),scripts/run_tests.sh $(CURDIR)/$(BIN)/python)
 
 test-core: $(VENV)/.package ## the tests that need neither Spark nor Java
-	@$(PYTEST) --ignore=tests/spark -m "not spark and not soak and not jvm and not readers"
+	@$(PYTEST) --ignore=tests/spark -m "not spark and not soak and not jvm and not readers and not clients"
 
 test-spark: $(VENV)/.package ## the tests that start Spark, with Spark's default settings
 	@$(JAVA) TAHOE_SPARK_AS_USERS_HAVE_IT=1 $(PYTEST) -m "spark and not soak"
@@ -93,6 +101,10 @@ delta-spark-tests: $(VENV)/.package ## delta-spark's own Python tests against Ta
 interop: $(OLDEST)/.package $(NEWEST_JVM)/.package ## the JVM's Delta and Iceberg (Spark downloads their JARs), ClickHouse, Sail and DataFusion on the same tables
 	@$(JAVA) PYSPARK_PYTHON=$(CURDIR)/$(OLDEST)/bin/python $(OLDEST)/bin/python -m pytest tests/jvm tests/interop -m "jvm or readers"
 	@$(JAVA) PYSPARK_PYTHON=$(CURDIR)/$(NEWEST_JVM)/bin/python $(NEWEST_JVM)/bin/python -m pytest tests/jvm/test_conformance_jvm.py -m jvm
+
+clients: ## dbt, ibis, MLflow, Airflow and other clients, with Delta by configuration; MACK=DIR is a clone of github.com/MrPowers/mack
+	@$(MAKE) --no-print-directory $(CLIENTS)/.package || { echo "make clients: SKIPPED, because pip could not install requirements-clients.lock: see its error above."; exit 0; }; \
+	$(JAVA) PYSPARK_PYTHON=$(CURDIR)/$(CLIENTS)/bin/python TAHOE_TEST_MACK="$(MACK)" $(CLIENTS)/bin/python -m pytest tests/clients -m clients --timeout=3600
 
 lint: $(VENV)/.package ## ruff, mypy --strict, the layer contract, and the structure rules of scripts/check_house.py
 	$(BIN)/ruff check .
@@ -133,9 +145,15 @@ LOCK := uv pip compile pyproject.toml --extra connect --extra iceberg --extra hi
   --generate-hashes --python-version 3.11 \
   --no-header --no-annotate --no-emit-index-url --no-emit-find-links --quiet
 
+# ibis 12 names PySpark before 4.1, and Airflow's provider names pyspark-client, whose files would replace those of PySpark.
+CLIENTS_OVERRIDE := "pyspark>=4.3,<4.4" "pyspark-client; python_version < '3'"
+
 lock: $(VENV)/.package ## update the lock files from pyproject.toml (needs uv)
 	$(LOCK) --output-file requirements.lock
 	$(LOCK) --group readers --constraint <(echo "pyspark==4.0.*") --output-file requirements-oldest.lock
+	uv pip compile pyproject.toml --extra spark --extra testing --group clients --override <(printf '%s\n' $(CLIENTS_OVERRIDE)) \
+	  --universal --generate-hashes --python-version 3.11 --no-header --no-annotate --no-emit-index-url --no-emit-find-links --quiet \
+	  --output-file requirements-clients.lock
 	uv pip compile --group docs --universal --generate-hashes --python-version 3.11 --no-header --no-annotate --no-emit-index-url \
 	  --no-emit-find-links --quiet --output-file requirements-docs.lock
 

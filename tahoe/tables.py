@@ -39,7 +39,7 @@ from tahoe.spark.jvm.local_rows import Result
 from tahoe.spark.jvm.records import items
 from tahoe.spark.jvm.storage import table_at
 from tahoe.spark.jvm.translate import from_spark_schema
-from tahoe.spark.names.entries import parts_of, table_named
+from tahoe.spark.names.entries import delta_table_named, no_delta_table, parts_of
 from tahoe.spark.names.error_names import COMMANDS, with_classes
 from tahoe.spark.scan.relation import read_snapshot
 from tahoe.spark.scan.subfolders import table_root
@@ -67,6 +67,10 @@ class DeltaTable(Copies):
 
     def __repr__(self) -> str:
         return f"DeltaTable({self._table!r})"
+
+    def _repr_html_(self) -> str:
+        """Return the table's properties, columns and size for a notebook."""
+        return self._table._repr_html_()
 
     # -- opening and creating ----------------------------------------------------------------------------------------------
 
@@ -453,16 +457,11 @@ class _ScalaBuilder:
 def _named(spark: SparkSession, name: str) -> tuple[Table, str | None]:
     """Return the Delta table of a name, and its full name in the session's catalog."""
     if is_classic(spark):
-        match = table_named(spark, parts_of(spark, name))
-        if match is not None:
-            return match.table, None if match.entry is None else match.full_name
-    elif (named := table_name(name)) is not None and named.path is not None:
+        match = delta_table_named(spark, name)
+        return match.table, None if match.entry is None else match.full_name
+    if (named := table_name(name)) is not None and named.path is not None:
         return table_at(spark, named.path, {}), None
-    raise InvalidRequest(
-        f"{name} is not a Delta table. Name one by its name in the catalog, or by its path: DeltaTable.forPath(spark, path).",
-        code="DELTA_MISSING_DELTA_TABLE",
-        table=name,
-    )
+    raise no_delta_table(name)
 
 
 def _identifiers(name: str) -> tuple[str, ...]:

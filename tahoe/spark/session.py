@@ -23,6 +23,7 @@ from tahoe.spark.catalog.enable_names import enable_names
 from tahoe.spark.catalog.jar_settings import remove_jar_settings
 from tahoe.spark.entry_points.catalog_methods import wrap_catalog
 from tahoe.spark.entry_points.input_files import wrap_input_files
+from tahoe.spark.entry_points.java_delta_table import add_java_delta_table
 from tahoe.spark.entry_points.reading import wrap_reader
 from tahoe.spark.entry_points.reading_streams import wrap_stream_reader
 from tahoe.spark.entry_points.short_errors import shorten_errors
@@ -65,6 +66,7 @@ def enable(spark: SparkSession, *, coordinator: SqlCoordinator | None = None) ->
         shorten_errors()
         enable_names(spark)
         _wrap_classic()
+        add_java_delta_table(spark)
         if coordinator is not None:
             name_coordinator(spark, coordinator)
     else:

@@ -13,6 +13,7 @@ from pyspark.sql import SparkSession
 
 from tahoe.api.table import Table
 from tahoe.base.clock import SYSTEM_CLOCK
+from tahoe.base.exceptions import InvalidRequest
 from tahoe.protocol.column_values.default_values import CURRENT_DEFAULT, EXISTS_DEFAULT, Moment, defaults_of
 from tahoe.protocol.features import Feature
 from tahoe.schema.types import StructType
@@ -70,6 +71,23 @@ def table_named(spark: SparkSession, parts: Sequence[str]) -> NamedTable | None:
         return NamedTable(table_at(spark, location_of(entry), {}), name, entry) if is_delta(entry) else None
     path = path_of(parts)
     return None if path is None else NamedTable(table_at(spark, path, {}), TableName(path))
+
+
+def delta_table_named(spark: SparkSession, name: str) -> NamedTable:
+    """Return the Delta table of a name, which Spark parses. Raises `InvalidRequest` (`DELTA_MISSING_DELTA_TABLE`) if there is none."""
+    match = table_named(spark, parts_of(spark, name))
+    if match is None:
+        raise no_delta_table(name)
+    return match
+
+
+def no_delta_table(name: str) -> InvalidRequest:
+    """Return the error for a name that is not one of a Delta table."""
+    return InvalidRequest(
+        f"{name} is not a Delta table. Name one by its name in the catalog, or by its path: DeltaTable.forPath(spark, path).",
+        code="DELTA_MISSING_DELTA_TABLE",
+        table=name,
+    )
 
 
 def parts_of(spark: SparkSession, name: str) -> tuple[str, ...]:

@@ -44,7 +44,9 @@ def build(folder: Path) -> Distributions:
 def source_version() -> str:
     """Return the version in `tahoe/base/version.py`, without importing the package."""
     tree = ast.parse((ROOT / "tahoe/base/version.py").read_text(encoding="utf-8"))
-    (version,) = (node.value for node in tree.body if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "__version__")
+    (version,) = (
+        node.value for node in tree.body if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "__version__"
+    )
     return str(ast.literal_eval(version))
 
 
@@ -114,10 +116,18 @@ def metadata_problems(content: bytes) -> list[str]:
     declared = metadata.classifiers or []
     return [
         *(f"metadata: unknown classifier {name!r}" for name in declared if name not in classifiers),
-        *(["metadata: a license expression excludes license classifiers"] if any("License ::" in name for name in declared) else []),
+        *(
+            ["metadata: a license expression excludes license classifiers"]
+            if any("License ::" in name for name in declared)
+            else []
+        ),
         *(["metadata: no description in Markdown"] if metadata.description_content_type != "text/markdown" else []),
         *(["metadata: the description is empty"] if not (metadata.description or "").strip() else []),
-        *([f"metadata: version {metadata.version}, but the code says {source_version()}"] if str(metadata.version) != source_version() else []),
+        *(
+            [f"metadata: version {metadata.version}, but the code says {source_version()}"]
+            if str(metadata.version) != source_version()
+            else []
+        ),
         *(["metadata: no license file"] if not metadata.license_files else []),
     ]
 

@@ -29,7 +29,7 @@ from tests.interop.hive import hive_metastore
 
 PROGRAMS = ROOT / "scripts/extras"
 OF_CATALOGS = PROGRAMS / "published.py"
-DBT = ("dbt-core~=1.12", "dbt-spark[session]~=1.11")
+DBT = ("dbt-core~=1.11.0", "dbt-spark[session]~=1.11.0")
 """The packages that docs/guide/dbt.md installs beside the wheel."""
 PAGES: Mapping[str, tuple[str, ...]] = {
     "spark": ("README.md", "docs/guide/spark.md", "docs/guide/streams.md", "docs/guide/medallion.md"),
@@ -75,7 +75,18 @@ def main(chosen: list[str]) -> int:
 def _rebuilt(built: Distributions) -> list[str]:
     """Return a sentence for each file in which the wheel built from the sdist differs from the wheel built from the clone."""
     with tempfile.TemporaryDirectory() as folder:
-        command = [sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "--no-build-isolation", "-w", folder, str(built.sdist)]
+        command = [
+            sys.executable,
+            "-m",
+            "pip",
+            "wheel",
+            "--quiet",
+            "--no-deps",
+            "--no-build-isolation",
+            "-w",
+            folder,
+            str(built.sdist),
+        ]
         subprocess.run(command, check=True)
         (wheel,) = Path(folder).glob("*.whl")
         return [f"the wheel from the sdist has another {name}" for name in differences(built.wheel, wheel)]
@@ -123,10 +134,7 @@ def _use(name: str, venv: Path, folder: Path) -> None:
 def _follow(page: str, venv: Path, folder: Path) -> None:
     """Follow a page in a folder of its own."""
     with tempfile.TemporaryDirectory(dir=folder) as own:
-        _run(venv, Path(own), "python", "-P", str(ROOT / "scripts/follow_page.py"), str(ROOT / page), own, *_SKIPPED)
-
-
-_SKIPPED = ("pip install '.[spark]'     # from a clone; without [spark] if PySpark is there already, or not needed",)
+        _run(venv, Path(own), "python", "-P", str(ROOT / "scripts/follow_page.py"), str(ROOT / page), own)
 
 
 @contextmanager

@@ -16,7 +16,7 @@ import sys
 import tempfile
 import time
 import tomllib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -97,7 +97,7 @@ def _step(name: str, folder: Path, built: Distributions) -> Step:
     started = time.perf_counter()
     venv = folder / "venv"
     size = 0
-    installed = started
+    installed = None
     try:
         subprocess.run([sys.executable, "-m", "venv", str(venv)], check=True)
         _run(venv, folder, "python", "-m", "pip", "install", "--quiet", *_requirements(name, built))
@@ -106,7 +106,8 @@ def _step(name: str, folder: Path, built: Distributions) -> Step:
         size = sum(path.lstat().st_size for path in (venv / "lib").rglob("*"))
         _use(name, venv, folder)
     except subprocess.CalledProcessError as failure:
-        return Step(name, installed - started, time.perf_counter() - installed, size, f"{failure}\n{failure.stdout}")
+        ended = time.perf_counter()
+        return Step(name, (installed or ended) - started, ended - (installed or ended), size, f"{failure}\n{failure.stdout}")
     return Step(name, installed - started, time.perf_counter() - installed, size)
 
 
@@ -152,8 +153,8 @@ def _service(name: str, folder: Path) -> Iterator[Mapping[str, str]]:
 
 
 def _configuration(properties: Mapping[str, str]) -> dict[str, str]:
-    names: Callable[[str], str] = lambda name: name.upper().replace("-", "_").replace(".", "__")
-    return {f"PYICEBERG_CATALOG__LOCAL__{names(name)}": value for name, value in properties.items()}
+    variables = {name.upper().replace("-", "_").replace(".", "__"): value for name, value in properties.items()}
+    return {f"PYICEBERG_CATALOG__LOCAL__{name}": value for name, value in variables.items()}
 
 
 def _run(venv: Path, folder: Path, program: str, *arguments: str, **variables: str) -> None:

@@ -12,7 +12,7 @@ PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
 WITHOUT_SPARK = ("docs/guide/command-line.md", "docs/guide/iceberg.md", "docs/guide/operations.md", "docs/guide/without-spark.md")
 """Pages that `tests/unit/test_guides.py` follows."""
 
-WITH_SPARK = ("README.md", "docs/guide/medallion.md", "docs/guide/spark.md", "docs/guide/streams.md")
+WITH_SPARK = ("README.md", "docs/README.md", "docs/guide/medallion.md", "docs/guide/spark.md", "docs/guide/streams.md")
 """Pages that `tests/spark/test_readme.py` follows."""
 
 TESTED_BY = {

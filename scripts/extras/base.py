@@ -19,8 +19,8 @@ assert tahoe_startup.is_installed()  # Python ran the .pth file when it started
 assert Path(tahoe.__file__, "../py.typed").resolve().is_file()
 assert tahoe.__version__ == importlib.metadata.version("tahoe-delta")
 try:
-    import tahoe.tables
+    tahoe.DeltaTable  # noqa: B018 - the name is imported when it is used
 except ImportError as error:
     assert "pip install 'tahoe-delta[spark]'" in str(error), error
 else:
-    raise AssertionError("tahoe.tables needs PySpark, which this environment does not have")
+    raise AssertionError("tahoe.DeltaTable needs PySpark, which this environment does not have")

@@ -1,5 +1,7 @@
 """Print docs/engines.md: other engines that read and write Tahoe's tables. `make docs` runs it; a test compares the page."""
 
+# ruff: noqa: E501 - rows and prose of a page
+
 from __future__ import annotations
 
 import re

@@ -1,4 +1,4 @@
-"""Extras `hive` and `glue`: a table is published in a catalog; the environment says how PyIceberg reaches it, as PYICEBERG_CATALOG__LOCAL__…"""
+"""Extras `hive` and `glue`: a table is published in a catalog. PYICEBERG_CATALOG__LOCAL__… configures it."""
 
 import pyarrow as pa
 from pyiceberg.catalog import load_catalog

@@ -22,7 +22,10 @@ from scripts.distributions import (
     wheel_problems,
 )
 
-METADATA = "Metadata-Version: 2.4\nName: tahoe-delta\nVersion: {}\nLicense-Expression: Apache-2.0\nLicense-File: LICENSE\n{}Description-Content-Type: {}\n\nText."
+METADATA = (
+    "Metadata-Version: 2.4\nName: tahoe-delta\nVersion: {}\nLicense-Expression: Apache-2.0\nLicense-File: LICENSE\n{}"
+    "Description-Content-Type: {}\n\nText."
+)
 
 
 @pytest.fixture(scope="module")

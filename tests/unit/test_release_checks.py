@@ -58,7 +58,7 @@ def test_the_components_are_those_that_an_installation_can_get() -> None:
     assert {"pyspark", "py4j", "boto3"} <= full
     assert "moto" not in full
     assert len(re.findall(r"^pyspark==", locked(lock, full), re.MULTILINE)) == 1
-    with pytest.raises(LookupError, match="requirements.lock lacks nothing-of-this-name"):
+    with pytest.raises(LookupError, match=r"requirements\.lock lacks nothing-of-this-name"):
         locked(lock, {"nothing-of-this-name"})
 
 

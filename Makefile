@@ -32,7 +32,7 @@ export SPARK_LOCAL_IP ?= 127.0.0.1
 # Prefix of a recipe line that starts Spark: finds the directory of a suitable Java runtime, or fails with one sentence.
 JAVA := JAVA_HOME="$$(scripts/java_home.sh)" && export JAVA_HOME &&
 
-.PHONY: help setup java demo test test-core test-spark test-versions test-versions-sample test-nightly delta-spark-tests interop clients lint format docs site golden bench soak lock clean
+.PHONY: help setup java demo test test-core test-spark test-versions test-versions-sample test-nightly delta-spark-tests interop clients lint format docs site golden bench soak packages release-check sbom lock clean
 
 help: ## print this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-21s %s\n", $$1, $$2}'
@@ -123,6 +123,7 @@ docs: $(VENV)/.package ## update the generated pages of docs/
 	$(BIN)/python scripts/coming_from_delta_spark.py >docs/coming-from-delta-spark.md
 	$(BIN)/python scripts/sql_reference.py >docs/sql.md
 	$(BIN)/python scripts/error_reference.py >docs/errors.md
+	$(BIN)/python scripts/engine_table.py >docs/engines.md
 
 site: .venv-docs/.package ## the documentation as a web site in site/, with the API reference; fails on broken links
 	.venv-docs/bin/mkdocs build --quiet
@@ -141,6 +142,21 @@ golden: $(VENV)/.package ## FOLDER=DIR: read every Delta table below it with eve
 soak: $(VENV)/.package ## the cases that `make test` leaves out, and long tests: many more seeds, writers and faults
 	@$(JAVA) TAHOE_SAMPLE_CASES=1 HYPOTHESIS_PROFILE=explore $(PYTEST) -m soak
 
+packages: $(VENV)/.package ## build wheel and sdist, install them with each extra in new environments outside the clone, use each; STEPS="base spark"
+	@$(JAVA) $(BIN)/python scripts/packages.py $(STEPS)
+
+release-check: $(VENV)/.package ## every step of a release but publishing: TAG=v1.2.3, version and changelog agree; then packages and sbom
+	@$(BIN)/python scripts/release_check.py $(TAG)
+	@$(MAKE) --no-print-directory packages sbom
+
+sbom: $(VENV)/.package .venv-release/.package ## the components of a release from requirements.lock, as CycloneDX in build/
+	@$(BIN)/python scripts/sbom.py .venv-release/bin/cyclonedx-py build/tahoe-delta.cdx.json
+
+.venv-release/.package: requirements-release.lock scripts/make_venv.sh
+	@scripts/make_venv.sh .venv-release
+	.venv-release/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements-release.lock
+	@touch $@
+
 LOCK := uv pip compile pyproject.toml --extra connect --extra iceberg --extra hive --extra glue --extra serve --extra coordinator --extra opentelemetry --extra openlineage --group dev --universal \
   --generate-hashes --python-version 3.11 \
   --no-header --no-annotate --no-emit-index-url --no-emit-find-links --quiet
@@ -156,6 +172,8 @@ lock: $(VENV)/.package ## update the lock files from pyproject.toml (needs uv)
 	  --output-file requirements-clients.lock
 	uv pip compile --group docs --universal --generate-hashes --python-version 3.11 --no-header --no-annotate --no-emit-index-url \
 	  --no-emit-find-links --quiet --output-file requirements-docs.lock
+	uv pip compile --group release --universal --generate-hashes --python-version 3.11 --no-header --no-annotate --no-emit-index-url \
+	  --no-emit-find-links --quiet --output-file requirements-release.lock
 
 clean: ## delete the output of tests and the demonstration; .venv stays
 	rm -rf demo-output build dist spark-warehouse metastore_db derby.log .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis

@@ -59,6 +59,8 @@ def _named(text: str) -> tuple[str, str]:
 
 
 def _answer(connection: duckdb.DuckDBPyConnection, query: str, snapshots: Mapping[str, Snapshot]) -> Any:
+    import pyarrow as pa
+
     from tahoe.snapshot.to_frames import to_duckdb
 
     needed = columns_of(connection, query, {column.name for snapshot in snapshots.values() for column in snapshot.schema})
@@ -67,7 +69,8 @@ def _answer(connection: duckdb.DuckDBPyConnection, query: str, snapshots: Mappin
         # A count needs no column, but a stream has at least one.
         columns = tuple(names or [column.name for column in snapshot.schema][:1])
         to_duckdb(snapshot.scan(columns=columns), connection=connection).create_view(name)
-    return connection.execute(query).to_arrow_table()
+    relation = connection.sql(query)
+    return pa.table({}) if relation is None else relation.to_arrow_table()  # DuckDB 1 has no relation for COPY
 
 
 def columns_of(connection: duckdb.DuckDBPyConnection, query: str, columns: Collection[str]) -> set[str] | None:
@@ -79,8 +82,9 @@ def columns_of(connection: duckdb.DuckDBPyConnection, query: str, columns: Colle
     Args:
         columns: the columns of all tables.
     """
-    row = connection.execute("SELECT json_serialize_sql(?)", [query]).fetchone()
-    tree = json.loads(row[0]) if row else {"error": True}
+    # All rows: DuckDB 2 refuses the next query of a connection while a result is unfinished.
+    rows = connection.execute("SELECT json_serialize_sql(?)", [query]).fetchall()
+    tree = json.loads(rows[0][0]) if rows else {"error": True}
     by_lower_case = {name.lower(): name for name in columns}
     if tree["error"] or len(by_lower_case) < len(columns):
         return None

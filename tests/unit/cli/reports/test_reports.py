@@ -41,6 +41,11 @@ def test_sql_queries_several_tables(table: Table, tmp_path: Path) -> None:
     assert json.loads(run("sql", tmp_path / "t", "FROM t WHERE id > 2", "-o", "json").stdout) == [{"id": 3, "name": "b"}]
 
 
+def test_sql_runs_statements_without_rows(table: Table, tmp_path: Path) -> None:
+    run("sql", tmp_path / "t", f"COPY (SELECT name FROM t WHERE id = 3) TO '{tmp_path / 'copy.csv'}'")
+    assert (tmp_path / "copy.csv").read_text() == "name\nb\n"
+
+
 def test_sql_errors_name_the_cause(table: Table, tmp_path: Path) -> None:
     with pytest.raises(InvalidRequest, match="DuckDB refuses the query: Parser Error"):
         run("sql", tmp_path / "t", "SELEC 1")

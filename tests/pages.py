@@ -12,7 +12,14 @@ PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
 WITHOUT_SPARK = ("docs/guide/command-line.md", "docs/guide/iceberg.md", "docs/guide/operations.md", "docs/guide/without-spark.md")
 """Pages that `tests/unit/test_guides.py` follows."""
 
-WITH_SPARK = ("README.md", "docs/README.md", "docs/guide/medallion.md", "docs/guide/spark.md", "docs/guide/streams.md")
+WITH_SPARK = (
+    "README.md",
+    "docs/README.md",
+    "docs/guide/medallion.md",
+    "docs/guide/observing.md",
+    "docs/guide/spark.md",
+    "docs/guide/streams.md",
+)
 """Pages that `tests/spark/test_readme.py` follows."""
 
 TESTED_BY = {
@@ -30,6 +37,10 @@ NOT_RUN = {
     ("CONTRIBUTING.md", "make test-core"): "the developer's commands; test_documents.py checks that each target exists",
     ("docs/testing.md", "pip install 'tahoe-delta[testing]'"): "`make packages` installs this extra",
     ("docs/guide/dbt.md", "pip install 'tahoe-delta[spark]'"): "`make packages` installs these packages",
+    (
+        "docs/guide/observing.md",
+        "export TAHOE_OPENLINEAGE",
+    ): "needs a server; tests/unit/observe has one, and tests/spark/test_lineage.py",
     ("docs/design/004-uniform.md", "commit ─► hook"): "a diagram",
     ("docs/design/README.md", "# NNN: The decision"): "the outline of a page",
     (

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 
 from tahoe.base.events import Event, Finish
 from tahoe.base.lazy import late_modules
-from tahoe.settings.warn_once import warn_once
 
 if TYPE_CHECKING:
     from tahoe.observe import lineage_facts, lineage_queue
@@ -28,6 +27,8 @@ def lineage_is_on(environment: Mapping[str, str]) -> bool:
     """Whether `SWITCH` is on: ``1``, ``true``, ``yes`` or ``on``. An unknown value is off, and causes a `TahoeWarning`."""
     text = environment.get(SWITCH, "").strip().lower()
     if text not in (*_ON, *_OFF):
+        from tahoe.settings.warn_once import warn_once  # most processes need no warning
+
         warn_once(
             f"{SWITCH} {text}", f"The environment variable {SWITCH} is '{text}' and has no effect: set it to true or false."
         )

@@ -116,7 +116,7 @@ def test_what_opens_a_table_is_little_more_than_arrow_and_the_store(table):
     imported = set(subprocess.run(command, check=True, capture_output=True, text=True).stdout.split())
     assert not imported & {"pyarrow.compute", "pyarrow.parquet", "pyarrow.dataset", "pyarrow.json"}
     ours = {".".join(each.split(".")[:2]) for each in imported if each.startswith("tahoe.")}
-    assert ours <= {"tahoe.api", "tahoe.base", "tahoe.ops", "tahoe.snapshot", "tahoe.store", "tahoe.stream"} | {
+    assert ours <= {"tahoe.api", "tahoe.base", "tahoe.observe", "tahoe.ops", "tahoe.snapshot", "tahoe.store", "tahoe.stream"} | {
         f"tahoe.base.{name}"
         for name in (
             "argument_checks",
@@ -131,6 +131,8 @@ def test_what_opens_a_table_is_little_more_than_arrow_and_the_store(table):
             "version",
         )
     }
+    observers = {"tahoe.observe", *(f"tahoe.observe.{name}" for name in ("lineage", "log_records", "observers", "spans"))}
+    assert {each for each in imported if each.startswith("tahoe.observe")} == observers
     # Of the operations, snapshots and streams, only the table's methods and their options.
     assert {each for each in imported if each.startswith(("tahoe.ops.", "tahoe.snapshot.", "tahoe.stream."))} == {
         "tahoe.ops.copying",

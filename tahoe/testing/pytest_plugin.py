@@ -6,6 +6,8 @@ delta_spark   one Spark session for all tests, with Tahoe enabled; started at it
 
 `tahoe.testing.assertions` has the assertions for them. The fixtures import Tahoe and Spark, so the plugin costs nothing in a project that
 does not use them.
+
+PYTEST_DONT_REWRITE: see `tahoe.testing`; a pytest inside another one loads the plugin again.
 """
 
 from __future__ import annotations

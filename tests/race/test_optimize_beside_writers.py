@@ -20,7 +20,10 @@ SECONDS = 120
 SCHEMA = pa.schema([("id", pa.int64()), ("writer", pa.int64()), ("times", pa.int64())])
 
 
-@pytest.mark.parametrize(("tracked", "cluster_by"), [("true", None), ("false", None), ("true", ["times", "id"])])
+@pytest.mark.parametrize(
+    ("tracked", "cluster_by"),
+    [("true", None), pytest.param("false", None, marks=pytest.mark.long), ("true", ["times", "id"])],
+)
 def test_no_writer_fails_and_every_row_is_there_once(tracked: str, cluster_by: list[str] | None) -> None:
     """Each writer changes rows of its own, which lie in files with those of the others. Some seconds: changes are begun again and again."""
     store = open_store(f"memory://{uuid.uuid4()}/table")

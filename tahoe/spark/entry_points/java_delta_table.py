@@ -18,7 +18,7 @@ from tahoe.api.table import Table
 from tahoe.base.exceptions import InvalidRequest, Unsupported
 from tahoe.spark.commands.frames import detail_frame, history_frame
 from tahoe.spark.entry_points.wrapping import takes_names
-from tahoe.spark.jvm.bridge import JavaObject, handle_of
+from tahoe.spark.jvm.bridge import JavaObject, Jvm, handle_of
 from tahoe.spark.jvm.storage import table_at
 from tahoe.spark.names.entries import delta_table_named
 
@@ -30,7 +30,7 @@ _CLASS = "io.delta.tables.DeltaTable"
 
 def add_java_delta_table(spark: SparkSession) -> None:
     """Let the view of the JVM of a classic session find the class. A second call does nothing."""
-    view = spark.sparkContext._gateway.jvm
+    view = Jvm.of(spark).gateway.jvm
     vars(view).setdefault(_PACKAGE, _Package(_PACKAGE, view._gateway_client, view._id, spark))
 
 

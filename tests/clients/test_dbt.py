@@ -71,7 +71,7 @@ def test_a_snapshot_keeps_the_earlier_amount(project: Path) -> None:
         ("by_city", ["CREATE OR REPLACE TABLE AS SELECT"] * 2),
         ("appended", ["CREATE OR REPLACE TABLE AS SELECT", "WRITE"]),
         ("merged", ["CREATE OR REPLACE TABLE AS SELECT", "ADD COLUMNS", "MERGE"]),
-        ("amounts", ["CREATE OR REPLACE TABLE AS SELECT", "MERGE"]),
+        ("amounts", ["CREATE OR REPLACE TABLE AS SELECT", "ADD COLUMNS", "MERGE"]),
     ],
 )
 def test_the_second_build_changes_the_table_of_the_first(project: Path, table: str, operations: list[str]) -> None:

@@ -4,6 +4,7 @@ import json
 import sys
 
 import dlt
+from dlt.common.libs.deltalake import get_delta_tables
 from dlt.destinations import filesystem
 from pyspark.sql import SparkSession
 
@@ -30,8 +31,8 @@ spark.sql(f"DELETE FROM delta.`{table}` WHERE id = 3")
 spark.sql(f"OPTIMIZE delta.`{table}`")
 
 load([{"id": 2, "amount": 22}, {"id": 4, "amount": 40}], {"disposition": "merge", "strategy": "upsert"}, primary_key="id")
-merged = pipeline.dataset().orders.df()
-by_dlt = sorted(zip(merged["id"].tolist(), merged["amount"].tolist(), strict=True))
+merged = get_delta_tables(pipeline, "orders")["orders"].to_pyarrow_table().to_pydict()
+by_dlt = sorted(zip(merged["id"], merged["amount"], strict=True))
 by_spark = sorted([row.id, row.amount] for row in spark.read.format("delta").load(table).collect())
 
 load([{"id": 9, "amount": 90, "note": "new"}], "append")

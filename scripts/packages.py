@@ -2,7 +2,8 @@
 
 Builds wheel and sdist into `dist/` and checks their contents and metadata. Then, for each extra, creates a virtual environment outside
 the clone, installs the wheel with that extra, and runs the program of `scripts/extras`, which uses the extra's feature. The
-environment of `spark` also runs the README: the time from an empty folder to the first table. Further steps install the sdist, and follow the tutorials.
+environment of `spark` also runs the README: the time from an empty folder to the first table. Further steps install the sdist, and follow
+the tutorials.
 
 Arguments are the names of the steps to run; without arguments all run.
 """

@@ -163,7 +163,8 @@ def _stale_commands(span: str) -> Iterator[str]:
             yield from (f"tahoe {name} {word}" for word in words[2].split("|") if word not in subcommands)
         for command in (commands[name], *subcommands.values()):
             options |= {option for parameter in command.params for option in (*parameter.opts, *parameter.secondary_opts)}
-    for option in re.findall(r"--[a-z][a-z-]*", " ".join(words)):
+    own = words[:2] if words[1] == "run" else words  # the words after `tahoe run` are another program's
+    for option in re.findall(r"--[a-z][a-z-]*", " ".join(own)):
         if option not in options:
             yield f"{' '.join(words[:2])} {option}"
 

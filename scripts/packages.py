@@ -26,6 +26,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from scripts.distributions import ROOT, Distributions, build, differences, problems
 from tests.interop.catalogs import glue_catalog
 from tests.interop.hive import hive_metastore
+from tests.spark.own_spark import connect_port
 
 PROGRAMS = ROOT / "scripts/extras"
 OF_CATALOGS = PROGRAMS / "published.py"
@@ -140,7 +141,7 @@ def _follow(page: str, venv: Path, folder: Path) -> None:
 
 @contextmanager
 def _service(name: str, folder: Path) -> Iterator[Mapping[str, str]]:
-    """Start the catalog of an extra with the development environment and yield PyIceberg's configuration as variables."""
+    """Provide the catalog or the port that an extra's program needs, and yield PyIceberg's configuration as variables."""
     if name == "hive":
         (folder / "metastore").mkdir()
         with hive_metastore(folder / "metastore") as uri:
@@ -148,6 +149,9 @@ def _service(name: str, folder: Path) -> Iterator[Mapping[str, str]]:
     elif name == "glue":
         with glue_catalog() as properties:
             yield _configuration(properties)
+    elif name == "connect":
+        with connect_port():
+            yield {}
     else:
         yield {}
 

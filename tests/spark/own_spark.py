@@ -7,10 +7,11 @@ import os
 import subprocess
 import sys
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
-__all__ = ["CONNECTED", "ROOT", "run"]
+__all__ = ["CONNECTED", "ROOT", "connect_port", "run"]
 
 ROOT = Path(__file__).parents[2]
 _CONNECT_PORT = Path(tempfile.gettempdir(), "tahoe-tests-connect-port.lock")
@@ -27,6 +28,14 @@ spark = builder.config("spark.driver.extraJavaOptions", java_options).getOrCreat
 """The beginning of a program with a session of Spark Connect, ``spark``, and a server of its own, whose options are the second argument."""
 
 
+@contextmanager
+def connect_port() -> Iterator[None]:
+    """Wait until no other program of the tests has a Spark Connect server, and keep the port for this one."""
+    with _CONNECT_PORT.open("w") as port:
+        fcntl.flock(port, fcntl.LOCK_EX)
+        yield
+
+
 def run(program: str, *arguments: str, seconds: float = 900) -> list[str]:
     """The lines that a Python program of its own prints.
 
@@ -34,8 +43,7 @@ def run(program: str, *arguments: str, seconds: float = 900) -> list[str]:
         seconds: after which it counts as one that hangs.
     """
     if ".remote(" in program:
-        with _CONNECT_PORT.open("w") as port:
-            fcntl.flock(port, fcntl.LOCK_EX)
+        with connect_port():
             return _lines(program, arguments, seconds)
     return _lines(program, arguments, seconds)
 

@@ -78,7 +78,6 @@ TESTED_ELSEWHERE: Mapping[str, Mapping[str, str]] = {
         "cli/versions": _COMMAND,
         "cli/files": _COMMAND,
         "cli/connections": "tests/interop/test_serve_under_load.py",
-        "cli/serve": "tests/interop/test_iceberg_rest.py",
     },
     "one of the SQL rules, which are tested together from text to value, against Python and Spark": {
         "expr/compute/decimals": "tests/unit/expr/compute/test_columnar.py",

@@ -9,7 +9,7 @@ An id must never change, since manifests and older snapshots refer to it, so it 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from hashlib import sha256
 

@@ -72,7 +72,6 @@ TESTED_ELSEWHERE: Mapping[str, Mapping[str, str]] = {
         "cli/reports/sql": _REPORTS,
         "cli/reports/summaries": _REPORTS,
         "cli/watch": _REPORTS,
-        "cli/shell/row_output": "tests/unit/cli/test_rows.py",
         "cli/shell_completion": _REPORTS,
         "cli/upkeep": _COMMAND,
         "cli/versions": _COMMAND,

@@ -23,8 +23,8 @@ from tahoe.base.exceptions import TahoeError
 from tahoe.base.secrets import without_secrets
 from tahoe.base.version import __version__
 from tahoe.cli.run import has_startup_file
-from tahoe.cli.shell.arguments import FOUND_SOMETHING, AsJson, StorageOptions, open_table
-from tahoe.cli.shell.output import print_json, print_table
+from tahoe.cli.shell.arguments import FOUND_SOMETHING, StorageOptions, open_table
+from tahoe.cli.shell.output import ROWS, Output, prints
 
 _OLDEST_JAVA = 17
 _LEAST_MEMORY = 2 << 30
@@ -55,16 +55,15 @@ class Finding:
 Path = Annotated[str | None, typer.Argument(help="A table to open, too: dir, s3://bucket/table, …", show_default=False)]
 
 
-def doctor(path: Path = None, option: StorageOptions = [], json: AsJson = False) -> None:  # noqa: B006 - read by typer
+@prints(ROWS)
+def doctor(output: Output, path: Path = None, option: StorageOptions = []) -> None:  # noqa: B006 - read by typer
     """Examine Python, PySpark, Java, the workers' Python, memory and conflicting packages; with a path, its storage and clock too.
 
     Nothing is written. Exit code 1 if there is a problem.
     """
     findings = [_without_secrets(finding) for finding in examine(path, option)]
-    if json:
-        print_json([asdict(finding) for finding in findings])
-    else:
-        print_table(_COLUMNS, [(each.subject, each.state, f"{each.sentence} {each.remedy}".strip()) for each in findings])
+    cells = [(each.subject, each.state, f"{each.sentence} {each.remedy}".strip()) for each in findings]
+    output.records([asdict(finding) for finding in findings], lambda: output.texts(_COLUMNS, cells))
     if any(finding.state is State.PROBLEM for finding in findings):
         raise typer.Exit(FOUND_SOMETHING)
 

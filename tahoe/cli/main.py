@@ -1,7 +1,7 @@
 """`tahoe`: inspects and maintains a table from a shell.
 
-docs/guide/command-line.md lists the exit codes. Importing this module loads only typer: Arrow, the store and rich are loaded by the command that
-needs them.
+docs/guide/command-line.md lists the exit codes. Importing this module loads only typer: Arrow, the store and rich are loaded by the
+command that needs them.
 """
 
 from __future__ import annotations

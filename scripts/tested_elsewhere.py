@@ -72,13 +72,11 @@ TESTED_ELSEWHERE: Mapping[str, Mapping[str, str]] = {
         "cli/reports/sql": _REPORTS,
         "cli/reports/summaries": _REPORTS,
         "cli/watch": _REPORTS,
-        "cli/shell/row_output": "tests/unit/cli/test_rows.py",
         "cli/shell_completion": _REPORTS,
         "cli/upkeep": _COMMAND,
         "cli/versions": _COMMAND,
         "cli/files": _COMMAND,
         "cli/connections": "tests/interop/test_serve_under_load.py",
-        "cli/serve": "tests/interop/test_iceberg_rest.py",
     },
     "one of the SQL rules, which are tested together from text to value, against Python and Spark": {
         "expr/compute/decimals": "tests/unit/expr/compute/test_columnar.py",

@@ -11,9 +11,10 @@ import typer
 from tahoe.base.exceptions import InvalidRequest
 from tahoe.base.method_options import option
 from tahoe.base.secrets import shown_value
-from tahoe.cli.shell.arguments import AsJson, AtVersion, Path, StorageOptions, named_coordinator, open_table, options_of
+from tahoe.cli.shell.arguments import AtVersion, Path, StorageOptions, named_coordinator, open_table, options_of
 from tahoe.cli.shell.flags import Flags, with_flags
-from tahoe.cli.shell.output import print_json, print_table
+from tahoe.cli.shell.output import RECORD, ROWS, Output, prints
+from tahoe.cli.shell.text import visible
 
 if TYPE_CHECKING:
     from tahoe.schema.types import StructField
@@ -38,8 +39,9 @@ class CreateOptions:
     property: Sequence[str] = option((), "--property", metavar="NAME=VALUE", help="A table property; repeatable.")
 
 
+@prints(RECORD)
 @with_flags(CreateOptions)
-def create(path: Path, columns: Columns, flags: Flags, option: StorageOptions = []) -> None:  # noqa: B006 - read by typer
+def create(path: Path, columns: Columns, flags: Flags, output: Output, option: StorageOptions = []) -> None:  # noqa: B006 - read by typer
     """Create an empty table. Columns are nullable; other schemas need Spark or Python."""
     from tahoe.api.table import Table
 
@@ -52,16 +54,24 @@ def create(path: Path, columns: Columns, flags: Flags, option: StorageOptions = 
         storage_options=options_of(option),
         coordinator=named_coordinator(),
     )
-    typer.echo(f"created {table.url}: version {table.version()}")
+    version = table.version()
+    output.record(
+        {"table": table.url, "version": version}, lambda: typer.echo(f"created {visible(table.url)}: version {version}")
+    )
 
 
-def schema(path: Path, at: AtVersion = None, option: StorageOptions = [], json: AsJson = False) -> None:  # noqa: B006
+@prints(ROWS)
+def schema(path: Path, output: Output, at: AtVersion = None, option: StorageOptions = []) -> None:  # noqa: B006
     """Show the columns with their types; --json prints the schema as it is in the log."""
     columns = open_table(path, option).snapshot(at).schema
-    if json:
-        print_json(columns.to_json_value())
-        return
-    print_table(_COLUMNS, [list(_cells(column)) for column in columns], wide=True)
+    cells = [list(_cells(column)) for column in columns]
+    names = [name for name, _ in _COLUMNS]
+    output.records(
+        [dict(zip(names, row, strict=True)) for row in cells],
+        lambda: output.table(_COLUMNS, cells, names=True),
+        document=columns.to_json_value(),
+        names=names,
+    )
 
 
 _COLUMNS = (("column", "left"), ("type", "left"), ("null", "left"), ("comment", "left"))
@@ -74,8 +84,10 @@ def _cells(column: StructField) -> Iterator[str]:
     yield str(column.metadata.get("comment", ""))
 
 
+@prints(RECORD)
 def set_properties(
     path: Path,
+    output: Output,
     properties: Properties = None,
     unset: Unset = [],  # noqa: B006 - read by typer, never changed
     dry_run: DryRun = False,
@@ -85,14 +97,25 @@ def set_properties(
     changed = dict(_pair(text, "=", "a property", "delta.appendOnly=true") for text in properties or [])
     if bool(changed) == bool(unset):
         raise InvalidRequest("Give either NAME=VALUE or --unset NAME: each is one commit.", code="TAHOE_NO_PROPERTIES")
-    table = open_table(path, option)
-    if dry_run:
-        current = table.snapshot().metadata.configuration
-        for name, value in [*changed.items(), *((name, None) for name in unset)]:
-            typer.echo(f"{name}: {_shown(name, current.get(name))} → {_shown(name, value)}")
-        return
-    version = table.set_properties(changed) if changed else table.unset_properties(unset)
-    typer.echo(f"version {version}")
+    table, version = open_table(path, option), None
+    current = table.snapshot().metadata.configuration
+    after = {**changed, **dict.fromkeys(unset)}
+    if not dry_run:
+        version = table.set_properties(changed) if changed else table.unset_properties(unset)
+
+    def show() -> None:
+        if version is not None:
+            typer.echo(f"version {version}")
+            return
+        for name, value in after.items():
+            typer.echo(visible(f"{name}: {_shown(name, current.get(name))} → {_shown(name, value)}"))
+
+    changes = {name: {"before": _hidden(name, current.get(name)), "after": _hidden(name, value)} for name, value in after.items()}
+    output.record({"table": table.url, "version": version, "properties": changes, "dryRun": dry_run}, show)
+
+
+def _hidden(name: str, value: str | None) -> str | None:
+    return None if value is None else shown_value(name, value)
 
 
 def _shown(name: str, value: str | None) -> str:

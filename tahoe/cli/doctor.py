@@ -23,8 +23,9 @@ from tahoe.base.exceptions import TahoeError
 from tahoe.base.secrets import without_secrets
 from tahoe.base.version import __version__
 from tahoe.cli.run import has_startup_file
-from tahoe.cli.shell.arguments import FOUND_SOMETHING, AsJson, StorageOptions, open_table
-from tahoe.cli.shell.output import print_json, print_table
+from tahoe.cli.shell.arguments import FOUND_SOMETHING, StorageOptions, open_table
+from tahoe.cli.shell.output import ROWS, Output, prints
+from tahoe.cli.shell.text import visible
 
 _OLDEST_JAVA = 17
 _LEAST_MEMORY = 2 << 30
@@ -54,17 +55,30 @@ class Finding:
 
 Path = Annotated[str | None, typer.Argument(help="A table to open, too: dir, s3://bucket/table, …", show_default=False)]
 
+Bundle = Annotated[
+    LocalPath | None,
+    typer.Option(
+        "--bundle", metavar="FILE.zip", help="Write a file for a bug report: findings, versions and the log's state, no secrets."
+    ),
+]
 
-def doctor(path: Path = None, option: StorageOptions = [], json: AsJson = False) -> None:  # noqa: B006 - read by typer
+
+@prints(ROWS)
+def doctor(output: Output, path: Path = None, option: StorageOptions = [], bundle: Bundle = None) -> None:  # noqa: B006 - read by typer
     """Examine Python, PySpark, Java, the workers' Python, memory and conflicting packages; with a path, its storage and clock too.
 
-    Nothing is written. Exit code 1 if there is a problem.
+    Nothing is written, except the file of --bundle. Exit code 1 if there is a problem.
     """
     findings = [_without_secrets(finding) for finding in examine(path, option)]
-    if json:
-        print_json([asdict(finding) for finding in findings])
-    else:
-        print_table(_COLUMNS, [(each.subject, each.state, f"{each.sentence} {each.remedy}".strip()) for each in findings])
+    cells = [(each.subject, each.state, f"{each.sentence} {each.remedy}".strip()) for each in findings]
+    records = [asdict(finding) for finding in findings]
+    if bundle is not None:
+        from tahoe.cli.support_bundle import write_bundle
+
+        write_bundle(bundle, records, path, option)
+    output.records(records, lambda: output.texts(_COLUMNS, cells))
+    if bundle is not None and output.is_text:
+        typer.echo(f"bundle in {visible(str(bundle))}")
     if any(finding.state is State.PROBLEM for finding in findings):
         raise typer.Exit(FOUND_SOMETHING)
 

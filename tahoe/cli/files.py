@@ -10,9 +10,9 @@ import typer
 
 from tahoe.base.clock import SYSTEM_CLOCK
 from tahoe.base.wording import counted
-from tahoe.cli.shell.arguments import AsJson, AtVersion, Path, StorageOptions, open_table
+from tahoe.cli.shell.arguments import AtVersion, Path, StorageOptions, open_table
 from tahoe.cli.shell.flags import bytes_of
-from tahoe.cli.shell.output import print_json, print_table, write_page
+from tahoe.cli.shell.output import ROWS, Output, prints, write_page
 from tahoe.cli.shell.text import ago, amount, size, visible
 
 if TYPE_CHECKING:
@@ -25,29 +25,35 @@ Filter = Annotated[
 Limit = Annotated[int | None, typer.Option("--limit", "-n", help="The maximum number of files.", min=1)]
 
 
+@prints(ROWS)
 def files(
     path: Path,
+    output: Output,
     filter: Filter = None,
     limit: Limit = None,
     at: AtVersion = None,
     option: StorageOptions = [],  # noqa: B006 - read by typer, never changed
-    json: AsJson = False,
 ) -> None:
     """Show the live files with their partition, rows and size; with --filter, only those that a reader would open."""
     table = open_table(path, option)
     live_files = table.files(filter=filter, version=at)
     rows = [_values(row) for row in (live_files if limit is None else live_files.slice(0, limit)).to_pylist()]
-    if json:
-        print_json(rows)
-        return
-    now_ms = SYSTEM_CLOCK.now_ms()
-    logical_names = {column.physical_name: column.name for column in table.snapshot(at).schema}
-    print_table(_COLUMNS, [_row(row, logical_names, now_ms) for row in rows], wide=True)
-    total = sum(live_files.column("size").to_pylist())
-    cut = f", {amount(len(rows))} shown" if len(rows) < live_files.num_rows else ""
-    typer.echo(f"{counted(live_files.num_rows, 'file')}, {size(total)}{cut}")
+
+    def show() -> None:
+        now_ms = SYSTEM_CLOCK.now_ms()
+        logical_names = {column.physical_name: column.name for column in table.snapshot(at).schema}
+        output.table(_COLUMNS, [_row(row, logical_names, now_ms) for row in rows], names=True)
+        total = sum(live_files.column("size").to_pylist())
+        cut = f", {amount(len(rows))} shown" if len(rows) < live_files.num_rows else ""
+        typer.echo(f"{counted(live_files.num_rows, 'file')}, {size(total)}{cut}")
+
+    output.records(rows, show, names=_MEMBERS)
 
 
+_MEMBERS = (
+    *("path", "partitionValues", "size", "modificationTime", "numRecords", "deletionVector", "stats"),
+    *("baseRowId", "defaultRowCommitVersion", "clusteringProvider", "tags"),
+)
 _COLUMNS = (("path", "left"), ("partition", "left"), ("rows", "right"), ("deleted", "right"), ("size", "right"), ("age", "left"))
 
 
@@ -57,7 +63,7 @@ def _values(row: Mapping[str, Any]) -> dict[str, Any]:
 
     statistics = loads(row["stats"]) if row["stats"] else None
     vector = row["deletionVector"]
-    values = {
+    values: dict[str, Any] = {
         "path": row["path"],
         "partitionValues": dict(row["partitionValues"] or ()),
         "size": row["size"],
@@ -97,14 +103,15 @@ TargetSize = Annotated[
 Html = Annotated[LocalPath | None, typer.Option("--html", metavar="FILE", help="Draw the layout as a self-contained page.")]
 
 
+@prints(ROWS)
 def layout(
     path: Path,
+    output: Output,
     by: By = [],  # noqa: B006 - read by typer, never changed
     axis: Axes = [],  # noqa: B006
     target_size: TargetSize = None,
     html: Html = None,
     option: StorageOptions = [],  # noqa: B006
-    json: AsJson = False,
 ) -> None:
     """Show how well the files are clustered by each column: how many a typical point predicate reads, and one for a tenth of the values,
     now and after OPTIMIZE. Reads no data file."""
@@ -112,13 +119,15 @@ def layout(
     result = open_table(path, option).layout(by, axes=axis, target_file_size=target)
     if html is not None:
         write_page(html, result.to_html())
-    if json:
-        print_json(result.to_json_value())
-        return
-    print_table(_MEASURES, [_measures(column) for column in result.columns], wide=True)
-    typer.echo(visible(f"{amount(len(result.before))} files, {size(result.size)}. {result.gain()}"))
-    if html is not None:
-        typer.echo(f"LayoutView in {visible(str(html))}.")
+
+    def show() -> None:
+        output.table(_MEASURES, [_measures(column) for column in result.columns], names=True)
+        typer.echo(visible(f"{amount(len(result.before))} files, {size(result.size)}. {result.gain()}"))
+        if html is not None:
+            typer.echo(f"Layout in {visible(str(html))}.")
+
+    document = result.to_json_value()
+    output.records(document["columns"], show, document=document)
 
 
 _MEASURES = (

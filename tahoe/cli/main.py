@@ -1,8 +1,7 @@
 """`tahoe`: inspects and maintains a table from a shell.
 
-Exit codes: 0 success, 1 `check` found a problem with the table, 2 the command failed (one sentence on
-standard error gives the reason). Importing this module loads only typer: Arrow, the store and rich are loaded by the command that
-needs them.
+docs/guide/command-line.md lists the exit codes. Importing this module loads only typer: Arrow, the store and rich are loaded by the
+command that needs them.
 """
 
 from __future__ import annotations
@@ -132,7 +131,7 @@ def _print_version(is_set: bool) -> None:
 
 @app.callback(
     help="Inspect and maintain a Delta table, without Spark and without a JVM.",
-    epilog="Exit codes: 0 success, 1 check found a problem, 2 the command failed.",
+    epilog="Exit codes: 0 success, 1 check or doctor found a problem, 2 the command failed, 130 interrupted.",
 )
 def _options(
     version: Annotated[

@@ -17,7 +17,8 @@ from tahoe.base.method_options import option
 from tahoe.base.wording import counted
 from tahoe.cli.shell.arguments import Path, StorageOptions, open_table
 from tahoe.cli.shell.flags import Flags, with_flags
-from tahoe.cli.shell.row_output import As, Output, print_rows
+from tahoe.cli.shell.output import RECORD, ROWS, Output, prints
+from tahoe.cli.shell.text import visible
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -78,36 +79,42 @@ class AppendOptions:
     dry_run: bool = option(False, "--dry-run", help="Read and check the file, and write nothing.")
 
 
+@prints(ROWS)
 @with_flags(HeadOptions)
-def head(path: Path, flags: Flags, output: As = Output.TABLE, option: StorageOptions = []) -> None:  # noqa: B006 - read by typer
+def head(path: Path, flags: Flags, output: Output, option: StorageOptions = []) -> None:  # noqa: B006 - read by typer
     """Print the first rows, or the first rows that match a filter."""
     names = None if flags["columns"] is None else [name.strip() for name in flags["columns"].split(",")]
     rows = open_table(path, option).to_batches(**{**flags, "columns": names})
-    print_rows(rows.read_all(), output)
+    output.rows(rows.read_all())
 
 
+@prints(ROWS)
 @with_flags(ChangesOptions)
-def changes(path: Path, flags: Flags, output: As = Output.TABLE, option: StorageOptions = []) -> None:  # noqa: B006
+def changes(path: Path, flags: Flags, output: Output, option: StorageOptions = []) -> None:  # noqa: B006
     """Print the change data feed: inserted, updated and deleted rows with their versions."""
     table, limit = open_table(path, option), flags["limit"]
     feed = table.changes(table.version() if flags["start"] is None else flags["start"], flags["end"])
-    print_rows(feed.slice(0, limit), output)
-    if feed.num_rows > limit and output is Output.TABLE:
+    output.rows(feed.slice(0, limit))
+    if feed.num_rows > limit and output.is_text:
         typer.echo(f"{counted(feed.num_rows, 'row')}, {limit:,} shown")
 
 
+@prints(RECORD)
 @with_flags(AppendOptions)
-def append(path: Path, file: File, flags: Flags, format: Input = None, option: StorageOptions = []) -> None:  # noqa: B006
+def append(path: Path, file: File, flags: Flags, output: Output, format: Input = None, option: StorageOptions = []) -> None:  # noqa: B006
     """Append the rows of a file in one commit. Columns are matched by name; CSV and JSON are read with the table's types."""
     table = open_table(path, option)
+    dry_run, version = flags["dry_run"], None
     with _opened(file) as stream:
         rows = _Counted(_read(stream, format or _format_of(file), table))
-        if flags["dry_run"]:
+        if dry_run:
             rows.reader().read_all()
-            typer.echo(f"would append {counted(rows.count, 'row')} to {table.url}")
-            return
-        version = table.append(rows.reader(), merge_schema=flags["merge_schema"])
-    typer.echo(f"appended {counted(rows.count, 'row')}: version {version}")
+        else:
+            version = table.append(rows.reader(), merge_schema=flags["merge_schema"])
+    read = counted(rows.count, "row")
+    sentence = f"would append {read} to {visible(table.url)}" if dry_run else f"appended {read}: version {version}"
+    summary = {"table": table.url, "version": version, "rows": rows.count, "dryRun": dry_run}
+    output.record(summary, lambda: typer.echo(sentence))
 
 
 class _Counted:

@@ -7,12 +7,16 @@ import os
 import socket
 from collections.abc import Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path as LocalPath
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from tahoe.base.exceptions import InvalidRequest, Unsupported
+from tahoe.base.method_options import option
 from tahoe.cli.shell.arguments import StorageOptions, named_coordinator, open_table, options_of
+from tahoe.cli.shell.flags import Flags, with_flags
 from tahoe.cli.shell.text import visible
 
 if TYPE_CHECKING:
@@ -21,6 +25,7 @@ if TYPE_CHECKING:
     from tahoe.cli.connections import Limits
     from tahoe.cli.web_pages import Page, WebPages
     from tahoe.uniform.serve.rest_protocol import ReadOnlyCatalog, Request, Response
+    from tahoe.uniform.serve.warehouse import Warehouse
 
 
 TOKEN_VARIABLE = "TAHOE_TOKEN"
@@ -31,77 +36,123 @@ Iceberg = Annotated[
         "--iceberg", metavar="WAREHOUSE", help="The folder or URL above the tables: dir, s3://bucket/warehouse, gs://…, az://…."
     ),
 ]
-Host = Annotated[
-    str, typer.Option("--host", help="The address to listen on; one that is reachable from other machines needs a token.")
-]
-Port = Annotated[int, typer.Option("--port", help="0 chooses a free port.", min=0, max=65535)]
-Token = Annotated[
-    str | None,
-    typer.Option(
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServeOptions:
+    """The options of `tahoe serve`."""
+
+    host: str = option("127.0.0.1", "--host", help="The address to listen on; one that other machines reach needs a token.")
+    port: int = option(8181, "--port", help="0 chooses a free port.")
+    token: str | None = option(
+        None,
         "--token",
         metavar="TEXT",
         help=f"The bearer token that clients must send. Prefer the variable {TOKEN_VARIABLE}, which process lists do not show.",
-        show_default=False,
-    ),
-]
-Most = Annotated[
-    int,
-    typer.Option("--connections", metavar="N", help="The maximum number of connections; beyond, the slowest are closed.", min=1),
-]
-MostOfAPeer = Annotated[
-    int,
-    typer.Option(
+    )
+    all: bool = option(False, "--all", help="Serve tables without UniForm too. Their Iceberg metadata is written to --cache.")
+    cache: str | None = option(
+        None,
+        "--cache",
+        metavar="FOLDER",
+        help="With --all: the folder or URL for this metadata, outside of the warehouse and readable by the clients; "
+        "default for a local warehouse: ~/.cache/tahoe/iceberg.",
+    )
+    wait: float = option(30.0, "--wait", metavar="SECONDS", help="How long a table load waits for a conversion.")
+    connections: int = option(
+        512, "--connections", metavar="N", help="The maximum number of connections; beyond, the slowest are closed."
+    )
+    connections_of_a_peer: int = option(
+        256,
         "--connections-of-a-peer",
         metavar="N",
         help="The maximum number from one address. A proxy is one address: behind one, use the value of --connections.",
-        min=1,
-    ),
-]
-Wait = Annotated[float, typer.Option("--wait", metavar="SECONDS", help="How long a table load waits for a conversion.", min=0)]
+    )
 
 
-def serve(
-    iceberg: Iceberg,
-    host: Host = "127.0.0.1",
-    port: Port = 8181,
-    token: Token = None,
-    wait: Wait = 30.0,
-    connections: Most = 512,
-    connections_of_a_peer: MostOfAPeer = 256,
-    option: StorageOptions = [],  # noqa: B006 - read by typer, never changed
-) -> None:
+@with_flags(ServeOptions)
+def serve(iceberg: Iceberg, flags: Flags, option: StorageOptions = []) -> None:  # noqa: B006 - read by typer, never changed
     """Serve the Delta tables below a folder as Iceberg, read-only, over Iceberg's REST catalog protocol. Ctrl-C stops it.
 
     A browser shows the tables at the same address, with their history, differences and reports.
 
-    A table with UniForm enabled is shown at its newest version: an outdated one is converted on load. The variable TAHOE_COORDINATOR
-    names the coordinator of catalog-managed tables.
+    A table with UniForm enabled is shown at its newest version: an outdated one is converted on load. With --all, so is every other table
+    that Iceberg can show; nothing is written to its folder. The variable TAHOE_COORDINATOR names the coordinator of catalog-managed tables.
     """
-    secret = token if token is not None else os.environ.get(TOKEN_VARIABLE)
-    _refuse_open_access(host, secret)
+    options = ServeOptions(**flags)
+    secret = options.token if options.token is not None else os.environ.get(TOKEN_VARIABLE)
+    _check_numbers(options)
+    _refuse_open_access(options.host, secret)
     try:
         import uvicorn  # noqa: F401 - reported here, before anything is opened
     except ImportError as error:
         raise Unsupported(
             "'tahoe serve' needs uvicorn: pip install 'tahoe-delta[serve]'.", code="TAHOE_LIBRARY_MISSING"
         ) from error
-    from tahoe.api.process import UNIFORM_RUNTIME
     from tahoe.cli.connections import Limits
     from tahoe.cli.web_pages import WebPages
     from tahoe.uniform.serve.rest_protocol import ReadOnlyCatalog
-    from tahoe.uniform.serve.warehouse import Warehouse
 
-    coordinator = named_coordinator()
-    warehouse = Warehouse(iceberg, options_of(option), runtime=UNIFORM_RUNTIME, wait_seconds=wait, coordinator=coordinator)
-    warehouse.refuse_if_absent()
-    listening = _listen(host, port)
-    limits = Limits(connections, min(connections, connections_of_a_peer))
-    address = f"[{host}]" if ":" in host else host
+    warehouse = _warehouse(iceberg, options, options_of(option))
+    listening = _listen(options.host, options.port)
+    limits = Limits(options.connections, min(options.connections, options.connections_of_a_peer))
+    address = f"[{options.host}]" if ":" in options.host else options.host
     catalog = ReadOnlyCatalog(warehouse, secret)
     _with_announcement(
         server_of(catalog, limits, WebPages(warehouse, catalog, lambda url: open_table(url, option))),
         f"{visible(warehouse.url)} as Iceberg, read-only, at http://{address}:{listening.getsockname()[1]} (Ctrl-C stops it)",
     ).run(sockets=[listening])
+
+
+def _check_numbers(options: ServeOptions) -> None:
+    """Refuse numbers outside of their range; the error names the option."""
+    ranges = (("port", 0, 65535), ("wait", 0, math.inf), ("connections", 1, math.inf), ("connections_of_a_peer", 1, math.inf))
+    for name, least, most in ranges:
+        value = getattr(options, name)
+        if not least <= value <= most:
+            flag = f"--{name.replace('_', '-')}"
+            allowed = f"at least {least}" if most == math.inf else f"from {least} to {most}"
+            raise InvalidRequest(f"{flag} takes a number {allowed}, not {value}.", code="DELTA_ILLEGAL_OPTION", option=flag)
+
+
+def _warehouse(iceberg: str, options: ServeOptions, storage_options: dict[str, str]) -> Warehouse:
+    """Return the warehouse, which exists, with the folder for converted metadata if `--all` is set."""
+    from tahoe.api.process import UNIFORM_RUNTIME
+    from tahoe.uniform.serve.warehouse import Warehouse
+
+    warehouse = Warehouse(
+        iceberg,
+        storage_options,
+        runtime=UNIFORM_RUNTIME,
+        wait_seconds=options.wait,
+        coordinator=named_coordinator(),
+        metadata_path=_metadata_path(iceberg, options),
+    )
+    warehouse.refuse_if_absent()
+    return warehouse
+
+
+def _metadata_path(iceberg: str, options: ServeOptions) -> str | None:
+    """Return the folder for the metadata of tables without UniForm, or None if they are not served."""
+    from tahoe.store.location import local_path, table_url
+
+    if not options.all:
+        if options.cache is not None:
+            raise InvalidRequest(
+                "--cache needs --all, which serves tables without UniForm.", code="TAHOE_SERVE_CACHE", option="--cache"
+            )
+        return None
+    if options.cache is not None:
+        return options.cache
+    if local_path(table_url(iceberg)) is None:
+        raise InvalidRequest(
+            f"--all needs --cache: name a folder beside {iceberg}, which clients can read, for the Iceberg metadata.",
+            code="TAHOE_SERVE_CACHE",
+            option="--cache",
+        )
+    folder = LocalPath(os.environ.get("XDG_CACHE_HOME") or LocalPath.home() / ".cache", "tahoe", "iceberg")
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)  # the metadata contains the least and greatest values of columns
+    return str(folder)
 
 
 def server_of(catalog: ReadOnlyCatalog, limits: Limits, pages: WebPages | None = None) -> uvicorn.Server:

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from tahoe.base.wording import counted
-from tahoe.cli.shell.arguments import AsJson, Path, StorageOptions, open_table
+from tahoe.cli.shell.arguments import Path, StorageOptions, open_table
 from tahoe.cli.shell.hints import for_shell
-from tahoe.cli.shell.output import print_json, print_pairs
+from tahoe.cli.shell.output import RECORD, Output, prints
 from tahoe.cli.shell.startup import import_anything
 
 if TYPE_CHECKING:
@@ -24,7 +24,8 @@ uniform = typer.Typer(no_args_is_help=True, help="The Iceberg side of a table: s
 
 
 @uniform.command(short_help="show how far the Iceberg side is behind the Delta table")
-def status(path: Path, option: StorageOptions = [], json: AsJson = False) -> None:  # noqa: B006 - read by typer, never changed
+@prints(RECORD)
+def status(path: Path, output: Output, option: StorageOptions = []) -> None:  # noqa: B006 - read by typer, never changed
     """Show the state of the Iceberg side: versions, lag, its location by path and in catalogs, and errors."""
     from tahoe.uniform.catalogs.configured import catalog_names
 
@@ -32,21 +33,19 @@ def status(path: Path, option: StorageOptions = [], json: AsJson = False) -> Non
     if any(catalog_names(table.snapshot().metadata.configuration)):
         import_anything()
     state = table.uniform.status(catalog_seconds=_CATALOG_SECONDS)
-    if json:
-        print_json(asdict(state))
-    else:
-        print_pairs(_of_status(state))
+    output.record(asdict(state), lambda: output.pairs(_of_status(state)))
 
 
 @uniform.command(short_help="make the table readable as Iceberg")
+@prints(RECORD)
 def enable(
     path: Path,
+    output: Output,
     option: StorageOptions = [],  # noqa: B006
     compat: Annotated[
         int, typer.Option("--compat", metavar="2|3", help="The version of IcebergCompat; 3 keeps deletion vectors.")
     ] = 2,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Report the changes without making them.")] = False,
-    json: AsJson = False,
 ) -> None:
     """Enable UniForm, rewrite the files that Iceberg readers could misread, and convert the newest version."""
     import_anything()
@@ -54,57 +53,49 @@ def enable(
     done = table.uniform.upgrade(compat, dry_run=dry_run)
     if not dry_run:
         table.uniform.sync()
-    if json:
-        print_json(asdict(done))
-        return
-    print_pairs(
-        [
-            ("version", str(done.version)),
-            *(("property", f"{name} = {value}") for name, value in sorted(done.properties.items())),
-            ("files", f"{len(done.rewritten):,} {'to be rewritten' if dry_run else 'rewritten'}"),
-        ]
-    )
+    pairs = [
+        ("version", str(done.version)),
+        *(("property", f"{name} = {value}") for name, value in sorted(done.properties.items())),
+        ("files", f"{len(done.rewritten):,} {'to be rewritten' if dry_run else 'rewritten'}"),
+    ]
+    output.record(asdict(done), lambda: output.pairs(pairs))
 
 
 @uniform.command(short_help="convert the newest version now")
+@prints(RECORD)
 def sync(
     path: Path,
+    output: Output,
     option: StorageOptions = [],  # noqa: B006
     rebuild: Annotated[bool, typer.Option("--rebuild", help="Rebuild everything, and point catalogs to it again.")] = False,
-    json: AsJson = False,
 ) -> None:
     """Convert the newest version now, and print the result."""
     import_anything()
     done = open_table(path, option).uniform.sync(rebuild=rebuild)
-    if json:
-        print_json({**asdict(done), "catalog_errors": {name: str(error) for name, error in done.catalog_errors.items()}})
-        return
-    print_pairs(
-        [
-            ("conversion", done.kind if done.reason is None else f"{done.kind}: {done.reason}"),
-            ("version", str(done.version)),
-            ("metadata", done.metadata_location),
-            ("files", f"{done.files_added} added, {done.files_removed} removed"),
-        ]
-    )
+    pairs = [
+        ("conversion", done.kind if done.reason is None else f"{done.kind}: {done.reason}"),
+        ("version", str(done.version)),
+        ("metadata", done.metadata_location),
+        ("files", f"{done.files_added} added, {done.files_removed} removed"),
+    ]
+    members = {**asdict(done), "catalog_errors": {name: str(error) for name, error in done.catalog_errors.items()}}
+    output.record(members, lambda: output.pairs(pairs))
 
 
 @uniform.command(short_help="settle another writer's changes to the Iceberg side")
+@prints(RECORD)
 def repair(
     path: Path,
+    output: Output,
     option: StorageOptions = [],  # noqa: B006
     adopt: Annotated[bool, typer.Option("--adopt", help="Append its rows to the Delta table.")] = False,
     discard: Annotated[bool, typer.Option("--discard", help="Discard its changes; its files stay in place.")] = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Report the changes without making them.")] = False,
-    json: AsJson = False,
 ) -> None:
     """Settle another writer's changes to the Iceberg side, which is read-only."""
     import_anything()
     done = open_table(path, option).uniform.repair(adopt=adopt, discard=discard, dry_run=dry_run)
-    if json:
-        print_json(asdict(done))
-    else:
-        print_pairs(_of_repair(done, dry_run))
+    output.record(asdict(done), lambda: output.pairs(_of_repair(done, dry_run)))
 
 
 def _of_status(state: UniformStatus) -> list[tuple[str, str]]:

@@ -10,21 +10,19 @@ import typer
 
 from tahoe.base.clock import SYSTEM_CLOCK
 from tahoe.base.secrets import shown_properties
-from tahoe.cli.shell.arguments import AsJson, Path, StorageOptions, open_table
-from tahoe.cli.shell.output import print_json, print_pairs, print_table
+from tahoe.cli.shell.arguments import Path, StorageOptions, open_table
+from tahoe.cli.shell.output import RECORD, ROWS, Output, prints
 from tahoe.cli.shell.text import ago, amount, moment, size
 
 Limit = Annotated[int | None, typer.Option("--limit", "-n", help="The maximum number of commits.", min=1)]
 
 
-def history(path: Path, limit: Limit = None, option: StorageOptions = [], json: AsJson = False) -> None:  # noqa: B006 - read by typer
+@prints(ROWS)
+def history(path: Path, output: Output, limit: Limit = None, option: StorageOptions = []) -> None:  # noqa: B006 - read by typer
     """Show the commits in the log, newest first."""
     commits = open_table(path, option).history(limit)
-    if json:
-        print_json(commits)
-        return
     now_ms = SYSTEM_CLOCK.now_ms()
-    print_table(_COLUMNS, [commit_cells(commit, now_ms) for commit in commits])
+    output.records(commits, lambda: output.table(_COLUMNS, [commit_cells(commit, now_ms) for commit in commits]))
 
 
 _COLUMNS = (
@@ -72,16 +70,15 @@ def _files(metrics: Mapping[str, str]) -> str:
 _NOTHING = (None, "", "[]", "{}", "null", '""')
 
 
-def detail(path: Path, option: StorageOptions = [], json: AsJson = False) -> None:  # noqa: B006 - read by typer, never changed
+@prints(RECORD)
+def detail(path: Path, output: Output, option: StorageOptions = []) -> None:  # noqa: B006 - read by typer, never changed
     """Show the table's schema, partitioning, size, protocol and properties."""
     table = open_table(path, option)
     snapshot = table.snapshot()
     facts = {**table.detail(), "version": snapshot.version}
     facts["properties"] = shown_properties(facts.get("properties") or {})
-    if json:
-        print_json({**facts, "schema": snapshot.schema.to_json_value()})
-        return
-    print_pairs([*_pairs(facts), *((f"  {column.name}", _type(column)) for column in snapshot.schema)])
+    columns = ((f"  {column.name}", _type(column)) for column in snapshot.schema)
+    output.record({**facts, "schema": snapshot.schema.to_json_value()}, lambda: output.pairs([*_pairs(facts), *columns]))
 
 
 def _pairs(facts: dict[str, Any]) -> Iterator[tuple[str, str]]:

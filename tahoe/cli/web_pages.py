@@ -16,7 +16,6 @@ from tahoe.base.exceptions import InvalidRequest, NotFound, TahoeError
 from tahoe.base.html import html_page, html_pairs, html_size, html_table
 from tahoe.ops.reports.report_page import commits_table
 from tahoe.ops.tables.detail import detail, shown_detail
-from tahoe.protocol.iceberg_compat import uniform_is_enabled
 from tahoe.uniform.serve.rest_protocol import ReadOnlyCatalog, Request
 from tahoe.uniform.serve.warehouse import DEFAULT, Namespace, Warehouse
 
@@ -110,14 +109,14 @@ class WebPages:
     def _row(self, namespace: Namespace, name: str) -> str:
         link = f'<td><a href="/table/{_path((*namespace, name))}">{escape(".".join((*namespace, name)))}</a></td>'
         try:
-            snapshot = self._open(self._warehouse.url_of(namespace, name)).snapshot()
+            snapshot = self._warehouse.snapshot(namespace, name)
             facts = detail(snapshot)
             cells: Sequence[object] = (
                 snapshot.version,
                 f"{facts['lastModified']:%Y-%m-%d %H:%M:%S}",
                 f"{facts['numFiles']:,}",
                 html_size(facts["sizeInBytes"]),
-                "yes" if uniform_is_enabled(snapshot.config.properties) else "no",
+                self._warehouse.iceberg_note(namespace, name),
             )
         except TahoeError as error:
             return f'<tr>{link}<td class="bad" colspan="5">{escape(str(error))}</td></tr>'

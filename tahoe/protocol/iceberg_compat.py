@@ -145,7 +145,7 @@ def _check_table(config: TableConfig, previous: TableConfig | None, version: int
     if version == 3:
         _check_row_tracking(config, previous)
     _check_vectors(config, previous, version)
-    _check_types(config, version)
+    check_types(config, version)
     if previous is not None and _partitioned_differently(config, previous):
         raise _violation(
             config,
@@ -198,7 +198,12 @@ def _allowed_types(version: int) -> frozenset[str]:
     return _ALLOWED | {"void"} if version == 3 else _ALLOWED
 
 
-def _check_types(config: TableConfig, version: int) -> None:
+def check_types(config: TableConfig, version: int) -> None:
+    """Refuse columns that Iceberg lacks or cannot follow; raises `InvalidRequest` that names the column.
+
+    Args:
+        version: of IcebergCompat.
+    """
     allowed = _allowed_types(version)
     for path, column in explode(config.schema):
         name = ".".join(path)

@@ -248,6 +248,11 @@ class Snapshot:
 
         return Scan(self, predicate, None if columns is None else tuple(columns), row_ids, condition)
 
+    def with_metadata(self, metadata: Metadata) -> Snapshot:
+        """Return this version with other metadata. What was read from the log is shared."""
+        base = (self._files, ()) if self.has_files_in_memory else self.base
+        return replace(self, state=replace(self.state, metadata=metadata), base=base, log=self._log)
+
     def after(self, actions: Sequence[Action], entry: Entry) -> Snapshot:
         """Return the next version, built from this one and the commit's actions without a listing.
 

@@ -59,6 +59,7 @@ class UniformHandle:
     ) -> None:
         self._delta = delta
         self._store = delta.store
+        self._iceberg = delta.iceberg_store
         self._runtime = runtime
         self._conversions = _Conversions(delta, runtime)
         self._append = append
@@ -76,7 +77,7 @@ class UniformHandle:
             catalog_seconds: how long to wait for the catalogs to answer. None does not ask them: the status then repeats the record of
                 the last conversion.
         """
-        return status_of(self._store, self._delta.snapshot_at(), self._runtime, catalog_seconds)
+        return status_of(self._store, self._delta.snapshot_at(), self._runtime, catalog_seconds, self._iceberg)
 
     def upgrade(self, compat_version: int = 2, *, dry_run: bool = False) -> Upgrade:
         """Make the table readable as Iceberg, as REORG TABLE … APPLY (UPGRADE UNIFORM (ICEBERG_COMPAT_VERSION = n)) does.
@@ -187,8 +188,8 @@ class UniformHandle:
         number = None
         while True:
             busy = self._runtime.queue.is_busy(self._store.url)
-            if (newest := newest_number(self._store)) != number:
-                number, current = newest, newest_metadata(self._store)
+            if (newest := newest_number(self._iceberg)) != number:
+                number, current = newest, newest_metadata(self._iceberg)
                 if current is not None and current.version >= target:
                     return self.status()
             error = self._runtime.errors.get(self._store.url)
@@ -200,8 +201,9 @@ class UniformHandle:
 
     def _findings(self) -> tuple[MetadataListing, list[Finding]]:
         queries = CatalogQueries(self._conversions.pointers(self._newest()))
-        listing = list_metadata(self._store)
-        return listing, find_external_changes(self._store, listing, queries.answers(LOOK_SECONDS)[0], read_record(self._store))
+        listing = list_metadata(self._iceberg)
+        answers, record = queries.answers(LOOK_SECONDS)[0], read_record(self._iceberg)
+        return listing, find_external_changes(self._iceberg, listing, answers, record)
 
     def _newest(self) -> Snapshot:
         """Return the newest version of a table with UniForm enabled."""
@@ -216,8 +218,9 @@ class UniformHandle:
         return target
 
     def _not_shown(self, version: int, why: str) -> StorageFailure:
+        remedy = "Run table.uniform.sync()." if self._delta.metadata_store is None else "Try again."
         return StorageFailure(
-            f"The Iceberg side of table {self._store.url} does not show version {version}: {why}. Run table.uniform.sync().",
+            f"The Iceberg side of table {self._store.url} does not show version {version}: {why}. {remedy}",
             code="DELTA_UNIVERSAL_FORMAT_CONVERSION_FAILED",
             table=self._store.url,
             version=version,

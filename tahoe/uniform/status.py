@@ -81,16 +81,24 @@ class UniformStatus:
         return html_part(html_pairs({name: value for name, value in asdict(self).items() if value is not None}, title=self.table))
 
 
-def status_of(store: LogStore, target: Snapshot, runtime: UniformRuntime, catalog_seconds: float | None = None) -> UniformStatus:
+def status_of(
+    store: LogStore,
+    target: Snapshot,
+    runtime: UniformRuntime,
+    catalog_seconds: float | None = None,
+    metadata_store: LogStore | None = None,
+) -> UniformStatus:
     """Compute the status. Reads the folder ``metadata``, its newest file and the record of the last conversion.
 
     Args:
         target: the newest version of the Delta table.
         catalog_seconds: how long to wait for the catalogs to answer; None does not ask them.
+        metadata_store: the storage of the Iceberg metadata; None if it is in the table's own folder.
     """
+    iceberg = store if metadata_store is None else metadata_store
     pointers = runtime.pointers(store.url, target.metadata.configuration)
     observed = _observe(
-        store, target, runtime, CatalogQueries(() if catalog_seconds is None else pointers), catalog_seconds or 0.0
+        iceberg, target, runtime, CatalogQueries(() if catalog_seconds is None else pointers), catalog_seconds or 0.0
     )
     current = observed.current
     lag = None if current is None else max(target.version - current.version, 0)
@@ -106,7 +114,7 @@ def status_of(store: LogStore, target: Snapshot, runtime: UniformRuntime, catalo
         lag_seconds=seconds,
         metadata_location=current.location if current else None,
         snapshot_id=current.document.get("current-snapshot-id") if current else None,
-        catalogs=tuple(_of_catalog(store, pointer.name, observed, target.version) for pointer in pointers),
+        catalogs=tuple(_of_catalog(iceberg, pointer.name, observed, target.version) for pointer in pointers),
         is_converting=runtime.queue.is_busy(store.url),
         last_error=observed.wrong or runtime.errors.get(store.url) or next(iter(observed.catalog_errors.values()), None),
     )

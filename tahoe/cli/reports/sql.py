@@ -11,7 +11,7 @@ import typer
 from tahoe.base.exceptions import InvalidRequest
 from tahoe.base.missing_extra import MissingExtra
 from tahoe.cli.shell.arguments import Path, StorageOptions, open_table
-from tahoe.cli.shell.row_output import As, Output, print_rows
+from tahoe.cli.shell.output import ROWS, Output, prints
 from tahoe.cli.shell.startup import import_anything
 
 if TYPE_CHECKING:
@@ -25,11 +25,12 @@ Others = Annotated[
 ]
 
 
+@prints(ROWS)
 def sql(
     path: Path,
     query: Query,
+    output: Output,
     table: Others = [],  # noqa: B006 - read by typer, never changed
-    output: As = Output.TABLE,
     option: StorageOptions = [],  # noqa: B006
 ) -> None:
     """Run a query on the newest version: tahoe sql PATH 'SELECT day, count(*) FROM t GROUP BY day'. Needs the extra sql."""
@@ -44,7 +45,7 @@ def sql(
     snapshots = {name: open_table(of_table, option).snapshot() for name, of_table in paths.items()}
     with duckdb.connect() as connection:
         try:
-            print_rows(_answer(connection, query, snapshots), output)
+            output.rows(_answer(connection, query, snapshots))
         except duckdb.Error as error:
             raise InvalidRequest(f"DuckDB refuses the query: {error}", code="TAHOE_SQL_QUERY") from error
 

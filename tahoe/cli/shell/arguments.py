@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING, Annotated
+from collections.abc import Callable, Sequence
+from inspect import Parameter, Signature, signature
+from typing import TYPE_CHECKING, Annotated, get_type_hints
 
 import typer
 
@@ -60,6 +62,22 @@ def named_coordinator() -> SqlCoordinator | None:
 def options_of(texts: list[str]) -> dict[str, str]:
     """Parse storage options from ``name=value`` texts."""
     return dict(_pair(text) for text in texts)
+
+
+def with_parameters(
+    call: Callable[..., None], command: Callable[..., None], replaced: str, parameters: Sequence[Parameter]
+) -> Callable[..., None]:
+    """Return `call` with the signature of `command`, in which `parameters` take the place of one parameter; all are keywords."""
+    hints = get_type_hints(command, include_extras=True)
+    listed: list[Parameter] = []
+    for parameter in signature(command).parameters.values():
+        if parameter.name == replaced:
+            listed += parameters
+        else:
+            listed.append(parameter.replace(kind=Parameter.KEYWORD_ONLY, annotation=hints[parameter.name]))
+    call.__signature__ = Signature(listed)  # type: ignore[attr-defined]
+    call.__annotations__ = {parameter.name: parameter.annotation for parameter in listed}
+    return call
 
 
 def _pair(text: str) -> tuple[str, str]:

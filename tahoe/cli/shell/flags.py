@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import Field, fields
 from functools import wraps
-from inspect import Parameter, Signature, signature
-from typing import Annotated, Any, get_type_hints
+from inspect import Parameter
+from typing import Annotated, Any
 
 import typer
 
 from tahoe.base.exceptions import InvalidRequest
 from tahoe.base.method_options import FLAG, Flag
+from tahoe.cli.shell.arguments import with_parameters
 
 Flags = dict[str, Any]
 """The values of the flags by the names of the options, as keyword arguments of a method of `Table`."""
@@ -32,16 +33,7 @@ def with_flags(options: type) -> Callable[[Callable[..., None]], Callable[..., N
             values = {field.name: _parsed(field, arguments.pop(name)) for name, field in flags.items()}
             command(**arguments, flags=values)
 
-        hints = get_type_hints(command, include_extras=True)
-        parameters: list[Parameter] = []
-        for parameter in signature(command).parameters.values():
-            if parameter.name == "flags":
-                parameters += [_parameter(name, field) for name, field in flags.items()]
-            else:
-                parameters.append(parameter.replace(kind=Parameter.KEYWORD_ONLY, annotation=hints[parameter.name]))
-        call.__signature__ = Signature(parameters)  # type: ignore[attr-defined]
-        call.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
-        return call
+        return with_parameters(call, command, "flags", [_parameter(name, field) for name, field in flags.items()])
 
     return decorate
 

@@ -1,18 +1,154 @@
-"""Two output formats: JSON for programs, tables for people. `NO_COLOR` is honoured, and colour is never the only signal."""
+"""Output of commands: tables for people, and JSON, CSV and Arrow for programs. `NO_COLOR` is honoured; colour is never the only signal."""
 
 from __future__ import annotations
 
 import json
-import os
 import sys
-from collections.abc import Iterable, Sequence
-from datetime import date, datetime
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import date, datetime, time, timedelta
 from decimal import Decimal
+from enum import StrEnum
+from functools import wraps
+from inspect import Parameter
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Annotated, Any
+from uuid import UUID
+
+import typer
 
 from tahoe.base.exceptions import InvalidRequest
-from tahoe.cli.shell.text import visible
+from tahoe.cli.shell.arguments import with_parameters
+from tahoe.cli.shell.pager import paged
+from tahoe.cli.shell.table_text import USUAL, WIDE, Columns, print_complete, print_fitted, print_pairs
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+
+class Format(StrEnum):
+    """Formats of printed rows."""
+
+    TABLE = "table"
+    JSON = "json"
+    CSV = "csv"
+    ARROW = "arrow"
+
+
+ROWS = tuple(Format)
+"""Formats of commands that print rows."""
+
+RECORD = (Format.TABLE, Format.JSON)
+"""Formats of commands that print one record, or a page of text."""
+
+
+@dataclass(frozen=True, slots=True)
+class Output:
+    """Prints the result of a command in the requested format.
+
+    Args:
+        wide: show every value of a table completely.
+    """
+
+    format: Format
+    wide: bool = False
+
+    @property
+    def is_text(self) -> bool:
+        """Whether the output is text for people."""
+        return self.format is Format.TABLE
+
+    def record(self, members: object, show: Callable[[], object]) -> None:
+        """Print one record.
+
+        Args:
+            members: the record for JSON.
+            show: prints the text.
+        """
+        if self.is_text:
+            show()
+        else:
+            print_json(members)
+
+    def records(
+        self,
+        records: Sequence[Mapping[str, object]],
+        show: Callable[[], object],
+        *,
+        document: object = None,
+        names: Sequence[str] = (),
+    ) -> None:
+        """Print rows. In CSV and Arrow, members that are objects or lists are JSON texts.
+
+        Args:
+            show: prints the text.
+            document: for JSON; None for the records.
+            names: the columns, also if there are no records; by default the members of all records.
+        """
+        if self.is_text:
+            show()
+        elif self.format is Format.JSON:
+            print_json(records if document is None else document)
+        else:
+            self.rows(_arrow_table(records, names))
+
+    def rows(self, rows: pa.Table) -> None:
+        """Print Arrow rows; CSV and Arrow's stream format go to standard output as bytes."""
+        if self.format is Format.JSON:
+            print_json(rows.to_pylist())
+        elif self.format is Format.CSV:
+            from pyarrow import csv
+
+            csv.write_csv(rows, sys.stdout.buffer)
+        elif self.format is Format.ARROW:
+            import pyarrow as pa
+
+            with pa.ipc.new_stream(sys.stdout.buffer, rows.schema) as writer:
+                writer.write_table(rows)
+        else:
+            numbers = [_is_number(field.type) for field in rows.schema]
+            titles = [(name, "right" if right else "left") for name, right in zip(rows.column_names, numbers, strict=True)]
+            self.table(titles, [[_text(value) for value in row.values()] for row in rows.to_pylist()], names=True)
+
+    def table(self, columns: Columns, rows: Iterable[Sequence[str]], *, names: bool = False) -> None:
+        """Print a table with a header. On a terminal, each row is one line, and long values are shortened; otherwise they are folded.
+
+        Args:
+            rows: one text per column.
+            names: without a terminal, keep rows of up to 240 characters on one line, so that names can be searched.
+        """
+        if self.wide:
+            print_complete(columns, rows, None)
+        elif sys.stdout.isatty():
+            print_fitted(columns, list(rows))
+        else:
+            print_complete(columns, rows, WIDE if names else USUAL)
+
+    def texts(self, columns: Columns, rows: Iterable[Sequence[str]]) -> None:
+        """Print a table of sentences, which are folded and never shortened."""
+        print_complete(columns, rows, None if self.wide else USUAL)
+
+    def pairs(self, pairs: Iterable[tuple[str, str]]) -> None:
+        """Print names and values, one pair per line."""
+        print_pairs(pairs)
+
+
+def prints(formats: Sequence[Format]) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Decorate a command: its parameter ``output`` gets the `Output` of the options ``--output``, ``--json`` and ``--wide``.
+
+    Text is paged on a terminal, unless ``--no-pager`` is set. A format that the command lacks is refused before it runs.
+    """
+
+    def decorate(command: Callable[..., None]) -> Callable[..., None]:
+        @wraps(command)
+        def call(**arguments: object) -> None:
+            output, is_paged = _output_of(arguments, formats)
+            with paged(is_paged and output.is_text):
+                command(**arguments, output=output)
+
+        return with_parameters(call, command, "output", _parameters(formats))
+
+    return decorate
 
 
 def print_json(value: object, *, on_one_line: bool = False) -> None:
@@ -35,70 +171,71 @@ def write_page(file: Path, html: str) -> None:
         ) from error
 
 
-def print_pairs(pairs: Iterable[tuple[str, str]]) -> None:
-    """Print names and values, one pair per line."""
-    table = _table([])
-    table.show_header = False
-    table.add_column(style="bold", no_wrap=True)
-    table.add_column(overflow="fold")
-    for name, value in pairs:
-        table.add_row(_cell(name), _cell(value))
-    _print(table)
+def _parameters(formats: Sequence[Format]) -> list[Parameter]:
+    explained = "The format. arrow is Arrow's stream format, for another program." if Format.ARROW in formats else "The format."
+    choices = f"[{'|'.join(formats)}]"
+    options = {
+        "format": (Format | None, typer.Option("--output", "-o", metavar=choices, help=f"{explained}  [default: table]"), None),
+        "json": (bool, typer.Option("--json", help="Short for --output json."), False),
+        "wide": (bool, typer.Option("--wide", "--no-truncate", help="Show long values of a table completely."), False),
+        "no_pager": (bool, typer.Option("--no-pager", help="Print long text at once."), False),
+    }
+    return [
+        Parameter(f"output_{name}", Parameter.KEYWORD_ONLY, default=default, annotation=Annotated[kind, option])
+        for name, (kind, option, default) in options.items()
+    ]
 
 
-def print_table(columns: Sequence[tuple[str, str]], rows: Iterable[Sequence[str]], *, wide: bool = False) -> None:
-    """Print a table with a header.
-
-    Args:
-        columns: header and justification (``left`` or ``right``) of each.
-        rows: one text per column.
-        wide: for a pipe, keep rows of up to 240 characters on one line, so that names can be searched.
-    """
-    table = _table(columns)
-    for row in rows:
-        table.add_row(*(_cell(text) for text in row))
-    _print(table, _WIDE if wide else _USUAL)
-
-
-def _table(columns: Sequence[tuple[str, str]]) -> Any:
-    from rich import box  # only tables need rich
-    from rich.table import Table
-
-    table = Table(box=box.SIMPLE_HEAD, header_style="bold", pad_edge=False)
-    for header, justify in columns:
-        table.add_column(header, justify=justify, overflow="fold", no_wrap=justify == "right")  # type: ignore[arg-type]
-    return table
+def _output_of(arguments: dict[str, Any], formats: Sequence[Format]) -> tuple[Output, bool]:
+    """Take the options of output out of a command's arguments. Raises `InvalidRequest` if they contradict each other or the command."""
+    asked, as_json = arguments.pop("output_format"), arguments.pop("output_json")
+    wide, no_pager = arguments.pop("output_wide"), arguments.pop("output_no_pager")
+    if as_json and asked not in (None, Format.JSON):
+        raise _refused(f"--json and --output {asked} contradict each other. Leave one out.")
+    chosen = Format.JSON if as_json else asked or Format.TABLE
+    if chosen not in formats:
+        raise _refused(
+            f"--output {chosen} is for commands that print rows, and this one prints one record. Use --output {' or '.join(formats)}."
+        )
+    if wide and chosen is not Format.TABLE:
+        raise _refused(f"--wide is for --output table: {chosen} has complete values. Leave --wide out.")
+    return Output(chosen, wide), not no_pager
 
 
-def _cell(text: str) -> Any:
-    from rich.text import Text
-
-    return Text(visible(text))
+def _refused(message: str) -> InvalidRequest:
+    return InvalidRequest(message, code="TAHOE_OUTPUT_FORMAT", option="--output")
 
 
-def _print(table: object, usual: int = 80) -> None:
-    from rich.console import Console
+def _arrow_table(records: Sequence[Mapping[str, object]], names: Sequence[str]) -> pa.Table:
+    import pyarrow as pa
 
-    # Without a terminal, lines are folded too, and nothing is cut; --json has unfolded values.
-    Console(highlight=False, width=None if sys.stdout.isatty() else _width(usual)).print(table)
+    columns = names or list(dict.fromkeys(name for record in records for name in record))
+    return pa.table({name: pa.array([_plain_member(record.get(name)) for record in records]) for name in columns})
 
 
-def _width(usual: int) -> int:
-    """Return the line width without a terminal: COLUMNS, or the default."""
-    columns = os.environ.get("COLUMNS", "")
-    return max(int(columns), _NARROW) if columns.isascii() and columns.isdecimal() and len(columns) < 6 else usual
+def _plain_member(value: object) -> object:
+    if isinstance(value, Mapping | list | tuple | set | frozenset):
+        return json.dumps(value, default=_plain, ensure_ascii=False)
+    return value
+
+
+def _is_number(data_type: pa.DataType) -> bool:
+    import pyarrow as pa
+
+    return bool(pa.types.is_integer(data_type) or pa.types.is_floating(data_type) or pa.types.is_decimal(data_type))
+
+
+def _text(value: object) -> str:
+    return "NULL" if value is None else value.hex() if isinstance(value, bytes) else str(value)
 
 
 def _plain(value: object) -> Any:
-    if isinstance(value, datetime | date):
+    if isinstance(value, datetime | date | time):
         return value.isoformat()
     if isinstance(value, frozenset | set):
         return sorted(value)
-    if isinstance(value, Decimal):
+    if isinstance(value, Decimal | timedelta | UUID):
         return str(value)
     if isinstance(value, bytes):
         return value.hex()
     raise TypeError(f"{type(value).__name__} cannot be converted to JSON")
-
-
-_USUAL, _NARROW, _WIDE = 80, 60, 240

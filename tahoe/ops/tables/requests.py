@@ -195,7 +195,9 @@ class ConvertOptions(ChangeOptions):
     _: KW_ONLY
     statistics: bool = option(True, "--no-statistics", help="Do not collect statistics for data skipping.")
     properties: Mapping[str, str] | None = None
-    use_stream_log: bool = True
+    use_stream_log: bool = option(
+        True, "--no-stream-log", help="Take every file of the folder, not only those in the log of the stream that wrote it."
+    )
     source: Literal["parquet", "iceberg"] | None = None
 
 

@@ -48,6 +48,8 @@ class Build:
     """A conversion in progress; readers see nothing of it until its `document` is put.
 
     Args:
+        store: the table's store.
+        folder: the folder of the Iceberg metadata.
         document: the current metadata; None for a table without.
         shards: encodes the manifests of large tables in other processes; None to encode them in this process.
         progress: receives the number of files converted by `rebuild`.
@@ -97,7 +99,8 @@ class Build:
         return self.finished()
 
     def _described(self, metadata: Metadata, version: int, timestamp_ms: int) -> JsonObject:
-        return documents.described(self.document, metadata, location=self._store.url, version=version, timestamp_ms=timestamp_ms)
+        location = self._folder.root_url.rstrip("/")
+        return documents.described(self.document, metadata, location=location, version=version, timestamp_ms=timestamp_ms)
 
     def _with_snapshot(
         self,

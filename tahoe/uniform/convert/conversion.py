@@ -21,12 +21,19 @@ class DeltaSide:
     Args:
         snapshot_at: returns the table at a version, or at the newest without argument. Raises `NotFound` if the log no longer has it.
         read_commit: returns the actions of one commit. Raises `NotFound` if the log no longer has it.
+        metadata_store: the storage of the Iceberg metadata; None if it is in the table's own folder.
     """
 
     store: LogStore
     snapshot_at: Callable[..., Snapshot]
     read_commit: ReadCommit
     clock: Clock = SYSTEM_CLOCK
+    metadata_store: LogStore | None = None
+
+    @property
+    def iceberg_store(self) -> LogStore:
+        """The storage of the Iceberg metadata, and of the record of conversions."""
+        return self.store if self.metadata_store is None else self.metadata_store
 
     @property
     def url(self) -> str:

@@ -75,8 +75,8 @@ class Converter:
 
     def __init__(self, delta: DeltaSide, caches: ManifestCaches | None = None, shards: ShardEncoder | None = None) -> None:
         self._delta = delta
-        self._store = delta.store
-        self._folder = ManifestFolder(delta.store, caches)
+        self._store = delta.iceberg_store
+        self._folder = ManifestFolder(self._store, caches, delta.store)
         self._shards = shards
 
     def convert(
@@ -117,15 +117,15 @@ class Converter:
             if _put_metadata(store, prepared.number, prepared.data, clock):
                 publication = Publication(prepared.result, record, prepared.garbage, take_over=rebuild)
                 return publish(store, pointers, publication, catalog_seconds)
-            happened("retry", store.url, target.version, operation="convert", attempts=attempt + 1)
+            happened("retry", self._delta.url, target.version, operation="convert", attempts=attempt + 1)
             # Jitter, so that colliding conversions do not retry in lockstep.
             clock.sleep(0.05 * attempt * clock.random())
             listing = list_metadata(store)
         raise StorageFailure(
-            f"Version {target.version} of table {store.url} was not converted: other conversions were first {_ATTEMPTS} times. "
+            f"Version {target.version} of table {self._delta.url} was not converted: other conversions were first {_ATTEMPTS} times. "
             "Run table.uniform.sync() again.",
             code="DELTA_UNIVERSAL_FORMAT_CONVERSION_FAILED",
-            table=store.url,
+            table=self._delta.url,
             version=target.version,
         )
 
@@ -178,7 +178,7 @@ class Converter:
 
     def _execute(self, plan: Plan, current: CurrentMetadata | None, target: Snapshot, progress: Progress) -> tuple[Build, Plan]:
         """Carry out the plan; return the build and the plan used: corrupt manifests of Tahoe's are replaced by a rebuild."""
-        store, folder = self._store, self._folder
+        store, folder = self._delta.store, self._folder
         document = current.document if current else None
         if isinstance(plan, FurtherCommits):
             build = Build(store, folder, document)

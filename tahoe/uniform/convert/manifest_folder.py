@@ -34,12 +34,14 @@ class ManifestFolder:
     """The manifests, manifest lists and delete files of one table, read and written whole, with names derived from their content.
 
     Args:
-        store: the table's store; all files are in its folder ``metadata``.
+        store: all files are in its folder ``metadata``.
         caches: caches of these files; empty by default.
+        data_store: the table's store, with its data files; None if it is `store`.
     """
 
-    def __init__(self, store: LogStore, caches: ManifestCaches | None = None) -> None:
+    def __init__(self, store: LogStore, caches: ManifestCaches | None = None, data_store: LogStore | None = None) -> None:
         self._store = store
+        self._data_store = data_store or store
         self._caches = caches or ManifestCaches()
         self.root_url = f"{store.url}/"
 
@@ -53,10 +55,10 @@ class ManifestFolder:
 
     def file_url(self, path: str) -> str:
         """Return the full path of a data file by its path in the log; like the table's URL it is not percent-encoded."""
-        name = decode_path(path, self._store.url, outside=True)
+        name = decode_path(path, self._data_store.url, outside=True)
         if is_outside(name):  # raises if its location must not be exposed to Iceberg readers
-            self._store.outside.at(name)
-        return named_url(self._store.url, name)
+            self._data_store.outside.at(name)
+        return named_url(self._data_store.url, name)
 
     def put(self, name: str, data: bytes) -> str:
         """Write a file; return its URL."""
@@ -155,5 +157,5 @@ class ManifestFolder:
 
     def _indexed(self, manifest: ManifestFile) -> frozenset[int]:
         data = self._store.get(self.name(manifest.path))
-        paths = paths_in(data, manifest.path, self.root_url.encode())
+        paths = paths_in(data, manifest.path, f"{self._data_store.url}/".encode())
         return path_hashes(path.decode(errors="replace") for path in paths)

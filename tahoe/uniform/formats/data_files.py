@@ -379,8 +379,8 @@ def _without_row_ids(path: str) -> CorruptTable:
 
 def _without_statistics(path: str) -> CorruptTable:
     return CorruptTable(
-        f"File {path} has no number of records in its statistics, which IcebergCompat requires of every file. Rewrite the file "
-        "(OPTIMIZE, or overwrite it) with a writer that collects statistics.",
+        f"File {path} has no number of records in its statistics, which Iceberg requires of every file. Recompute the "
+        "statistics (Table.compute_statistics()), or rewrite the file with a writer that collects them.",
         code="DELTA_ICEBERG_COMPAT_VIOLATION.FILES_NOT_ICEBERG_COMPAT",
         file=path,
     )

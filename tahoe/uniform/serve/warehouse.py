@@ -26,9 +26,11 @@ from tahoe.store.location import local_path
 from tahoe.store.log_store import LogStore
 from tahoe.store.object_store import open_store
 from tahoe.uniform.convert.conversion import DeltaSide
+from tahoe.uniform.convert.without_uniform import with_uniform
 from tahoe.uniform.external.metadata_listing import CurrentMetadata, newest_metadata
 from tahoe.uniform.handle import UniformHandle
 from tahoe.uniform.runtime import UniformRuntime
+from tahoe.uniform.serve.beside import MetadataFolder
 
 logger = logging.getLogger(__name__)
 
@@ -57,9 +59,10 @@ class Warehouse:
         runtime: the state that conversions of the tables share.
         wait_seconds: how long `load` waits for a conversion.
         coordinator: the commit coordinator of catalog-managed tables; without it these raise an error.
+        metadata_path: the folder or URL for the metadata of tables without UniForm, which are served too; None does not serve them.
 
     Raises:
-        InvalidRequest: the folder is a table itself.
+        InvalidRequest: the folder is a table itself, or `metadata_path` is in it.
     """
 
     def __init__(
@@ -71,6 +74,7 @@ class Warehouse:
         clock: Clock = SYSTEM_CLOCK,
         wait_seconds: float = 30.0,
         coordinator: Coordinator | None = None,
+        metadata_path: str | os.PathLike[str] | None = None,
     ) -> None:
         self._store = open_store(path, storage_options)
         self._options = storage_options
@@ -80,6 +84,7 @@ class Warehouse:
         self._coordinator = coordinator
         self._tables: OrderedDict[str, _Table] = OrderedDict()
         self._lock = Lock()
+        self._beside = None if metadata_path is None else MetadataFolder(metadata_path, self.url, storage_options)
         if self._store.has_folder(_LOG_FOLDER):
             raise InvalidRequest(
                 f"'{self.url}' is a Delta table itself: pass the folder above it.",
@@ -144,14 +149,15 @@ class Warehouse:
                 yield name, path
 
     def iceberg_tables(self, namespace: Namespace) -> Iterator[str]:
-        """Yield the names of `tables` that have UniForm enabled. A table that cannot be read is one of them: loading it gives the reason.
+        """Yield the names of `tables` that have UniForm enabled, or of all of them if tables without it are served too. A table that cannot
+        be read is one of them: loading it gives the reason.
 
         The first use of a table reads its log; later ones read only what is new.
         """
         tables = self._tables_in(namespace)
         with ThreadPoolExecutor(_THREADS, thread_name_prefix="tahoe-warehouse") as pool:
             while some := list(islice(tables, 4 * _THREADS)):
-                served = pool.map(lambda table: self._table(table[1]).has_uniform(), some)
+                served = pool.map(lambda table: self._table(table[1]).is_served(), some)
                 yield from (name for (name, _), is_served in zip(some, served, strict=True) if is_served)
 
     def has_table(self, namespace: Namespace, name: str) -> bool:
@@ -163,11 +169,23 @@ class Warehouse:
 
         Raises:
             NotFound: there is no such namespace or table.
-            InvalidRequest: UniForm is not enabled on the table, or two tables have the name.
+            InvalidRequest: UniForm is not enabled on the table, and tables without it are not served or Iceberg cannot show this one; or two
+                tables have the name.
             StorageFailure: the newest version was not converted within `wait_seconds`, or the conversion failed.
             ForeignWriter: another writer has committed to the table's Iceberg side.
         """
         return self._table(self._folder_of(namespace, name)).current(self._wait_seconds)
+
+    def snapshot(self, namespace: Namespace, name: str) -> Snapshot:
+        """Return the newest version of a table. Raises `NotFound` and `InvalidRequest` as `load` does."""
+        return self._table(self._folder_of(namespace, name)).snapshot()
+
+    def iceberg_note(self, namespace: Namespace, name: str) -> str:
+        """Return whether and how the table is served as Iceberg, in a few words or with the reason why it is not.
+
+        Does not convert the table, so a file that Iceberg cannot show becomes known when a client loads it.
+        """
+        return self._table(self._folder_of(namespace, name)).note()
 
     def url_of(self, namespace: Namespace, name: str) -> str:
         """Return the URL of a table. Raises `NotFound` and `InvalidRequest` as `load` does."""
@@ -193,7 +211,7 @@ class Warehouse:
 
     def _table(self, folder: str) -> _Table:
         with self._lock:
-            table = self._tables.pop(folder, None) or _Table(self._store_of(folder), self._runtime, self._clock)
+            table = self._tables.pop(folder, None) or _Table(self._store_of(folder), self._runtime, self._clock, self._beside)
             self._tables[folder] = table
             if len(self._tables) > _TABLES_KEPT:
                 self._tables.popitem(last=False)
@@ -239,35 +257,61 @@ class Warehouse:
 class _Table:
     """One table, with the snapshot read last."""
 
-    def __init__(self, store: LogStore, runtime: UniformRuntime, clock: Clock) -> None:
+    def __init__(self, store: LogStore, runtime: UniformRuntime, clock: Clock, beside: MetadataFolder | None) -> None:
         self._store = store
         self._latest: Snapshot | None = None
-        self._handle = UniformHandle(DeltaSide(store, self._snapshot, partial(read_commit, store), clock), runtime)
+        self._runtime = runtime
+        self._clock = clock
+        self._beside = beside
 
-    def has_uniform(self) -> bool:
-        """Whether UniForm is enabled, or the table cannot be read."""
+    def is_served(self) -> bool:
+        """Whether the table is served as Iceberg, or cannot be read."""
+        if self._beside is not None:
+            return True
         try:
-            return uniform_is_enabled(self._snapshot().config.properties)
+            return uniform_is_enabled(self.snapshot().config.properties)
         except TahoeError:
             return True
 
+    def note(self) -> str:
+        """Return whether and how the table is served as Iceberg."""
+        newest = self.snapshot()
+        last_error = self._runtime.errors.get(self._store.url)
+        if last_error is not None:
+            return f"no: {last_error.message}"
+        if uniform_is_enabled(newest.config.properties):
+            return "yes"
+        if self._beside is None:
+            return "no"
+        try:
+            with_uniform(newest)
+        except TahoeError as error:
+            return f"no: {error.message}"
+        return "yes, converted by this server"
+
     def current(self, wait_seconds: float) -> CurrentMetadata:
         """Return the metadata of the newest version."""
-        target = self._snapshot()
-        if not uniform_is_enabled(target.config.properties):
+        target = self.snapshot()
+        if uniform_is_enabled(target.config.properties):
+            delta = DeltaSide(self._store, self.snapshot, partial(read_commit, self._store), self._clock)
+        elif self._beside is not None:
+            with_uniform(target)  # raises at once if Iceberg lacks the type of a column
+            delta = self._beside.delta_side(self._store, target, self.snapshot, self._clock)
+        else:
             raise InvalidRequest(
                 f"UniForm is not enabled on the Delta table {self._store.url}, so Iceberg cannot read it. Enable it: ALTER TABLE "
                 f"delta.`{self._store.url}` SET TBLPROPERTIES ('delta.universalFormat.enabledFormats' = 'iceberg', "
-                "'delta.enableIcebergCompatV2' = 'true', 'delta.columnMapping.mode' = 'name').",
+                "'delta.enableIcebergCompatV2' = 'true', 'delta.columnMapping.mode' = 'name'). Or start the server with --all.",
                 code="TAHOE_UNIFORM_NOT_ENABLED",
                 table=self._store.url,
             )
-        current = newest_metadata(self._store)
+        current = newest_metadata(delta.iceberg_store)
         if current is not None and current.version >= target.version:
             return current
-        self._handle.start()
-        self._handle.wait(target.version, wait_seconds)
-        current = newest_metadata(self._store)
+        handle = UniformHandle(delta, self._runtime)
+        handle.start()
+        handle.wait(target.version, wait_seconds)
+        current = newest_metadata(delta.iceberg_store)
         if current is None:
             raise StorageFailure(
                 f"The Iceberg metadata of {self._store.url} has vanished. Try again.",
@@ -276,7 +320,8 @@ class _Table:
             )
         return current
 
-    def _snapshot(self, version: int | None = None) -> Snapshot:
+    def snapshot(self, version: int | None = None) -> Snapshot:
+        """Return a version of the table; None is the newest."""
         if version is not None:
             return Snapshot.at(self._store, version)
         latest = self._latest

@@ -1,0 +1,36 @@
+"""The options of `tahoe serve`, which are checked before anything listens; tests/interop starts the server."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.unit.cli.test_main import run_main
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (["--cache", "beside"], "--cache needs --all"),
+        (["--port", "70000"], "--port takes a number from 0 to 65535, not 70000"),
+        (["--wait", "-1"], "--wait takes a number at least 0, not -1.0"),
+        (["--connections", "0"], "--connections takes a number at least 1, not 0"),
+        (["--connections-of-a-peer", "0"], "--connections-of-a-peer takes a number at least 1, not 0"),
+        (["--host", "0.0.0.0"], "set a token"),
+    ],
+)
+def test_a_wrong_option_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], words: list[str], sentence: str
+) -> None:
+    monkeypatch.delenv("TAHOE_TOKEN", raising=False)
+    code, message = run_main(monkeypatch, capsys, "serve", "--iceberg", str(tmp_path), *words)
+    assert code == 2
+    assert sentence in message
+
+
+def test_metadata_of_tables_in_an_object_store_needs_a_folder_that_clients_can_read(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    code, message = run_main(monkeypatch, capsys, "serve", "--iceberg", "s3://bucket/warehouse", "--all")
+    assert (code, "--all needs --cache" in message) == (2, True)

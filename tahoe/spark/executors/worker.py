@@ -273,11 +273,12 @@ def source_class(load: Callable[[], Any], source: str) -> Any:
 def reviver() -> Callable[..., Any]:
     """Return the function that unpickles a part of Tahoe's data source (`tahoe.spark.portable.sent`)."""
 
-    def revive(module: str, name: str, state: bytes, kind: str, task: Any, load: Any = None) -> Any:
+    def revive(module: str, name: str, state: bytes, kind: str, task: Any, load: Any = None, is_sent: bool = False) -> Any:
         """Return the part itself if Tahoe can be imported, otherwise a proxy.
 
         Args:
             load: of `loader`, for a part that commits in another process of a server without Tahoe.
+            is_sent: whether the part is of a Tahoe that was sent to the server: one that is installed there may be of another version.
             module, name: of its class.
             state: the pickled values of its attributes.
             kind: its PySpark base class.
@@ -289,6 +290,8 @@ def reviver() -> Callable[..., Any]:
         from pyspark.sql import datasource
 
         try:
+            if is_sent:
+                raise ImportError
             part_class = getattr(import_module(module), name)
         except ImportError:
             base = getattr(datasource, kind)

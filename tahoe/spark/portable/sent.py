@@ -30,8 +30,9 @@ class Sent:
     def __reduce__(self) -> tuple[Callable[..., object], tuple[object, ...]]:
         # The proxy of a reader passes the attributes of a partition as the last arguments of its task.
         state = pickle.dumps(self.__getstate__())
-        load = carried() if self.commits else None
-        return reviver(), (type(self).__module__, type(self).__qualname__, state, self.kind, self._task(), load)
+        load = carried()
+        place = type(self).__module__, type(self).__qualname__
+        return reviver(), (*place, state, self.kind, self._task(), load if self.commits else None, load is not None)
 
     def _task(self) -> object:
         """Return the executor's task, created by `tahoe.spark.executors.shipped.sent_whole`; None for a part without one."""

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 import pyspark
 
-__all__ = ["LEFT"]
+__all__ = ["LEFT", "LEFT_ON_CONNECT"]
 
 _JAR = "creates a JVM exception of delta-spark's JAR, which is not installed"
 
@@ -25,3 +25,13 @@ LEFT: Mapping[str, str] = {
     "test_exceptions.test_capture_protocol_changed_exception": _JAR,
 }
 """``file.test`` → reason."""
+
+_NO_METADATA = "reads _metadata.file_path: Python data sources have no hidden columns"
+
+LEFT_ON_CONNECT: Mapping[str, str] = {
+    **(_NEEDS_NEWER_PYSPARK if tuple(map(int, pyspark.__version__.split(".")[:2])) < (4, 2) else {}),
+    "test_deltatable.test_optimize_zorder_by": _NO_METADATA,
+    "test_deltatable.test_optimize_zorder_by_w_partition_filter": _NO_METADATA,
+    "test_deltatable.test_verify_paritionedBy_compatibility": "skipped by delta-spark itself: relies on the JVM",
+}
+"""The same for sessions of Spark Connect."""

@@ -18,19 +18,22 @@ from pyspark.sql.types import (
 from tahoe.api.several_tables import HeldTable
 from tahoe.api.table import Table
 from tahoe.base.argument_checks import checked_arguments
-from tahoe.base.exceptions import InvalidRequest, Unsupported
-from tahoe.ops.tables.create import refuse_files
+from tahoe.base.exceptions import InvalidRequest
 from tahoe.protocol.column_values.identity import identity_metadata
 from tahoe.snapshot.snapshot import Snapshot
 from tahoe.spark.commands.checked_arguments import check_kind, checked_expression, checked_expressions, wrong_argument
-from tahoe.spark.commands.create import TableDefinition, create_table
+from tahoe.spark.commands.create import TableDefinition
 from tahoe.spark.commands.delete import delete
 from tahoe.spark.commands.frames import detail_frame, history_frame
 from tahoe.spark.commands.merge.builder import DeltaMergeBuilder, merge_builder
 from tahoe.spark.commands.named import Creation, make_table
-from tahoe.spark.commands.row_command import CommandTarget, refuse_connect
+from tahoe.spark.commands.row_command import CommandTarget
 from tahoe.spark.commands.update import update
 from tahoe.spark.commands.upkeep import RESTORE_ROW, DeltaOptimizeBuilder, drop_feature_of, restore_table, vacuum_table
+from tahoe.spark.connect.creation import make_table as remote_make_table
+from tahoe.spark.connect.merge import RemoteMergeBuilder
+from tahoe.spark.connect.remote_changes import delete as remote_delete
+from tahoe.spark.connect.remote_changes import update as remote_update
 from tahoe.spark.copies.convert import convert_named
 from tahoe.spark.copies.delta_table import Copies
 from tahoe.spark.in_transaction import DeltaTableInTransaction
@@ -39,7 +42,7 @@ from tahoe.spark.jvm.local_rows import Result
 from tahoe.spark.jvm.records import items
 from tahoe.spark.jvm.storage import table_at
 from tahoe.spark.jvm.translate import from_spark_schema
-from tahoe.spark.names.entries import delta_table_named, no_delta_table, parts_of
+from tahoe.spark.names.entries import delta_table_named, parts_of
 from tahoe.spark.names.error_names import COMMANDS, with_classes
 from tahoe.spark.scan.relation import read_snapshot
 from tahoe.spark.scan.subfolders import table_root
@@ -150,7 +153,7 @@ class DeltaTable(Copies):
 
         Raises: see `tahoe.spark.copies.convert.convert_named`.
         """
-        parts = parts_of(sparkSession, identifier) if is_classic(sparkSession) else _identifiers(identifier)
+        parts = parts_of(sparkSession, identifier)
         return cls(sparkSession, convert_named(sparkSession, parts, partitionSchema))
 
     # -- reading -----------------------------------------------------------------------------------------------------------
@@ -162,8 +165,11 @@ class DeltaTable(Copies):
         return DeltaTableInTransaction(self._spark, change, self._options, self._alias)
 
     def _at(self, snapshot: Snapshot) -> DataFrame:
-        refuse_connect(self._spark, "Reading several tables together")
-        frame = read_snapshot(self._spark, snapshot, options=self._options)
+        if is_classic(self._spark):
+            frame = read_snapshot(self._spark, snapshot, options=self._options)
+        else:
+            reader = self._spark.read.format("delta").options(**self._options)
+            frame = reader.option("versionAsOf", snapshot.version).load(self._table.url)
         return frame if self._alias is None else frame.alias(self._alias)
 
     def toDF(self) -> DataFrame:
@@ -204,7 +210,7 @@ class DeltaTable(Copies):
         Raises: see `tahoe.spark.commands.delete.delete`.
         """
         checked_expression(condition)
-        delete(self._target(), condition)
+        (delete if is_classic(self._spark) else remote_delete)(self._target(), condition)
 
     def update(self, condition: str | Column | None = None, set: Mapping[str, str | Column] | None = None) -> None:
         """Update columns in the rows for which the condition is true; in all rows without a condition.
@@ -217,7 +223,7 @@ class DeltaTable(Copies):
         """
         values = checked_expressions(set, "set")
         checked_expression(condition)
-        update(self._target(), values, condition)
+        (update if is_classic(self._spark) else remote_update)(self._target(), values, condition)
 
     def merge(self, source: DataFrame, condition: str | Column) -> DeltaMergeBuilder:
         """Merge the rows of `source` into the table with the clauses that are added to the result; `execute` runs the merge.
@@ -228,7 +234,9 @@ class DeltaTable(Copies):
             source: read once.
             condition: SQL text, or a column expression; a row of the source matches a row of the table if it is true.
         """
-        return merge_builder(self._target(), source, condition)
+        return merge_builder(
+            self._target(), source, condition, DeltaMergeBuilder if is_classic(self._spark) else RemoteMergeBuilder
+        )
 
     def _target(self) -> CommandTarget:
         return CommandTarget(self._spark, self._table, self._alias, self._options)
@@ -414,33 +422,17 @@ class DeltaTableBuilder:
             self._comment,
             cluster_by=self._cluster_by,
         )
-        if not is_classic(self._spark):
-            return self._of_connect(definition)
         if self._name is None:
             assert self._location is not None
             name: tuple[str, ...] = ("delta", self._location)
         else:
             name = parts_of(self._spark, self._name)
-        made = make_table(self._spark, Creation(name, self._how, definition, self._location))
+        make = make_table if is_classic(self._spark) else remote_make_table
+        made = make(self._spark, Creation(name, self._how, definition, self._location))
         if made is None:  # it was there
             assert self._name is not None
             return DeltaTable.forName(self._spark, self._name)
         return DeltaTable(self._spark, made)
-
-    def _of_connect(self, definition: TableDefinition) -> DeltaTable:
-        """By path alone, as a session without a JVM shows no catalog."""
-        named = None if self._name is None else table_name(self._name)
-        path = self._location if named is None else named.path
-        if path is None:
-            raise Unsupported(
-                f"tableName('{self._name}'): a session of Spark Connect knows no tables by name here; use location(path).",
-                code="TAHOE_SPARK_CONNECT",
-            )
-        table = table_at(self._spark, path, {})
-        if self._how != "replace" and not table.exists():
-            refuse_files(table.store, path, exists=False)
-        create_table(CommandTarget(self._spark, table), definition, self._how)
-        return DeltaTable(self._spark, table)
 
 
 class _ScalaBuilder:
@@ -456,17 +448,8 @@ class _ScalaBuilder:
 
 def _named(spark: SparkSession, name: str) -> tuple[Table, str | None]:
     """Return the Delta table of a name, and its full name in the session's catalog."""
-    if is_classic(spark):
-        match = delta_table_named(spark, name)
-        return match.table, None if match.entry is None else match.full_name
-    if (named := table_name(name)) is not None and named.path is not None:
-        return table_at(spark, named.path, {}), None
-    raise no_delta_table(name)
-
-
-def _identifiers(name: str) -> tuple[str, ...]:
-    parsed = table_name(name)
-    return (name,) if parsed is None else parsed.identifiers
+    match = delta_table_named(spark, name)
+    return match.table, None if match.is_by_path else match.full_name
 
 
 def _session(spark: SparkSession | None) -> SparkSession:

@@ -4,8 +4,8 @@ A setting marks a classic session with Delta enabled; its copies and the new ses
 session, reader and writer classes check it (`tahoe.spark.entry_points`). A call with another format, or in a session without the mark, goes
 to PySpark unchanged.
 
-A session of Spark Connect has no JVM here. Its servers load the portable source (`pyspark_delta`) themselves; `enable` only lets filters
-reach it.
+A session of Spark Connect has no JVM here. `enable` sends the portable source to its server, and changes tables from the client
+(`tahoe.spark.connect`).
 """
 
 from __future__ import annotations
@@ -41,8 +41,6 @@ if TYPE_CHECKING:
 
 __all__ = ["ENABLED", "configure_spark_with_delta_pip", "enable", "is_enabled"]
 
-_FILTERS = "spark.sql.python.filterPushdown.enabled"
-
 
 def enable(spark: SparkSession, *, coordinator: SqlCoordinator | None = None) -> SparkSession:
     """Enable Delta in a session and return it. No JAR, no other setting, no restart; a second call does nothing.
@@ -76,10 +74,9 @@ def enable(spark: SparkSession, *, coordinator: SqlCoordinator | None = None) ->
                 "tahoe.Table(path, coordinator=…).",
                 code="DELTA_UNSUPPORTED_CATALOG_MANAGED_TABLE_OPERATION",
             )
-        from tahoe.spark.entry_points.connect import wrap_connect  # needs grpc, which classic sessions do not
+        from tahoe.spark.entry_points.connect import enable_connect  # needs grpc, which classic sessions do not
 
-        wrap_connect()
-        spark.conf.set(_FILTERS, "true")
+        enable_connect(spark)
     spark.conf.set(ENABLED, "true")
     UNIFORM_RUNTIME.shards = SparkShards(spark)
     return spark

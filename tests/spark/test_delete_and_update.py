@@ -222,15 +222,6 @@ class TestArguments:
         with pytest.raises(error, match=message):
             call(DeltaTable.forPath(spark, untouched))
 
-    def test_a_connect_session_is_refused_by_name(self, untouched):
-        class Remote:
-            pass
-
-        table = DeltaTable(Remote(), Table(untouched))  # type: ignore[arg-type]
-        for call in (lambda: table.delete("id = 1"), lambda: table.update(set={"id": "1"})):
-            with pytest.raises(Unsupported, match="Connect"):
-                call()
-
 
 class TestValues:
     def test_values_are_stored_by_name_and_type_or_not_at_all(self, spark, path):

@@ -145,6 +145,8 @@ def test_coordinates_that_pyspark_does_not_know_are_refused(spark, path):
 
 def test_the_portable_data_source_refuses_them(spark, path):
     made_without_spark(path)
+    source = DeltaDataSource({"path": path})
+    reader = source.reader(source.schema())
     with pytest.raises(Unsupported, match="portable data source") as error:
-        DeltaDataSource({"path": path}).schema()
+        reader.partitions()
     assert error.value.code == "DELTA_GEOSPATIAL_NOT_SUPPORTED"

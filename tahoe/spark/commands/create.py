@@ -5,8 +5,9 @@ no table ─► CREATE TABLE [AS SELECT]        table ─► [CREATE OR] REPLACE
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from typing import TypeAlias
 
 from pyspark.sql import DataFrame
 
@@ -64,12 +65,17 @@ class Rows:
         data: its column names and types define the table's.
         parameters: additional operation parameters for the history.
         app: application id and version of an idempotent write.
+        write: writes the files; None for a classic session.
     """
 
     data: DataFrame
     files: FileOptions = field(default_factory=FileOptions)
     parameters: Mapping[str, object] = field(default_factory=dict)
     app: tuple[str, int] | None = None
+    write: WriteRows | None = None
+
+
+WriteRows: TypeAlias = Callable[[Transaction, Rows], list[AddFile]]
 
 
 def create_table(
@@ -163,6 +169,9 @@ def _stage(transaction: Transaction, rows: Rows | None) -> Mapping[str, int | st
 
 def _written(transaction: Transaction, rows: Rows) -> list[AddFile]:
     config = future_config(transaction)
-    with job_progress(rows.data.sparkSession, transaction.clock):
-        adds = write_files(enforced(rows.data, config), config, transaction, rows.files)
+    if rows.write is not None:
+        adds = rows.write(transaction, rows)
+    else:
+        with job_progress(rows.data.sparkSession, transaction.clock):
+            adds = write_files(enforced(rows.data, config), config, transaction, rows.files)
     return [tagged(config, replace(add, data_change=True)) for add in adds]

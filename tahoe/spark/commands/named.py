@@ -19,7 +19,7 @@ from tahoe.api.table import Table
 from tahoe.base.exceptions import CorruptTable, InvalidRequest
 from tahoe.ops.tables.create import refuse_files
 from tahoe.spark.commands.adoption import check_agrees
-from tahoe.spark.commands.create import Rows, TableDefinition, create_table
+from tahoe.spark.commands.create import Rows, TableDefinition, WriteRows, create_table
 from tahoe.spark.commands.row_command import CommandTarget
 from tahoe.spark.commands.write_options import Insert, WriterCall, insert_request
 from tahoe.spark.jvm.bridge import JavaObject
@@ -56,6 +56,7 @@ class Creation:
         options: writer options or OPTIONS; those that begin with ``delta.`` are also properties.
         query: returns the rows.
         parameters: additional operation parameters for the history of the rows.
+        write: writes the rows; None for a classic session (`tahoe.spark.commands.create.Rows`).
     """
 
     name: tuple[str, ...]
@@ -65,6 +66,7 @@ class Creation:
     options: Mapping[str, str] = field(default_factory=dict)
     query: Callable[[], DataFrame] | None = None
     parameters: Mapping[str, object] = field(default_factory=dict)
+    write: WriteRows | None = None
 
 
 def make_table(spark: SparkSession, creation: Creation) -> Table | None:
@@ -78,7 +80,7 @@ def make_table(spark: SparkSession, creation: Creation) -> Table | None:
     with with_classes(CREATIONS_BY_NAME):
         path = path_of(creation.name)
         if path is not None and "/" in path:
-            return _by_path(spark, creation, path)
+            return make_by_path(spark, creation, path)
         return _by_name(spark, creation)
 
 
@@ -96,7 +98,7 @@ def _by_name(spark: SparkSession, creation: Creation) -> Table | None:
     comment = creation.definition.comment
     entry = new_entry(spark, identifier, uri, managed=managed, comment=comment)
     table = table_at(spark, location_of(entry), creation.options)
-    _new(spark, creation, table, str(identifier.unquotedString()), managed)
+    commit_new(spark, creation, table, str(identifier.unquotedString()), managed)
     catalog.createTable(entry, creation.mode == "createIfNotExists", False)
     return table
 
@@ -116,7 +118,8 @@ def refuse_other_location(spark: SparkSession, name: str, place: str, location: 
         )
 
 
-def _by_path(spark: SparkSession, creation: Creation, path: str) -> Table:
+def make_by_path(spark: SparkSession, creation: Creation, path: str) -> Table:
+    """Create the table at a path; return it. Raises the errors of `make_table`."""
     if creation.location is not None and table_url(creation.location) != table_url(path):
         raise InvalidRequest(
             f"CREATE TABLE names two places: '{path}' in the table's name and '{creation.location}' as its location. Leave one out.",
@@ -124,26 +127,26 @@ def _by_path(spark: SparkSession, creation: Creation, path: str) -> Table:
             table=path,
         )
     if creation.query is None and creation.mode in ("replace", "createOrReplace"):
-        _require_schema(creation, path)
+        require_schema(creation, path)
     table = table_at(spark, path, creation.options)
     if creation.mode != "replace" and not table.exists():
         refuse_files(table.store, path, exists=False)
-    _make(spark, creation, table, managed=False)
+    commit_table(spark, creation, table, managed=False)
     return table
 
 
-def _new(spark: SparkSession, creation: Creation, table: Table, name: str, managed: bool) -> None:
-    """Commit a table whose name is new."""
+def commit_new(spark: SparkSession, creation: Creation, table: Table, name: str, managed: bool) -> None:
+    """Commit a table whose name is new; one that exists at its location is adopted if it matches the definition."""
     is_there, has_query, is_replacing = table.exists(), creation.query is not None, creation.mode == "createOrReplace"
     if not has_query and is_replacing:
-        _require_schema(creation, name)
+        require_schema(creation, name)
     if is_there and not has_query and not managed:
         check_agrees(table.snapshot(), creation.definition, _own_properties(creation))
         return
     if not (has_query and is_replacing):
         without_log = not (managed or has_query or creation.definition.schema.fields)
         refuse_files(table.store, name, exists=is_there, accepts_log=has_query, needs_log=without_log)
-    _make(spark, creation, table, managed)
+    commit_table(spark, creation, table, managed)
 
 
 def _existing(spark: SparkSession, creation: Creation, identifier: JavaObject, entry: JavaObject) -> Table | None:
@@ -169,7 +172,7 @@ def _existing(spark: SparkSession, creation: Creation, identifier: JavaObject, e
     refuse_other_location(spark, name, place, creation.location)
     table = table_at(spark, place, creation.options)
     if creation.query is None:
-        _require_schema(creation, name)
+        require_schema(creation, name)
     if not table.exists():
         raise CorruptTable(
             f"The catalog has table {name}, but there is no Delta log at {table.url}. Drop the table (DROP TABLE {name}) and "
@@ -177,11 +180,12 @@ def _existing(spark: SparkSession, creation: Creation, identifier: JavaObject, e
             code="DELTA_METADATA_ABSENT_EXISTING_CATALOG_TABLE",
             table=name,
         )
-    _make(spark, creation, table, is_managed(entry))
+    commit_table(spark, creation, table, is_managed(entry))
     return table
 
 
-def _make(spark: SparkSession, creation: Creation, table: Table, managed: bool) -> None:
+def commit_table(spark: SparkSession, creation: Creation, table: Table, managed: bool) -> None:
+    """Commit the table, with its rows."""
     request = insert_request(WriterCall("Append", creation.options), settings_of(spark))
     properties = {**request.options.properties, **creation.definition.properties}
     definition = replace(creation.definition, properties=properties, is_managed=managed)
@@ -197,7 +201,7 @@ def _rows(creation: Creation, request: Insert, definition: TableDefinition) -> t
     assert creation.query is not None
     data = creation.query()
     schema = nullable_schema(from_spark_schema(data.schema))
-    return Rows(data, request.files, creation.parameters, request.options.app), replace(definition, schema=schema)
+    return Rows(data, request.files, creation.parameters, request.options.app, creation.write), replace(definition, schema=schema)
 
 
 def _own_properties(creation: Creation) -> Mapping[str, str]:
@@ -206,7 +210,8 @@ def _own_properties(creation: Creation) -> Mapping[str, str]:
     return {**properties, **creation.definition.properties}
 
 
-def _require_schema(creation: Creation, name: str) -> None:
+def require_schema(creation: Creation, name: str) -> None:
+    """Raise `InvalidRequest` (``DELTA_SCHEMA_NOT_PROVIDED``) if the columns are missing."""
     if not creation.definition.schema.fields:
         raise InvalidRequest(
             f"REPLACE TABLE {name} needs the columns of the new table: (name type, …), or AS SELECT.",

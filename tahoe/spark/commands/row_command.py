@@ -28,7 +28,6 @@ class CommandTarget:
     """The table that a command changes.
 
     Args:
-        spark: a classic session.
         alias: a name for the table in expressions.
         options: Hadoop options for the table's storage.
     """
@@ -66,7 +65,6 @@ def run_row_command(target: CommandTarget, operation: str, stage: Callable[[Tran
     rows.
     """
     spark, table = target.spark, target.table
-    refuse_connect(spark, operation)
 
     def run() -> RowsChanged:
         transaction = table.begin()

@@ -32,7 +32,7 @@ from tahoe.spark.names.settings import settings_of
 from tahoe.spark.write.arranged import arranged, arrangement
 from tahoe.txn.transaction import Operation
 
-_HOW = {"ErrorIfExists": "create", "Ignore": "createIfNotExists", "Append": "create", "Overwrite": "createOrReplace"}
+CREATION_MODES = {"ErrorIfExists": "create", "Ignore": "createIfNotExists", "Append": "create", "Overwrite": "createOrReplace"}
 _FRAMES_ARE_CAST = "spark.databricks.delta.dml.insert.dfByName.allowImplicitCasts"
 _KEPT_PARAMETERS = ("predicate", "isDynamicPartitionOverwrite", "canOverwriteSchema", "canMergeSchema")
 
@@ -57,15 +57,15 @@ def save_as_table(spark: SparkSession, save: Save) -> None:
     location = path_option(save.call.options)
     cluster_by = None if save.call.cluster_by is None else tuple(save.call.cluster_by)
     definition = TableDefinition(StructType(), tuple(save.call.partition_by or ()), cluster_by=cluster_by)
-    request = _request(save, settings_of(spark), replacing=True)
+    request = save_request(save, settings_of(spark), replacing=True)
     if request.matching is not None:
         raise NotFound(
             f"There is no Delta table {'.'.join(save.name)} of which rows could match '{request.matching.text}'. Create it first.",
             code="DELTA_PATH_DOES_NOT_EXIST",
             table=".".join(save.name),
         )
-    parameters = _parameters_of_new(request)
-    mode = _HOW[save.call.mode]
+    parameters = parameters_of_new(request)
+    mode = CREATION_MODES[save.call.mode]
     make_table(spark, Creation(save.name, mode, definition, location, save.call.options, lambda: save.data, parameters))
 
 
@@ -81,10 +81,17 @@ def save_into(spark: SparkSession, save: Save, *, replacing: bool = False) -> bo
         return False
     if replacing:
         refuse_other_location(spark, ".".join(save.name), table.url, path_option(save.call.options))
-    request = _request(save, settings_of(spark), replacing=replacing)
+    request = save_request(save, settings_of(spark), replacing=replacing)
     describes = replacing and request.options.replace_where is None and request.matching is None
+    managed = entry is not None and is_managed(entry)
+    describe = replacement(managed, save.call.cluster_by or ()) if describes else None
     with nullcontext() if replacing else appending_by_name():
-        insert(table, save.data, request, _replacement(entry, save.call.cluster_by or ()) if describes else None)
+        insert(
+            table,
+            save.data,
+            request,
+            describe,
+        )
     return True
 
 
@@ -123,29 +130,29 @@ def _table(spark: SparkSession, save: Save, entry: JavaObject | None) -> Table |
     return table if entry is not None or table.exists() else None
 
 
-def _replacement(entry: JavaObject | None, cluster_by: Sequence[str]) -> DescribeOperation:
-    managed = entry is not None and is_managed(entry)
+def replacement(managed: bool, cluster_by: Sequence[str]) -> DescribeOperation:
+    """Return the function that describes an overwrite of a whole table by its name as the replacement that delta-spark logs."""
 
     def describe(operation: Operation, config: TableConfig) -> Operation:
-        replacement = create_operation(
+        created = create_operation(
             config.metadata, "CREATE OR REPLACE TABLE AS SELECT", is_managed=managed, cluster_by=cluster_by
         )
         parameters = {key: value for key, value in operation.parameters.items() if key in _KEPT_PARAMETERS}
-        return Operation(
-            replacement.name, {**replacement.parameters, **parameters, "isV1SaveAsTableOverwrite": True}, operation.metrics
-        )
+        return Operation(created.name, {**created.parameters, **parameters, "isV1SaveAsTableOverwrite": True}, operation.metrics)
 
     return describe
 
 
-def _parameters_of_new(request: Insert) -> Mapping[str, object]:
+def parameters_of_new(request: Insert) -> Mapping[str, object]:
+    """Return the operation parameters of a table that ``saveAsTable`` creates."""
     if request.mode != "overwrite":
         return {}
     options = {"canOverwriteSchema": request.options.overwrite_schema, "canMergeSchema": request.options.merge_schema}
     return {**{key: True for key, value in options.items() if value}, "isV1SaveAsTableOverwrite": True}
 
 
-def _request(save: Save, settings: Mapping[str, str], *, replacing: bool) -> Insert:
+def save_request(save: Save, settings: Mapping[str, str], *, replacing: bool) -> Insert:
+    """Return the request of a write by a table's name."""
     call = save.call
     if replacing and call.cluster_by is None:
         call = replace(call, cluster_by=())

@@ -52,44 +52,52 @@ def candidates(
         parts: the Catalyst expressions, over the columns of both sides, that are all true for matching rows.
         of_target: further conditions on the target's columns alone.
     """
-    jvm = Jvm.of(source.sparkSession)
     keys = list(_keys(snapshot, target, source, parts))
+    return candidates_of(snapshot, source, keys, _of_target_alone(snapshot, target, parts, of_target))
+
+
+def candidates_of(snapshot: Snapshot, source: DataFrame, keys: Sequence[Key], of_target: Predicate) -> Candidates:
+    """Count the source rows and derive a condition from these keys.
+
+    Args:
+        source: the stored rows; the first query here computes them.
+        of_target: a condition that every matching row of the target fulfills.
+    """
     aggregates = [sf.count("*").alias("rows")]
     for number, key in enumerate(keys):
-        values = jvm.column(key.source)
         aggregates += [
-            key.as_text(sf.min(values)).alias(f"low{number}"),
-            key.as_text(sf.max(values)).alias(f"high{number}"),
-            sf.approx_count_distinct(values).alias(f"values{number}"),
+            key.as_text(sf.min(key.source)).alias(f"low{number}"),
+            key.as_text(sf.max(key.source)).alias(f"high{number}"),
+            sf.approx_count_distinct(key.source).alias(f"values{number}"),
         ]
     row = source.agg(*aggregates).first()
     assert row is not None
     if not row["rows"]:
         return Candidates(0, FALSE)
-    predicates = [_of_target_alone(snapshot, target, parts, of_target)]
+    predicates = [of_target]
     predicates += [key.between(row[f"low{number}"], row[f"high{number}"]) for number, key in enumerate(keys)]
     condition = all_of(predicates)
     few = [key for number, key in enumerate(keys) if 1 < row[f"values{number}"] <= _MOST_VALUES_NAMED]
     if few and len(snapshot.files_matching(condition)) >= _FEWEST_FILES:
         # The count is an estimate, but a good one: few values reach the driver.
-        named = source.agg(*(sf.collect_set(key.as_text(jvm.column(key.source))) for key in few)).first()
+        named = source.agg(*(sf.collect_set(key.as_text(key.source)) for key in few)).first()
         assert named is not None
         condition = all_of([condition, *(key.one_of(values) for key, values in zip(few, named, strict=True))])
     return Candidates(row["rows"], condition)
 
 
 @dataclass(frozen=True)
-class _Key:
+class Key:
     """A column of the target that must equal an expression over the source.
 
     Args:
         data_type: of the column.
-        source: the Catalyst expression, of type `type_name`: the column's type or a wider one.
+        source: of type `type_name`: the column's type or a wider one.
     """
 
     column: PredicateColumn
     data_type: DataType
-    source: JavaObject
+    source: Column
     type_name: str
 
     def as_text(self, values: Column) -> Column:
@@ -97,6 +105,7 @@ class _Key:
         return sf.unix_micros(values) if self.type_name == "timestamp" else values.cast("string")
 
     def between(self, low: object, high: object) -> Predicate:
+        """Return the condition that the column's value is between two values of `as_text`."""
         if low is None or high is None:
             # Nothing equals NULL.
             return FALSE
@@ -120,6 +129,7 @@ class _Key:
         )
 
     def one_of(self, texts: Sequence[object]) -> Predicate:
+        """Return the condition that the column's value is one of the values of `as_text`."""
         try:
             values = [self._parsed(value) for value in texts]
         except (ValueError, OverflowError):
@@ -129,16 +139,17 @@ class _Key:
         return In(self.column, tuple(Literal(value, self.data_type) for value in fitting)) if fitting else FALSE
 
     def _parsed(self, text: object) -> Any:
-        return Decimal(str(text)) if isinstance(self.data_type, DecimalType) else _READ[self.type_name](text)
+        return Decimal(str(text)) if isinstance(self.data_type, DecimalType) else READ[self.type_name](text)
 
 
-_READ: Mapping[str, Callable[[Any], Any]] = {
+READ: Mapping[str, Callable[[Any], Any]] = {
     **dict.fromkeys(("byte", "short", "integer", "long"), int),
     "string": str,
     "date": date.fromisoformat,
     "timestamp": lambda micros: datetime(1970, 1, 1, tzinfo=UTC) + timedelta(microseconds=micros),
     "timestamp_ntz": datetime.fromisoformat,
 }
+"""Parsers of the values of keys, by the names of their types."""
 _LARGEST: Mapping[str, int] = {"byte": 2**7 - 1, "short": 2**15 - 1, "integer": 2**31 - 1}
 
 
@@ -156,7 +167,8 @@ def _of_target_alone(
     return all_of(condition_of_plan(snapshot, shape._jdf.queryExecution().optimizedPlan()).predicates)
 
 
-def _keys(snapshot: Snapshot, target: DataFrame, source: DataFrame, parts: Sequence[JavaObject]) -> Iterator[_Key]:
+def _keys(snapshot: Snapshot, target: DataFrame, source: DataFrame, parts: Sequence[JavaObject]) -> Iterator[Key]:
+    jvm = Jvm.of(source.sparkSession)
     target_columns = target._jdf.queryExecution().analyzed().outputSet()
     source_columns = source._jdf.queryExecution().analyzed().outputSet()
     # The condition uses the table's logical names.
@@ -173,8 +185,8 @@ def _keys(snapshot: Snapshot, target: DataFrame, source: DataFrame, parts: Seque
             continue
         type_name = str(right.dataType().json()).strip('"')
         column = to_column(left, names)
-        if column is not None and (type_name in _READ or isinstance(column[1], DecimalType)):
-            yield _Key(*column, right, type_name)
+        if column is not None and (type_name in READ or isinstance(column[1], DecimalType)):
+            yield Key(*column, jvm.column(right), type_name)
 
 
 def conjuncts(expression: JavaObject) -> Iterator[JavaObject]:

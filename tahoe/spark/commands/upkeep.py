@@ -10,8 +10,9 @@ spills rows to be clustered to its disk. VACUUM and RESTORE run in the core: the
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import nullcontext, suppress
+from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from typing import TypeVar
@@ -37,14 +38,15 @@ from tahoe.protocol.properties import parse_size
 from tahoe.snapshot.scan import BareVersion
 from tahoe.snapshot.snapshot import Snapshot
 from tahoe.spark.commands.checked_arguments import check_kind, wrong_argument
-from tahoe.spark.commands.row_command import CommandTarget, refuse_connect, user_metadata_of
+from tahoe.spark.commands.row_command import CommandTarget, user_metadata_of
 from tahoe.spark.executors.bin_tasks import rewritten_bin
-from tahoe.spark.executors.shipped import raised, run_each
+from tahoe.spark.executors.shipped import raised, run_on
 from tahoe.spark.jvm.bridge import is_classic
 from tahoe.spark.jvm.errors import quiet_errors
 from tahoe.spark.jvm.job_progress import job_progress
 from tahoe.spark.jvm.local_rows import Result
 from tahoe.spark.jvm.storage import hadoop_path
+from tahoe.spark.names.server_catalog import plain_sql
 from tahoe.spark.names.settings import is_on, look_at_settings
 from tahoe.spark.names.snapshots import parsed_timestamp
 from tahoe.spark.write.enforce import session_time_zone
@@ -100,14 +102,13 @@ def optimize_table(
     """Run OPTIMIZE; return a row of `OPTIMIZE_ROW`.
 
     Args:
-        spark: a classic session; its settings ``spark.databricks.delta.optimize.…`` apply.
+        spark: its settings ``spark.databricks.delta.optimize.…`` apply.
         conditions: SQL conditions on partition columns; only partitions that fulfill all of them are optimized.
         zorder_by: the columns to cluster rows by.
         is_full: for a clustered table: also rewrite files that are clustered by other columns than the current ones.
 
-    Raises: the errors of `tahoe.ops.layout.optimize.optimize`; `Unsupported` for Spark Connect and for a table in this process's memory.
+    Raises: the errors of `tahoe.ops.layout.optimize.optimize`; `Unsupported` for a table in this process's memory.
     """
-    refuse_connect(spark, "OPTIMIZE")
     look_at_settings(spark)
     if table.url.startswith("memory:"):
         raise Unsupported(
@@ -166,7 +167,6 @@ class DeltaOptimizeBuilder:
 
     def explain(self, *cols: str | list[str] | tuple[str, ...]) -> Optimized:
         """Return the plan of `executeCompaction` or, with columns, of `executeZOrderBy`; ``print`` shows it. Nothing is changed."""
-        refuse_connect(self._spark, "OPTIMIZE")
         request = _request(self._spark, self._conditions, _names(cols))
         return _optimized(self._spark, self._table, replace(request, dry_run=True))
 
@@ -204,7 +204,9 @@ class _RowOf:
     """The row of `OPTIMIZE_ROW` of a table; Spark is queried before anything is committed."""
 
     def __init__(self, spark: SparkSession, table: Table) -> None:
-        self._path, self._parallelism = hadoop_path(table.url), spark.sparkContext.defaultParallelism
+        # A server of Spark Connect does not tell how many tasks run at once.
+        self._parallelism = spark.sparkContext.defaultParallelism if is_classic(spark) else None
+        self._path = hadoop_path(table.url)
 
     def of(self, metrics: dict[str, object]) -> list[Row]:
         return [(self._path, metrics | {"totalClusterParallelism": self._parallelism})]
@@ -236,12 +238,11 @@ def vacuum_table(
     Raises: the errors of `tahoe.ops.upkeep.vacuum.vacuum`.
     """
     spark, table = target.spark, target.table
-    if is_classic(spark):
-        look_at_settings(spark)
+    look_at_settings(spark)
     if retain_hours and _is_on(spark, "vacuum.retentionWindowIgnore.enabled", False):
         retain_hours = None
     logs = spark.conf.get(_DELTA + "vacuum.logging.enabled", None)
-    with quiet_errors(spark) if is_classic(spark) else nullcontext():
+    with quiet_errors(spark):
         done = table.vacuum(
             retain_hours,
             dry_run=dry_run,
@@ -265,13 +266,12 @@ def _inventory(spark: SparkSession, query: str) -> pa.Table:
 
 def compute_statistics_of(spark: SparkSession, table: Table) -> None:
     """Recompute the statistics of all files, each in its own task. Raises the errors of `tahoe.ops.repair.statistics.compute_statistics`."""
-    refuse_connect(spark, "ANALYZE TABLE … COMPUTE DELTA STATISTICS")
 
     def collect(snapshot: Snapshot, adds: Sequence[AddFile]) -> Iterator[str]:
         if table.url.startswith("memory:") or not adds:
             return collected_here(snapshot, adds)
         version = BareVersion(snapshot.store, snapshot.version, snapshot.config)
-        return raised(run_each(spark.sparkContext, statistics_of_file, adds, version))
+        return raised(run_on(spark, statistics_of_file, adds, version))
 
     commit = partial(table.commit, user_metadata=user_metadata_of(spark))
     with job_progress(spark, table.clock), quiet_errors(spark):
@@ -286,7 +286,6 @@ def drop_feature_of(spark: SparkSession, table: Table, feature: str, *, truncate
 
     Raises: the errors of `tahoe.ops.features.drop_feature.drop_feature`.
     """
-    refuse_connect(spark, "DROP FEATURE")
     look_at_settings(spark)
     is_fast = _is_on(spark, "tableFeatures.fastDropFeature.enabled", True)
     with quiet_errors(spark):
@@ -305,12 +304,11 @@ def restore_table(
     """Restore the table to an older version; return a row of `RESTORE_ROW`.
 
     Args:
-        spark: a classic session; ``spark.sql.files.ignoreMissingFiles`` applies.
+        spark: ``spark.sql.files.ignoreMissingFiles`` applies.
         timestamp: in Spark's format, in the session's time zone.
 
     Raises: the errors of `tahoe.ops.upkeep.restore.restore`.
     """
-    refuse_connect(spark, "RESTORE")
     look_at_settings(spark)
     request = RestoreRequest(
         version,
@@ -332,12 +330,24 @@ def _is_on(spark: SparkSession, name: str, default: bool) -> bool:
 
 def _shown(spark: SparkSession, condition: str) -> str:
     """Return a condition as delta-spark logs an unresolved one."""
+    if not is_classic(spark):
+        return _shown_by_server(spark, condition)
     try:
         return str(spark._jsparkSession.sessionState().sqlParser().parseExpression(condition).toString())
     except ParseException as error:
         raise InvalidRequest(
             f"'{condition[:200]}' is not a condition on partition columns: {error}", code="DELTA_FAILED_RECOGNIZE_PREDICATE"
         ) from error
+
+
+def _shown_by_server(spark: SparkSession, condition: str) -> str:
+    """The same in a session of Spark Connect, from the plan that EXPLAIN shows."""
+    plan = plain_sql(spark, f"EXPLAIN EXTENDED SELECT 1 WHERE {condition}").collect()[0][0]
+    shown = _PARSED.search(str(plan))
+    return condition if shown is None else shown[1]
+
+
+_PARSED = re.compile(r"^\+- '?Filter (.*)$", re.MULTILINE)
 
 
 def _request(spark: SparkSession, conditions: Sequence[str], zorder_by: Sequence[str]) -> OptimizeRequest:
@@ -380,7 +390,7 @@ def on_executors(spark: SparkSession, snapshot: Snapshot, bins: Sequence[Bin], p
     alone = [group for place, group in enumerate(bins) if place not in by_many]
     written = list[RewrittenBin]()
     try:
-        answers = run_each(spark.sparkContext, rewritten_bin, alone, version, replace(plan, bins=()), tasks=len(alone))
+        answers = run_on(spark, rewritten_bin, alone, version, replace(plan, bins=()), tasks=len(alone))
         written += [replace(answer, bin=group) for answer, group in zip(_all(snapshot, answers), alone, strict=True)]
         for place in sorted(by_many):
             written.append(_by_many(spark, snapshot, version, bins[place], plan))
@@ -391,6 +401,8 @@ def on_executors(spark: SparkSession, snapshot: Snapshot, bins: Sequence[Bin], p
 
 
 def _is_for_many(spark: SparkSession, group: Bin, plan: OptimizePlan, bins: int) -> bool:
+    if not is_classic(spark):
+        return False
     return is_worth_spreading(spark, group, plan) if plan.clusters else is_worth_joining(spark, group, bins)
 
 

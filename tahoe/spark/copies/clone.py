@@ -22,13 +22,14 @@ from tahoe.ops.copies.copy_files import copied_here, copy_file
 from tahoe.ops.copies.iceberg_table import IcebergRequest, iceberg_table
 from tahoe.ops.copies.parquet_folder import parquet_table
 from tahoe.schema.types import StructType
-from tahoe.spark.commands.row_command import refuse_connect, user_metadata_of
+from tahoe.spark.commands.row_command import user_metadata_of
 from tahoe.spark.copies.convert import folder_of_entry, folder_request, source_folder
-from tahoe.spark.executors.shipped import raised, run_each
-from tahoe.spark.jvm.bridge import JavaObject
+from tahoe.spark.executors.shipped import raised, run_on
+from tahoe.spark.jvm.bridge import JavaObject, is_classic
 from tahoe.spark.jvm.errors import quiet_errors
 from tahoe.spark.jvm.job_progress import job_progress
 from tahoe.spark.jvm.storage import hadoop_path, table_at
+from tahoe.spark.jvm.translate import to_spark_schema
 from tahoe.spark.names.entries import entry_at, entry_of, is_delta, location_of, path_of, table_named
 from tahoe.spark.names.new_entries import (
     full_identifier,
@@ -38,6 +39,7 @@ from tahoe.spark.names.new_entries import (
     uri_of_new,
     uri_of_text,
 )
+from tahoe.spark.names.server_catalog import add_entry, full_parts, managed_location, server_entry
 from tahoe.spark.names.settings import look_at_settings
 from tahoe.spark.names.snapshots import parsed_timestamp
 from tahoe.store.location import table_url
@@ -86,7 +88,6 @@ def clone_named(
         ``DELTA_CLONE_UNSUPPORTED_SOURCE``; ``DELTA_CLONE_AMBIGUOUS_TARGET``: a path and a location; PySpark's ``AnalysisException`` for a
         name that exists, or is missing.
     """
-    refuse_connect(spark, "CLONE")
     look_at_settings(spark)
     path = path_of(request.target)
     if path is not None:
@@ -99,6 +100,8 @@ def clone_named(
             )
         target = table_at(spark, path, {})
         return _rows(_cloned(spark, request, target, source)), target
+    if not is_classic(spark):
+        return _on_server(spark, request, source)
     identifier = full_identifier(spark, request.target)
     catalog = spark._jsparkSession.sessionState().catalog()
     entry = entry_at(catalog, identifier)
@@ -115,6 +118,27 @@ def clone_named(
     target = table_at(spark, location_of(entry), {})
     rows = _rows(_cloned(spark, request, target, source))
     catalog.createTable(entry, request.clone.how == "createIfNotExists", False)
+    return rows, target
+
+
+def _on_server(spark: SparkSession, request: NamedCloneRequest, source: Table | None) -> tuple[list[tuple[int, ...]], Table]:
+    """Create the clone and its entry in the catalog of a Spark Connect server."""
+    entry, name = server_entry(spark, request.target), ".".join(request.target)
+    if entry is not None:
+        if request.clone.how == "create":
+            raise _exists(name)
+        if not entry.is_delta:
+            raise _takes_no_place(name)
+        target = table_at(spark, entry.location, {})
+        return ([] if request.clone.how == "createIfNotExists" else _rows(_cloned(spark, request, target, source))), target
+    if request.clone.how == "replace":
+        raise _missing(name)
+    parts = full_parts(spark, request.target)
+    location = managed_location(spark, parts) if request.location is None else request.location
+    target = table_at(spark, location, {})
+    rows = _rows(_cloned(spark, request, target, source))
+    # An external entry: Spark creates managed ones only in empty folders.
+    add_entry(spark, parts, to_spark_schema(target.schema()), location)
     return rows, target
 
 
@@ -140,12 +164,16 @@ def _rows(done: Cloned) -> list[tuple[int, ...]]:
 
 def _place_of(entry: JavaObject, name: str) -> str:
     if is_view(entry) or not is_delta(entry):
-        raise InvalidRequest(
-            f"{name} is no Delta table, and a clone cannot take its place. Drop it first, or choose another name.",
-            code="DELTA_NOT_A_DELTA_TABLE",
-            table=name,
-        )
+        raise _takes_no_place(name)
     return location_of(entry)
+
+
+def _takes_no_place(name: str) -> InvalidRequest:
+    return InvalidRequest(
+        f"{name} is no Delta table, and a clone cannot take its place. Drop it first, or choose another name.",
+        code="DELTA_NOT_A_DELTA_TABLE",
+        table=name,
+    )
 
 
 def _cloned(spark: SparkSession, request: NamedCloneRequest, target: Table, source: Table | None) -> Cloned:
@@ -165,13 +193,13 @@ def _source(spark: SparkSession, request: NamedCloneRequest, table: Table | None
         newest = table.snapshot()
         timestamp = None if request.timestamp is None else parsed_timestamp(spark, request.timestamp)
         snapshot = newest if request.version is None and timestamp is None else table.snapshot(request.version, timestamp)
-        name = f"delta.`{hadoop_path(table.url)}`" if named is None or named.entry is None else named.full_name
+        name = f"delta.`{hadoop_path(table.url)}`" if named is None or named.is_by_path else named.full_name
         return source_of_snapshot(snapshot, newest.version, name)
     return _folder(spark, request, progress)
 
 
 def _folder(spark: SparkSession, request: NamedCloneRequest, progress: Progress) -> CloneSource:
-    entry, name = entry_of(spark, request.source), ".".join(request.source)
+    entry, name = entry_of(spark, request.source) if is_classic(spark) else None, ".".join(request.source)
     if entry is not None:
         provider = str(entry.provider().get()).lower() if entry.provider().isDefined() else "view"
         table, name = (
@@ -213,4 +241,4 @@ def _copied(spark: SparkSession, source: LogStore, target: LogStore, copies: Seq
     if little or any(store.url.startswith("memory:") for store in (source, target)):
         return copied_here(source, target, copies, progress)
     with job_progress(spark):
-        return sum(raised(run_each(spark.sparkContext, copy_file, copies, source, target)))
+        return sum(raised(run_on(spark, copy_file, copies, source, target)))

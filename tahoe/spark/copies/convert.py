@@ -109,7 +109,7 @@ def source_folder(parts: Sequence[str]) -> tuple[str, str]:
 def _convert(
     spark: SparkSession, table: Table, look: Callable[[Progress], ConvertibleTable], request: ConvertRequest
 ) -> Converted:
-    user_metadata = user_metadata_of(spark) if is_classic(spark) else None
+    user_metadata = user_metadata_of(spark)
     with shown(table.clock) as progress:
         return convert(table.begin, partial(table.commit, user_metadata=user_metadata), look, request, progress)
 
@@ -118,7 +118,7 @@ def folder_request(
     spark: SparkSession, columns: StructType, statistics: bool, properties: Mapping[str, str] | None = None
 ) -> FolderRequest:
     """Return the request to read a folder, with the session's settings."""
-    settings = settings_of(spark) if is_classic(spark) else {}
+    settings = settings_of(spark)
     return FolderRequest(
         partition_schema=columns,
         statistics=statistics,

@@ -1,43 +1,82 @@
-"""Spark Connect sessions, which support Delta tables by path: filters reach the portable source, and DDL on named tables is rejected.
-
-The server has Spark's own catalog. There a statement such as CREATE TABLE … USING delta creates an entry, and ALTER TABLE changes it;
-neither commits to a table's log, and the table cannot be read by name.
+"""PySpark's methods in sessions of Spark Connect: reads use the portable source, which the server gets; writes and statements run from the
+client (`tahoe.spark.connect`).
 """
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
+from weakref import WeakSet
 
 from pyspark.sql.connect.catalog import Catalog
+from pyspark.sql.connect.dataframe import DataFrame
 from pyspark.sql.connect.readwriter import DataFrameReader, DataFrameWriter, DataFrameWriterV2
 from pyspark.sql.connect.session import SparkSession
-from pyspark.sql.connect.streaming.readwriter import DataStreamWriter
+from pyspark.sql.connect.streaming.readwriter import DataStreamReader, DataStreamWriter
+from pyspark.sql.types import StructType as SparkStruct
 
-from tahoe.base.exceptions import Unsupported
-from tahoe.expr.tree.predicate import quote_identifier
+from tahoe.base.exceptions import InvalidRequest, Unsupported
+from tahoe.schema.types import StructType
+from tahoe.spark.commands.create import TableDefinition
+from tahoe.spark.commands.named import Creation
+from tahoe.spark.commands.saved import Save
+from tahoe.spark.commands.write_options import WriterCall, insert_request, refuse_matching
+from tahoe.spark.connect.conditions import text_of
+from tahoe.spark.connect.creation import make_table
+from tahoe.spark.connect.insert import insert
+from tahoe.spark.connect.queries import frame_of
+from tahoe.spark.connect.statements import run_sql
+from tahoe.spark.connect.writes_by_name import existing, insert_into, save_as_table, save_into
+from tahoe.spark.entry_points.reading import single_path
 from tahoe.spark.entry_points.wrapping import is_delta, is_enabled, wrap
-from tahoe.sql.catalog_ddl import CatalogDdl, catalog_ddl
+from tahoe.spark.executors.shipped import source_for_server
+from tahoe.spark.jvm.storage import table_at
+from tahoe.spark.jvm.translate import from_spark_schema
+from tahoe.spark.names.entries import parts_of, path_of, table_named
+from tahoe.spark.names.options import path_option
+from tahoe.spark.names.settings import settings_of
+from tahoe.spark.portable.data_source import DeltaDataSource
+from tahoe.spark.write.fitting import nullable_schema
 
-_MAY_BE_DDL = re.compile(r"\b(?:alter|comment\s+on|create|replace)\b.*?\btable\b", re.IGNORECASE | re.DOTALL)
-_PROVIDER = re.compile(r"^Provider: delta$", re.IGNORECASE | re.MULTILINE)
-_ALTERNATIVE = (
-    "Create and alter it by its path: df.write.format('delta').save(path), or without Spark tahoe.Table.create(path, schema), "
-    "tahoe.Table(path).add_columns(…) and set_properties(…). Read it with spark.read.format('delta').load(path). A classic session has "
-    "tables by name."
-)
+_FILTERS = "spark.sql.python.filterPushdown.enabled"
+_SERVED: WeakSet[Any] = WeakSet()
+"""The sessions whose servers have the data source."""
+_MODES = {
+    None: "ErrorIfExists",
+    "error": "ErrorIfExists",
+    "errorifexists": "ErrorIfExists",
+    "append": "Append",
+    "overwrite": "Overwrite",
+    "ignore": "Ignore",
+}
 
 
-def wrap_connect() -> None:
-    """Add Delta support to Spark Connect sessions where it is enabled."""
+def enable_connect(spark: Any) -> None:
+    """Send the data source to the session's server, whose Python needs no Tahoe, and add Delta support to PySpark's Connect client."""
+    if spark not in _SERVED:
+        spark.dataSource.register(source_for_server(DeltaDataSource))
+        spark.conf.set(_FILTERS, "true")
+        _SERVED.add(spark)
     wrap(DataFrameReader, "load", _load)
+    wrap(DataFrameReader, "table", _read_table)
+    wrap(SparkSession, "table", _session_table)
     wrap(SparkSession, "sql", _sql)
+    wrap(DataFrameWriter, "save", _save)
     wrap(DataFrameWriter, "saveAsTable", _save_as_table)
-    for name in ("create", "replace", "createOrReplace"):
-        wrap(DataFrameWriterV2, name, _create)
+    wrap(DataFrameWriter, "insertInto", _insert_into)
+    for name, how in _CREATIONS.items():
+        wrap(DataFrameWriterV2, name, _creating(how))
+    wrap(DataFrameWriterV2, "append", _saving("Append", {}))
+    wrap(DataFrameWriterV2, "overwritePartitions", _saving("Overwrite", {"partitionOverwriteMode": "dynamic"}))
+    wrap(DataFrameWriterV2, "overwrite", _overwrite)
     wrap(Catalog, "createTable", _create_table)
+    wrap(Catalog, "tableExists", _table_exists)
+    wrap(DataStreamReader, "table", _stream_table)
+    wrap(DataStreamWriter, "start", _start)
     wrap(DataStreamWriter, "toTable", _to_table)
+
+
+# -- reading and statements ------------------------------------------------------------------------------------------------------
 
 
 def _load(
@@ -49,39 +88,138 @@ def _load(
     return original(reader, path, format, *rest, **options)
 
 
-def _sql(original: Callable[..., Any], spark: Any, sqlQuery: str, *rest: Any, **named: Any) -> Any:  # noqa: N803 - PySpark's name
-    if isinstance(sqlQuery, str) and _MAY_BE_DDL.search(sqlQuery) is not None and is_enabled(spark):
-        for statement in catalog_ddl(sqlQuery):
-            if _is_of_delta(original, spark, statement):
-                raise _refused(statement.words, str(statement.table))
-    return original(spark, sqlQuery, *rest, **named)
+def _read_table(original: Callable[..., Any], reader: Any, tableName: str) -> Any:  # noqa: N803 - PySpark's name
+    spark = reader._client
+    named = table_named(spark, parts_of(spark, tableName)) if is_enabled(spark) else None
+    return original(reader, tableName) if named is None else frame_of(spark, named, reader._options)
 
 
-def _is_of_delta(sql: Callable[..., Any], spark: Any, statement: CatalogDdl) -> bool:
-    if statement.table is not None and statement.table.path is not None:
-        return True
-    if statement.creates:
-        return statement.provider != "hive" and is_delta(spark, statement.provider)
-    if statement.table is None or not spark.catalog.tableExists(str(statement.table)):
-        return False
-    *database, name = statement.table.parts
-    inside = f"IN {'.'.join(map(quote_identifier, database))} " if database else ""
-    tables = sql(spark, f"SHOW TABLE EXTENDED {inside}LIKE '{name}'").collect()
-    return any(_PROVIDER.search(str(row["information"])) is not None for row in tables)
+def _session_table(original: Callable[..., Any], spark: Any, tableName: str) -> Any:  # noqa: N803
+    named = table_named(spark, parts_of(spark, tableName)) if is_enabled(spark) else None
+    return original(spark, tableName) if named is None else frame_of(spark, named, {})
+
+
+def _sql(original: Callable[..., Any], spark: Any, sqlQuery: str, args: Any = None, **named: Any) -> Any:  # noqa: N803
+    if isinstance(sqlQuery, str) and is_enabled(spark):
+        return run_sql(original, spark, sqlQuery, args, named)
+    return original(spark, sqlQuery, args, **named)
+
+
+# -- df.write ----------------------------------------------------------------------------------------------------------------------
+
+
+def _save(
+    original: Callable[..., None],
+    writer: Any,
+    path: str | None = None,
+    format: str | None = None,
+    mode: str | None = None,
+    partitionBy: Any = None,  # noqa: N803 - PySpark's name
+    **options: Any,
+) -> None:
+    spark = writer._spark
+    if not is_delta(spark, format or writer._write.source):
+        original(writer, path, format, mode, partitionBy, **options)
+        return
+    call = _call_of(writer, mode, partitionBy, options)
+    frame = DataFrame(writer._df, spark)
+    insert(table_at(spark, single_path(path, call.options), call.options), frame, insert_request(call, settings_of(spark)))
 
 
 def _save_as_table(
-    original: Callable[..., None], writer: Any, name: str, format: str | None = None, *rest: Any, **options: Any
+    original: Callable[..., None],
+    writer: Any,
+    name: str,
+    format: str | None = None,
+    mode: str | None = None,
+    partitionBy: Any = None,  # noqa: N803 - PySpark's name
+    **options: Any,
 ) -> None:
-    if is_delta(writer._spark, format or writer._write.source):
-        raise _refused("saveAsTable", name)
-    original(writer, name, format, *rest, **options)
+    spark = writer._spark
+    parts = parts_of(spark, name) if is_enabled(spark) else ()
+    how = _MODES[mode or writer._write.mode]
+    appends = bool(parts) and how == "Append" and existing(spark, parts) is not None
+    if not parts or not (appends or is_delta(spark, format or writer._write.source)):
+        original(writer, name, format, mode, partitionBy, **options)
+        return
+    save_as_table(spark, Save(parts, DataFrame(writer._df, spark), _call_of(writer, mode, partitionBy, options)))
 
 
-def _create(original: Callable[..., None], writer: Any) -> None:
-    if is_delta(writer._spark, writer._write.provider):
-        raise _refused("writeTo", writer._table_name)
-    original(writer)
+def _insert_into(original: Callable[..., None], writer: Any, tableName: str, overwrite: bool | None = None) -> None:  # noqa: N803
+    spark = writer._spark
+    parts = parts_of(spark, tableName) if is_enabled(spark) else ()
+    named = existing(spark, parts) if parts else None
+    if named is None:
+        original(writer, tableName, overwrite)
+        return
+    call = _call_of(writer, None, None, {})
+    replaces = call.mode == "Overwrite" if overwrite is None else overwrite
+    call = WriterCall("Overwrite" if replaces else "Append", call.options, call.partition_by, call.cluster_by, call.evolves)
+    insert_into(spark, named, Save(parts, DataFrame(writer._df, spark), call))
+
+
+def _call_of(writer: Any, mode: str | None, partition_by: Any, options: Mapping[str, Any]) -> WriterCall:
+    """Return the call of a writer, from the state of PySpark's client and the arguments of its last method."""
+    writer.mode(mode).options(**options)
+    if partition_by is not None:
+        writer.partitionBy(partition_by)
+    write = writer._write
+    if write.num_buckets > 0:
+        raise Unsupported(
+            "bucketBy of a Delta table is not supported; leave it out, or use partitionBy or clusterBy.",
+            code="DELTA_OPERATION_NOT_ALLOWED_DETAIL",
+        )
+    given = {key: value for key, value in write.options.items() if value is not None}
+    evolves = bool(getattr(write, "with_schema_evolution", False))
+    return WriterCall(_MODES[write.mode], given, write.partitioning_cols or None, write.clustering_cols or None, evolves)
+
+
+# -- df.writeTo --------------------------------------------------------------------------------------------------------------------
+
+_CREATIONS = {"create": "create", "replace": "replace", "createOrReplace": "createOrReplace"}
+
+
+def _creating(how: str) -> Callable[..., None]:
+    def call(original: Callable[..., None], writer: Any) -> None:
+        spark, write = writer._spark, writer._write
+        if not is_delta(spark, write.provider):
+            original(writer)
+            return
+        options = {key: str(value) for key, value in write.options.items() if value is not None}
+        refuse_matching(options)
+        location = next((value for key, value in options.items() if key.lower() in ("path", "location")), None)
+        properties = {key: str(value) for key, value in write.table_properties.items() if value is not None}
+        columns = tuple(text_of(column) for column in write.partitioning_columns)
+        definition = TableDefinition(StructType(), columns, properties, cluster_by=tuple(write.clustering_columns) or None)
+        parts = parts_of(spark, write.table_name)
+        make_table(spark, Creation(parts, how, definition, location, options, lambda: DataFrame(writer._df, spark)))
+
+    return call
+
+
+def _saving(mode: str, more: Mapping[str, str]) -> Callable[..., None]:
+    def call(original: Callable[..., None], writer: Any) -> None:
+        spark, write = writer._spark, writer._write
+        options = {key: str(value) for key, value in write.options.items() if value is not None}
+        evolves = bool(getattr(write, "with_schema_evolution", False))
+        call = WriterCall(mode, {**options, **more}, evolves=evolves)
+        if not is_enabled(spark) or not save_into(
+            spark, Save(parts_of(spark, write.table_name), DataFrame(writer._df, spark), call)
+        ):
+            original(writer)
+
+    return call
+
+
+def _overwrite(original: Callable[..., None], writer: Any, condition: Any) -> None:
+    named = is_enabled(writer._spark) and existing(writer._spark, parts_of(writer._spark, writer._write.table_name))
+    if not named:
+        original(writer, condition)
+        return
+    _saving("Overwrite", {"replaceWhere": text_of(condition)})(original, writer)
+
+
+# -- spark.catalog -----------------------------------------------------------------------------------------------------------------
 
 
 def _create_table(
@@ -90,12 +228,43 @@ def _create_table(
     tableName: str,  # noqa: N803 - PySpark's name
     path: str | None = None,
     source: str | None = None,
-    *rest: Any,
+    schema: Any = None,
+    description: str | None = None,
     **options: Any,
 ) -> Any:
-    if is_delta(catalog._sparkSession, source):
-        raise _refused("createTable", tableName)
-    return original(catalog, tableName, path, source, *rest, **options)
+    spark = catalog._sparkSession
+    if not is_delta(spark, source) or (schema is not None and not isinstance(schema, SparkStruct)):
+        return original(catalog, tableName, path, source, schema, description, **options)
+    columns = StructType() if schema is None else from_spark_schema(schema)
+    definition = TableDefinition(columns, comment=description or None)
+    location = path if path is not None else path_option(options)
+    make_table(spark, Creation(parts_of(spark, tableName), "create", definition, location, options))
+    return spark.table(tableName)
+
+
+def _table_exists(original: Callable[..., bool], catalog: Any, tableName: str, dbName: str | None = None) -> bool:  # noqa: N803
+    spark = catalog._sparkSession
+    path = path_of(parts_of(spark, tableName)) if is_enabled(spark) and dbName is None else None
+    return original(catalog, tableName, dbName) if path is None else table_at(spark, path, {}).exists()
+
+
+# -- streams -----------------------------------------------------------------------------------------------------------------------
+
+
+def _stream_table(original: Callable[..., Any], reader: Any, tableName: str) -> Any:  # noqa: N803
+    spark = reader._client
+    named = table_named(spark, parts_of(spark, tableName)) if is_enabled(spark) else None
+    return original(reader, tableName) if named is None else reader.format("delta").load(named.table.url)
+
+
+def _start(
+    original: Callable[..., Any], writer: Any, path: Any = None, format: str | None = None, *rest: Any, **options: Any
+) -> Any:
+    proto = writer._write_proto
+    if is_delta(writer._session, format or proto.format or None) and proto.partitioning_column_names:
+        # Spark does not pass the columns to a Python data source.
+        writer.option("partitionBy", ",".join(proto.partitioning_column_names))
+    return original(writer, path, format, *rest, **options)
 
 
 def _to_table(
@@ -103,19 +272,24 @@ def _to_table(
     writer: Any,
     tableName: str,  # noqa: N803 - PySpark's name
     format: str | None = None,
-    *rest: Any,
+    outputMode: str | None = None,  # noqa: N803
+    partitionBy: Any = None,  # noqa: N803
+    queryName: str | None = None,  # noqa: N803
     **options: Any,
 ) -> Any:
-    if is_delta(writer._session, format or writer._write_proto.format or None):
-        raise _refused("toTable", tableName)
-    return original(writer, tableName, format, *rest, **options)
-
-
-def _refused(operation: str, table: str) -> Unsupported:
-    return Unsupported(
-        f"{operation} of the Delta table {table} is not supported in a session of Spark Connect: it would change the server's catalog, and "
-        f"commit nothing to a table. Nothing was changed. {_ALTERNATIVE}",
-        code="DELTA_OPERATION_NOT_ALLOWED",
-        operation=operation,
-        table=table,
-    )
+    spark, proto = writer._session, writer._write_proto
+    parts = parts_of(spark, tableName) if is_enabled(spark) else ()
+    named = existing(spark, parts) if parts else None
+    if named is None and not is_delta(spark, format or proto.format or None):
+        return original(writer, tableName, format, outputMode, partitionBy, queryName, **options)
+    if partitionBy is not None:
+        writer.partitionBy(partitionBy)
+    if named is None:
+        frame = DataFrame(writer._write_stream._child, spark)
+        columns = nullable_schema(from_spark_schema(frame.schema))
+        definition = TableDefinition(columns, tuple(proto.partitioning_column_names))
+        make_table(spark, Creation(parts, "createIfNotExists", definition))
+        named = existing(spark, parts)
+    if named is None:
+        raise InvalidRequest(f"There is no Delta table {tableName}.", code="DELTA_MISSING_DELTA_TABLE", table=tableName)
+    return writer.start(named.table.url, "delta", outputMode, None, queryName, **options)

@@ -13,11 +13,12 @@ import marshal
 import pickle
 import pkgutil
 import zlib
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from importlib.abc import InspectLoader
+from importlib.resources import files
 from importlib.util import find_spec
-from types import CodeType
+from types import CodeType, MappingProxyType
 from typing import Any, TypeVar
 from weakref import WeakKeyDictionary
 
@@ -30,23 +31,33 @@ from tahoe.spark.executors import worker
 
 Answer = TypeVar("Answer")
 Task = Callable[[Any], Any]
+_Module = tuple[str, bool, Any]
+"""The name of a module, whether it is a package, and its loader."""
 
 _MOST_TASKS = 1_000
 _LEVEL = 1
 """The zlib level: the best one takes ten times as long, and saves a tenth of the bytes."""
-_DRIVER_ONLY = {
-    *("tahoe.as_delta", "tahoe.cli", "tahoe.api.several_tables", "tahoe.tables", "tahoe.testing"),
-    *("tahoe.uniform.serve", "tahoe.uniform.catalogs"),
-    *(
-        f"tahoe.spark.{name}"
-        for name in ("catalog", "commands", "copies", "entry_points", "in_transaction", "jvm", "names", "portable")
-    ),
-    *(
-        f"tahoe.spark.{name}"
-        for name in ("scan", "session", "sink", "shard_encoder", "statements", "stream", "versions", "write")
-    ),
-}
+_DRIVER_ONLY = frozenset(
+    {
+        *("tahoe.as_delta", "tahoe.cli", "tahoe.api.several_tables", "tahoe.tables", "tahoe.testing"),
+        *("tahoe.uniform.serve", "tahoe.uniform.catalogs"),
+        *(
+            f"tahoe.spark.{name}"
+            for name in ("catalog", "commands", "connect", "copies", "entry_points", "in_transaction", "jvm", "names", "portable")
+        ),
+        *(
+            f"tahoe.spark.{name}"
+            for name in ("scan", "session", "sink", "shard_encoder", "statements", "stream", "versions", "write")
+        ),
+    }
+)
 """Modules that no task imports: they need a driver, or additional packages."""
+_CLIENT_ONLY = frozenset(
+    {"tahoe.as_delta", "tahoe.cli", "tahoe.tables", "tahoe.testing", "tahoe.spark.connect", "tahoe.uniform.serve"}
+)
+"""Modules that no process of a Spark Connect server imports."""
+_TEXTS = {"tahoe.settings": ("session_settings.toml",)}
+"""Files that these processes read, by package."""
 
 
 def run_each(
@@ -79,6 +90,15 @@ def run_each_by_arrow(
     return [pickle.loads(answer) for answer in answers.sort_by("number")["answer"].to_pylist()]
 
 
+def run_on(
+    spark: SparkSession, function: Callable[..., Answer], items: Sequence[object], *arguments: object, tasks: int = _MOST_TASKS
+) -> list[Answer | TahoeError]:
+    """Like `run_each`, in a classic session or in one of Spark Connect."""
+    if hasattr(spark, "_jsparkSession"):
+        return run_each(spark.sparkContext, function, items, *arguments, tasks=tasks)
+    return run_each_by_arrow(spark, function, items, *arguments) if items else []
+
+
 def raised(answers: Iterable[Answer | TahoeError]) -> Iterator[Answer]:
     """Yield the results of `run_each`. Raises the first error among them."""
     for answer in answers:
@@ -105,6 +125,17 @@ def sent_whole(how: Callable[..., object], function: Callable[..., object], *arg
     return _task(packed(), how, function, arguments)
 
 
+def carried() -> Callable[[], Any] | None:
+    """Return the function that loads Tahoe in another process, if it was sent to this one; None if it is installed here."""
+    spec = find_spec("tahoe")
+    packed_here = getattr(None if spec is None else spec.loader, "packed", None)
+    if packed_here is None:
+        return None
+    digest = hashlib.sha256(packed_here + _code_of_worker()).hexdigest()[:16]
+    load: Callable[[], Any] = _of_worker()["loader"](packed_here, _code_of_worker(), digest)
+    return load
+
+
 def reviver() -> Callable[..., Any]:
     """Return the function of `worker.reviver`, which Spark does not send by name."""
     return _reviver()
@@ -123,15 +154,37 @@ def _task(code: object, how: Callable[..., object], function: Callable[..., obje
     name = f"{function.__module__}.{function.__qualname__}"
     assert function.__module__ in _names(), f"{name} is not sent to executors"
     pickled = pickle.dumps(tuple(arguments), pickle.HIGHEST_PROTOCOL)
-    task: Task = _of_worker()["runner"](code, _code_of_worker(), _digest(), how.__name__, name, pickled)
+    load = _of_worker()["loader"](code, _code_of_worker(), _digest())
+    task: Task = _of_worker()["runner"](load, how.__name__, name, pickled)
     return task
+
+
+def source_for_server(source: type) -> type:
+    """Return a data source class to register with a server of Spark Connect, whose Python needs no Tahoe.
+
+    Args:
+        source: the class of Tahoe that it uses there.
+    """
+    texts = {
+        package: {name: (files(package) / name).read_text(encoding="utf-8") for name in names}
+        for package, names in _TEXTS.items()
+    }
+    code = _packed(_sent_modules(_CLIENT_ONLY), texts)
+    digest = hashlib.sha256(code + _code_of_worker()).hexdigest()[:16]
+    load = _of_worker()["loader"](code, _code_of_worker(), digest)
+    found: type = _of_worker()["source_class"](load, f"{source.__module__}.{source.__qualname__}")
+    return found
 
 
 @cache
 def packed() -> bytes:
     """Return the compiled modules that tasks may import, by name, each with whether it is a package. They contain no path of the driver."""
-    modules = {name: (is_package, _neutral(_code_of(loader, name), name)) for name, is_package, loader in _sent_modules()}
-    return zlib.compress(marshal.dumps(modules), _LEVEL)
+    return _packed(_sent_modules())
+
+
+def _packed(sent_modules: Iterable[_Module], texts: Mapping[str, Mapping[str, str]] = MappingProxyType({})) -> bytes:
+    modules = {name: (is_package, _neutral(_code_of(loader, name), name)) for name, is_package, loader in sent_modules}
+    return zlib.compress(marshal.dumps((modules, dict(texts))), _LEVEL)
 
 
 @cache
@@ -159,26 +212,34 @@ def _of_worker() -> dict[str, Any]:
     return names
 
 
-def _sent_modules() -> Iterator[tuple[str, bool, object]]:
+def _sent_modules(left_out: frozenset[str] = _DRIVER_ONLY) -> Iterator[_Module]:
     """Yield Tahoe's modules that are sent: name, whether it is a package, and loader."""
     spec = find_spec("tahoe")
     assert spec is not None
+    names = getattr(spec.loader, "names", None)
+    if names is not None:  # in a process of a server, to which Tahoe was sent (`worker.Modules`)
+        yield from ((name, is_package, spec.loader) for name, is_package in names.items() if not _is_below(name, left_out))
+        return
     yield "tahoe", True, spec.loader
-    yield from _below("tahoe", spec.submodule_search_locations or ())
+    yield from _below("tahoe", spec.submodule_search_locations or (), left_out)
 
 
-def _below(package: str, folders: Sequence[str]) -> Iterator[tuple[str, bool, object]]:
+def _is_below(name: str, packages: frozenset[str]) -> bool:
+    return any(name == package or name.startswith(f"{package}.") for package in packages)
+
+
+def _below(package: str, folders: Sequence[str], left_out: frozenset[str]) -> Iterator[_Module]:
     for module in pkgutil.iter_modules(folders):
         name = f"{package}.{module.name}"
-        if name not in _DRIVER_ONLY:
+        if name not in left_out:
             finder: Any = module.module_finder
             spec = finder.find_spec(name)
             yield name, module.ispkg, spec.loader
-            yield from _below(name, spec.submodule_search_locations or ())
+            yield from _below(name, spec.submodule_search_locations or (), left_out)
 
 
-def _code_of(loader: object, name: str) -> CodeType:
-    code = loader.get_code(name) if isinstance(loader, InspectLoader) else None
+def _code_of(loader: Any, name: str) -> CodeType:
+    code = loader.get_code(name) if isinstance(loader, InspectLoader) or hasattr(loader, "names") else None
     if code is None:
         raise Unsupported(
             f"The code of the module {name} cannot be sent to Spark's executors: its loader, {type(loader).__name__}, does not give it. "

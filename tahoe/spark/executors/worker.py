@@ -29,7 +29,11 @@ class Modules:
     """
 
     def __init__(self, packed: bytes) -> None:
-        self._codes: dict[str, tuple[bool, Any]] = marshal.loads(zlib.decompress(packed))
+        codes: dict[str, tuple[bool, Any]]
+        texts: dict[str, dict[str, str]]
+        codes, texts = marshal.loads(zlib.decompress(packed))
+        self._codes, self._texts = codes, texts
+        self.packed = packed
         self._loaded: dict[str, ModuleType] = {}
         self._hidden: dict[str, ModuleType] = {}
         self._depth = 0
@@ -48,7 +52,23 @@ class Modules:
             self._loaded = _taken_out()
             sys.modules.update(self._hidden)
 
-    # -- called by the import system ---------------------------------------------------------------------------------------
+    def stay(self) -> None:
+        """Import from these modules from now on: a process of a server, which serves one query, pickles Tahoe's values after the call."""
+        if not self._depth:
+            for other in [finder for finder in sys.meta_path if type(finder).__name__ == Modules.__name__]:
+                other.__exit__()  # type: ignore[attr-defined]
+            self.__enter__()
+
+    # -- called by the import system and by `tahoe.spark.executors.shipped` --------------------------------------------------
+
+    @property
+    def names(self) -> dict[str, bool]:
+        """The names of the modules, each with whether it is a package."""
+        return {name: is_package for name, (is_package, _) in self._codes.items()}
+
+    def get_code(self, name: str) -> Any:
+        """Return the code of a module."""
+        return self._codes[name][1]
 
     def find_spec(self, name: str, _path: object = None, _target: object = None) -> ModuleSpec | None:
         """Return the spec of the module with this name; None for modules of other packages."""
@@ -58,12 +78,41 @@ class Modules:
             raise ModuleNotFoundError(f"The module {name} is not sent to Spark's executors.", name=name)
         return spec_from_loader(name, self, origin=f"<{name}>", is_package=self._codes[name][0])  # type: ignore[arg-type]
 
+    def get_resource_reader(self, name: str) -> _Texts:
+        """Return the files in a package, for `importlib.resources`."""
+        return _Texts(self._texts.get(name, {}))
+
     def create_module(self, _spec: ModuleSpec) -> None:
         """Return None: modules are created as usual."""
 
     def exec_module(self, module: ModuleType) -> None:
         """Run the code of a module."""
         exec(self._codes[module.__name__][1], module.__dict__)
+
+
+class _Texts:
+    """The text files in a package."""
+
+    def __init__(self, texts: dict[str, str]) -> None:
+        self._texts = texts
+
+    def files(self) -> _Texts:
+        """Return the folder of the package."""
+        return self
+
+    def __truediv__(self, name: str) -> _Text:
+        return _Text(self._texts[name])
+
+
+class _Text:
+    """A text file."""
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+
+    def read_text(self, encoding: str) -> str:
+        """Return the text."""
+        return self._text
 
 
 def _taken_out() -> dict[str, ModuleType]:
@@ -129,18 +178,16 @@ def _member(name: str) -> Any:
     return getattr(import_module(module), member)
 
 
-def runner(code: Any, own_code: bytes, digest: str, how: str, function: str, arguments: bytes) -> Callable[[Any], Any]:
-    """Return the function that is sent as a task. It refers only to modules of the standard library.
+def loader(code: Any, own_code: bytes, digest: str) -> Callable[[], Any]:
+    """Return a function that loads this module in a worker, once for each digest. It refers only to modules of the standard library.
 
     Args:
         code: the packed modules, or a broadcast variable of them.
         own_code: the marshalled code of this module.
         digest: of both: a worker stores one `Modules` for each digest.
-        how: the function of this module to call: ``each``, ``arrow``, ``stream``, ``part`` or ``message``.
-        function, arguments: the arguments of `each`.
     """
 
-    def run(items: Any) -> Any:
+    def load() -> Any:
         import marshal
         import sys
         from types import ModuleType
@@ -152,18 +199,86 @@ def runner(code: Any, own_code: bytes, digest: str, how: str, function: str, arg
             exec(marshal.loads(own_code), worker.__dict__)
             worker.modules = worker.Modules(code if isinstance(code, bytes) else code.value)
             sys.modules[name] = worker
+        return worker
+
+    return load
+
+
+def runner(load: Callable[[], Any], how: str, function: str, arguments: bytes) -> Callable[[Any], Any]:
+    """Return the function that is sent as a task.
+
+    Args:
+        load: of `loader`.
+        how: the function of this module to call: ``each``, ``arrow``, ``stream``, ``part`` or ``message``.
+        function, arguments: the arguments of `each`.
+    """
+
+    def run(items: Any) -> Any:
+        worker = load()
         return getattr(worker, how)(worker.modules, function, arguments, items)
 
     return run
 
 
+def source_class(load: Callable[[], Any], source: str) -> Any:
+    """Return a class of PySpark's data source API that is sent by value, and uses a class of Tahoe in the processes of a server.
+
+    Args:
+        load: of `loader`, with all modules that the class needs.
+        source: module and name of the class, with a dot between them.
+    """
+    from pyspark.sql.datasource import DataSource
+
+    class Delta(DataSource):
+        """Creates the real source in each process. Its state travels as bytes, which any Python can unpickle."""
+
+        def __init__(self, options: Any) -> None:
+            self.options = dict(options)
+            self.state: bytes | None = None
+
+        @classmethod
+        def name(cls) -> str:
+            return "delta"
+
+        def schema(self) -> Any:
+            return self._of("schema")
+
+        def reader(self, schema: Any) -> Any:
+            return self._of("reader", schema)
+
+        def writer(self, schema: Any, overwrite: bool) -> Any:
+            return self._of("writer", schema, overwrite)
+
+        def streamReader(self, schema: Any) -> Any:  # noqa: N802 - PySpark's name
+            return self._of("streamReader", schema)
+
+        def streamWriter(self, schema: Any, overwrite: bool) -> Any:  # noqa: N802
+            return self._of("streamWriter", schema, overwrite)
+
+        def _of(self, method: str, *arguments: Any) -> Any:
+            import pickle
+
+            worker = load()
+            worker.modules.stay()
+            found = worker._member(source)(self.options)
+            if self.state is not None:
+                found.__dict__.update(pickle.loads(self.state))
+            result = getattr(found, method)(*arguments)
+            self.state = pickle.dumps(found.__dict__)
+            return result
+
+    return Delta
+
+
 def reviver() -> Callable[..., Any]:
     """Return the function that unpickles a part of Tahoe's data source (`tahoe.spark.portable.sent`)."""
 
-    def revive(module: str, name: str, state: bytes, kind: str, task: Any) -> Any:
-        """Return the part itself if Tahoe can be imported, otherwise a proxy for an executor.
+    def revive(module: str, name: str, state: bytes, kind: str, task: Any, load: Any = None, is_sent: bool = False) -> Any:
+        """Return the part itself if Tahoe can be imported, otherwise a proxy.
 
         Args:
+            load: of `loader`, for a part that commits in another process of a server without Tahoe.
+            is_sent: whether the part is of a Tahoe that was sent to the server: one that is installed there may be of another version.
             module, name: of its class.
             state: the pickled values of its attributes.
             kind: its PySpark base class.
@@ -175,6 +290,8 @@ def reviver() -> Callable[..., Any]:
         from pyspark.sql import datasource
 
         try:
+            if is_sent:
+                raise ImportError
             part_class = getattr(import_module(module), name)
         except ImportError:
             base = getattr(datasource, kind)
@@ -184,7 +301,18 @@ def reviver() -> Callable[..., Any]:
                 written.tahoe = task(items)  # type: ignore[attr-defined]
                 return written
 
-            members = {"name": classmethod(lambda _: "delta"), "read": lambda _, partition: task(partition.value), "write": write}
+            def part() -> Any:
+                load().modules.stay()
+                return revive(module, name, state, kind, task)
+
+            members: Any = {
+                "name": classmethod(lambda _: "delta"),
+                "read": lambda _, partition: task(partition.value),
+                "write": write,
+            }
+            if load is not None:
+                members["commit"] = lambda _, messages: part().commit(messages)
+                members["abort"] = lambda _, messages: part().abort(messages)
             proxy: Any = type(name, (base,), members)
             value = proxy.__new__(proxy)
             value.value = state

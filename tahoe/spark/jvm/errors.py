@@ -28,7 +28,7 @@ from pyspark.sql import Column, SparkSession
 from pyspark.sql import functions as sf
 
 from tahoe.base.exceptions import TahoeError
-from tahoe.spark.jvm.bridge import JavaObject, Jvm
+from tahoe.spark.jvm.bridge import JavaObject, Jvm, is_classic
 
 logger = logging.getLogger(__name__)
 
@@ -141,7 +141,12 @@ def raising_with_values(factory: ErrorFactory) -> Callable[[Sequence[Column]], C
 
 @contextmanager
 def quiet_errors(spark: SparkSession) -> Iterator[None]:
-    """Suppress printing and logging of errors, by Java and by PySpark, during a command whose caller gets them as one exception."""
+    """Suppress printing and logging of errors, by Java and by PySpark, during a command whose caller gets them as one exception. The log of
+    a Spark Connect server is its own.
+    """
+    if not is_classic(spark):
+        yield
+        return
     with without_query_logs(), without_task_failures(spark):
         yield
 

@@ -16,6 +16,7 @@ from pyspark.sql import SparkSession
 
 from tahoe.base.clock import SYSTEM_CLOCK, Clock
 from tahoe.base.progress import Progress, shown, silent
+from tahoe.spark.jvm.bridge import is_classic
 
 STEP = "tasks of Spark"
 """The unit of the count."""
@@ -27,8 +28,11 @@ _SECONDS = 0.5  # between two polls; each takes a few calls into the JVM
 @contextmanager
 def job_progress(spark: SparkSession, clock: Clock = SYSTEM_CLOCK) -> Iterator[None]:
     """Show the progress of the jobs of the block. Nothing is shown if the setting of Spark's own bar is set: with ``true``, Spark shows its
-    bar, and with ``false``, the user wants none.
+    bar, and with ``false``, the user wants none. PySpark shows the progress of a Spark Connect session itself.
     """
+    if not is_classic(spark):
+        yield
+        return
     with shown(clock) as progress:
         # Poll Spark only if the progress is displayed.
         reported = silent if progress is silent or _has_bar_setting(spark) else progress

@@ -18,13 +18,14 @@ from tahoe.protocol.column_values.default_values import CURRENT_DEFAULT, EXISTS_
 from tahoe.protocol.features import Feature
 from tahoe.schema.types import StructType
 from tahoe.snapshot.snapshot import Snapshot
-from tahoe.spark.jvm.bridge import JavaObject, Jvm
+from tahoe.spark.jvm.bridge import JavaObject, Jvm, is_classic
 from tahoe.spark.jvm.records import copied, items
 from tahoe.spark.jvm.storage import table_at
 from tahoe.spark.jvm.stored_defaults import written_default
 from tahoe.spark.jvm.translate import with_shown_metadata
+from tahoe.spark.names.server_catalog import ServerEntry, server_entry
 from tahoe.spark.versions.geospatial_types import check_geospatial_types
-from tahoe.sql.table_name import TableName
+from tahoe.sql.table_name import TableName, table_name
 
 SESSION_CATALOG = "spark_catalog"
 """Spark's name of the only catalog of a session that contains Delta tables."""
@@ -37,16 +38,20 @@ class NamedTable:
     Args:
         table: the table itself.
         name: in the user's spelling.
-        entry: the session catalog's entry (a ``CatalogTable``); None for a table named by its path.
+        entry: the session catalog's entry (a ``CatalogTable``); None for a table named by its path, and in a session of Spark Connect.
+        on_server: the entry in a session of Spark Connect.
     """
 
     table: Table
     name: TableName
     entry: JavaObject | None = None
+    on_server: ServerEntry | None = None
 
     @property
     def full_name_parts(self) -> tuple[str, ...]:
         """Catalog, database and name; the user's spelling for a table named by its path."""
+        if self.on_server is not None:
+            return self.on_server.parts
         if self.entry is None:
             return self.name.identifiers
         identifier = self.entry.identifier()
@@ -55,7 +60,12 @@ class NamedTable:
     @property
     def full_name(self) -> str:
         """The name in delta-spark's form: ``spark_catalog.db.t``, or ``delta.`/path` ``."""
-        return str(self.name) if self.entry is None else ".".join(self.full_name_parts)
+        return str(self.name) if self.is_by_path else ".".join(self.full_name_parts)
+
+    @property
+    def is_by_path(self) -> bool:
+        """Whether it is named by its path."""
+        return self.entry is None and self.on_server is None
 
 
 def table_named(spark: SparkSession, parts: Sequence[str]) -> NamedTable | None:
@@ -65,6 +75,8 @@ def table_named(spark: SparkSession, parts: Sequence[str]) -> NamedTable | None:
     Args:
         parts: the identifiers of the name, as in ``spark_catalog.db.t``, ``db.t``, ``t`` or ``delta.`/path` ``.
     """
+    if not is_classic(spark):
+        return _table_on_server(spark, parts)
     entry = entry_of(spark, parts)
     if entry is not None:
         name = TableName(None, tuple(parts))
@@ -77,21 +89,29 @@ def delta_table_named(spark: SparkSession, name: str) -> NamedTable:
     """Return the Delta table of a name, which Spark parses. Raises `InvalidRequest` (`DELTA_MISSING_DELTA_TABLE`) if there is none."""
     match = table_named(spark, parts_of(spark, name))
     if match is None:
-        raise no_delta_table(name)
+        raise InvalidRequest(
+            f"{name} is not a Delta table. Name one by its name in the catalog, or by its path: DeltaTable.forPath(spark, path).",
+            code="DELTA_MISSING_DELTA_TABLE",
+            table=name,
+        )
     return match
 
 
-def no_delta_table(name: str) -> InvalidRequest:
-    """Return the error for a name that is not one of a Delta table."""
-    return InvalidRequest(
-        f"{name} is not a Delta table. Name one by its name in the catalog, or by its path: DeltaTable.forPath(spark, path).",
-        code="DELTA_MISSING_DELTA_TABLE",
-        table=name,
-    )
+def _table_on_server(spark: SparkSession, parts: Sequence[str]) -> NamedTable | None:
+    path = path_of(parts)
+    if path is not None:
+        return NamedTable(table_at(spark, path, {}), TableName(path))
+    entry = server_entry(spark, parts)
+    if entry is None or not entry.is_delta:
+        return None
+    return NamedTable(table_at(spark, entry.location, {}), TableName(None, tuple(parts)), on_server=entry)
 
 
 def parts_of(spark: SparkSession, name: str) -> tuple[str, ...]:
     """Return the identifiers of a name, parsed by Spark. Raises PySpark's ``ParseException`` for an invalid name."""
+    if not is_classic(spark):
+        parsed = table_name(name)
+        return (name,) if parsed is None else parsed.identifiers
     parts = spark._jsparkSession.sessionState().sqlParser().parseMultipartIdentifier(name)
     return tuple(str(part) for part in items(parts))
 

@@ -8,13 +8,15 @@ from pyspark.sql import SparkSession
 
 from tahoe.base.exceptions import InvalidRequest
 from tahoe.settings.session_settings import check_session_settings
-from tahoe.spark.jvm.bridge import Jvm
+from tahoe.spark.jvm.bridge import Jvm, is_classic
 
 _LOOKED_AT: WeakSet[SparkSession] = WeakSet()
 
 
 def settings_of(spark: SparkSession) -> dict[str, str]:
     """Return all settings of the session, as text."""
+    if not is_classic(spark):
+        return {str(key): str(value) for key, value in spark.conf.getAll.items()}
     return Jvm.of(spark).dictionary(spark._jsparkSession.conf().getAll())
 
 

@@ -7,9 +7,10 @@ from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
 from pyspark.sql import SparkSession
+from pyspark.sql import functions as sf
 
 from tahoe.base.exceptions import InvalidRequest
-from tahoe.spark.jvm.bridge import Jvm
+from tahoe.spark.jvm.bridge import Jvm, is_classic
 from tahoe.spark.jvm.storage import table_at
 from tahoe.spark.names.error_names import reading
 from tahoe.spark.names.options import ReadRequest, travelling
@@ -39,6 +40,8 @@ def requested_snapshot(spark: SparkSession, request: ReadRequest, options: Mappi
 
 def parsed_timestamp(spark: SparkSession, text: str) -> datetime:
     """Return the timestamp of a text, parsed by Spark in the session's time zone. Raises `InvalidRequest` (`DELTA_TIMESTAMP_INVALID`)."""
+    if not is_classic(spark):
+        return _parsed_on_server(spark, text)
     jvm = Jvm.of(spark)
     zone = jvm.option(spark.conf.get("spark.sql.session.timeZone"))
     literal = jvm.catalyst("expressions.Literal")(
@@ -48,6 +51,15 @@ def parsed_timestamp(spark: SparkSession, text: str) -> datetime:
         literal, jvm.data_type('"timestamp"'), zone, jvm.catalyst("expressions.EvalMode").LEGACY()
     )
     microseconds = cast.eval(None)
+    return _time_of(microseconds, text)
+
+
+def _parsed_on_server(spark: SparkSession, text: str) -> datetime:
+    row = spark.range(1).select(sf.unix_micros(sf.lit(text).try_cast("timestamp"))).first()
+    return _time_of(None if row is None else row[0], text)
+
+
+def _time_of(microseconds: int | None, text: str) -> datetime:
     if microseconds is None:
         raise InvalidRequest(
             f"The provided timestamp ('{text}') cannot be converted to a valid timestamp. Write it as '2026-01-31 12:00:00'.",

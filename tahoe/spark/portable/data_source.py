@@ -85,7 +85,10 @@ class DeltaDataSource(Sent, DataSource):
         return "delta"
 
     def schema(self) -> SparkStruct:
-        """Return the columns of the version, or of its change data feed. Spark calls this first, so it chooses the version."""
+        """Return the columns of the version, or of its change data feed. Spark calls this first, so it chooses the version.
+
+        Columns whose values cannot be read are among them; the plan of the tasks refuses them.
+        """
         if streams_alone(self._options):
             table = stream_table_of(option_of(self._options, "path", ""), self._options)
             snapshot = table.snapshot()
@@ -94,7 +97,6 @@ class DeltaDataSource(Sent, DataSource):
             return to_spark_schema(with_shown_metadata(feed_schema(snapshot.schema)))
         changes = self._changes()
         columns = self._snapshot().schema if changes is None else changes.schema
-        check_columns(columns, Use.CONNECT)
         return to_spark_schema(with_shown_metadata(columns))
 
     def reader(self, schema: SparkStruct) -> DataSourceReader:
@@ -196,6 +198,8 @@ class _Reader(Sent, DataSourceReader):
     def partitions(self) -> Sequence[InputPartition]:
         assert self._planned is not None
         parts = [_Tasks(tasks) for tasks in binned(self._planned.scan(self._predicate).tasks())]
+        if parts:
+            check_columns(self._schema, Use.CONNECT)
         return parts or [_Tasks(())]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
@@ -243,6 +247,8 @@ class _ChangeReader(Sent, DataSourceReader):
     def partitions(self) -> Sequence[InputPartition]:
         assert self._planned is not None
         parts = [_ChangedFiles(files) for files in binned(self._planned.files())]
+        if parts:
+            check_columns(self._planned.schema, Use.CONNECT)
         return parts or [_ChangedFiles(())]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
@@ -257,6 +263,7 @@ class _Writer(Sent, DataSourceArrowWriter):
     """Writes files in the workers and commits on the driver's side, in another process than the one that planned."""
 
     kind = "DataSourceArrowWriter"
+    commits = True
 
     def __init__(self, table: Table, schema: StructType, request: Insert, options: Mapping[str, str]) -> None:
         transaction = table.begin()

@@ -12,20 +12,27 @@ from typing import ClassVar, TypeVar
 
 from pyspark.sql.datasource import WriterCommitMessage
 
-from tahoe.spark.executors.shipped import reviver
+from tahoe.spark.executors.shipped import carried, reviver
 
 Message = TypeVar("Message")
 
 
 class Sent:
-    """A part of a data source. Its class is also a subclass of the PySpark class named by `kind`."""
+    """A part of a data source. Its class is also a subclass of the PySpark class named by `kind`.
+
+    Attributes:
+        commits: whether it commits, in another process of the server than the one that plans.
+    """
 
     kind: ClassVar[str]
+    commits: ClassVar[bool] = False
 
     def __reduce__(self) -> tuple[Callable[..., object], tuple[object, ...]]:
         # The proxy of a reader passes the attributes of a partition as the last arguments of its task.
         state = pickle.dumps(self.__getstate__())
-        return reviver(), (type(self).__module__, type(self).__qualname__, state, self.kind, self._task())
+        load = carried()
+        place = type(self).__module__, type(self).__qualname__
+        return reviver(), (*place, state, self.kind, self._task(), load if self.commits else None, load is not None)
 
     def _task(self) -> object:
         """Return the executor's task, created by `tahoe.spark.executors.shipped.sent_whole`; None for a part without one."""

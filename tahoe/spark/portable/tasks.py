@@ -17,6 +17,7 @@ from tahoe.protocol.config import TableConfig
 from tahoe.snapshot.arrow_reader import ReadTask
 from tahoe.snapshot.changes import ChangedFile
 from tahoe.spark.executors.data_source_tasks import FilledIn, WrittenFiles
+from tahoe.spark.executors.row_tasks import FileRows
 from tahoe.spark.portable.sent import opened
 from tahoe.store.location import decode_path
 from tahoe.store.log_store import LogStore
@@ -28,7 +29,7 @@ _UNIFORM_SECONDS = 60.0
 _CATALOG_SECONDS = 5.0  # a catalog may never answer
 
 
-_Sized = TypeVar("_Sized", ReadTask, ChangedFile, IndexedFile)
+_Sized = TypeVar("_Sized", ReadTask, ChangedFile, IndexedFile, FileRows)
 
 
 def binned(files: Iterable[_Sized]) -> Iterator[tuple[_Sized, ...]]:

@@ -26,6 +26,7 @@ from tahoe.schema.mapping import transform_fields
 from tahoe.schema.types import ArrayType, DataType, MapType, PrimitiveType, StructField, StructType, leaves
 from tahoe.schema.widening import preview_type_changes
 from tahoe.snapshot.snapshot import Snapshot
+from tahoe.spark.executors.row_tasks import FILE, ROW
 from tahoe.spark.jvm.bridge import JavaObject, Jvm
 from tahoe.spark.jvm.compiled import compiled_object
 from tahoe.spark.jvm.errors import install, raising
@@ -45,10 +46,6 @@ from tahoe.spark.versions.geospatial_types import check_geospatial_types
 
 if TYPE_CHECKING:
     from tahoe.api.table import Table
-
-
-FILE, ROW = "__tahoe_file", "__tahoe_row"
-"""The columns of `read_rows` with a row's location: the number of its file, an int, and its physical position there, a long."""
 
 CHOSEN = "__tahoe_chosen"
 """The column of `read_rows` that is true for the rows selected in `files`; and the column of `files` that selects them: packed bits

@@ -60,14 +60,15 @@ def _describe(spark: SparkSession, plan: JavaObject, target: Target) -> Callable
 
     def run() -> Iterator[Row]:
         snapshot = named.table.snapshot()
-        yield from _column_rows(snapshot)
+        yield from column_rows(snapshot)
         if is_extended:
-            yield from _detail_rows(spark, named, snapshot)
+            yield from extended_rows(spark, named, snapshot)
 
     return run
 
 
-def _column_rows(snapshot: Snapshot) -> Iterator[Row]:
+def column_rows(snapshot: Snapshot) -> Iterator[Row]:
+    """Yield the rows of DESCRIBE TABLE."""
     columns = {column.name: column for column in _columns(snapshot)}
     for column in columns.values():
         yield _column_row(column)
@@ -78,9 +79,12 @@ def _column_rows(snapshot: Snapshot) -> Iterator[Row]:
             yield _column_row(columns[name])
 
 
-def _detail_rows(spark: SparkSession, named: NamedTable, snapshot: Snapshot) -> Iterator[Row]:
-    entry = named.entry
-    is_managed = entry is not None and str(entry.tableType().name()) == "MANAGED"
+def extended_rows(spark: SparkSession, named: NamedTable, snapshot: Snapshot) -> Iterator[Row]:
+    """Yield the rows that DESCRIBE TABLE EXTENDED adds."""
+    entry, on_server = named.entry, named.on_server
+    is_managed = (
+        on_server.is_managed if on_server is not None else entry is not None and str(entry.tableType().name()) == "MANAGED"
+    )
     yield "", "", ""
     yield "# Detailed Table Information", "", ""
     yield "Name", named.full_name, ""
@@ -89,8 +93,9 @@ def _detail_rows(spark: SparkSession, named: NamedTable, snapshot: Snapshot) -> 
         yield "Comment", snapshot.metadata.description, ""
     yield "Location", str(snapshot.store.url), ""
     yield "Provider", "delta", ""
-    if entry is not None and str(entry.owner()):
-        yield "Owner", str(entry.owner()), ""
+    owner = "" if entry is None else str(entry.owner())
+    if owner or on_server is not None:
+        yield "Owner", owner or (on_server.owner if on_server is not None else ""), ""
     properties = ",".join(f"{key}={value}" for key, value in sorted(shown_properties(spark, snapshot).items()))
     yield "Table Properties", f"[{properties}]", ""
 
@@ -157,10 +162,15 @@ def _show_partitions(statement: SparkStatement, spark: SparkSession, plan: JavaO
             table=str(named.name),
         )
     columns = StructType([_columns(snapshot)[name] for name in snapshot.partition_columns])
-    return statement.execution(lambda: _partitions(named.table.snapshot(), pattern), columns)
+    return statement.execution(lambda: partitions(named.table.snapshot(), pattern), columns)
 
 
-def _partitions(snapshot: Snapshot, pattern: Mapping[str, str | None]) -> list[Row]:
+def partitions(snapshot: Snapshot, pattern: Mapping[str, str | None]) -> list[Row]:
+    """Return the values of each partition.
+
+    Args:
+        pattern: values of some partition columns, as the log has them; other partitions are left out.
+    """
     columns = [snapshot.schema.field(name) for name in snapshot.partition_columns]
     fixed = {
         position: deserialize(value, column.data_type)
@@ -266,7 +276,7 @@ class DescribeDetail(TableStatement):
 
     def run(self, spark: SparkSession, named: NamedTable) -> Rows:
         """See `TableStatement.run`."""
-        full_name = None if named.entry is None else named.full_name
+        full_name = None if named.is_by_path else named.full_name
         if not self.is_text:
             return list(detail_rows(named.table, full_name))
         try:

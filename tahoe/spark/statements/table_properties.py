@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 
 from pyspark.sql import SparkSession
@@ -10,7 +11,7 @@ from tahoe.api.table import Table
 from tahoe.base.exceptions import InvalidRequest
 from tahoe.snapshot.snapshot import Snapshot
 from tahoe.spark.commands.frames import text_columns
-from tahoe.spark.jvm.bridge import JavaObject, Jvm
+from tahoe.spark.jvm.bridge import JavaObject, Jvm, is_classic
 from tahoe.spark.jvm.records import items
 from tahoe.spark.names.entries import SESSION_CATALOG, NamedTable
 from tahoe.spark.statements.command import Rows
@@ -21,7 +22,7 @@ from tahoe.spark.statements.targets import Target, option_value
 
 def _show(spark: SparkSession, plan: JavaObject, target: Target) -> Callable[[], Rows]:
     key, named = option_value(plan.propertyKey()), target.named
-    return lambda: sorted(_shown(spark, named, key).items())
+    return lambda: sorted(properties_shown(spark, named, key).items())
 
 
 def _set(spark: SparkSession, plan: JavaObject, target: Target) -> Callable[[], None]:
@@ -103,14 +104,24 @@ def shown_properties(spark: SparkSession, snapshot: Snapshot) -> dict[str, str]:
         **{f"delta.feature.{name}": "supported" for name in (protocol.reader_features or ())},
         **{f"delta.feature.{name}": "supported" for name in (protocol.writer_features or ())},
     }
+    if not is_classic(spark):
+        pattern = re.compile(str(spark.conf.get("spark.redaction.string.regex", _SECRET_KEYS) or _SECRET_KEYS))
+        return {key: _REDACTED if pattern.search(key) else value for key, value in properties.items()}
     jvm = Jvm.of(spark)
     return jvm.dictionary(spark._jsparkSession.sessionState().conf().redactOptions(jvm.map(properties)))
 
 
-def _shown(spark: SparkSession, named: NamedTable, key: str | None) -> dict[str, str]:
-    """Return the properties as in SHOW TBLPROPERTIES."""
+_SECRET_KEYS, _REDACTED = "(?i)secret|password|token|access[.]?key|credential", "*********(redacted)"
+
+
+def properties_shown(spark: SparkSession, named: NamedTable, key: str | None) -> dict[str, str]:
+    """Return the properties as in SHOW TBLPROPERTIES.
+
+    Args:
+        key: the only one; None for all.
+    """
     properties = shown_properties(spark, named.table.snapshot())
     if key is None:
         return properties
-    name = named.full_name if named.entry is not None else f"{SESSION_CATALOG}.{named.full_name}"
+    name = named.full_name if not named.is_by_path else f"{SESSION_CATALOG}.{named.full_name}"
     return {key: properties.get(key, f"Table {name} does not have property: {key}")}

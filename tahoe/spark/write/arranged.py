@@ -6,9 +6,12 @@ are renamed here. delta-spark's rule defines which struct fields are matched by 
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
+from typing import TypeAlias
 
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as sf
 
 from tahoe.base.exceptions import SchemaMismatch
@@ -16,12 +19,14 @@ from tahoe.ops.rows.insert import WriteOptions
 from tahoe.protocol.config import TableConfig
 from tahoe.protocol.constraints import is_filled_in
 from tahoe.schema.positions import fits_by_name, renamed_by_position, with_fields_by_position
-from tahoe.schema.types import StructField, StructType
+from tahoe.schema.types import DataType, StructField, StructType
 from tahoe.schema.widening import NO_WIDENING, Widening
 from tahoe.spark.jvm.bridge import Jvm
 from tahoe.spark.jvm.translate import from_spark_schema
 from tahoe.spark.names.settings import is_on
 from tahoe.spark.write.fitting import cast_or_fail
+
+Cast: TypeAlias = Callable[[Column, DataType], Column]
 
 _EVOLVES_BY_NAME = "spark.databricks.delta.insert.byName.schemaEvolution.enabled"
 _NULLS_BY_DEFAULT = "spark.sql.defaultColumn.useNullsForMissingDefaultValues"
@@ -63,8 +68,11 @@ def arrangement(spark: SparkSession, named: str, options: WriteOptions, *, by_na
     )
 
 
-def arranged(rows: DataFrame, config: TableConfig, rules: Arrangement) -> DataFrame:
+def arranged(rows: DataFrame, config: TableConfig, rules: Arrangement, cast: Cast | None = None) -> DataFrame:
     """Return the rows with column and field names under which they can be written.
+
+    Args:
+        cast: casts values, and fails if one does not fit; None for a classic session.
 
     Raises:
         SchemaMismatch: ``DELTA_INSERT_COLUMN_ARITY_MISMATCH``, ``DELTA_INSERT_COLUMN_MISMATCH``, ``DELTA_MISSING_COLUMN``,
@@ -74,9 +82,9 @@ def arranged(rows: DataFrame, config: TableConfig, rules: Arrangement) -> DataFr
     if rules.evolves:
         widening = config.automatic_widening(rules.automatic_widening)
     if not rules.by_name:
-        return _renamed(rows, data, _by_position(data, config.schema, rules, widening))
+        return _renamed(rows, data, _by_position(data, config.schema, rules, widening), cast)
     if rules.is_statement:
-        return _renamed(rows, data, _by_name(data, config.schema, rules, widening))
+        return _renamed(rows, data, _by_name(data, config.schema, rules, widening), cast)
     return rows
 
 
@@ -100,17 +108,17 @@ def _by_name(data: StructType, table: StructType, rules: Arrangement, widening: 
     return with_fields_by_position(data, table, rules.named)
 
 
-def _renamed(rows: DataFrame, data: StructType, target: StructType) -> DataFrame:
+def _renamed(rows: DataFrame, data: StructType, target: StructType, cast: Cast | None) -> DataFrame:
     if data == target:
         return rows
-    jvm = Jvm.of(rows.sparkSession)
+    cast = cast or partial(cast_or_fail, Jvm.of(rows.sparkSession))
     # Columns with the same name are distinguished by position.
     positions = [f"_{position}" for position in range(len(rows.columns))]
     columns = []
     for position, column, renamed in zip(positions, data, target, strict=True):
         values = sf.col(position)
         if column.data_type != renamed.data_type:
-            values = cast_or_fail(jvm, values, renamed.data_type)
+            values = cast(values, renamed.data_type)
         columns.append(values.alias(renamed.name))
     return rows.toDF(*positions).select(*columns)
 

@@ -12,6 +12,7 @@ from pyspark.sql.types import LongType, StructField, StructType
 
 from tahoe.ops.merge.clauses import Action, Clause, Kind
 from tahoe.ops.merge.explained import MergeExplained
+from tahoe.ops.rows.row_changes import RowsChanged
 from tahoe.spark.commands.checked_arguments import checked_expression, checked_expressions, wrong_argument
 from tahoe.spark.commands.merge.merge import explain_merge, merge
 from tahoe.spark.commands.merge.statement import MergeRequest
@@ -29,8 +30,13 @@ RESULT = StructType(
 """The columns of the result of `DeltaMergeBuilder.execute`."""
 
 
-def merge_builder(target: CommandTarget, source: object, condition: object) -> DeltaMergeBuilder:
+def merge_builder(
+    target: CommandTarget, source: object, condition: object, builder: type[DeltaMergeBuilder] | None = None
+) -> DeltaMergeBuilder:
     """Return the builder for `DeltaTable.merge`.
+
+    Args:
+        builder: its class, if it is not `DeltaMergeBuilder`.
 
     Raises:
         WrongArgument: an argument has the wrong type; the message is delta-spark's.
@@ -42,7 +48,7 @@ def merge_builder(target: CommandTarget, source: object, condition: object) -> D
     on = checked_expression(condition)
     if on is None:
         raise wrong_argument("'condition' in merge cannot be None", "condition")
-    return DeltaMergeBuilder(target, MergeRequest(source, on))
+    return (builder or DeltaMergeBuilder)(target, MergeRequest(source, on))
 
 
 class DeltaMergeBuilder:
@@ -111,12 +117,15 @@ class DeltaMergeBuilder:
 
     def withSchemaEvolution(self) -> DeltaMergeBuilder:
         """Let the clauses add columns that only the source has."""
-        return DeltaMergeBuilder(self._target, replace(self._request, schema_evolution=True))
+        return type(self)(self._target, replace(self._request, schema_evolution=True))
 
     def execute(self) -> DataFrame:
         """Run the MERGE; return one row with the row counts. See `tahoe.spark.commands.merge.merge.merge` for the errors."""
         result = Result(self._target.spark, RESULT)
-        return result.of([merge(self._target, self._request).counts])
+        return result.of([self._merge().counts])
+
+    def _merge(self) -> RowsChanged:
+        return merge(self._target, self._request)
 
     def explain(self) -> MergeExplained:
         """Return the effects of `execute` on the current table, clause by clause, without writing. Raises the errors that `execute` raises
@@ -128,4 +137,4 @@ class DeltaMergeBuilder:
         self, kind: Kind, action: Action, condition: object, values: tuple[tuple[str, str | Column], ...] | None
     ) -> DeltaMergeBuilder:
         clause = Clause(kind, action, checked_expression(condition), values)
-        return DeltaMergeBuilder(self._target, replace(self._request, clauses=(*self._request.clauses, clause)))
+        return type(self)(self._target, replace(self._request, clauses=(*self._request.clauses, clause)))

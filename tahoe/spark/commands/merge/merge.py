@@ -24,7 +24,7 @@ from tahoe.spark.commands.merge.pairs import evaluated
 from tahoe.spark.commands.merge.statement import MergeRequest, Sides, evolved, of_clauses, placed, resolved
 from tahoe.spark.commands.merge.write import MatchedMerge
 from tahoe.spark.commands.row_changes import TableRows
-from tahoe.spark.commands.row_command import CommandTarget, refuse_connect, run_row_command
+from tahoe.spark.commands.row_command import CommandTarget, run_row_command
 from tahoe.spark.commands.source_keys import candidates
 from tahoe.spark.commands.source_rows import sent_to_all, stored
 from tahoe.spark.commands.statement_time import StatementTime
@@ -61,7 +61,6 @@ def stage_merge(transaction: Transaction, target: CommandTarget, request: MergeR
 
 def explain_merge(target: CommandTarget, request: MergeRequest) -> MergeExplained:
     """Return the effects of `merge` without writing. Raises the errors that `merge` raises before it writes."""
-    refuse_connect(target.spark, "MERGE")
     with ExitStack() as stack:
         matched = _match(target.table.begin(), target, request, stack)
         snapshot, config = matched.rows.version.snapshot, matched.rows.config

@@ -1,0 +1,173 @@
+"""Conditions in sessions of Spark Connect: the server evaluates them, and the client derives from them which files to read.
+
+A condition as text, and a column of comparisons, are also parsed by Tahoe: partition values and statistics then select files, and concurrent
+commits conflict only with these. If Tahoe cannot parse a condition, all files are read.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as sf
+from pyspark.sql.types import BooleanType, NullType
+
+from tahoe.base.exceptions import InvalidRequest, Unsupported
+from tahoe.expr.row_condition import RowCondition, row_condition
+from tahoe.schema.types import StructType
+from tahoe.spark.connect.remote_rows import RemoteVersion
+from tahoe.spark.write.enforce import session_time_zone
+from tahoe.sql.dialect import tokenize
+
+_CHANCE = re.compile(
+    r"\b(rand|randn|random|uuid|shuffle|monotonically_increasing_id|input_file_name|spark_partition_id)\s*\(", re.I
+)
+_SUBQUERY = re.compile(r"\(\s*(select|with|table|values)\b", re.I)
+_ANALYZED = re.compile(r"^== Analyzed Logical Plan ==\n[^\n]*\nFilter ([^\n]*)$", re.MULTILINE)
+_OPERATORS = {"==": "=", "<=>": "<=>", "<": "<", "<=": "<=", ">": ">", ">=": ">=", "and": "AND", "or": "OR"}
+_TESTS = {"isNull": "IS NULL", "isNotNull": "IS NOT NULL", "isnull": "IS NULL", "isnotnull": "IS NOT NULL"}
+
+
+@dataclass(frozen=True, slots=True)
+class RemoteCondition:
+    """The rows of a version that the user's condition selects.
+
+    Args:
+        column: the condition; None for every row.
+        text: as the history shows it; None for every row.
+        meaning: the condition as Tahoe understands it; None if it cannot be parsed.
+    """
+
+    column: Column | None
+    text: str | None
+    meaning: RowCondition | None
+
+
+def resolve_condition(version: RemoteVersion, condition: str | Column | None, operation: str) -> RemoteCondition:
+    """Return the selected rows; rejects an invalid condition before rows are read.
+
+    Raises:
+        Unsupported: a subquery (``DELTA_UNSUPPORTED_SUBQUERY``).
+        InvalidRequest: a non-deterministic function (``INVALID_NON_DETERMINISTIC_EXPRESSIONS``), a condition that is not boolean.
+        AnalysisException: PySpark's own, for an invalid expression.
+    """
+    schema = version.snapshot.schema
+    if condition is None:
+        return RemoteCondition(None, None, row_condition(None, schema))
+    text = text_of(condition)
+    check_expression(text, f"the condition of {operation}")
+    column = sf.expr(condition) if isinstance(condition, str) else condition
+    shown = check_boolean(version.shape(), column, text, f"The condition of {operation}")
+    parsed = condition if isinstance(condition, str) else as_sql(condition)
+    return RemoteCondition(column, shown, meaning_of(parsed, schema, version.qualifier, session_time_zone(version.spark)))
+
+
+def check_boolean(
+    rows: DataFrame, column: Column, text: str, where: str, code: str = "DATATYPE_MISMATCH.FILTER_NOT_BOOLEAN"
+) -> str:
+    """Return a condition over the rows as delta-spark logs it: Catalyst's text, with attribute numbers.
+
+    Raises `InvalidRequest` if it is not boolean; PySpark's `AnalysisException` if it is invalid.
+    """
+    data_type = rows.select(column.alias("condition")).schema[0].dataType
+    if not isinstance(data_type, BooleanType | NullType):
+        raise InvalidRequest(f"{where} must be true or false, but {text} is {data_type.simpleString()}.", code=code)
+    frame: Any = rows.where(column)
+    shown = _ANALYZED.search(str(frame._explain_string(extended=True)))
+    return text if shown is None else shown[1]
+
+
+def check_expression(text: str, where: str, *, chance: bool = False) -> None:
+    """Reject subqueries and non-deterministic functions in an expression.
+
+    Args:
+        chance: whether it may be non-deterministic.
+    """
+    if _SUBQUERY.search(text) is not None:
+        raise Unsupported(
+            f"Subqueries are not supported in {where}: {text}. Compute their values first, or use MERGE.",
+            code="DELTA_UNSUPPORTED_SUBQUERY",
+            expression=text,
+        )
+    if not chance and _CHANCE.search(text) is not None:
+        raise InvalidRequest(
+            f"Functions that are not deterministic are not supported in {where}: {text}. Which rows are meant must not depend on chance.",
+            code="INVALID_NON_DETERMINISTIC_EXPRESSIONS",
+            expression=text,
+        )
+
+
+def text_of(condition: str | Column) -> str:
+    """Return an expression as the user wrote it; for a column expression, PySpark's text."""
+    if isinstance(condition, str):
+        return condition
+    text = str(condition)
+    return text[len("Column<'") : -len("'>")] if text.startswith("Column<'") else text
+
+
+def meaning_of(text: str | None, schema: StructType, alias: str | None, time_zone: str) -> RowCondition | None:
+    """Return a condition as Tahoe understands it; None if it cannot be parsed.
+
+    Args:
+        alias: the qualifier that columns may have.
+    """
+    if text is None:
+        return None
+    try:
+        return row_condition(_without_qualifier(text, alias), schema, time_zone)
+    except (InvalidRequest, Unsupported):
+        return None  # the server understands more; then all files are read
+
+
+def _without_qualifier(text: str, alias: str | None) -> str:
+    if alias is None:
+        return text
+    tokens, kept, start = tokenize(text), [], 0
+    for token, following in pairwise(tokens):
+        is_qualifier = token.name is not None and token.name.lower() == alias.lower() and following.is_symbol(".")
+        if is_qualifier and token.start >= start:
+            kept.append(text[start : token.start])
+            start = following.stop
+    return "".join([*kept, text[start:]])
+
+
+def as_sql(column: Column) -> str | None:
+    """Return a column of PySpark's Connect client as SQL text; None if it is more than comparisons of columns and constants."""
+    return _as_sql(column._expr)
+
+
+def _as_sql(expression: Any) -> str | None:
+    kind = type(expression).__name__
+    if kind == "SQLExpression":
+        return f"({expression._expr})"
+    if kind == "ColumnReference":
+        return str(expression._unparsed_identifier)
+    if kind == "LiteralExpression":
+        return _literal(expression._value, expression._dataType.typeName())
+    if kind != "UnresolvedFunction":
+        return None
+    parts = [_as_sql(part) for part in expression._args]
+    if None in parts:
+        return None
+    name = str(expression._name)
+    if name in _OPERATORS and len(parts) == 2:
+        return f"({parts[0]} {_OPERATORS[name]} {parts[1]})"
+    if name in _TESTS and len(parts) == 1:
+        return f"({parts[0]} {_TESTS[name]})"
+    if name in ("not", "!") and len(parts) == 1:
+        return f"(NOT {parts[0]})"
+    return f"({parts[0]} IN ({', '.join(map(str, parts[1:]))}))" if name == "in" and len(parts) > 1 else None
+
+
+def _literal(value: object, kind: str) -> str | None:
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, int) and kind in ("integer", "long", "short", "byte"):
+        return str(value)
+    if isinstance(value, str) and kind == "string":
+        escaped = value.replace("\\", "\\\\").replace("'", "\\'")
+        return f"'{escaped}'"
+    return None

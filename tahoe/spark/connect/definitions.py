@@ -1,0 +1,127 @@
+"""CREATE, ALTER, DESCRIBE and SHOW of Delta tables in sessions of Spark Connect. Spark's parser of types reads column definitions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
+from typing import Any, cast
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.types import DataType, StructType
+
+from tahoe.api.table import Table
+from tahoe.ops.tables.alter_columns import stage_add_columns
+from tahoe.protocol.column_values.default_values import CURRENT_DEFAULT
+from tahoe.protocol.column_values.identity import identity_metadata
+from tahoe.schema.column_edits import FIRST, NewColumn, Position
+from tahoe.schema.types import StructField
+from tahoe.schema.types import StructType as DeltaStruct
+from tahoe.spark.commands.create import TableDefinition
+from tahoe.spark.commands.frames import text_columns
+from tahoe.spark.commands.named import Creation
+from tahoe.spark.connect.creation import make_table
+from tahoe.spark.jvm.translate import from_spark_schema, to_spark_schema
+from tahoe.spark.names.entries import NamedTable
+from tahoe.spark.statements.describe import column_rows, extended_rows, partitions
+from tahoe.spark.statements.table_properties import properties_shown
+from tahoe.sql import ddl as parsed
+from tahoe.sql.table_name import table_name
+
+Rows = Iterable[Sequence[Any]]
+
+
+def created(spark: SparkSession, statement: parsed.Create, query: Callable[[], DataFrame] | None) -> None:
+    """Run CREATE or REPLACE TABLE, with or without AS SELECT."""
+    definition = TableDefinition(
+        DeltaStruct(tuple(_column(column) for column in statement.columns)),
+        statement.partition_by,
+        statement.properties,
+        statement.comment,
+        cluster_by=statement.cluster_by,
+        by_statement=True,
+    )
+    make_table(
+        spark, Creation(statement.table.identifiers, statement.how, definition, statement.location, statement.options, query)
+    )
+
+
+def altered(spark: SparkSession, table: Table, statement: parsed.TableStatement) -> None:
+    """Run ALTER TABLE."""
+    match statement:
+        case parsed.AddColumns():
+            _add_columns(table, statement)
+        case parsed.DropColumns():
+            table.drop_columns(statement.columns, if_exists=statement.if_exists)
+        case parsed.RenameColumn():
+            table.rename_column(statement.column, statement.name)
+        case parsed.ChangeColumn():
+            _change_column(table, statement)
+        case parsed.SetProperties():
+            table.set_properties(statement.properties)
+        case parsed.UnsetProperties():
+            table.unset_properties(statement.names, if_exists=True)
+        case parsed.ClusterBy():
+            table.cluster_by(statement.columns)
+
+
+def _add_columns(table: Table, statement: parsed.AddColumns) -> None:
+    columns = [NewColumn(_path(column.path), _column(column), _position(column)) for column in statement.columns]
+    transaction = table.begin()
+    operation = stage_add_columns(transaction, transaction.existing(), columns)
+    if operation is not None:
+        table.commit(transaction, operation)
+
+
+def _path(text: str) -> tuple[str, ...]:
+    named = table_name(text) if text else None
+    return () if named is None else named.identifiers
+
+
+def _position(column: parsed.ColumnText) -> Position | None:
+    return FIRST if column.is_first else None if column.position is None else Position(column.position)
+
+
+def _change_column(table: Table, statement: parsed.ChangeColumn) -> None:
+    data_type = None if statement.data_type is None else _column(parsed.ColumnText(f"c {statement.data_type}")).data_type
+    after = statement.after or None
+    table.change_column(
+        statement.column,
+        comment=statement.comment,
+        nullable=statement.nullable,
+        data_type=data_type,
+        default=statement.default,
+        first=statement.after == "",
+        after=after,
+    )
+
+
+def _column(column: parsed.ColumnText) -> StructField:
+    """Return a column, with Delta's metadata for generated, default and identity values."""
+    schema = cast(StructType, DataType.fromDDL(column.ddl))
+    (field,) = from_spark_schema(schema).fields
+    metadata = dict(field.metadata)
+    if column.generated is not None:
+        metadata["delta.generationExpression"] = column.generated
+    if column.default is not None:
+        metadata[CURRENT_DEFAULT] = column.default
+    if column.identity is not None:
+        start, step, explicit = column.identity
+        metadata |= identity_metadata(start, step, allow_explicit=explicit)
+    return replace(field, metadata=metadata)
+
+
+def described(spark: SparkSession, named: NamedTable, statement: parsed.Describe) -> tuple[StructType, Rows]:
+    """Return the columns and the rows of DESCRIBE and SHOW."""
+    snapshot = named.table.snapshot()
+    match statement.what:
+        case "SHOW COLUMNS":
+            return text_columns("col_name"), [(name,) for name in snapshot.schema.names]
+        case "SHOW TBLPROPERTIES":
+            return text_columns("key", "value"), sorted(properties_shown(spark, named, statement.key).items())
+        case "SHOW PARTITIONS":
+            columns = to_spark_schema(DeltaStruct(tuple(snapshot.schema.field(name) for name in snapshot.partition_columns)))
+            return columns, partitions(snapshot, {})
+    rows = list(column_rows(snapshot))
+    if statement.what == "extended":
+        rows += extended_rows(spark, named, snapshot)
+    return text_columns("col_name", "data_type", "comment"), rows

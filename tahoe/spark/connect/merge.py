@@ -1,0 +1,539 @@
+"""MERGE in sessions of Spark Connect: match, then write, as in a classic session (`tahoe.spark.commands.merge`).
+
+    source ─► stored on the server ─► pairs with the target rows, stored ─► bitmaps and counts to the client ─► new files ─► one commit
+
+What is stored is computed once, and never again: if blocks of it are lost, the query fails. So a source that gives other rows when it is
+read again, and a non-deterministic value, are seen once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import partial, reduce
+from math import ceil
+from typing import Any
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as sf
+
+from tahoe.base.exceptions import InvalidRequest, Unsupported
+from tahoe.expr.tree.predicate import TRUE, Predicate, quote_identifier
+from tahoe.ops.merge.clauses import (
+    Action,
+    Clause,
+    Kind,
+    check_clauses,
+    may_match_often,
+    of_kind,
+    only_inserts,
+    with_default_values,
+)
+from tahoe.ops.merge.explained import MergeExplained
+from tahoe.ops.merge.report import (
+    ClauseCount,
+    StagedMerge,
+    Times,
+    ambiguous,
+    clauses_explained,
+    counted,
+    merge_metrics,
+    merge_parameters,
+)
+from tahoe.ops.merge.schema import check_identity, check_target, star_pairs, with_places
+from tahoe.ops.rows.assigned_places import Columns
+from tahoe.ops.rows.row_changes import (
+    RowsChanged,
+    Staged,
+    mark_dead,
+    remove_files,
+    snapshot_to_change,
+    uses_vectors,
+    without_dead_files,
+)
+from tahoe.protocol.actions import AddCDCFile, AddFile
+from tahoe.protocol.column_values.default_values import Moment
+from tahoe.protocol.column_values.identity import identity_columns
+from tahoe.protocol.config import TableConfig
+from tahoe.protocol.constraints import is_filled_in
+from tahoe.protocol.row_tracking import materialized_columns
+from tahoe.schema.evolve import store_anything
+from tahoe.schema.types import StructType
+from tahoe.snapshot.changes import CHANGE_TYPE
+from tahoe.spark.commands.assignments import Assignment, Value
+from tahoe.spark.commands.merge.builder import DeltaMergeBuilder
+from tahoe.spark.commands.merge.match import BEFORE, CLAUSE, SOURCE_ROW, numbered
+from tahoe.spark.commands.merge.statement import MergeRequest, Term, evolved
+from tahoe.spark.commands.row_changes import FILE, ROW, RowMatches, changes_of
+from tahoe.spark.commands.row_changes import of_kind as of_change
+from tahoe.spark.commands.row_command import CommandTarget, run_row_command
+from tahoe.spark.connect.assigned import assigned, parse_assignments
+from tahoe.spark.connect.conditions import check_boolean, check_expression, text_of
+from tahoe.spark.connect.merge_keys import MergeSource, candidates
+from tahoe.spark.connect.remote_rows import RemoteFiles, RemoteVersion
+from tahoe.spark.jvm.translate import from_spark_schema
+from tahoe.spark.names.settings import is_case_sensitive
+from tahoe.spark.versions.plan_ids import stands_for
+from tahoe.spark.write.enforce import session_time_zone
+from tahoe.spark.write.fitting import nullable_schema
+from tahoe.txn.transaction import Operation, Transaction
+
+_MATCHED_ROW = "__tahoe_matched_row"
+_ROWS_OF_A_FILE = 1_000_000
+
+
+class RemoteMergeBuilder(DeltaMergeBuilder):
+    """Builds a MERGE in a session of Spark Connect."""
+
+    def _merge(self) -> RowsChanged:
+        return merge(self._target, self._request)
+
+    def explain(self) -> MergeExplained:
+        """Return the effects of `execute` on the current table, clause by clause, without writing."""
+        return explain_merge(self._target, self._request)
+
+
+def merge(target: CommandTarget, request: MergeRequest) -> RowsChanged:
+    """Run the clauses in one commit. Raises the errors of `tahoe.spark.commands.merge.merge.merge`."""
+    return run_row_command(target, "MERGE", lambda transaction: _matched(transaction, target, request).stage())
+
+
+def explain_merge(target: CommandTarget, request: MergeRequest) -> MergeExplained:
+    """Return the effects of `merge` without writing. Raises the errors that `merge` raises before it writes."""
+    matched = _matched(target.table.begin(), target, request)
+    snapshot, config = matched.version.snapshot, matched.files.config
+    existing = set(snapshot.schema.names)
+    return MergeExplained(
+        snapshot.store.url,
+        snapshot.version,
+        text_of(request.on),
+        clauses_explained(matched.counts()),
+        source_rows=matched.source_rows,
+        files=len(snapshot.files()),
+        files_scanned=matched.files_scanned,
+        files_touched=len(matched.changed.changes),
+        uses_deletion_vectors=uses_vectors(config),
+        new_columns=tuple(name for name in config.schema.names if name not in existing),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """A condition, and its text for the history."""
+
+    column: Column
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class _Step:
+    """A resolved clause; its expressions refer to the sides by name."""
+
+    number: int
+    kind: Kind
+    action: Action
+    condition: Shown | None
+    assignments: tuple[Assignment, ...]
+
+    def inside(self, name: str) -> list[Assignment]:
+        """The assignments to a column, their paths without its name."""
+        return [assignment.inside() for assignment in self.assignments if assignment.path[0] == name]
+
+
+def _matched(transaction: Transaction, target: CommandTarget, request: MergeRequest) -> _MatchedMerge:
+    """Run every step before the writing."""
+    spark, request = target.spark, request.under(target.spark)
+    check_clauses(request.clauses)
+    snapshot = snapshot_to_change(transaction)
+    if not only_inserts(request.clauses):
+        snapshot.config.refuse_if_append_only()
+    version, started = RemoteVersion(spark, snapshot, target.alias), transaction.clock.now_ms()
+    columns = nullable_schema(from_spark_schema(request.source.schema))
+    clauses = with_default_values(_placed(version, request, columns), snapshot.config, Moment(started, session_time_zone(spark)))
+    request = replace(request, clauses=clauses)
+    config = evolved(transaction, snapshot.config, request, columns)
+    source = _stored_source(request.source)
+    resolver = _Resolver(version, request, source, columns, config.schema)
+    on, steps = resolver.on(), resolver.steps()
+    for step in steps:
+        check_identity(config, step.action, {assignment.path[0] for assignment in step.assignments})
+    keys = candidates(snapshot, version.qualifier, MergeSource(source, columns, _alias_of(request.source)), request.on)
+    materialized = transaction.clock.now_ms()
+    predicate: Predicate = TRUE
+    if of_kind(request.clauses, Kind.NOT_MATCHED_BY_SOURCE):
+        transaction.read_whole_table()
+    else:
+        predicate = keys.predicate
+        transaction.read(predicate)
+    files = snapshot.files_matching(predicate)
+    rows = version.named(version.with_positions(files, ids=True))
+    sides = _Sides(rows, source, on.column)
+    pairs = sides.pairs(steps, snapshot.config, config).localCheckpoint()
+    with_clause = pairs.where(sf.col(CLAUSE).isNotNull())
+    changed = changes_of(snapshot, files, with_clause)
+    both = pairs.where(sf.col(SOURCE_ROW).isNotNull())
+    matched = changes_of(snapshot, files, both)
+    if matched.ambiguous and not may_match_often(request.clauses):
+        raise ambiguous(snapshot.store.url)
+    for change in () if of_kind(request.clauses, Kind.NOT_MATCHED_BY_SOURCE) else matched.changes:
+        # The new rows depend on the matched rows, changed or not.
+        transaction.read_rows(change.add.key, change.dead)
+    single = with_clause.dropDuplicates([FILE, ROW]) if changed.ambiguous else with_clause
+    counts = {int(row[0]): int(row[1]) for row in single.groupBy(CLAUSE).count().collect()}
+    times = (started, materialized, transaction.clock.now_ms())
+    return _MatchedMerge(
+        version,
+        RemoteFiles(transaction, config),
+        request,
+        on.text,
+        steps,
+        source,
+        single,
+        both,
+        changed,
+        counts,
+        keys.source_rows,
+        len(files),
+        times,
+    )
+
+
+def _placed(version: RemoteVersion, request: MergeRequest, columns: StructType) -> tuple[Clause[Term], ...]:
+    snapshot = version.snapshot
+    check_target(snapshot.schema, snapshot.config.table, evolving=request.schema_evolution)
+    case_sensitive = is_case_sensitive(version.spark)
+    alias = _alias_of(request.source)
+    qualifier = () if alias is None else (alias,)
+    source = Columns(tuple((qualifier, column) for column in columns), case_sensitive)
+    target = Columns.of(snapshot.schema, version.alias, case_sensitive=case_sensitive)
+    return with_places(request.clauses, target, lambda: source, evolving=request.schema_evolution)
+
+
+def _alias_of(frame: DataFrame) -> str | None:
+    plan: Any = frame._plan
+    return str(plan._alias) if type(plan).__name__ == "SubqueryAlias" else None
+
+
+def _stored_source(source: DataFrame) -> DataFrame:
+    """Return the source with `SOURCE_ROW`, stored, under its alias; columns taken from it refer to the stored rows."""
+    alias: Any = source._plan
+    is_named = type(alias).__name__ == "SubqueryAlias"
+    inner: Any = alias._child if is_named else alias
+    stored: Any = numbered(source).localCheckpoint()
+    stands_for(stored._plan, inner)
+    found: Any = stored.alias(alias._alias) if is_named else stored
+    if is_named:
+        stands_for(found._plan, alias)
+    frame: DataFrame = found
+    return frame
+
+
+@dataclass(frozen=True)
+class _Resolver:
+    """Resolves the clauses: analyzes each expression on the side or sides that its clause may see."""
+
+    version: RemoteVersion
+    request: MergeRequest
+    source: DataFrame
+    columns: StructType
+    schema: StructType
+
+    def on(self) -> Shown:
+        return self._condition(
+            self.request.on, Kind.MATCHED, "the search condition of a MERGE", "JOIN_CONDITION_IS_NOT_BOOLEAN_TYPE"
+        )
+
+    def steps(self) -> tuple[_Step, ...]:
+        return tuple(self._step(number, clause) for number, clause in enumerate(self.request.clauses))
+
+    def _step(self, number: int, clause: Clause[Term]) -> _Step:
+        where = f"WHEN {clause.kind.words} THEN {clause.action.name} of a MERGE"
+        condition = None
+        if clause.condition is not None:
+            condition = self._condition(clause.condition, clause.kind, f"the condition of {where}")
+        assignments = self._star(clause) if clause.values is None else self._assignments(clause.values, clause.kind, where)
+        return _Step(number, clause.kind, clause.action, condition, assignments)
+
+    def _seen(self, kind: Kind) -> DataFrame:
+        if kind == Kind.MATCHED:
+            return self.version.shape().crossJoin(self.source)
+        return self.source if kind == Kind.NOT_MATCHED else self.version.shape()
+
+    def _condition(self, term: Term, kind: Kind, where: str, code: str = "DATATYPE_MISMATCH.FILTER_NOT_BOOLEAN") -> Shown:
+        column, text = sf.expr(term) if isinstance(term, str) else term, text_of(term)
+        check_expression(text, where)
+        with _naming(where):
+            shown = check_boolean(self._seen(kind), column, text, where[0].upper() + where[1:], code)
+        return Shown(column, shown)
+
+    def _assignments(self, values: Sequence[tuple[str, Term]], kind: Kind, where: str) -> tuple[Assignment, ...]:
+        evolving = self.request.schema_evolution
+        with _naming(where):
+            return parse_assignments(self._seen(kind), values, Columns.of(self.schema), where, may_lack_fields=evolving)
+
+    def _star(self, clause: Clause[Term]) -> tuple[Assignment, ...]:
+        evolving = self.request.schema_evolution
+        pairs = star_pairs(clause.action, self.columns, self.schema, evolving=evolving, stores=store_anything)
+        return tuple(
+            Assignment(pair.target, Value(self.source[quote_identifier(pair.source[0])], pair.source_type), pair.keeps_fields)
+            for pair in pairs
+        )
+
+
+class _naming:  # noqa: N801 - a context manager
+    """Turns the server's error for a name that a clause cannot see into Tahoe's."""
+
+    def __init__(self, where: str) -> None:
+        self._where = where
+
+    def __enter__(self) -> None:
+        """Do nothing."""
+
+    def __exit__(self, _kind: object, error: BaseException | None, _trace: object) -> None:
+        from pyspark.errors import AnalysisException
+
+        if isinstance(error, AnalysisException) and str(error.getCondition()).startswith("UNRESOLVED_COLUMN"):
+            reason = str(error).partition("\n")[0].partition(" SQLSTATE")[0]
+            raise InvalidRequest(
+                f"Cannot resolve {self._where}: {reason} Give source and target names by alias() and use these, as in 't.id = s.id'; a "
+                "clause for rows that do not match sees the columns of its own side alone.",
+                code="DELTA_MERGE_UNRESOLVED_EXPRESSION",
+            ) from error
+
+
+@dataclass(frozen=True)
+class _Sides:
+    """The rows of the target with their places, the stored source, and the condition after ON."""
+
+    target: DataFrame
+    source: DataFrame
+    on: Column
+
+    def pairs(self, steps: Sequence[_Step], before: TableConfig, after: TableConfig) -> DataFrame:
+        """Return the matched target rows, each with its source row, and the unmatched target rows that a clause changes.
+
+        Returns:
+            `FILE`, `ROW`, `SOURCE_ROW`, `CLAUSE`; if there are updates, the columns of the table after the MERGE and the row ids; `BEFORE`
+            if the change data feed is on.
+        """
+        matched = [step for step in steps if step.kind == Kind.MATCHED]
+        alone = [step for step in steps if step.kind == Kind.NOT_MATCHED_BY_SOURCE]
+        updates = any(step.action == Action.UPDATE for step in (*matched, *alone))
+        shape = _Outcome(self.target, before, after, updates)
+        joined = self.target.join(self.source, self.on, "inner")
+        pairs = shape.of(joined, matched, self.source[SOURCE_ROW])
+        if not alone:
+            return pairs
+        unmatched = shape.of(self.target.join(self.source, self.on, "left_anti"), alone, sf.lit(None).cast("long"))
+        return pairs.unionByName(unmatched.where(sf.col(CLAUSE).isNotNull()))
+
+
+@dataclass(frozen=True)
+class _Outcome:
+    """The columns of the pairs.
+
+    Args:
+        updates: whether a clause updates rows, so that the pairs have the table's columns.
+    """
+
+    target: DataFrame
+    before: TableConfig
+    after: TableConfig
+    updates: bool
+
+    def of(self, rows: DataFrame, steps: Sequence[_Step], source_row: Column) -> DataFrame:
+        """Return the pairs, or the rows without a match, with the clause that applies and the resulting row."""
+        chosen = rows.select("*", _first_true(steps).alias(CLAUSE))
+        target = self.target
+        columns = [target[FILE], target[ROW], source_row.alias(SOURCE_ROW), sf.col(CLAUSE)]
+        if self.after.properties.enable_change_data_feed:
+            fields = [target[quote_identifier(column.name)].alias(column.name) for column in self.before.schema]
+            columns.append(sf.struct(*fields).alias(BEFORE))
+        if self.updates:
+            tracked = materialized_columns(self.before)
+            # The version stays NULL, which means that of the coming commit.
+            columns += [] if tracked is None else [target[tracked.row_id]]
+            columns += outcomes([step for step in steps if step.action == Action.UPDATE], self.after.schema, self._old)
+        return chosen.select(*columns)
+
+    def _old(self, name: str) -> Value | None:
+        existing = self.before.schema.find(name)
+        return None if existing is None else Value(self.target[quote_identifier(existing.name)], existing.data_type)
+
+
+def outcomes(steps: Sequence[_Step], schema: StructType, old: Any) -> list[Column]:
+    """Return the table's columns, computed by the clause of the row.
+
+    Args:
+        old: returns the value of a column before the MERGE, or None.
+    """
+    columns = []
+    for column in schema:
+        value: Column = sf.lit(None)
+        for number, step in enumerate(steps):
+            new = assigned(column.data_type, old(column.name), step.inside(column.name))
+            applies = sf.col(CLAUSE) == step.number
+            value = sf.when(applies, new) if number == 0 else value.when(applies, new)
+        if not steps:
+            value = assigned(column.data_type, None, ())
+        columns.append(value.alias(column.name))
+    return columns
+
+
+def _first_true(steps: Sequence[_Step]) -> Column:
+    """Return the number of the first clause whose condition is true; null if there is none."""
+    first: Column | None = None
+    for step in steps:
+        holds = sf.lit(True) if step.condition is None else step.condition.column
+        first = sf.when(holds, step.number) if first is None else first.when(holds, step.number)
+    return (sf.lit(None) if first is None else first).cast("int")
+
+
+@dataclass(frozen=True)
+class _MatchedMerge:
+    """A MERGE whose rows are matched, and not yet written.
+
+    Args:
+        on: the condition after ON, for the history.
+        source: the stored source.
+        pairs: the stored pairs to which a clause applies, one for each target row.
+        matched_rows: the stored pairs of source and target rows, whether a clause applies or not.
+        changed: the target rows to remove from each file.
+        by_clause: clause number → number of its target rows.
+        files_scanned: the number of files that were read.
+        times: when the MERGE began, when the source was stored, and when the rows were found.
+    """
+
+    version: RemoteVersion
+    files: RemoteFiles
+    request: MergeRequest
+    on: str
+    steps: Sequence[_Step]
+    source: DataFrame
+    pairs: DataFrame
+    matched_rows: DataFrame
+    changed: RowMatches
+    by_clause: dict[int, int]
+    source_rows: int
+    files_scanned: int
+    times: tuple[int, int, int]
+
+    def counts(self) -> list[ClauseCount]:
+        """Return the counts in the order of the statement's clauses. Takes one more query if rows may be inserted."""
+        new = self._new()
+        inserted = {} if new is None else {int(row[0]): int(row[1]) for row in new.groupBy(CLAUSE).count().collect()}
+        return self._counts(inserted)
+
+    def stage(self) -> Staged:
+        """Write and stage files."""
+        transaction, config, marked = self.files.transaction, self.files.config, uses_vectors(self.files.config)
+        changes = self.changed.changes
+        removed = [change.add for change in changes if change.is_whole or not marked]
+        remove_files(transaction, removed)
+        new = self._new()
+        new = None if new is None else new.localCheckpoint()
+        inserted = {} if new is None else {int(row[0]): int(row[1]) for row in new.groupBy(CLAUSE).count().collect()}
+        updates = self._write_updates()
+        inserts = self._write_inserts(new, inserted)
+        stay = [] if marked else without_dead_files(changes)
+        copied = self.files.write(self.version.remaining_rows(stay), copied=True) if stay else []
+        feed = self._write_feed(updates, inserts) if changes and config.properties.enable_change_data_feed else []
+        if marked:
+            mark_dead(transaction, config, without_dead_files(changes))
+        counts = self._counts(inserted)
+        if not any(count.rows for count in counts) and transaction.metadata is None:
+            return Staged(None)
+        written = StagedMerge(changes, marked, removed, [*updates, *inserts, *copied], feed)
+        metrics = merge_metrics(self.source_rows, counts, written, Times(*self.times, transaction.clock.now_ms()))
+        operation = Operation("MERGE", self._parameters(), metrics)
+        return Staged(operation, *(counted(counts, action) for action in (Action.UPDATE, Action.DELETE, Action.INSERT)))
+
+    def _parameters(self) -> dict[str, object]:
+        steps = self.steps
+        clauses = [Clause(s.kind, s.action, None if s.condition is None else s.condition.text) for s in steps]
+        return merge_parameters(self.on, clauses)
+
+    def _counts(self, inserted: dict[int, int]) -> list[ClauseCount]:
+        rows = self.by_clause | inserted
+        clauses = [
+            Clause(clause.kind, clause.action, None if clause.condition is None else text_of(clause.condition))
+            for clause in self.request.clauses
+        ]
+        return [ClauseCount(clause, rows.get(number, 0)) for number, clause in enumerate(clauses)]
+
+    def _new(self) -> DataFrame | None:
+        """Return the rows to insert for source rows without a match: `CLAUSE`, and the table's columns; None if no clause inserts."""
+        steps = [step for step in self.steps if step.kind == Kind.NOT_MATCHED]
+        if not steps:
+            return None
+        matched = self.matched_rows.select(sf.col(SOURCE_ROW).alias(_MATCHED_ROW))
+        unmatched = self.source.join(matched, self.source[SOURCE_ROW] == sf.col(_MATCHED_ROW), "left_anti")
+        chosen = unmatched.select("*", _first_true(steps).alias(CLAUSE)).where(sf.col(CLAUSE).isNotNull())
+        return chosen.select(CLAUSE, *outcomes(steps, self.files.config.schema, lambda _: None))
+
+    def _write_updates(self) -> list[AddFile]:
+        added = []
+        for names, steps in self._by_gaps(Action.UPDATE, "delta.generationExpression").items():
+            rows = sum(self.by_clause.get(step.number, 0) for step in steps)
+            if rows:
+                changed = self.pairs.where(_is_of(steps)).drop(FILE, ROW, SOURCE_ROW, CLAUSE, BEFORE, *names)
+                added += self.files.write(self._laid_out(changed, rows))
+        return added
+
+    def _write_inserts(self, new: DataFrame | None, counts: dict[int, int]) -> list[AddFile]:
+        groups = self._by_gaps(Action.INSERT, None)
+        identities = {column.name for column in identity_columns(self.files.config.schema, self.files.config.table)}
+        if len([names for names in groups if identities & set(names)]) > 1:
+            raise Unsupported(
+                f"A MERGE into {self.files.config.table} whose INSERT clauses omit different columns that the table fills in, among them an "
+                "identity column, is not supported in a session of Spark Connect. Let the clauses assign the same columns.",
+                code="TAHOE_SPARK_CONNECT",
+                table=self.files.config.table,
+            )
+        added = []
+        for names, steps in groups.items():
+            rows = sum(counts.get(step.number, 0) for step in steps)
+            if new is not None and rows:
+                added += self.files.write(self._laid_out(new.where(_is_of(steps)).drop(CLAUSE, *names), rows))
+        return added
+
+    def _by_gaps(self, action: Action, key: str | None) -> dict[tuple[str, ...], list[_Step]]:
+        """Return the clauses of an action by the columns that they leave to the table.
+
+        Args:
+            key: the metadata of the columns that the table fills in; None for all kinds of them.
+        """
+        groups: dict[tuple[str, ...], list[_Step]] = {}
+        for step in self.steps:
+            if step.action == action:
+                silent = [column for column in self.files.config.schema if not step.inside(column.name)]
+                names = (column.name for column in silent if (is_filled_in(column) if key is None else key in column.metadata))
+                groups.setdefault(tuple(names), []).append(step)
+        return groups
+
+    def _write_feed(self, updates: Sequence[AddFile], inserts: Sequence[AddFile]) -> list[AddCDCFile]:
+        """Write the rows before and after the MERGE; those after it are read from the new files."""
+        before = [sf.col(f"{BEFORE}.{quote_identifier(name)}").alias(name) for name in self.version.snapshot.schema.names]
+        deletes = [step for step in self.steps if step.action == Action.DELETE]
+        kind = sf.when(_is_of(deletes), "delete").otherwise("update_preimage")
+        rows = [of_change(self.pairs, kind).select(*before, CHANGE_TYPE.name)]
+        for adds, name in ((updates, "update_postimage"), (inserts, "insert")):
+            if adds:
+                rows.append(of_change(self.version.written(adds, self.files.config), name))
+        return self.files.write_change_data(reduce(partial(DataFrame.unionByName, allowMissingColumns=True), rows))
+
+    def _laid_out(self, rows: DataFrame, count: int) -> DataFrame:
+        """Distribute the rows over as many tasks as files are wanted, grouped by the partition columns that they have."""
+        partitions = [name for name in self.files.config.partition_columns if name in rows.columns]
+        if self.files.config.partition_columns:
+            return (
+                rows.hint("rebalance", *(sf.col(quote_identifier(name)) for name in partitions))
+                if partitions
+                else rows.coalesce(1)
+            )
+        return rows.coalesce(max(1, ceil(count / _ROWS_OF_A_FILE)))
+
+
+def _is_of(steps: Sequence[_Step]) -> Column:
+    """Return whether one of these clauses applies to a row."""
+    return sf.coalesce(sf.col(CLAUSE).isin([step.number for step in steps]), sf.lit(False)) if steps else sf.lit(False)

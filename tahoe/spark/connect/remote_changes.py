@@ -1,0 +1,172 @@
+"""DELETE and UPDATE in sessions of Spark Connect.
+
+The client plans: the version, and the files that may have matching rows. Executors find the rows, and one bitmap for each file comes to the
+client. Executors write new files. The client commits once; a lost race is resolved as in a classic session.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as sf
+
+from tahoe.base.exceptions import InvalidRequest
+from tahoe.expr.tree.predicate import TRUE, quote_identifier
+from tahoe.log.replay import add_files
+from tahoe.ops.rows.assigned_places import Columns
+from tahoe.ops.rows.conditions import whole_files
+from tahoe.ops.rows.defaults import with_defaults
+from tahoe.ops.rows.delete import stage_deleted_files, stage_deleted_rows
+from tahoe.ops.rows.engine import RowOperation
+from tahoe.ops.rows.row_changes import (
+    FileChange,
+    RowsChanged,
+    Staged,
+    all_rows,
+    snapshot_to_change,
+    uses_vectors,
+    without_dead_files,
+)
+from tahoe.ops.rows.update import stage_updated_rows
+from tahoe.protocol.actions import AddCDCFile, AddFile
+from tahoe.protocol.column_values.default_values import Moment
+from tahoe.protocol.column_values.identity import refuse_update
+from tahoe.spark.commands.assignments import Assignment, Value
+from tahoe.spark.commands.row_changes import changes_of, of_kind
+from tahoe.spark.commands.row_command import CommandTarget, run_row_command
+from tahoe.spark.connect.assigned import assigned, parse_assignments
+from tahoe.spark.connect.conditions import RemoteCondition, resolve_condition
+from tahoe.spark.connect.remote_rows import RemoteFiles, RemoteVersion
+from tahoe.spark.names.settings import is_case_sensitive
+from tahoe.spark.write.enforce import session_time_zone
+from tahoe.txn.transaction import Transaction
+
+
+def delete(target: CommandTarget, condition: str | Column | None = None) -> RowsChanged:
+    """Delete the rows for which the condition is true, or all rows without a condition; rows for which it is NULL stay.
+
+    Raises: the errors of `tahoe.spark.commands.delete.delete`.
+    """
+    return run_row_command(target, "DELETE", lambda transaction: _stage_delete(transaction, target, condition))
+
+
+def _stage_delete(transaction: Transaction, target: CommandTarget, condition: str | Column | None) -> Staged:
+    snapshot = snapshot_to_change(transaction)
+    snapshot.config.refuse_if_append_only()
+    started = transaction.clock.now_ms()
+    if condition is None:
+        return stage_deleted_files(transaction, snapshot, add_files(snapshot.files()), None, None)
+    version = RemoteVersion(target.spark, snapshot, target.alias)
+    resolved = resolve_condition(version, condition, "DELETE")
+    meaning = resolved.meaning
+    whole = None if meaning is None else whole_files(snapshot, meaning)
+    if whole is not None and meaning is not None:
+        predicate = None if meaning.predicate == TRUE else meaning.predicate
+        return stage_deleted_files(transaction, snapshot, whole, predicate, resolved.text)
+    engine = RemoteEngine(version, RemoteFiles(transaction, snapshot.config), resolved)
+    return stage_deleted_rows(RowOperation(transaction, snapshot, resolved.text, started), engine)
+
+
+def update(
+    target: CommandTarget, values: Sequence[tuple[str, str | Column]], condition: str | Column | None = None
+) -> RowsChanged:
+    """Assign new values to columns in the rows for which the condition is true, or in all rows without a condition.
+
+    Args:
+        values: pairs of a column, or nested field as ``a.b``, and its value: SQL text or a column expression over the old row.
+
+    Raises: the errors of `tahoe.spark.commands.update.update`.
+    """
+    return run_row_command(target, "UPDATE", lambda transaction: _stage_update(transaction, target, values, condition))
+
+
+def _stage_update(
+    transaction: Transaction, target: CommandTarget, values: Sequence[tuple[str, str | Column]], condition: str | Column | None
+) -> Staged:
+    spark, snapshot = target.spark, snapshot_to_change(transaction)
+    config = snapshot.config
+    config.refuse_if_append_only()
+    if not values:
+        raise InvalidRequest("An UPDATE needs at least one assignment.", code="TAHOE_NOTHING_ASSIGNED", table=config.table)
+    started = transaction.clock.now_ms()
+    version = RemoteVersion(spark, snapshot, target.alias)
+    resolved = resolve_condition(version, condition, "UPDATE")
+    columns = Columns.of(snapshot.schema, target.alias, case_sensitive=is_case_sensitive(spark))
+    values = with_defaults(values, config, Moment(started, session_time_zone(spark)), columns)
+    assignments = parse_assignments(version.shape(), values, columns, "an assignment of UPDATE")
+    refuse_update(snapshot.schema, {assignment.path[0] for assignment in assignments}, config.table)
+    engine = RemoteUpdate(version, RemoteFiles(transaction, config), resolved, assignments)
+    return stage_updated_rows(RowOperation(transaction, snapshot, resolved.text, started), engine)
+
+
+@dataclass(frozen=True, slots=True)
+class RemoteEngine:
+    """The `tahoe.ops.rows.engine.Engine` of a DELETE on the executors of a server."""
+
+    version: RemoteVersion
+    files: RemoteFiles
+    condition: RemoteCondition
+
+    def find_rows(self) -> Sequence[FileChange]:
+        """Return the selected rows of each file: reads the files that may have any, and registers the read with the transaction."""
+        snapshot, meaning = self.version.snapshot, self.condition.meaning
+        if meaning is None or meaning.predicate == TRUE:
+            self.files.transaction.read_whole_table()
+        else:
+            self.files.transaction.read(meaning.predicate)
+        whole = None if meaning is None else whole_files(snapshot, meaning)
+        if whole is not None:
+            return [all_rows(snapshot, add) for add in whole]
+        candidates = snapshot.files() if meaning is None else snapshot.files_matching(meaning.predicate)
+        if not len(candidates):
+            return []
+        rows = self.version.named(self.version.with_positions(candidates))
+        return changes_of(
+            snapshot, candidates, rows if self.condition.column is None else rows.where(self.condition.column)
+        ).changes
+
+    def copy_rows(self, changes: Sequence[FileChange]) -> list[AddFile]:
+        """See `tahoe.ops.rows.engine.Engine`."""
+        return self.files.write(self.version.remaining_rows(changes), copied=True) if changes else []
+
+    def write_change_data(self, changes: Sequence[FileChange]) -> list[AddCDCFile]:
+        """See `tahoe.ops.rows.engine.Engine`."""
+        return self.files.write_change_data(of_kind(self.version.changed_rows(changes), "delete"))
+
+
+@dataclass(frozen=True, slots=True)
+class RemoteUpdate(RemoteEngine):
+    """The `tahoe.ops.rows.engine.UpdateEngine` on the executors of a server.
+
+    Args:
+        updated: receives the files with the changed rows, from which the change data feed reads the written values.
+    """
+
+    assignments: Sequence[Assignment]
+    updated: list[AddFile] = field(default_factory=list)
+
+    def write_updated(self, changes: Sequence[FileChange]) -> list[AddFile]:
+        """See `tahoe.ops.rows.engine.UpdateEngine`."""
+        rows = self.version.named(self.version.changed_rows(changes, ids=True, get_new_values=True))
+        self.updated.extend(self.files.write(self._with_new_values(rows)))
+        copied = [] if uses_vectors(self.files.config) else self.copy_rows(without_dead_files(changes))
+        return [*self.updated, *copied]
+
+    def write_change_data(self, changes: Sequence[FileChange]) -> list[AddCDCFile]:
+        """Write the changed rows, before and after the update, to change data files."""
+        before = of_kind(self.version.changed_rows(changes), "update_preimage")
+        after = of_kind(self.version.written(self.updated, self.files.config), "update_postimage")
+        return self.files.write_change_data(before.unionByName(after, allowMissingColumns=True))
+
+    def _with_new_values(self, rows: DataFrame) -> DataFrame:
+        schema = self.version.snapshot.schema
+        columns = [sf.col(quote_identifier(name)) for name in rows.columns if schema.find(name) is None]
+        for column in schema:
+            inside = [assignment.inside() for assignment in self.assignments if assignment.path[0] == column.name]
+            if not inside and "delta.generationExpression" in column.metadata:
+                continue  # computed again when the row is written
+            old = Value(sf.col(quote_identifier(column.name)), column.data_type)
+            columns.append((assigned(column.data_type, old, inside) if inside else old.column).alias(column.name))
+        return rows.select(*columns)

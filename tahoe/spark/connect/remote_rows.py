@@ -1,0 +1,209 @@
+"""Rows of a table on the executors of a Spark Connect server: read with their places, and written to new files.
+
+    files, bitmaps ─► a local relation ─► `mapInArrow` with Tahoe's code (`tahoe.spark.executors.row_tasks`) ─► rows
+    rows ─► `mapInArrow` ─► files in storage ─► `AddFile`s, which alone come to the client
+
+A task that runs twice leaves files that no commit names: the actions are those that the query returns, one set for each partition.
+"""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+
+import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as sf
+from pyspark.sql.types import IntegerType, LongType, StructField, StructType
+
+from tahoe.base.exceptions import StorageFailure, TahoeError
+from tahoe.expr.tree.predicate import quote_identifier
+from tahoe.log.replay import add_files
+from tahoe.ops.rows.row_changes import BYTES_OF_A_FILE, FileChange
+from tahoe.ops.write.row_ids import config_with_row_ids, without_id_statistics
+from tahoe.ops.write.writer import WriterOptions, tagged
+from tahoe.protocol.actions import AddCDCFile, AddFile
+from tahoe.protocol.config import TableConfig
+from tahoe.protocol.row_tracking import materialized_columns
+from tahoe.schema.types import StructType as DeltaStruct
+from tahoe.snapshot.changes import CHANGE_TYPE
+from tahoe.snapshot.scan import BareVersion
+from tahoe.snapshot.snapshot import Snapshot
+from tahoe.spark.executors import worker
+from tahoe.spark.executors.data_source_tasks import FilledIn, WrittenFiles
+from tahoe.spark.executors.row_tasks import FILE, ROW, FileRows, NewFiles, RowsOf, rows_at, written_rows
+from tahoe.spark.executors.shipped import sent_whole
+from tahoe.spark.jvm.translate import to_spark_schema, with_shown_metadata
+from tahoe.spark.portable.tasks import binned, filled_in, note_numbers
+from tahoe.spark.scan.relation import Alias
+from tahoe.spark.write.fitting import nullable_schema
+from tahoe.store.location import decode_path
+from tahoe.store.log_store import LogStore
+from tahoe.txn.transaction import Transaction
+
+_ITEM = pa.schema([pa.field("item", pa.binary())])
+
+
+@dataclass(frozen=True, slots=True)
+class RemoteVersion:
+    """The version of a table that a command changes.
+
+    Args:
+        spark: a session of Spark Connect.
+        alias: a name for the table in expressions.
+    """
+
+    spark: SparkSession
+    snapshot: Snapshot
+    alias: Alias | None = None
+
+    @property
+    def qualifier(self) -> str | None:
+        """The last part of the alias, with which Spark resolves columns; None without an alias."""
+        return self.alias if self.alias is None or isinstance(self.alias, str) else self.alias[-1]
+
+    def named(self, frame: DataFrame) -> DataFrame:
+        """Return the frame under the table's alias."""
+        return frame if self.qualifier is None else frame.alias(self.qualifier)
+
+    def shape(self) -> DataFrame:
+        """Return an empty frame under the alias with the table's columns, only to analyze expressions."""
+        return self.named(self.spark.createDataFrame([], _spark_columns(self.snapshot.schema)))
+
+    def with_positions(self, files: pa.Table, *, ids: bool = False) -> DataFrame:
+        """Return the live rows of these files: the table's columns, `FILE` (the file's number in `files`), and `ROW` (the physical
+        position).
+
+        Args:
+            files: of the snapshot (`tahoe.log.replay.FILES_SCHEMA`).
+            ids: whether the columns of row ids follow, if the table tracks rows.
+        """
+        return self._read([FileRows(number, add) for number, add in enumerate(add_files(files))], self._rows(ids))
+
+    def changed_rows(self, changes: Sequence[FileChange], *, ids: bool = False, get_new_values: bool = False) -> DataFrame:
+        """Return the rows of the changes, with the columns of `with_positions`.
+
+        Args:
+            get_new_values: whether the version of the rows becomes that of the commit.
+        """
+        files = [FileRows(number, change.add, change.dead.serialize()) for number, change in enumerate(changes)]
+        return self._read(files, self._rows(ids, get_new_values))
+
+    def remaining_rows(self, changes: Sequence[FileChange]) -> DataFrame:
+        """Return the other live rows of the changed files, with the columns of `with_positions` and the row ids."""
+        files = [FileRows(number, change.add, change.dead.serialize(), True) for number, change in enumerate(changes)]
+        return self._read(files, self._rows(True))
+
+    def written(self, adds: Sequence[AddFile], config: TableConfig) -> DataFrame:
+        """Return the rows of files that a transaction has just written.
+
+        Args:
+            config: of the table after the commit.
+        """
+        version = BareVersion(self.snapshot.store, self.snapshot.version, config)
+        rows = self._read([FileRows(number, add) for number, add in enumerate(adds)], RowsOf(version))
+        return rows.drop(FILE, ROW)
+
+    def _rows(self, ids: bool, changed: bool = False) -> RowsOf:
+        snapshot = self.snapshot
+        version = BareVersion(snapshot.store, snapshot.version, snapshot.config)
+        return RowsOf(version, ids and materialized_columns(snapshot.config) is not None, changed)
+
+    def _read(self, files: Iterable[FileRows], rows: RowsOf) -> DataFrame:
+        items = [pickle.dumps(part, pickle.HIGHEST_PROTOCOL) for part in binned(files)]
+        frame = self.spark.createDataFrame(pa.table([pa.array(items, pa.binary())], schema=_ITEM))
+        columns = _spark_columns(rows.version.schema)
+        columns = columns.add(FILE, IntegerType()).add(ROW, LongType())
+        tracked = materialized_columns(rows.version.config) if rows.ids else None
+        if tracked is not None:
+            columns = columns.add(tracked.row_id, LongType()).add(tracked.row_commit_version, LongType())
+        return frame.mapInArrow(sent_whole(worker.stream, rows_at, rows), columns)
+
+
+def _spark_columns(schema: DeltaStruct) -> StructType:
+    shown = to_spark_schema(with_shown_metadata(nullable_schema(schema)))
+    return StructType([StructField(column.name, column.dataType) for column in shown])
+
+
+@dataclass(frozen=True, slots=True)
+class RemoteFiles:
+    """Writes the rows of a command to new files, which it stages.
+
+    Args:
+        config: of the table after the commit.
+        options: ``max_rows_per_file`` and ``compression`` of the new files.
+    """
+
+    transaction: Transaction
+    config: TableConfig
+    options: WriterOptions = field(default_factory=lambda: WriterOptions(bytes_per_file=BYTES_OF_A_FILE))
+
+    def write(self, rows: DataFrame, *, copied: bool = False) -> list[AddFile]:
+        """Write rows of a command to new files, and stage these.
+
+        Args:
+            rows: columns are matched by name. Columns other than the table's and those of row ids are dropped; missing ones are null,
+                generated, or numbered.
+            copied: the rows come unchanged from the table, so its constraints need no check.
+        """
+        stored = config_with_row_ids(self.config)
+        rows = _of_table(rows, stored.schema)
+        filled = None if copied else self.filled_in(rows.columns)
+        options = replace(self.options, copied=copied)
+        written = written_by(rows, NewFiles(stored, self.transaction.store, filled, options))
+        note_numbers(self.transaction, self.config, written)
+        adds = [tagged(self.config, without_id_statistics(self.config, add)) for part in written for add in part.adds]
+        self.transaction.row_ids_kept = True
+        self.transaction.stage(*adds)
+        return adds
+
+    def new_files(self, rows: DataFrame) -> list[AddFile]:
+        """Write new rows to files; nothing is staged, as the caller does it."""
+        written = written_by(rows, NewFiles(self.config, self.transaction.store, self.filled_in(rows.columns), self.options))
+        note_numbers(self.transaction, self.config, written)
+        return [add for part in written for add in part.adds]
+
+    def write_change_data(self, rows: DataFrame) -> list[AddCDCFile]:
+        """Write rows with their ``_change_type`` to change data files, and stage these (PROTOCOL.md, "Writer Requirements for
+        AddCDCFile")."""
+        schema = DeltaStruct((*self.config.schema.fields, CHANGE_TYPE))
+        widened = replace(self.config, metadata=replace(self.config.metadata, schema_string=schema.to_json()))
+        rows = _of_table(rows, schema)
+        written = written_by(rows, NewFiles(widened, self.transaction.store, None, WriterOptions(change_data=True)))
+        actions = [AddCDCFile(add.path, add.partition_values, add.size) for part in written for add in part.adds]
+        self.transaction.stage(*actions)
+        return actions
+
+    def filled_in(self, columns: Iterable[str]) -> FilledIn:
+        """Return the values of the columns that rows lack."""
+        return filled_in(self.config, columns, self.transaction.clock.now_ms())
+
+
+def written_by(rows: DataFrame, target: NewFiles) -> list[WrittenFiles]:
+    """Write rows to files on the executors; return the files of each task.
+
+    Raises the first error of Tahoe that a task met; the files of the others are deleted as far as storage allows.
+    """
+    query = rows.mapInArrow(sent_whole(worker.stream, written_rows, target), "answer binary")
+    answers = [pickle.loads(answer) for answer in query.toArrow()["answer"].to_pylist()]
+    written = [answer for answer in answers if isinstance(answer, WrittenFiles)]
+    failed = next((answer for answer in answers if isinstance(answer, TahoeError)), None)
+    if failed is not None:
+        take_back(target.store, [add for part in written for add in part.adds])
+        raise failed
+    return written
+
+
+def take_back(store: LogStore, adds: Iterable[AddFile]) -> None:
+    """Delete files that no commit will name; VACUUM deletes those that cannot be deleted now."""
+    for add in adds:
+        with suppress(StorageFailure):
+            store.delete(decode_path(add.path, store.url))
+
+
+def _of_table(rows: DataFrame, schema: DeltaStruct) -> DataFrame:
+    """Return the rows with only the table's columns."""
+    stored = {column.name.lower() for column in schema}
+    return rows.select(*(sf.col(quote_identifier(name)) for name in rows.columns if name.lower() in stored))

@@ -1,0 +1,294 @@
+"""``spark.sql`` in sessions of Spark Connect: statements on Delta tables run from the client, all other text goes to the server.
+
+text ─┬─ Delta's own statements (`tahoe.spark.statements.registry`) ─┐
+      ├─ MERGE, UPDATE, DELETE, INSERT (`tahoe.sql.dml`) ──┼─► commands of this folder ─► one commit of the client
+      ├─ CREATE, ALTER, DESCRIBE, … (`tahoe.sql.ddl`) ───┘
+      └─ a query ─► its Delta tables become DataFrames (`tahoe.spark.connect.queries`) ─► the server
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Any, cast
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.types import DataType, LongType, StructField, StructType
+
+from tahoe.base.exceptions import InvalidRequest, NotFound, Unsupported
+from tahoe.expr.tree.predicate import quote_identifier
+from tahoe.ops.merge.clauses import Action, Clause, Kind
+from tahoe.ops.rows.truncate import stage_truncate
+from tahoe.spark.commands.merge.builder import RESULT
+from tahoe.spark.commands.merge.statement import MergeRequest, Term
+from tahoe.spark.commands.row_command import CommandTarget, run_row_command
+from tahoe.spark.commands.saved import Save
+from tahoe.spark.commands.write_options import WriterCall
+from tahoe.spark.connect import definitions
+from tahoe.spark.connect.merge import merge
+from tahoe.spark.connect.queries import delta_references, with_frames
+from tahoe.spark.connect.remote_changes import delete, update
+from tahoe.spark.connect.writes_by_name import insert_into
+from tahoe.spark.jvm.local_rows import local_frame
+from tahoe.spark.names.entries import NamedTable, table_named
+from tahoe.spark.names.server_catalog import server_entry
+from tahoe.spark.statements.registry import parse
+from tahoe.spark.statements.statement_types import DeltaStatement, TableStatement
+from tahoe.sql import ddl, dml
+from tahoe.sql.catalog_ddl import CatalogDdl, catalog_ddl
+from tahoe.sql.dialect import SqlSyntaxError
+from tahoe.sql.table_name import TableName
+
+RunSql = Callable[..., DataFrame]
+"""PySpark's own ``spark.sql``: text, and then its other arguments."""
+
+_AFFECTED = StructType([StructField("num_affected_rows", LongType())])
+_STATEMENT = re.compile(r"(?:\s|--[^\n]*\n|/\*.*?\*/)*([A-Za-z]+)", re.DOTALL)
+_VIEW = re.compile(
+    r"\s*CREATE\s+(?P<replace>OR\s+REPLACE\s+)?(?P<scope>(?:GLOBAL\s+)?TEMP(?:ORARY)?\s+)?VIEW\s+"
+    r"(?P<name>[\w.`]+)(?P<columns>\s*\([^)]*\))?.*?\bAS\b(?P<query>.*)",
+    re.IGNORECASE | re.DOTALL,
+)
+
+
+def run_sql(
+    original: RunSql, spark: SparkSession, text: str, values: object = None, frames: dict[str, Any] | None = None
+) -> DataFrame:
+    """Run a text as ``spark.sql`` does.
+
+    Args:
+        values: of the parameters in the text.
+        frames: DataFrames for placeholders in the text.
+    """
+    frames = frames or {}
+    first = _STATEMENT.match(text)
+    word = "" if first is None else first[1].upper()
+    if word == "EXPLAIN":
+        return original(spark, text, values, **frames)
+    if word == "BEGIN":
+        _refuse_scripts(spark, text)
+        return original(spark, text, values, **frames)
+    own = parse(text)
+    if own is not None:
+        found = _own_statement(spark, own)
+        return original(spark, text, values, **frames) if found is None else found
+    run = _Statements(original, spark, values, frames)
+    try:
+        if word in ("DELETE", "UPDATE", "MERGE", "INSERT", "WITH") and (rows := dml.row_statement(text)) is not None:
+            found = run.row_statement(rows)
+            return original(spark, text, values, **frames) if found is None else found
+        if (statement := ddl.table_statement(text)) is not None:
+            found = run.table_statement(statement)
+            return original(spark, text, values, **frames) if found is None else found
+    except SqlSyntaxError:
+        _refuse_changes_of_delta(spark, text)
+        return original(spark, text, values, **frames)
+    view = _VIEW.match(text)
+    if view is not None:
+        return run.view(text, view)
+    return run.query(text)
+
+
+def _own_statement(spark: SparkSession, statement: DeltaStatement) -> DataFrame | None:
+    """Run a statement that only Delta has; return None if it is one of Spark, on a table of another format."""
+    columns = statement.columns
+    shape = cast(StructType, DataType.fromDDL(columns)) if isinstance(columns, str) else columns
+    if isinstance(statement, TableStatement):
+        named = table_named(spark, statement.table.identifiers)
+        if named is None:
+            if statement.words in ("ALTER TABLE … ADD CONSTRAINT", "ALTER TABLE … DROP CONSTRAINT"):
+                return None
+            raise _not_found(spark, statement)
+        return local_frame(spark, statement.run(spark, named) or (), shape)
+    command = statement.command(spark)
+    return None if command is None else local_frame(spark, command.run() or (), shape)
+
+
+def _not_found(spark: SparkSession, statement: TableStatement) -> NotFound:
+    table = statement.table
+    if table.path is None and server_entry(spark, table.identifiers) is None:
+        return NotFound(
+            f"There is no table '{table}'. Check the name, or the database that is in use.",
+            code="TABLE_OR_VIEW_NOT_FOUND",
+            table=str(table),
+        )
+    return NotFound(
+        f"'{table}' is not a Delta table, and {statement.words} is for these. Name one by its name in the catalog, or by its path, "
+        "delta.`/path`.",
+        code=statement.other_format_code,
+        table=str(table),
+    )
+
+
+class _Statements:
+    """Runs parsed statements; each method returns None for a table of another format, whose statement the server runs."""
+
+    def __init__(self, original: RunSql, spark: SparkSession, values: object, frames: dict[str, Any]) -> None:
+        self._original, self._spark = original, spark
+        self._values, self._frames = values, frames
+
+    def query(self, text: str) -> DataFrame:
+        """Run a query."""
+        placed, frames = with_frames(self._spark, text, bool(self._frames))
+        return self._original(self._spark, placed, self._values, **self._frames, **frames)
+
+    def view(self, text: str, view: re.Match[str]) -> DataFrame:
+        """Create a view; one over Delta tables only if it is temporary, as the client makes its rows."""
+        if not delta_references(self._spark, view["query"]):
+            return self._original(self._spark, text, self._values, **self._frames)
+        if view["scope"] is None or view["columns"] is not None:
+            raise Unsupported(
+                f"A permanent view, or one with a column list, over Delta tables is not supported in a session of Spark Connect: "
+                f"{view['name']}. Create a temporary view: CREATE TEMPORARY VIEW … AS SELECT.",
+                code="TAHOE_SPARK_CONNECT",
+            )
+        is_global = "GLOBAL" in view["scope"].upper()
+        how = f"create{'OrReplace' if view['replace'] else ''}{'Global' if is_global else ''}TempView"
+        getattr(self.query(view["query"]), how)(view["name"].strip("`"))
+        return self._nothing()
+
+    def row_statement(self, statement: dml.RowStatement) -> DataFrame | None:
+        """Run DELETE, UPDATE, MERGE or INSERT."""
+        named = table_named(self._spark, statement.table.identifiers)
+        if named is None:
+            return None
+        if isinstance(statement, dml.Insert):
+            return self._insert(named, statement)
+        if self._values is not None:
+            raise Unsupported(
+                "Parameters of DELETE, UPDATE and MERGE on Delta tables are not supported in a session of Spark Connect. Write the values "
+                "into the text, or use DeltaTable.",
+                code="TAHOE_SPARK_CONNECT",
+            )
+        target = CommandTarget(self._spark, named.table, statement.alias or _last(statement.table))
+        match statement:
+            case dml.Delete():
+                return self._counted(delete(target, statement.where).num_affected_rows)
+            case dml.Update():
+                return self._counted(update(target, statement.values, statement.where).num_affected_rows)
+        return self._merge(target, statement)
+
+    def _merge(self, target: CommandTarget, statement: dml.Merge) -> DataFrame:
+        source = self.query(statement.source)
+        source = source if statement.source_alias is None else source.alias(statement.source_alias)
+        clauses: tuple[Clause[Term], ...] = tuple(
+            Clause(Kind[clause.kind], Action[clause.action], clause.condition, clause.values) for clause in statement.clauses
+        )
+        request = MergeRequest(source, statement.on, clauses, schema_evolution=statement.schema_evolution)
+        return local_frame(self._spark, [merge(target, request).counts], RESULT)
+
+    def _insert(self, named: NamedTable, statement: dml.Insert) -> DataFrame:
+        rows = self.query(statement.query)
+        if statement.columns is not None:
+            rows = _listed(rows, statement.columns)
+        options = {} if statement.replace_where is None else {"replaceWhere": statement.replace_where}
+        overwrite = statement.overwrite or statement.replace_where is not None
+        if statement.partition:
+            rows, condition = _partitioned(self._spark, rows, named, statement)
+            options |= {"replaceWhere": condition} if statement.overwrite and condition else {}
+        call = WriterCall("Overwrite" if overwrite else "Append", options, evolves=statement.schema_evolution)
+        by_name = statement.by_name or statement.columns is not None or bool(statement.partition)
+        insert_into(self._spark, named, Save(named.name.identifiers, rows, call), by_name=by_name, is_statement=True)
+        return self._nothing()
+
+    def table_statement(self, statement: ddl.TableStatement) -> DataFrame | None:
+        """Run CREATE, ALTER, DESCRIBE, SHOW or TRUNCATE."""
+        if isinstance(statement, ddl.Create):
+            return self._create(statement)
+        named = table_named(self._spark, statement.table.identifiers)
+        if named is None:
+            return None
+        match statement:
+            case ddl.Other():
+                raise Unsupported(
+                    f"{statement.words} on the Delta table {statement.table} is not supported in a session of Spark Connect: it would "
+                    "change the server's catalog, and commit nothing to the table. Nothing was changed. Use the methods of DeltaTable or "
+                    "of tahoe.Table, or a classic session.",
+                    code="DELTA_OPERATION_NOT_ALLOWED",
+                    operation=statement.words,
+                    table=str(statement.table),
+                )
+            case ddl.Truncate():
+                run_row_command(CommandTarget(self._spark, named.table), "TRUNCATE", stage_truncate)
+            case ddl.Describe():
+                columns, rows = definitions.described(self._spark, named, statement)
+                return local_frame(self._spark, rows, columns)
+            case _:
+                definitions.altered(self._spark, named.table, statement)
+        return self._nothing()
+
+    def _create(self, statement: ddl.Create) -> DataFrame | None:
+        provider = statement.provider or str(self._spark.conf.get("spark.sql.sources.default", "parquet")).lower()
+        if statement.table.path is None and provider != "delta":
+            return None
+        if statement.table.path is not None and statement.provider not in (None, "delta"):
+            raise InvalidRequest(
+                f"{statement.table} is a Delta table, and USING {statement.provider} names another format.",
+                code="DELTA_OPERATION_NOT_ALLOWED",
+                table=str(statement.table),
+            )
+        query = None if statement.query is None else lambda: self.query(str(statement.query))
+        definitions.created(self._spark, statement, query)
+        return self._nothing()
+
+    def _counted(self, rows: int) -> DataFrame:
+        return local_frame(self._spark, [(rows,)], _AFFECTED)
+
+    def _nothing(self) -> DataFrame:
+        return local_frame(self._spark, (), StructType())
+
+
+def _last(name: TableName) -> str | None:
+    return None if name.path is not None else name.parts[-1]
+
+
+def _listed(rows: DataFrame, columns: tuple[str, ...]) -> DataFrame:
+    if len(rows.columns) != len(columns):
+        raise InvalidRequest(
+            f"The INSERT lists {len(columns)} columns ({', '.join(columns)}), and its query returns {len(rows.columns)}.",
+            code="INSERT_COLUMN_ARITY_MISMATCH.NOT_ENOUGH_DATA_COLUMNS",
+        )
+    return rows.toDF(*columns)
+
+
+def _partitioned(spark: SparkSession, rows: DataFrame, named: NamedTable, statement: dml.Insert) -> tuple[DataFrame, str]:
+    """Return the rows with the values of PARTITION (…), by name, and the condition of these partitions."""
+    from pyspark.sql import functions as sf
+
+    fixed = {name: value for name, value in statement.partition if value is not None}
+    if statement.columns is None:
+        lowered = {name.lower() for name in fixed}
+        rows = _listed(rows, tuple(name for name in named.table.schema().names if name.lower() not in lowered))
+    rows = rows.select("*", *(sf.expr(value).alias(name) for name, value in fixed.items()))
+    return rows, " AND ".join(f"{quote_identifier(name)} = {value}" for name, value in fixed.items())
+
+
+# -- text that is left to the server ---------------------------------------------------------------------------------------------
+
+
+def _refuse_scripts(spark: SparkSession, text: str) -> None:
+    """Reject a script that creates or alters a Delta table: the server would change its catalog, and commit nothing to a table."""
+    for statement in catalog_ddl(text):
+        if _is_of_delta(spark, statement):
+            raise Unsupported(
+                f"{statement.words} of the Delta table {statement.table} in a script is not supported in a session of Spark Connect. Run the "
+                "statement by itself.",
+                code="DELTA_OPERATION_NOT_ALLOWED",
+                operation=statement.words,
+                table=str(statement.table),
+            )
+
+
+def _refuse_changes_of_delta(spark: SparkSession, text: str) -> None:
+    """Within the handling of a syntax error: raise it again if the text would change a Delta table's entry in the server's catalog."""
+    if any(_is_of_delta(spark, statement) for statement in catalog_ddl(text)):
+        raise
+
+
+def _is_of_delta(spark: SparkSession, statement: CatalogDdl) -> bool:
+    if statement.table is not None and statement.table.path is not None:
+        return True
+    if statement.creates:
+        provider = statement.provider or str(spark.conf.get("spark.sql.sources.default", "parquet")).lower()
+        return provider == "delta"
+    return statement.table is not None and table_named(spark, statement.table.identifiers) is not None

@@ -1,0 +1,110 @@
+"""Writes by a table's name in sessions of Spark Connect: ``saveAsTable``, ``insertInto``, ``writeTo`` and INSERT."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as sf
+
+from tahoe.base.exceptions import NotFound
+from tahoe.expr.tree.predicate import quote_identifier
+from tahoe.protocol.config import TableConfig
+from tahoe.schema.evolve import check_writable, store_anything
+from tahoe.schema.types import StructType
+from tahoe.spark.commands.assignments import Value
+from tahoe.spark.commands.create import TableDefinition
+from tahoe.spark.commands.named import Creation
+from tahoe.spark.commands.saved import CREATION_MODES, Save, parameters_of_new, replacement, save_request
+from tahoe.spark.commands.write_options import Insert, insert_request
+from tahoe.spark.connect.assigned import cast_or_fail, fitted
+from tahoe.spark.connect.creation import make_table
+from tahoe.spark.connect.insert import insert
+from tahoe.spark.jvm.translate import from_spark_schema
+from tahoe.spark.names.entries import NamedTable, table_named
+from tahoe.spark.names.error_names import appending_by_name
+from tahoe.spark.names.options import path_option
+from tahoe.spark.names.settings import settings_of
+from tahoe.spark.write.arranged import arranged, arrangement
+from tahoe.spark.write.fitting import nullable_schema
+
+
+def existing(spark: SparkSession, name: tuple[str, ...]) -> NamedTable | None:
+    """Return the Delta table with this name; None if there is none, also at a path."""
+    named = table_named(spark, name)
+    return None if named is None or (named.is_by_path and not named.table.exists()) else named
+
+
+def save_as_table(spark: SparkSession, save: Save) -> None:
+    """Write the rows into an existing table or a new one, as `tahoe.spark.commands.saved.save_as_table`."""
+    if save.call.mode in ("Append", "Overwrite") and save_into(spark, save, replacing=save.call.mode == "Overwrite"):
+        return
+    cluster_by = None if save.call.cluster_by is None else tuple(save.call.cluster_by)
+    definition = TableDefinition(StructType(), tuple(save.call.partition_by or ()), cluster_by=cluster_by)
+    request = save_request(save, settings_of(spark), replacing=True)
+    if request.matching is not None:
+        raise NotFound(
+            f"There is no Delta table {'.'.join(save.name)} of which rows could match '{request.matching.text}'. Create it first.",
+            code="DELTA_PATH_DOES_NOT_EXIST",
+            table=".".join(save.name),
+        )
+    mode, location = CREATION_MODES[save.call.mode], path_option(save.call.options)
+    parameters = parameters_of_new(request)
+    make_table(spark, Creation(save.name, mode, definition, location, save.call.options, lambda: save.data, parameters))
+
+
+def save_into(spark: SparkSession, save: Save, *, replacing: bool = False) -> bool:
+    """Write the rows into the existing table, with columns by name; return whether there is one.
+
+    Args:
+        replacing: whether the history records a replacement.
+    """
+    named = existing(spark, save.name)
+    if named is None:
+        return False
+    request = save_request(save, settings_of(spark), replacing=replacing)
+    describes = replacing and request.options.replace_where is None and request.matching is None
+    managed = named.on_server is not None and named.on_server.is_managed
+    describe = replacement(managed, save.call.cluster_by or ()) if describes else None
+    rows = save.data if replacing else _cast(save.data, named.table.snapshot().config, request)
+    if replacing:
+        insert(named.table, rows, request, describe)
+    else:
+        with appending_by_name():
+            insert(named.table, rows, request, describe)
+    return True
+
+
+def insert_into(spark: SparkSession, named: NamedTable, save: Save, *, by_name: bool = False, is_statement: bool = False) -> None:
+    """Write the rows into the table, with columns by position or by name, cast to the table's types.
+
+    Args:
+        is_statement: whether it is an INSERT, which may omit columns by name only if they have values without the query.
+    """
+    config = named.table.snapshot().config
+    call = replace(save.call, partition_by=None, cluster_by=None)
+    request = insert_request(call, settings_of(spark), same_types=False, stores=store_anything)
+    rules = arrangement(spark, named.full_name, request.options, by_name=by_name, is_statement=is_statement)
+    rows = arranged(save.data, config, rules, cast_or_fail)
+    insert(named.table, _cast(rows, config, request), request)
+
+
+def _cast(rows: DataFrame, config: TableConfig, request: Insert) -> DataFrame:
+    """Return the rows with the types of the table's columns, by SQL's store assignment; a value that does not fit is an error.
+
+    Raises `SchemaMismatch` for a type that may not be stored in the column's.
+    """
+    if request.options.merge_schema:
+        return rows
+    source = nullable_schema(from_spark_schema(rows.schema))
+    pairs = [(column, config.schema.find(column.name)) for column in source]
+    known = [(column, target) for column, target in pairs if target is not None]
+    check_writable(
+        StructType(tuple(column for column, _ in known)),
+        StructType(tuple(replace(target, nullable=True) for _, target in known)),
+    )
+    columns = []
+    for column, target in pairs:
+        value = Value(sf.col(quote_identifier(column.name)), column.data_type)
+        columns.append((value.column if target is None else fitted(value, target.data_type)).alias(column.name))
+    return rows.select(*columns)

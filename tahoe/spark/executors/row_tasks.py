@@ -1,0 +1,149 @@
+"""The tasks of commands in sessions of Spark Connect: read rows of files with their places, and write rows to new files."""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from tahoe.base.clock import SYSTEM_CLOCK
+from tahoe.base.exceptions import TahoeError
+from tahoe.base.lazy import pc
+from tahoe.ops.rows.row_changes import is_in, parts_with_positions
+from tahoe.ops.write.row_ids import RowIds
+from tahoe.ops.write.writer import WriterOptions, write_arrow
+from tahoe.protocol.actions import AddFile
+from tahoe.protocol.config import TableConfig
+from tahoe.schema.arrow import to_arrow_schema
+from tahoe.snapshot.scan import BareVersion
+from tahoe.spark.executors.data_source_tasks import FilledIn, WrittenFiles
+from tahoe.store.log_store import LogStore
+
+if TYPE_CHECKING:
+    from pyroaring import BitMap64
+
+FILE, ROW = "__tahoe_file", "__tahoe_row"
+"""The columns of a row's location: the number of its file, an int, and its physical position there, a long."""
+
+
+@dataclass(frozen=True, slots=True)
+class FileRows:
+    """Rows of one file.
+
+    Args:
+        number: the value of `FILE`.
+        places: the physical positions of some live rows, as a serialized bitmap; None for all live rows.
+        without: whether the live rows at other positions are wanted.
+    """
+
+    number: int
+    add: AddFile
+    places: bytes | None = None
+    without: bool = False
+
+    @property
+    def size(self) -> int:
+        """The size of the file in bytes."""
+        return self.add.size
+
+
+@dataclass(frozen=True, slots=True)
+class RowsOf:
+    """The version whose rows are read, and the columns that are wanted besides the table's.
+
+    Args:
+        ids: whether the columns of row ids follow, if the table tracks rows.
+        changed: whether the rows get new values, so that their version becomes that of the commit.
+    """
+
+    version: BareVersion
+    ids: bool = False
+    changed: bool = False
+
+
+def rows_at(rows: RowsOf, items: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Yield rows of files: the table's columns, `FILE`, `ROW`, and the row ids.
+
+    Args:
+        items: one column of pickled tuples of `FileRows`.
+    """
+    for batch in items:
+        for item in batch.column(0).to_pylist():
+            for file in pickle.loads(item):
+                yield from _rows_of_file(rows, file)
+
+
+def _rows_of_file(rows: RowsOf, file: FileRows) -> Iterator[pa.RecordBatch]:
+    version: Any = rows.version
+    ids = RowIds.of(version, file.add) if rows.ids else RowIds(None)
+    places, start = _bitmap(file.places), 0
+    target = to_arrow_schema(version.schema)
+    for part, positions in parts_with_positions(version, file.add):
+        count = len(positions)
+        mask = pc.is_valid(positions) if places is None else is_in(positions, places)
+        mask = pc.invert(mask) if file.without else mask
+        found = part.filter(mask) if part.num_columns else part
+        if part.num_columns:
+            found = found.cast(target)
+        kept = positions.filter(mask)
+        found = _with(found, FILE, pa.repeat(pa.scalar(file.number, pa.int32()), len(kept)))
+        found = _with(found, ROW, kept)
+        found = ids.part(start, count).onto(found, mask, changed=rows.changed)
+        start += count
+        yield from found.combine_chunks().to_batches()
+
+
+def _with(rows: pa.Table, name: str, values: pa.Array) -> pa.Table:
+    return rows.append_column(name, values) if rows.num_columns else pa.table({name: values})
+
+
+def _bitmap(places: bytes | None) -> BitMap64 | None:
+    from pyroaring import BitMap64
+
+    return None if places is None else BitMap64.deserialize(places)
+
+
+@dataclass(frozen=True, slots=True)
+class NewFiles:
+    """The target of new rows.
+
+    Args:
+        config: of the table after the commit; with the columns of row ids if rows keep them.
+        filled_in: the values that tasks fill in; None if the rows are complete.
+    """
+
+    config: TableConfig
+    store: LogStore
+    filled_in: FilledIn | None = None
+    options: WriterOptions = field(default_factory=WriterOptions)
+
+
+def written_rows(target: NewFiles, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Write the rows of one task; yield one row with the pickled `WrittenFiles`, or the error of Tahoe that occurred."""
+    try:
+        answer: object = _written(target, batches)
+    except TahoeError as error:
+        answer = error
+    yield pa.RecordBatch.from_pydict({"answer": [pickle.dumps(answer, pickle.HIGHEST_PROTOCOL)]})
+
+
+def _written(target: NewFiles, batches: Iterator[pa.RecordBatch]) -> WrittenFiles:
+    filled = (batch for batch in batches if batch.num_rows)
+    first = next(filled, None)
+    if first is None:
+        return WrittenFiles(())
+    completion = None if target.filled_in is None else target.filled_in.of_this_task()
+    schema = pa.schema([column.with_nullable(True) for column in first.schema])
+
+    def rows() -> Iterator[pa.RecordBatch]:
+        yield first.cast(schema)
+        for batch in filled:
+            yield batch.cast(schema)
+
+    options = replace(target.options, completion=completion)
+    data = pa.RecordBatchReader.from_batches(schema, rows())
+    adds = write_arrow(target.config, target.store, data, SYSTEM_CLOCK, options)
+    return WrittenFiles(tuple(adds), None, {} if completion is None else completion.furthest)

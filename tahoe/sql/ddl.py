@@ -1,0 +1,437 @@
+"""CREATE, REPLACE, ALTER, DESCRIBE, SHOW and TRUNCATE of a table as values. Column definitions and queries are slices of the user's text.
+
+Spark's own parser reads these statements in a classic session. A client of Spark Connect has no parser.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from tahoe.expr.parse.lexer import string_value
+from tahoe.sql.dialect import STRING, Cursor, tokenize
+from tahoe.sql.dml import expression_until
+from tahoe.sql.table_name import TableName, take_table
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnText:
+    """A column definition.
+
+    Args:
+        ddl: name, type, NOT NULL and COMMENT, which Spark's parser of types reads.
+        path: the struct into which a column is added, as text; empty for a column of the table.
+        generated: the expression of ``GENERATED ALWAYS AS (…)``.
+        identity: of ``GENERATED … AS IDENTITY``: start, step, and whether writers may pass values.
+        position: ``FIRST``, the column after which it is placed, or None.
+    """
+
+    ddl: str
+    path: str = ""
+    generated: str | None = None
+    identity: tuple[int, int, bool] | None = None
+    default: str | None = None
+    position: str | None = None
+    is_first: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Create:
+    """``CREATE | REPLACE TABLE …``, with or without AS SELECT.
+
+    Args:
+        how: ``create``, ``createIfNotExists``, ``replace`` or ``createOrReplace``.
+        provider: in lower case; None if it is not stated.
+    """
+
+    table: TableName
+    how: str
+    columns: tuple[ColumnText, ...] = ()
+    provider: str | None = None
+    partition_by: tuple[str, ...] = ()
+    cluster_by: tuple[str, ...] | None = None
+    location: str | None = None
+    comment: str | None = None
+    properties: dict[str, str] = field(default_factory=dict)
+    options: dict[str, str] = field(default_factory=dict)
+    query: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class AddColumns:
+    """``ALTER TABLE t ADD COLUMNS (…)``."""
+
+    table: TableName
+    columns: tuple[ColumnText, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class DropColumns:
+    """``ALTER TABLE t DROP COLUMNS [IF EXISTS] (…)``."""
+
+    table: TableName
+    columns: tuple[str, ...]
+    if_exists: bool
+
+
+@dataclass(frozen=True, slots=True)
+class RenameColumn:
+    """``ALTER TABLE t RENAME COLUMN a TO b``."""
+
+    table: TableName
+    column: str
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class ChangeColumn:
+    """``ALTER TABLE t ALTER COLUMN c …``; None for what stays.
+
+    Args:
+        default: the text of the default; empty to drop it.
+        after: the column before it; empty for the first place.
+    """
+
+    table: TableName
+    column: str
+    data_type: str | None = None
+    nullable: bool | None = None
+    comment: str | None = None
+    default: str | None = None
+    after: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class SetProperties:
+    """``ALTER TABLE t SET TBLPROPERTIES (…)``."""
+
+    table: TableName
+    properties: dict[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class UnsetProperties:
+    """``ALTER TABLE t UNSET TBLPROPERTIES [IF EXISTS] (…)``."""
+
+    table: TableName
+    names: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterBy:
+    """``ALTER TABLE t CLUSTER BY (…) | NONE``."""
+
+    table: TableName
+    columns: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Truncate:
+    """``TRUNCATE TABLE t``."""
+
+    table: TableName
+
+
+@dataclass(frozen=True, slots=True)
+class Describe:
+    """``DESCRIBE [TABLE] [EXTENDED] t``, and SHOW COLUMNS, TBLPROPERTIES and PARTITIONS.
+
+    Args:
+        what: ``columns``, ``extended``, ``SHOW COLUMNS``, ``SHOW TBLPROPERTIES`` or ``SHOW PARTITIONS``.
+    """
+
+    table: TableName
+    what: str
+    key: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Other:
+    """A statement on a table that is not supported.
+
+    Args:
+        words: its name.
+    """
+
+    table: TableName
+    words: str
+
+
+TableStatement = (
+    Create
+    | AddColumns
+    | DropColumns
+    | RenameColumn
+    | ChangeColumn
+    | SetProperties
+    | UnsetProperties
+    | ClusterBy
+    | Truncate
+    | Describe
+    | Other
+)
+_OTHERS = (
+    ("SHOW", "CREATE", "TABLE"),
+    ("COMMENT", "ON", "TABLE"),
+    ("LOAD", "DATA"),
+    ("MSCK", "REPAIR", "TABLE"),
+    ("REPAIR", "TABLE"),
+)
+
+
+def table_statement(text: str) -> TableStatement | None:
+    """Parse a statement on a table; None for any other text. Raises `SqlSyntaxError`."""
+    cursor = Cursor(text, tokenize(text))
+    if cursor.take("ALTER", "TABLE"):
+        return _alter(cursor)
+    if cursor.take("TRUNCATE", "TABLE"):
+        return Truncate(take_table(cursor) or cursor.fail("a table"))
+    if cursor.take("DESCRIBE") or cursor.take("DESC"):
+        return _describe(cursor)
+    if cursor.take("SHOW"):
+        found = _show(cursor)
+        if found is not None:
+            return found
+        cursor.place = 0
+    for words in _OTHERS:
+        if cursor.take(*words):
+            table = take_table(cursor)
+            return None if table is None else Other(table, " ".join(words))
+    return _create(cursor)
+
+
+# -- CREATE and REPLACE --------------------------------------------------------------------------------------------------------
+
+
+def _create(cursor: Cursor) -> Create | Other | None:
+    how = "create"
+    if cursor.take("CREATE", "OR", "REPLACE"):
+        how = "createOrReplace"
+    elif cursor.take("REPLACE"):
+        how = "replace"
+    elif not cursor.take("CREATE"):
+        return None
+    cursor.take("EXTERNAL")
+    if not cursor.take("TABLE"):
+        return None
+    if cursor.take("IF", "NOT", "EXISTS"):
+        how = "createIfNotExists"
+    table = take_table(cursor)
+    if table is None or cursor.comes("LIKE"):
+        return None if table is None else Other(table, "CREATE TABLE LIKE")
+    parts: dict[str, Any] = {}
+    if cursor.peek().is_symbol("("):
+        parts["columns"] = tuple(cursor.listed(lambda: _column(cursor)))
+    while not cursor.at_end and not cursor.peek().is_symbol(";") and "query" not in parts:
+        _creation_part(cursor, parts)
+    return Create(table, how, **parts)
+
+
+def _creation_part(cursor: Cursor, parts: dict[str, Any]) -> None:
+    if cursor.take("USING"):
+        parts["provider"] = cursor.identifier().lower()
+    elif cursor.take("PARTITIONED", "BY"):
+        listed = cursor.listed(lambda: _partition_column(cursor))
+        parts["partition_by"] = tuple(name for name, _ in listed)
+        typed = tuple(ColumnText(f"{_quoted([name])} {text}") for name, text in listed if text)
+        if typed:
+            parts["columns"] = (*parts.get("columns", ()), *typed)
+    elif cursor.take("CLUSTER", "BY"):
+        parts["cluster_by"] = tuple(cursor.listed(lambda: _quoted(cursor.dotted())))
+    elif cursor.take("LOCATION"):
+        parts["location"] = cursor.string()
+    elif cursor.take("COMMENT"):
+        parts["comment"] = cursor.string()
+    elif cursor.take("TBLPROPERTIES"):
+        parts["properties"] = dict(cursor.listed(lambda: _property(cursor)))
+    elif cursor.take("OPTIONS"):
+        parts["options"] = dict(cursor.listed(lambda: _property(cursor)))
+    elif cursor.take("AS") or cursor.comes("SELECT") or cursor.comes("WITH"):
+        parts["query"] = cursor.rest().rstrip().rstrip(";")
+    else:
+        cursor.fail("USING, PARTITIONED BY, CLUSTER BY, LOCATION, COMMENT, TBLPROPERTIES, OPTIONS or AS")
+
+
+def _partition_column(cursor: Cursor) -> tuple[str, str]:
+    name = cursor.identifier()
+    is_plain = cursor.peek().is_symbol(",", ")")
+    return name, "" if is_plain else expression_until(cursor, ",", ")")
+
+
+def _column(cursor: Cursor) -> ColumnText:
+    """Parse ``name type [NOT NULL] [DEFAULT e] [GENERATED …] [COMMENT '…'] [FIRST | AFTER c]``."""
+    *path, name = cursor.dotted()
+    kept, found = [_quoted([name])], dict[str, Any]()
+    while not cursor.at_end and not cursor.peek().is_symbol(",", ")", ";"):
+        if cursor.take("GENERATED"):
+            found |= _generated(cursor)
+        elif cursor.take("DEFAULT"):
+            found["default"] = expression_until(cursor, ",", ")", "NOT", "COMMENT", "GENERATED", "FIRST", "AFTER")
+        elif cursor.take("FIRST"):
+            found["is_first"] = True
+        elif cursor.take("AFTER"):
+            found["position"] = cursor.identifier()
+        elif cursor.take("COMMENT"):
+            start = cursor.peek().start
+            cursor.string()
+            kept.append("COMMENT " + cursor.text[start : cursor.tokens[cursor.place - 1].stop])
+        else:
+            kept.append(_type_part(cursor))
+    return ColumnText(" ".join(kept), _quoted(path) if path else "", **found)
+
+
+def _type_part(cursor: Cursor) -> str:
+    """Consume a word of the type, with the brackets after it."""
+    token = cursor.next()
+    text, depth = token.text, int(token.is_symbol("<", "("))
+    while depth and not cursor.at_end:
+        token = cursor.next()
+        text += (" " if text[-1:].isalnum() and token.text[:1].isalnum() else "") + token.text
+        depth += token.is_symbol("<", "(") - token.is_symbol(">", ")")
+    if cursor.peek().is_symbol("<", "("):
+        text += _type_part(cursor)
+    return text
+
+
+def _generated(cursor: Cursor) -> dict[str, Any]:
+    explicit = cursor.take("BY", "DEFAULT")
+    if not explicit:
+        cursor.need("ALWAYS")
+    cursor.need("AS")
+    if not cursor.take("IDENTITY"):
+        return {"generated": cursor.bracketed()}
+    start, step = 1, 1
+    if cursor.take_symbol("("):
+        while not cursor.take_symbol(")"):
+            if cursor.take("START", "WITH"):
+                start = int(cursor.number())
+            else:
+                cursor.need("INCREMENT", "BY")
+                step = int(cursor.number())
+            cursor.take_symbol(",")
+    return {"identity": (start, step, explicit)}
+
+
+def _property(cursor: Cursor) -> tuple[str, str]:
+    key = string_value(cursor.next().text) if cursor.peek().kind == STRING else ".".join(cursor.dotted())
+    cursor.take_symbol("=")
+    if cursor.peek().kind == STRING:
+        return key, cursor.string()
+    return key, expression_until(cursor, ",", ")")
+
+
+# -- ALTER ---------------------------------------------------------------------------------------------------------------------
+
+
+def _alter(cursor: Cursor) -> TableStatement | None:
+    table = take_table(cursor) or cursor.fail("a table")
+    if cursor.take("ADD"):
+        if not (cursor.take("COLUMNS") or cursor.take("COLUMN")):
+            return Other(table, "ALTER TABLE ADD")
+        columns = cursor.listed(lambda: _column(cursor)) if cursor.peek().is_symbol("(") else _listed_columns(cursor)
+        cursor.end()
+        return AddColumns(table, tuple(columns))
+    if cursor.take("DROP"):
+        if not (cursor.take("COLUMNS") or cursor.take("COLUMN")):
+            return Other(table, "ALTER TABLE DROP")
+        if_exists = cursor.take("IF", "EXISTS")
+        names = _names(cursor)
+        cursor.end()
+        return DropColumns(table, names, if_exists)
+    if cursor.take("RENAME"):
+        if not cursor.take("COLUMN"):
+            return None  # the entry in the catalog gets another name
+        column = _quoted(cursor.dotted())
+        cursor.need("TO")
+        name = cursor.identifier()
+        cursor.end()
+        return RenameColumn(table, column, name)
+    if cursor.take("SET", "TBLPROPERTIES"):
+        return SetProperties(table, dict(cursor.listed(lambda: _property(cursor))))
+    if cursor.take("UNSET", "TBLPROPERTIES"):
+        cursor.take("IF", "EXISTS")
+        return UnsetProperties(table, tuple(cursor.listed(lambda: _key(cursor))))
+    if cursor.take("CLUSTER", "BY"):
+        return ClusterBy(table, () if cursor.take("NONE") else _names(cursor))
+    if cursor.take("ALTER") or cursor.take("CHANGE"):
+        cursor.take("COLUMN")
+        return _change(cursor, table)
+    return Other(table, f"ALTER TABLE {cursor.peek().text.upper()}")
+
+
+def _change(cursor: Cursor, table: TableName) -> ChangeColumn:
+    column = _quoted(cursor.dotted())
+    found: dict[str, Any] = {}
+    if cursor.take("TYPE"):
+        found["data_type"] = _type_part(cursor)
+    elif cursor.take("SET", "NOT", "NULL") or cursor.take("DROP", "NOT", "NULL"):
+        found["nullable"] = cursor.tokens[cursor.place - 3].is_word("DROP")
+    elif cursor.take("SET", "DEFAULT"):
+        found["default"] = expression_until(cursor)
+    elif cursor.take("DROP", "DEFAULT"):
+        found["default"] = ""
+    elif cursor.take("COMMENT"):
+        found["comment"] = cursor.string()
+    elif cursor.take("FIRST"):
+        found["after"] = ""
+    elif cursor.take("AFTER"):
+        found["after"] = cursor.identifier()
+    else:
+        cursor.fail("TYPE, SET, DROP, COMMENT, FIRST or AFTER")
+    cursor.end()
+    return ChangeColumn(table, column, **found)
+
+
+def _listed_columns(cursor: Cursor) -> list[ColumnText]:
+    columns = [_column(cursor)]
+    while cursor.take_symbol(","):
+        columns.append(_column(cursor))
+    return columns
+
+
+def _names(cursor: Cursor) -> tuple[str, ...]:
+    if cursor.peek().is_symbol("("):
+        return tuple(cursor.listed(lambda: _quoted(cursor.dotted())))
+    names = [_quoted(cursor.dotted())]
+    while cursor.take_symbol(","):
+        names.append(_quoted(cursor.dotted()))
+    return tuple(names)
+
+
+def _key(cursor: Cursor) -> str:
+    return cursor.string() if cursor.peek().kind == STRING else ".".join(cursor.dotted())
+
+
+def _quoted(parts: list[str]) -> str:
+    return ".".join(f"`{part.replace('`', '``')}`" for part in parts)
+
+
+# -- DESCRIBE and SHOW -----------------------------------------------------------------------------------------------------------
+
+
+def _describe(cursor: Cursor) -> Describe | None:
+    if cursor.peek().is_word(
+        "DATABASE", "SCHEMA", "NAMESPACE", "CATALOG", "FUNCTION", "QUERY", "SELECT", "WITH", "HISTORY", "DETAIL"
+    ):
+        return None
+    cursor.take("TABLE")
+    what = "extended" if cursor.take("EXTENDED") or cursor.take("FORMATTED") else "columns"
+    table = take_table(cursor)
+    if table is None or not (cursor.at_end or cursor.peek().is_symbol(";")):
+        return None
+    return Describe(table, what)
+
+
+def _show(cursor: Cursor) -> Describe | None:
+    for word in ("COLUMNS", "TBLPROPERTIES", "PARTITIONS"):
+        if cursor.take(word):
+            if word == "COLUMNS" and not (cursor.take("IN") or cursor.take("FROM")):
+                return None
+            table = take_table(cursor)
+            key = None
+            if table is not None and word == "TBLPROPERTIES" and cursor.peek().is_symbol("("):
+                (key,) = cursor.listed(lambda: _key(cursor))
+            if table is None or not (cursor.at_end or cursor.peek().is_symbol(";")):
+                return None
+            return Describe(table, f"SHOW {word}", key)
+    return None

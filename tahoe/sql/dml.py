@@ -1,0 +1,255 @@
+"""DELETE, UPDATE, MERGE and INSERT as values. Conditions, expressions and queries are slices of the user's text, which Spark evaluates.
+
+Spark's own parser reads these statements in a classic session. A client of Spark Connect has no parser.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from tahoe.sql.dialect import Cursor, tokenize
+from tahoe.sql.table_name import TableName, take_table
+
+_CLAUSES = ("SET", "WHERE", "USING", "ON", "WHEN", "VALUES", "SELECT", "BY", "PARTITION", "REPLACE", "TABLE", "FROM", "WITH")
+
+
+@dataclass(frozen=True, slots=True)
+class Delete:
+    """``DELETE FROM t [AS a] [WHERE condition]``."""
+
+    table: TableName
+    alias: str | None
+    where: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Update:
+    """``UPDATE t [AS a] SET column = value, … [WHERE condition]``."""
+
+    table: TableName
+    alias: str | None
+    values: tuple[tuple[str, str], ...]
+    where: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class MergeClause:
+    """A WHEN clause.
+
+    Args:
+        kind: ``MATCHED``, ``NOT_MATCHED`` or ``NOT_MATCHED_BY_SOURCE``.
+        action: ``UPDATE``, ``DELETE`` or ``INSERT``.
+        values: None for ``UPDATE SET *`` and ``INSERT *``.
+    """
+
+    kind: str
+    action: str
+    condition: str | None
+    values: tuple[tuple[str, str], ...] | None
+
+
+@dataclass(frozen=True, slots=True)
+class Merge:
+    """``MERGE [WITH SCHEMA EVOLUTION] INTO t [AS a] USING source [AS b] ON condition WHEN …``.
+
+    Args:
+        source: a query.
+        source_alias: None for a query without a name.
+    """
+
+    table: TableName
+    alias: str | None
+    source: str
+    source_alias: str | None
+    on: str
+    clauses: tuple[MergeClause, ...]
+    schema_evolution: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Insert:
+    """``INSERT INTO | OVERWRITE [TABLE] t [PARTITION (…)] [(columns)] [BY NAME] query``, or ``INSERT INTO t REPLACE WHERE condition query``.
+
+    Args:
+        columns: of the column list; None without one.
+        partition: the columns of PARTITION, each with its value as text; None for a value from the query.
+        query: with the named queries of a WITH before INSERT.
+    """
+
+    table: TableName
+    overwrite: bool
+    query: str
+    columns: tuple[str, ...] | None = None
+    by_name: bool = False
+    partition: tuple[tuple[str, str | None], ...] = ()
+    replace_where: str | None = None
+    schema_evolution: bool = False
+
+
+RowStatement = Delete | Update | Merge | Insert
+
+
+def row_statement(text: str) -> RowStatement | None:
+    """Parse a statement that changes rows; None for any other text. Raises `SqlSyntaxError`."""
+    cursor = Cursor(text, tokenize(text))
+    if cursor.take("DELETE", "FROM"):
+        return _delete(cursor)
+    if cursor.take("UPDATE"):
+        return _update(cursor)
+    if cursor.take("MERGE"):
+        return _merge(cursor)
+    queries = _named_queries(cursor)
+    return _insert(cursor, queries) if cursor.take("INSERT") else None
+
+
+def expression_until(cursor: Cursor, *stops: str) -> str:
+    """Return the user's text from here to one of these keywords or symbols outside of brackets and CASE … END, or to the end."""
+    start, depth, end = cursor.peek().start, 0, cursor.peek().start
+    while not cursor.at_end:
+        token = cursor.peek()
+        if depth == 0 and (token.is_symbol(*stops, ";") or token.is_word(*stops)):
+            break
+        depth += token.is_symbol("(", "[") + token.is_word("CASE") - token.is_symbol(")", "]")
+        depth -= token.is_word("END") and depth > 0
+        end = token.stop
+        cursor.place += 1
+    if end == start:
+        cursor.fail("an expression")
+    return cursor.text[start:end]
+
+
+def _delete(cursor: Cursor) -> Delete:
+    table = take_table(cursor) or cursor.fail("a table")
+    alias = _alias(cursor)
+    where = expression_until(cursor) if cursor.take("WHERE") else None
+    cursor.end()
+    return Delete(table, alias, where)
+
+
+def _update(cursor: Cursor) -> Update | None:
+    table = take_table(cursor)
+    if table is None:
+        return None
+    alias = _alias(cursor)
+    cursor.need("SET")
+    values = _assignments(cursor, "WHERE")
+    where = expression_until(cursor) if cursor.take("WHERE") else None
+    cursor.end()
+    return Update(table, alias, values, where)
+
+
+def _merge(cursor: Cursor) -> Merge:
+    evolves = cursor.take("WITH", "SCHEMA", "EVOLUTION")
+    cursor.need("INTO")
+    table = take_table(cursor) or cursor.fail("a table")
+    alias = _alias(cursor)
+    cursor.need("USING")
+    source, source_alias = _source(cursor)
+    cursor.need("ON")
+    on = expression_until(cursor, "WHEN")
+    clauses = []
+    while cursor.take("WHEN"):
+        clauses.append(_clause(cursor))
+    if not clauses:
+        cursor.fail("WHEN")
+    cursor.end()
+    return Merge(table, alias, source, source_alias, on, tuple(clauses), evolves)
+
+
+def _source(cursor: Cursor) -> tuple[str, str | None]:
+    if cursor.peek().is_symbol("("):
+        query = cursor.bracketed()
+        return query, _alias(cursor)
+    table = take_table(cursor) or cursor.fail("a table, or a query in brackets")
+    alias = _alias(cursor)
+    return f"SELECT * FROM {table}", alias or (table.parts[-1] if table.path is None else None)
+
+
+def _clause(cursor: Cursor) -> MergeClause:
+    kind = "MATCHED"
+    if cursor.take("NOT"):
+        kind = "NOT_MATCHED"
+    cursor.need("MATCHED")
+    if kind == "NOT_MATCHED" and cursor.take("BY", "SOURCE"):
+        kind = "NOT_MATCHED_BY_SOURCE"
+    elif kind == "NOT_MATCHED":
+        cursor.take("BY", "TARGET")
+    condition = expression_until(cursor, "THEN") if cursor.take("AND") else None
+    cursor.need("THEN")
+    if cursor.take("DELETE"):
+        return MergeClause(kind, "DELETE", condition, ())
+    if cursor.take("UPDATE"):
+        cursor.need("SET")
+        return MergeClause(kind, "UPDATE", condition, None if cursor.take_symbol("*") else _assignments(cursor, "WHEN"))
+    cursor.need("INSERT")
+    if cursor.take_symbol("*"):
+        return MergeClause(kind, "INSERT", condition, None)
+    columns = cursor.listed(lambda: _quoted(cursor.dotted()))
+    cursor.need("VALUES")
+    values = cursor.listed(lambda: expression_until(cursor, ",", ")"))
+    if len(columns) != len(values):
+        cursor.fail(f"{len(columns)} values for {len(columns)} columns, and not {len(values)}")
+    return MergeClause(kind, "INSERT", condition, tuple(zip(columns, values, strict=True)))
+
+
+def _named_queries(cursor: Cursor) -> str:
+    """Consume ``WITH name AS (…), …`` before INSERT; return it, or an empty text if the statement does not begin so."""
+    if not cursor.comes("WITH"):
+        return ""
+    start, place, depth = cursor.peek().start, cursor.place, 0
+    while not cursor.at_end and not (depth == 0 and cursor.comes("INSERT")):
+        token = cursor.next()
+        depth += token.is_symbol("(") - token.is_symbol(")")
+    if cursor.at_end:
+        cursor.place = place
+        return ""
+    return cursor.text[start : cursor.peek().start]
+
+
+def _insert(cursor: Cursor, queries: str) -> Insert | None:
+    evolves = cursor.take("WITH", "SCHEMA", "EVOLUTION")
+    overwrite = cursor.take("OVERWRITE")
+    if not overwrite:
+        cursor.need("INTO")
+    if overwrite and (cursor.comes("DIRECTORY") or cursor.comes("LOCAL", "DIRECTORY")):
+        return None
+    cursor.take("TABLE")
+    table = take_table(cursor) or cursor.fail("a table")
+    partition = cursor.listed(lambda: _partition(cursor)) if cursor.take("PARTITION") else []
+    by_name = cursor.take("BY", "NAME")
+    replace_where = None
+    if cursor.take("REPLACE", "WHERE"):
+        replace_where = expression_until(cursor, "SELECT", "VALUES", "TABLE", "FROM", "WITH")
+    columns = None
+    if cursor.peek().is_symbol("(") and not cursor.peek(1).is_word("SELECT", "WITH", "VALUES", "TABLE", "FROM"):
+        columns = tuple(cursor.listed(cursor.identifier))
+    if cursor.at_end:
+        cursor.fail("a query")
+    query = cursor.rest().rstrip().rstrip(";")
+    return Insert(table, overwrite, queries + query, columns, by_name, tuple(partition), replace_where, evolves)
+
+
+def _partition(cursor: Cursor) -> tuple[str, str | None]:
+    name = cursor.identifier()
+    return name, expression_until(cursor, ",", ")") if cursor.take_symbol("=") else None
+
+
+def _alias(cursor: Cursor) -> str | None:
+    if cursor.take("AS"):
+        return cursor.identifier()
+    token = cursor.peek()
+    return None if token.name is None or token.is_word(*_CLAUSES) else cursor.identifier()
+
+
+def _assignments(cursor: Cursor, *stops: str) -> tuple[tuple[str, str], ...]:
+    values = []
+    while True:
+        key = _quoted(cursor.dotted())
+        cursor.need_symbol("=")
+        values.append((key, expression_until(cursor, ",", *stops)))
+        if not cursor.take_symbol(","):
+            return tuple(values)
+
+
+def _quoted(parts: list[str]) -> str:
+    return ".".join(f"`{part.replace('`', '``')}`" for part in parts)

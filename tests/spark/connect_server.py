@@ -1,0 +1,107 @@
+"""A server of Spark Connect whose Python has no Tahoe, and sessions of it beside the classic session of the tests."""
+
+from __future__ import annotations
+
+import os
+import site
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+__all__ = ["connected", "remote", "server"]
+
+_MODE = "SPARK_CONNECT_MODE_ENABLED"
+
+
+def _python_without_tahoe(folder: Path) -> Path:
+    """A command that starts this Python without the `.pth` files of the environment, which may lead to Tahoe's sources."""
+    packages = os.pathsep.join(place for place in sys.path if place.endswith("site-packages")) or site.getsitepackages()[0]
+    command = folder / "python"
+    command.write_text(f'#!/bin/sh\nPYTHONPATH="{packages}:$TAHOE_PYSPARK" exec "{sys.executable}" -S "$@"\n')
+    command.chmod(0o755)
+    return command
+
+
+@contextmanager
+def server(folder: Path, java_options: str) -> Iterator[str]:
+    """Start a server with two cores, where a task may fail twice; the value is its URL.
+
+    Args:
+        folder: receives its warehouse and its log.
+    """
+    import pyspark
+
+    home = Path(pyspark.__file__).parent
+    python = str(_python_without_tahoe(folder))
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    settings = {
+        "spark.connect.grpc.binding.port": str(port),
+        "spark.driver.extraJavaOptions": f"{java_options} -Dderby.system.home={folder}/derby",
+        "spark.driver.memory": "1g",
+        "spark.sql.session.timeZone": "UTC",
+        "spark.sql.shuffle.partitions": "2",
+        "spark.sql.warehouse.dir": f"{folder}/warehouse",
+        "spark.ui.enabled": "false",
+        "spark.log.level": "OFF",
+    }
+    pairs = [part for key, value in settings.items() for part in ("--conf", f"{key}={value}")]
+    main = "org.apache.spark.sql.connect.service.SparkConnectServer"
+    environment = {key: value for key, value in os.environ.items() if key not in ("PYTHONPATH", _MODE)}
+    environment |= {
+        "SPARK_HOME": str(home),
+        "SPARK_LOCAL_IP": "127.0.0.1",
+        "PYSPARK_PYTHON": python,
+        "PYSPARK_DRIVER_PYTHON": python,
+    }
+    # Where PySpark writes its own archive of Python sources.
+    environment["TAHOE_PYSPARK"] = str(home.parent)
+    command = [str(home / "bin" / "spark-submit"), "--class", main, "--master", "local[2,3]", *pairs, "spark-internal"]
+    with (
+        (folder / "log").open("w") as log,
+        subprocess.Popen(command, env=environment, cwd=folder, stdout=log, stderr=log) as process,
+    ):
+        try:
+            _wait_for(port, process, folder / "log")
+            yield f"sc://127.0.0.1:{port}"
+        finally:
+            process.terminate()
+
+
+def _wait_for(port: int, process: subprocess.Popen[bytes], log: Path) -> None:
+    for _ in range(1200):
+        assert process.poll() is None, log.read_text()[-4000:]
+        with socket.socket() as probe:
+            if probe.connect_ex(("127.0.0.1", port)) == 0:
+                return
+        time.sleep(0.25)
+    raise AssertionError(f"the server does not listen: {log.read_text()[-4000:]}")
+
+
+@contextmanager
+def remote() -> Iterator[None]:
+    """PySpark's functions make columns of the Connect client in this block, and of the JVM elsewhere."""
+    before = os.environ.get(_MODE)
+    os.environ[_MODE] = "1"
+    try:
+        yield
+    finally:
+        del os.environ[_MODE]
+        if before is not None:
+            os.environ[_MODE] = before
+
+
+def connected(url: str) -> Any:
+    """A session of the server, with Delta switched on; it can be used inside of `remote` alone."""
+    from pyspark.sql.connect.session import SparkSession
+
+    import tahoe
+
+    with remote():
+        return tahoe.enable(SparkSession.builder.remote(url).create())

@@ -1,0 +1,38 @@
+"""The table names in the text of a query."""
+
+from __future__ import annotations
+
+import pytest
+
+from tahoe.spark.connect.queries import references
+
+QUERIES = {
+    "SELECT * FROM t": [("t", {}, True)],
+    "SELECT * FROM delta.`/a b` AS x, db.u y JOIN v ON x.id = v.id": [
+        ("delta.`/a b`", {}, False),
+        ("db.u", {}, False),
+        ("v", {}, True),
+    ],
+    "TABLE t": [("t", {}, True)],
+    "SELECT * FROM t VERSION AS OF 3 WHERE a IN (SELECT b FROM u FOR TIMESTAMP AS OF '2026-01-01' z)": [
+        ("t", {"versionAsOf": "3"}, True),
+        ("u", {"timestampAsOf": "2026-01-01"}, False),
+    ],
+    "WITH c AS (SELECT * FROM t) SELECT * FROM c": [("t", {}, True)],
+    "SELECT 'FROM x' FROM t -- FROM y\n/* FROM z */": [("t", {}, True)],
+    "SELECT a IS DISTINCT FROM b.c FROM t": [("t", {}, True)],
+    "SELECT * FROM range(3) JOIN LATERAL (SELECT 1)": [],
+    "SELECT * FROM (SELECT * FROM t) q": [("t", {}, True)],
+    "SELECT 1": [],
+}
+
+
+@pytest.mark.parametrize(("text", "expected"), QUERIES.items(), ids=QUERIES)
+def test_names_after_from_and_join_are_references(text: str, expected: list[object]) -> None:
+    assert [(str(found.name), dict(found.options), found.needs_alias) for found in references(text)] == expected
+
+
+def test_a_reference_has_its_place_in_the_text_with_its_version() -> None:
+    text = "SELECT * FROM delta.`/t` VERSION AS OF 1 AS x"
+    (found,) = references(text)
+    assert text[found.start : found.stop] == "delta.`/t` VERSION AS OF 1"

@@ -1,0 +1,82 @@
+"""The parser of DELETE, UPDATE, MERGE and INSERT for clients without Spark's parser."""
+
+from __future__ import annotations
+
+import pytest
+
+from tahoe.sql.dialect import SqlSyntaxError
+from tahoe.sql.dml import Delete, Insert, Merge, MergeClause, Update, row_statement
+from tahoe.sql.table_name import TableName
+
+T, PATH = TableName(None, ("t",)), TableName("/a b")
+
+STATEMENTS = {
+    "DELETE FROM t": Delete(T, None, None),
+    "delete from delta.`/a b` as x where x.id in (1, 2);": Delete(PATH, "x", "x.id in (1, 2)"),
+    "UPDATE t SET a = 1, b.c = 'x, y' WHERE d": Update(T, None, (("`a`", "1"), ("`b`.`c`", "'x, y'")), "d"),
+    "UPDATE t u SET a = CASE WHEN b THEN 1 END": Update(T, "u", (("`a`", "CASE WHEN b THEN 1 END"),), None),
+    "INSERT INTO t VALUES (1, 'a')": Insert(T, False, "VALUES (1, 'a')"),
+    "INSERT INTO TABLE t (a, b) SELECT 1, 2": Insert(T, False, "SELECT 1, 2", ("a", "b")),
+    "INSERT INTO t (SELECT 1)": Insert(T, False, "(SELECT 1)"),
+    "INSERT INTO t BY NAME SELECT 1 AS a": Insert(T, False, "SELECT 1 AS a", by_name=True),
+    "INSERT OVERWRITE t PARTITION (p = 1, q) SELECT 2": Insert(T, True, "SELECT 2", partition=(("p", "1"), ("q", None))),
+    "INSERT INTO t REPLACE WHERE p = 1 SELECT 1": Insert(T, False, "SELECT 1", replace_where="p = 1"),
+    "WITH a AS (SELECT 1) INSERT INTO t SELECT * FROM a": Insert(T, False, "WITH a AS (SELECT 1) SELECT * FROM a"),
+}
+
+
+@pytest.mark.parametrize(("text", "expected"), STATEMENTS.items(), ids=STATEMENTS)
+def test_a_statement_becomes_a_value(text: str, expected: object) -> None:
+    assert row_statement(text) == expected
+
+
+def test_a_merge_has_all_kinds_of_clauses() -> None:
+    merge = row_statement(
+        "MERGE WITH SCHEMA EVOLUTION INTO t AS a USING (SELECT 1 AS id) b ON a.id = b.id AND CASE WHEN true THEN true END "
+        "WHEN MATCHED AND b.x > 1 THEN UPDATE SET a.v = b.v, w = (1 + 2) WHEN MATCHED THEN DELETE "
+        "WHEN NOT MATCHED BY TARGET THEN INSERT (id, v) VALUES (b.id, coalesce(b.v, 0)) "
+        "WHEN NOT MATCHED BY SOURCE AND a.id < 0 THEN UPDATE SET v = 0;"
+    )
+    assert merge == Merge(
+        T,
+        "a",
+        "SELECT 1 AS id",
+        "b",
+        "a.id = b.id AND CASE WHEN true THEN true END",
+        (
+            MergeClause("MATCHED", "UPDATE", "b.x > 1", (("`a`.`v`", "b.v"), ("`w`", "(1 + 2)"))),
+            MergeClause("MATCHED", "DELETE", None, ()),
+            MergeClause("NOT_MATCHED", "INSERT", None, (("`id`", "b.id"), ("`v`", "coalesce(b.v, 0)"))),
+            MergeClause("NOT_MATCHED_BY_SOURCE", "UPDATE", "a.id < 0", (("`v`", "0"),)),
+        ),
+        schema_evolution=True,
+    )
+
+
+def test_a_source_without_alias_has_the_name_of_its_table() -> None:
+    merge = row_statement("MERGE INTO t USING db.s ON t.id = s.id WHEN MATCHED THEN UPDATE SET * WHEN NOT MATCHED THEN INSERT *")
+    assert isinstance(merge, Merge)
+    assert (merge.source, merge.source_alias) == ("SELECT * FROM db.s", "s")
+    assert [clause.values for clause in merge.clauses] == [None, None]
+
+
+@pytest.mark.parametrize(
+    "text", ["SELECT 1", "WITH a AS (SELECT 1) SELECT * FROM a", "INSERT OVERWRITE DIRECTORY '/x' SELECT 1", ""]
+)
+def test_other_text_is_none(text: str) -> None:
+    assert row_statement(text) is None
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "DELETE FROM t WHERE",
+        "UPDATE t SET a",
+        "MERGE INTO t USING s ON t.id = s.id",
+        "MERGE INTO t USING s ON t.id = s.id WHEN NOT MATCHED THEN INSERT (a, b) VALUES (1)",
+        "INSERT INTO t",
+    ],
+)
+def test_invalid_syntax_is_an_error(text: str) -> None:
+    with pytest.raises(SqlSyntaxError, match="expected"):
+        row_statement(text)

@@ -5,6 +5,7 @@ client (`tahoe.spark.connect`).
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any
 from weakref import WeakSet
 
@@ -36,6 +37,7 @@ from tahoe.spark.names.entries import parts_of, path_of, table_named
 from tahoe.spark.names.options import path_option
 from tahoe.spark.names.settings import settings_of
 from tahoe.spark.portable.data_source import DeltaDataSource
+from tahoe.spark.portable.data_source_options import table_of
 from tahoe.spark.write.fitting import nullable_schema
 
 _FILTERS = "spark.sql.python.filterPushdown.enabled"
@@ -122,8 +124,11 @@ def _save(
         original(writer, path, format, mode, partitionBy, **options)
         return
     call = _call_of(writer, mode, partitionBy, options)
-    frame = DataFrame(writer._df, spark)
-    insert(table_at(spark, single_path(path, call.options), call.options), frame, insert_request(call, settings_of(spark)))
+    place, frame = single_path(path, call.options), DataFrame(writer._df, spark)
+    own = {key: value for key, value in call.options.items() if key.lower() != "coordinator"}
+    # The coordinator is an option of the portable source, which the reader has too.
+    table = table_at(spark, place, own) if own == call.options else table_of(place, call.options)
+    insert(table, frame, insert_request(replace(call, options=own), settings_of(spark)))
 
 
 def _save_as_table(

@@ -26,6 +26,7 @@ TESTED_BY = {
     "docs/testing.md": "tests/unit/testing/test_page_of_examples.py",
     "docs/coming-from-delta-spark.md": "tests/spark/test_readme.py",
     "docs/guide/dbt.md": "scripts/packages.py",
+    "docs/guide/connect.md": "tests/spark/test_connect.py",
 }
 """Pages whose examples need another way to run, each with the file that runs all of them."""
 

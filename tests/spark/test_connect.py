@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -51,6 +52,7 @@ class Operation:
         return self.name
 
 
+ROOT = Path(__file__).parents[2]
 ROWS = pa.table(
     {
         "id": pa.array(range(12), pa.int64()),
@@ -426,3 +428,18 @@ def test_streams_and_batches_of_foreach_batch_on_a_server_without_tahoe(connect:
             query.awaitTermination(600)
     assert Table(copy).snapshot().scan().to_arrow().num_rows == Table(each).snapshot().scan().to_arrow().num_rows == 12
     assert Table(copy).snapshot().partition_columns == ("p",)
+
+
+def test_the_guide_runs(connect: Any, tmp_path: Path) -> None:
+    page = (ROOT / "docs/guide/connect.md").read_text(encoding="utf-8")
+    opened, used = re.findall(r"^```python\n(.*?)^```", page, re.MULTILINE | re.DOTALL)
+    assert 'tahoe.enable(SparkSession.builder.remote("' in opened, "as `connected` does, with the address of its own server"
+    with remote():
+        df = connect.createDataFrame([(1, "2026-01-01", "click"), (2, "2026-01-02", "view")], "id long, day string, kind string")
+        updates = connect.createDataFrame(
+            [(2, "2026-01-02", "tap"), (3, "2026-01-02", "tap")], "id long, day string, kind string"
+        )
+        exec(used.replace("/data/", f"{tmp_path}/"), {"spark": connect, "df": df, "updates": updates})
+        connect.sql("DROP TABLE people")
+    rows = Table(tmp_path / "events").to_arrow().sort_by("id").to_pylist()
+    assert [(row["id"], row["kind"]) for row in rows] == [(1, "tap"), (2, "tap"), (3, "tap")]

@@ -71,7 +71,7 @@ MISTAKES = [
         "vacuum orders --retain-hours 1",
         "[DELTA_VACUUM_RETENTION_PERIOD_TOO_SHORT]",
         "/orders: ",
-        "switch the check off: --no-retention-check",
+        "disable the check: --no-retention-check",
     ),
     ("vacuum orders --retention-hours 1", "No such option: --retention-hours", "--retain-hours"),
     ("vacuum orders --retain-hours week", "Invalid value for '--retain-hours'", "a valid number"),

@@ -41,6 +41,7 @@ def database_of(page, spark, tmp_path) -> Iterator[None]:
         spark.sql(f"DROP DATABASE {name} CASCADE")
 
 
+@pytest.mark.every_case
 @pytest.mark.parametrize("page", WITH_SPARK)
 def test_every_program_of_a_page_runs_in_order(page, spark, tmp_path):
     with database_of(page, spark, tmp_path):

@@ -35,6 +35,7 @@ def tahoe_here(monkeypatch: pytest.MonkeyPatch):
 
 
 @pytest.mark.damages_tables
+@pytest.mark.every_case
 @pytest.mark.parametrize("page", WITHOUT_SPARK)
 def test_every_example_of_a_page_runs_in_order(page: str, folder: Path, tahoe_here) -> None:
     assert follow(ROOT / page, folder, tahoe_here) > 0

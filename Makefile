@@ -32,7 +32,7 @@ export SPARK_LOCAL_IP ?= 127.0.0.1
 # Prefix of a recipe line that starts Spark: finds the directory of a suitable Java runtime, or fails with one sentence.
 JAVA := JAVA_HOME="$$(scripts/java_home.sh)" && export JAVA_HOME &&
 
-.PHONY: help setup java demo test test-core test-spark test-versions test-versions-sample test-nightly delta-spark-tests interop clients lint format docs site golden bench soak packages release-check sbom lock clean
+.PHONY: help setup java demo test test-core test-spark test-versions test-versions-sample test-nightly delta-spark-tests interop clients lint format docs site golden bench accessibility soak packages release-check sbom lock clean
 
 help: ## print this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-21s %s\n", $$1, $$2}'
@@ -135,6 +135,9 @@ site: .venv-docs/.package ## the documentation as a web site in site/, with the 
 
 bench: $(VENV)/.package ## every experiment in benchmarks/ at a small size, each printing its ratios
 	@$(JAVA) for script in benchmarks/[a-z]*.py; do echo; echo "== $$script"; $(BIN)/python "$$script"; done
+
+accessibility: $(VENV)/.package ## axe-core in headless Chromium on reports, layouts, pages of `tahoe serve` and notebook output; SHOTS=DIR for screenshots
+	@$(BIN)/python scripts/accessibility.py $(SHOTS)
 
 golden: $(VENV)/.package ## FOLDER=DIR: read every Delta table below it with every reader and report differences; SPARK=1 includes Spark
 	@$(JAVA) $(BIN)/python scripts/golden.py "$(or $(FOLDER),../shared/golden)" $(if $(SPARK),--spark)

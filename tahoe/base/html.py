@@ -12,13 +12,16 @@ T = TypeVar("T")
 
 MOST_ROWS = 50
 """The rows of a table in a notebook; more are counted below it."""
+_MOST_NAMES = 3
+"""The columns that a screen reader names before it reads a table without a title."""
 
 STYLE = """
 .tahoe{--paper:#fff;--ink:#1c2430;--faint:#5b6472;--line:#dde2ea;--old:#2c5d8f;--new:#b8641a;--after:#1f7a5c;--bad:#b3261e;
-  font:14px/1.5 system-ui,sans-serif;color:var(--ink);background:var(--paper)}
+  font:14px/1.5 system-ui,sans-serif;color:var(--ink);background:var(--paper);color-scheme:light dark}
 @media (prefers-color-scheme:dark){.tahoe{--paper:#14181f;--ink:#e6e9ee;--faint:#98a2b3;--line:#2b3340;--old:#6aa3dc;--new:#f0a95a;
   --after:#5cc4a3;--bad:#f2857d}}
 .tahoe h1{font-size:1.25rem;margin:0 0 .25rem}.tahoe h2{font-size:1rem;margin:1.5rem 0 .25rem}
+.tahoe h1,.tahoe h2{overflow-wrap:anywhere}
 .tahoe p{margin:.25rem 0 .75rem;color:var(--faint)}.tahoe code{font:.92em ui-monospace,monospace;color:var(--ink);overflow-wrap:anywhere}
 .tahoe .wide{overflow-x:auto}
 .tahoe table{border-collapse:collapse;margin:.25rem 0}
@@ -70,7 +73,8 @@ def html_table(columns: Sequence[str], rows: Iterable[Sequence[object]], *, titl
     caption = f"<caption>{escape(title)}</caption>" if title else ""
     more = f"<p>{len(rows):,} rows, {len(shown):,} shown</p>" if len(shown) < len(rows) else ""
     body = "".join(f"<tr>{line}</tr>" for line in lines)
-    return f'<div class="wide"><table>{caption}<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>{more}'
+    table = f"<table>{caption}<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+    return html_wide(title or ", ".join(columns[:_MOST_NAMES]), table) + more
 
 
 def html_pairs(pairs: Mapping[str, object], *, title: str = "") -> str:
@@ -81,7 +85,17 @@ def html_pairs(pairs: Mapping[str, object], *, title: str = "") -> str:
         if value not in (None, "", [], {})
     )
     caption = f"<caption>{escape(title)}</caption>" if title else ""
-    return f'<div class="wide"><table>{caption}<tbody>{"".join(lines)}</tbody></table></div>'
+    return html_wide(title or "details", f"<table>{caption}<tbody>{''.join(lines)}</tbody></table>")
+
+
+def html_wide(label: str, content: str) -> str:
+    """Return content that scrolls sideways if the window is narrower, also with the keyboard.
+
+    Args:
+        label: a text for screen readers, which is not shown.
+        content: HTML.
+    """
+    return f'<div class="wide" role="group" aria-label="{escape(label)}" tabindex="0">{content}</div>'
 
 
 def html_size(count: float) -> str:

@@ -11,7 +11,6 @@ import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, replace
 from enum import StrEnum
-from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
 from pathlib import Path as LocalPath
 from typing import Annotated
@@ -195,6 +194,9 @@ def of_clock(skew_ms: int) -> Finding:
 
 
 def _version(package: str) -> str | None:
+    # Imported here, because every command imports this module, and `importlib.metadata` imports the parsers of e-mail.
+    from importlib.metadata import PackageNotFoundError, version
+
     try:
         return version(package)
     except PackageNotFoundError:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import parse_qs, quote, unquote
 
 from tahoe.base.exceptions import InvalidRequest, NotFound, TahoeError
-from tahoe.base.html import html_page, html_pairs, html_size, html_table
+from tahoe.base.html import html_page, html_pairs, html_size, html_table, html_wide
 from tahoe.ops.reports.report_page import commits_table
 from tahoe.ops.tables.detail import detail, shown_detail
 from tahoe.uniform.serve.rest_protocol import ReadOnlyCatalog, Request
@@ -98,7 +98,7 @@ class WebPages:
         head = "".join(
             f'<th scope="col">{title}</th>' for title in ("table", "version", "changed (UTC)", "files", "size", "Iceberg")
         )
-        return f'<div class="wide"><table><thead><tr>{head}</tr></thead><tbody>{"".join(rows)}</tbody></table></div>'
+        return html_wide("tables", f"<table><thead><tr>{head}</tr></thead><tbody>{''.join(rows)}</tbody></table>")
 
     def _namespaces(self, parent: Namespace = ()) -> Iterator[Namespace]:
         for namespace in self._warehouse.namespaces(parent):

@@ -30,7 +30,7 @@ def compare_arrays(op: str, left: Array, right: Array) -> Array:
         return _compare_nested(op, left, right)
     if pa.types.is_boolean(data_type):
         left, right = left.cast(pa.int8()), right.cast(pa.int8())
-    answers = _KERNELS[op](left, right)
+    answers = {"=": pc.equal, "<": pc.less, "<=": pc.less_equal}[op](left, right)  # at module level it would import pc
     if not pa.types.is_floating(data_type):
         return answers
     left_nan, right_nan = pc.is_nan(left), pc.is_nan(right)
@@ -82,8 +82,6 @@ def _extreme(call: Call, *arrays: Array) -> Array:
         extreme = pc.if_else(better, array, extreme)
     return extreme
 
-
-_KERNELS = {"=": pc.equal, "<": pc.less, "<=": pc.less_equal}
 
 COMPARISONS: Mapping[str, Callable[..., Array]] = {
     **dict.fromkeys(("=", "<=>", "<", "<=", ">", ">=", "!="), _comparison),

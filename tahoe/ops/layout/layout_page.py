@@ -9,13 +9,13 @@ from collections.abc import Iterator, Sequence
 from html import escape
 from typing import Protocol
 
-from tahoe.base.html import html_page, html_part, html_size
+from tahoe.base.html import html_page, html_part, html_size, html_wide
 from tahoe.base.wording import counted, utc_minute
 from tahoe.ops.layout.boxes import Box, ColumnLayout, PredicateCost
 from tahoe.snapshot.file_row_groups import evenly
 
 _MOST_DRAWN = 2_000
-_WIDTH, _HEIGHT, _MARGIN = 460, 340, 46
+_WIDTH, _HEIGHT, _MARGIN = 460, 340, 58
 _LEAST_SIDE = 2.5
 _MUCH_WORSE = 1.2
 """A column becomes worse if a predicate reads this many times the bytes."""
@@ -194,13 +194,15 @@ def _ticks(layout: LayoutView, x: int, y: int) -> Iterator[str]:
 
 def _table(columns: Sequence[ColumnLayout]) -> str:
     head = "".join(
-        f"<th>{name}</th>" for name in ("column", "a point reads", "a tenth reads", "deepest", "a point then", "a tenth then")
+        f'<th scope="col">{name}</th>' for name in ("column", "a point reads", "a tenth reads", "deepest", "a point then", "a tenth then")
     )
     most = max(
         (max(column.now.point_bytes, column.then.point_bytes) for column in columns if column.now and column.then), default=1.0
     )
     rows = "".join(_row(column, most) for column in columns)
-    return f'<div class="wide"><table class="layout"><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table></div>'
+    return html_wide(
+        "reads of typical predicates", f'<table class="layout"><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>'
+    )
 
 
 def _row(column: ColumnLayout, most: float) -> str:

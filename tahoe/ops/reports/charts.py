@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from html import escape
 
+from tahoe.base.html import html_wide
 from tahoe.base.wording import utc_minute
 
 WIDTH = 640
@@ -15,7 +16,7 @@ _LINE_HEIGHT = 160
 _COLOURS = ("--old", "--new", "--after", "--bad")
 
 STYLE = """
-.tahoe svg{width:100%;max-width:44rem;height:auto;display:block}.tahoe svg text{fill:var(--faint);font-size:11px}
+.tahoe svg{width:100%;max-width:44rem;height:auto;display:block}.tahoe .wide svg{min-width:34rem}.tahoe svg text{fill:var(--faint);font-size:11px}
 .tahoe svg .value{fill:var(--ink)}.tahoe .axis{stroke:var(--line)}
 .tahoe .legend span{display:inline-block;width:.8em;height:.8em;border-radius:50%;margin:0 .35em 0 1em}
 """
@@ -57,7 +58,7 @@ def bars(title: str, items: Sequence[Bar]) -> str:
         f'<text class="value" x="{_LABEL_WIDTH + room * item.length / most + 8:.1f}" y="{y + 13}">{escape(item.text)}</text>'
         for y, item in ((place * _BAR_HEIGHT, item) for place, item in enumerate(items))
     )
-    return _svg(title, len(items) * _BAR_HEIGHT, lines)
+    return _svg(f"{title}: {'; '.join(f'{item.name} {item.text}' for item in items)}", len(items) * _BAR_HEIGHT, lines)
 
 
 def line(title: str, values: Sequence[tuple[int, float, str]]) -> str:
@@ -89,7 +90,7 @@ def line(title: str, values: Sequence[tuple[int, float, str]]) -> str:
         f'<text x="{left}" y="{_LINE_HEIGHT - 8}">version {first}</text>',
         f'<text x="{right}" y="{_LINE_HEIGHT - 8}" text-anchor="end">version {last}</text>',
     ]
-    return _svg(title, _LINE_HEIGHT, shown)
+    return _svg(f"{title}: {values[0][2]} at version {first}, {values[-1][2]} at version {last}", _LINE_HEIGHT, shown)
 
 
 def timeline(title: str, points: Sequence[Point]) -> str:
@@ -117,8 +118,10 @@ def timeline(title: str, points: Sequence[Point]) -> str:
     return f'{_svg(title, bottom + 22, shown)}<p class="legend">{legend}</p>'
 
 
-def _svg(title: str, height: int, shown: Iterator[str] | Sequence[str]) -> str:
-    return f'<svg viewBox="0 0 {WIDTH} {height}" role="img" aria-label="{escape(title)}">{"".join(shown)}</svg>'
+def _svg(label: str, height: int, shown: Iterator[str] | Sequence[str]) -> str:
+    """Return a drawing; a screen reader reads the label instead of the texts in it."""
+    drawing = f'<svg viewBox="0 0 {WIDTH} {height}" role="img" aria-label="{escape(label)}">{"".join(shown)}</svg>'
+    return html_wide("chart", drawing)
 
 
 def _colour(groups: Sequence[str], group: str) -> str:

@@ -36,7 +36,10 @@ atexit.register(figures)
 """
 COMMAND = "sys.argv = ['tahoe', *{words!r}]\nfrom tahoe.cli.main import main\nmain()"
 ROWS = "import pyarrow as pa\nrows = pa.table({'id': pa.array([1, 2, 3]), 'name': pa.array(['a', 'b', 'c'])})\n"
-TAHOE = ROWS + "import tahoe\ntahoe.Table.create({new!r}, rows.schema).append(rows)\nassert tahoe.Table({new!r}).to_arrow().num_rows == 3"
+TAHOE = (
+    ROWS
+    + "import tahoe\ntahoe.Table.create({new!r}, rows.schema).append(rows)\nassert tahoe.Table({new!r}).to_arrow().num_rows == 3"
+)
 DELTALAKE = (
     ROWS + "from deltalake import DeltaTable, write_deltalake\nDeltaTable.create({new!r}, rows.schema)\n"
     "write_deltalake({new!r}, rows, mode='append')\nassert DeltaTable({new!r}).to_pyarrow_table().num_rows == 3"

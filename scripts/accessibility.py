@@ -28,6 +28,7 @@ from tahoe.uniform.serve.warehouse import Warehouse
 
 PACKAGES = ("axe-core@4.14.1", "playwright-core@1.65.1")
 _UNIFORM = {"delta.universalFormat.enabledFormats": "iceberg", "delta.enableIcebergCompatV2": "true"}
+_PARTS = ("rule", "help", "target", "reason")
 _HTML = {"Content-Type": "text/html; charset=utf-8"}
 
 
@@ -40,12 +41,30 @@ class CheckedPage:
     headers: Mapping[str, str]
 
 
+@dataclass(frozen=True, slots=True)
+class View:
+    """The outcome of axe-core for a page in one color scheme and width; `scripts/accessibility.mjs` prints these.
+
+    Args:
+        passed: the number of rules that apply and are obeyed.
+        blocked: the console's errors.
+        violations: mappings with the names `_PARTS`, one for each element that violates a rule.
+    """
+
+    page: str
+    scheme: str
+    width: str
+    passed: int
+    blocked: Sequence[str]
+    violations: Sequence[Mapping[str, str]]
+
+
 def main(screenshots: str | None) -> int:
     """Check the pages, print the violations by page, and return 1 if there is one."""
     chromium, npm = shutil.which("chromium"), shutil.which("npm")
     if chromium is None or npm is None:
         missing = " and ".join(name for name, path in (("Chromium", chromium), ("npm", npm)) if path is None)
-        print(f"make accessibility: SKIPPED, because {missing} is missing (Debian packages chromium and npm).")
+        print(f"make accessibility: SKIPPED: {missing} must be installed (Debian packages chromium and npm).")
         return 0
     if screenshots is not None:
         Path(screenshots).mkdir(parents=True, exist_ok=True)
@@ -55,31 +74,26 @@ def main(screenshots: str | None) -> int:
         subprocess.run([npm, "install", "--prefix", modules, "--no-audit", "--no-fund", "--silent", *PACKAGES], check=True)
         command = ["node", Path(__file__).with_suffix(".mjs"), modules, chromium, *([screenshots] if screenshots else [])]
         asked = json.dumps([asdict(page) for page in pages])
-        outcomes = json.loads(subprocess.run(command, input=asked, stdout=subprocess.PIPE, text=True, check=True).stdout)
-    lines = problems(outcomes)
+        done = subprocess.run(command, input=asked, stdout=subprocess.PIPE, text=True, check=True)
+        views = [View(**view) for view in json.loads(done.stdout)]
+    lines = problems(views)
     print("\n".join(lines))
-    checks = sum(outcome["passed"] for outcome in outcomes)
-    print(f"{len(pages)} pages, {len(outcomes)} views, {checks:,} rules passed, {len(lines)} problems")
+    print(f"{len(pages)} pages, {len(views)} views, {sum(view.passed for view in views):,} rules passed, {len(lines)} problems")
     return 1 if lines else 0
 
 
-def problems(outcomes: Sequence[Mapping[str, object]]) -> list[str]:
+def problems(views: Sequence[View]) -> list[str]:
     """Return a line for each violation, and for each script, style or image that the page's policy blocks.
-
-    Args:
-        outcomes: printed by `scripts/accessibility.mjs`, one for each view of a page.
 
     Raises `ValueError`: no rule passed in a view, so it was not checked.
     """
     lines = []
-    for outcome in outcomes:
-        view = f"{outcome['page']} ({outcome['scheme']}, {outcome['width']})"
-        if not outcome["passed"]:
-            raise ValueError(f"{view}: no rule of axe-core applied, so the page was not checked")
-        lines += [f"{view}: blocked: {text}" for text in outcome["blocked"]]
-        lines += [
-            f"{view}: {found['rule']}: {found['help']}: {found['target']}: {found['reason']}" for found in outcome["violations"]
-        ]
+    for view in views:
+        name = f"{view.page} ({view.scheme}, {view.width})"
+        if not view.passed:
+            raise ValueError(f"{name}: no rule of axe-core applied, so the page was not checked")
+        lines += [f"{name}: blocked: {text}" for text in view.blocked]
+        lines += [f"{name}: {': '.join(found[part] for part in _PARTS)}" for found in view.violations]
     return lines
 
 
@@ -91,7 +105,7 @@ def sample_pages(folder: Path) -> list[CheckedPage]:
     served = {
         "tables": ("/", ""),
         "table": ("/table/shop/sales", ""),
-        "difference": ("/diff/shop/sales", "from=0&to=4"),
+        "difference": ("/diff/shop/sales", "from=0&to=8"),
         "served-report": ("/report/shop/sales", ""),
         "not-found": ("/table/shop/none", ""),
     }
@@ -110,7 +124,9 @@ def sample_pages(folder: Path) -> list[CheckedPage]:
 
 def _tables(folder: Path) -> tuple[tahoe.Table, tahoe.Table]:
     """Return a table with UniForm and several versions, and one that lacks a data file."""
-    schema = pa.schema({"id": pa.int64(), "day": pa.string(), "amount_in_euros_including_tax": pa.float64(), "customer": pa.string()})
+    schema = pa.schema(
+        {"id": pa.int64(), "day": pa.string(), "amount_in_euros_including_tax": pa.float64(), "customer": pa.string()}
+    )
     sales = tahoe.Table.create(folder / "shop" / "sales", schema, partition_by=["day"], properties=_UNIFORM)
     damaged = tahoe.Table.create(folder / "damaged", schema)
     for day in range(6):

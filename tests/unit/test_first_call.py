@@ -110,6 +110,13 @@ def test_a_long_tail_read_first_of_all_is_read_without_pandas(table, partition_b
     assert imported_after("import tahoe", {"files": read})["files"] & NEVER == set()
 
 
+def test_the_version_and_the_history_need_no_compute_functions(table):
+    program = f"import sys, tahoe; table = tahoe.Table({table.url!r}); table.version(); table.history(); print(*sys.modules)"
+    imported = subprocess.run([sys.executable, "-W", "error", "-c", program], check=True, capture_output=True, text=True).stdout
+    assert "pyarrow" in imported.split()
+    assert "pyarrow.compute" not in imported.split()
+
+
 def test_what_opens_a_table_is_little_more_than_arrow_and_the_store(table):
     program = "import sys, tahoe; tahoe.Table; print(*(each for each in sys.modules if each.startswith(('tahoe.', 'pyarrow.'))))"
     command = [sys.executable, "-W", "error", "-c", program]

@@ -194,7 +194,8 @@ def _ticks(layout: LayoutView, x: int, y: int) -> Iterator[str]:
 
 def _table(columns: Sequence[ColumnLayout]) -> str:
     head = "".join(
-        f'<th scope="col">{name}</th>' for name in ("column", "a point reads", "a tenth reads", "deepest", "a point then", "a tenth then")
+        f'<th scope="col">{name}</th>'
+        for name in ("column", "a point reads", "a tenth reads", "deepest", "a point then", "a tenth then")
     )
     most = max(
         (max(column.now.point_bytes, column.then.point_bytes) for column in columns if column.now and column.then), default=1.0

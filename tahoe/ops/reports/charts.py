@@ -16,7 +16,8 @@ _LINE_HEIGHT = 160
 _COLOURS = ("--old", "--new", "--after", "--bad")
 
 STYLE = """
-.tahoe svg{width:100%;max-width:44rem;height:auto;display:block}.tahoe .wide svg{min-width:34rem}.tahoe svg text{fill:var(--faint);font-size:11px}
+.tahoe svg{width:100%;max-width:44rem;height:auto;display:block}.tahoe .wide svg{min-width:34rem}
+.tahoe svg text{fill:var(--faint);font-size:11px}
 .tahoe svg .value{fill:var(--ink)}.tahoe .axis{stroke:var(--line)}
 .tahoe .legend span{display:inline-block;width:.8em;height:.8em;border-radius:50%;margin:0 .35em 0 1em}
 """

@@ -72,7 +72,13 @@ def main(screenshots: str | None) -> int:
         pages = sample_pages(Path(folder, "warehouse"))
         modules = Path(folder, "modules")
         subprocess.run([npm, "install", "--prefix", modules, "--no-audit", "--no-fund", "--silent", *PACKAGES], check=True)
-        command = ["node", Path(__file__).with_suffix(".mjs"), modules, chromium, *([screenshots] if screenshots else [])]
+        command = [
+            "node",
+            str(Path(__file__).with_suffix(".mjs")),
+            str(modules),
+            chromium,
+            *([screenshots] if screenshots else []),
+        ]
         asked = json.dumps([asdict(page) for page in pages])
         done = subprocess.run(command, input=asked, stdout=subprocess.PIPE, text=True, check=True)
         views = [View(**view) for view in json.loads(done.stdout)]
@@ -147,18 +153,17 @@ def _tables(folder: Path) -> tuple[tahoe.Table, tahoe.Table]:
 
 def _notebook(sales: tahoe.Table, damaged: tahoe.Table) -> str:
     newest = sales.snapshot()
-    shown = [
-        sales,
-        sales.history(),
-        damaged.check(),
-        sales.check(),
-        newest,
-        newest.scan(),
-        sales.uniform.status(),
-        sales.diff(0, newest.version, rows=True),
-        sales.layout(),
-    ]
-    return _bare_page(*(each._repr_html_() for each in shown))
+    return _bare_page(
+        sales._repr_html_(),
+        sales.history()._repr_html_(),
+        damaged.check()._repr_html_(),
+        sales.check()._repr_html_(),
+        newest._repr_html_(),
+        newest.scan()._repr_html_(),
+        sales.uniform.status()._repr_html_(),
+        sales.diff(0, newest.version, rows=True)._repr_html_(),
+        sales.layout()._repr_html_(),
+    )
 
 
 def _bare_page(*parts: str) -> str:
@@ -166,4 +171,4 @@ def _bare_page(*parts: str) -> str:
 
 
 if __name__ == "__main__":
-    sys.exit(main(*(sys.argv[1:2] or [None])))
+    sys.exit(main(sys.argv[1] if len(sys.argv) > 1 else None))

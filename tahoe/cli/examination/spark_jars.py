@@ -66,7 +66,10 @@ def of_private_attributes() -> Finding:
         "The attributes of PySpark's objects, such as _jdf, and the types of private members exist only in a running session."
     )
     return Finding(
-        "PySpark's attributes", State.NOT_EXAMINED, sentence, "tahoe.enable(spark) examines them, and names one that is missing."
+        "PySpark's attributes",
+        State.NOT_EXAMINED,
+        sentence,
+        "Call tahoe.enable(spark) in a session: a missing one raises an error there.",
     )
 
 

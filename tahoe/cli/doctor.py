@@ -17,7 +17,7 @@ from tahoe.base.clock import SYSTEM_CLOCK
 from tahoe.base.exceptions import TahoeError
 from tahoe.base.secrets import without_secrets
 from tahoe.base.version import __version__
-from tahoe.cli.examination import catalogs, machine, spark_jars, storage
+from tahoe.cli.examination import catalogs, machine, spark_jars, table_storage
 from tahoe.cli.examination.findings import Finding, State
 from tahoe.cli.run import has_startup_file
 from tahoe.cli.shell.arguments import FOUND_SOMETHING, StorageOptions, open_table, options_of
@@ -90,7 +90,7 @@ def examine(path: str | None, option: list[str], writes: bool = False) -> Iterat
     yield machine.of_delta_package(None if (spec := find_spec("delta")) is None else spec.origin)
     yield machine.of_memory(machine.memory_bytes())
     if path is not None:
-        yield from storage.of_storage(path, options_of(option), writes=writes)
+        yield from table_storage.of_storage(path, options_of(option), writes=writes)
         yield from _of_table(path, option)
     elif writes:
         yield Finding("storage", State.NOT_EXAMINED, "--write needs a table.", "Add its path.")
@@ -119,9 +119,9 @@ def _of_table(path: str, option: list[str]) -> Iterator[Finding]:
     """Open the table and judge it, the time of its newest commit, and its catalogs."""
     try:
         table = open_table(path, option)
-        snapshot, newest = storage.in_time(lambda: (table.snapshot(), table.history(1)[0]), storage.SECONDS)
+        snapshot, newest = table_storage.in_time(lambda: (table.snapshot(), table.history(1)[0]), table_storage.SECONDS)
     except (TahoeError, TimeoutError) as error:
-        sentence = str(error) or f"{path} could not be read within {storage.SECONDS:g} seconds."
+        sentence = str(error) or f"{path} could not be read within {table_storage.SECONDS:g} seconds."
         yield Finding("table", State.PROBLEM, sentence, "Check the path, the credentials and the network.")
         for subject in ("clock", "catalogs"):
             yield Finding(subject, State.NOT_EXAMINED, "The table could not be read.", "Solve that problem first.")

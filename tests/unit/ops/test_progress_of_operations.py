@@ -214,7 +214,10 @@ def test_not_null_tells_of_columns_checked(table):
 
 def test_the_synchronization_of_an_identity_column_tells_of_rows_read(tmp_path):
     identity = {"delta.identity.start": 1, "delta.identity.step": 1, "delta.identity.allowExplicitInsert": True}
-    table = Table.create(tmp_path / "t", StructType((StructField("k", PrimitiveType("long"), True, identity), StructField("v", PrimitiveType("long")))))
+    table = Table.create(
+        tmp_path / "t",
+        StructType((StructField("k", PrimitiveType("long"), True, identity), StructField("v", PrimitiveType("long")))),
+    )
     table.append(pa.table({"k": [4, 5], "v": [1, 2]}))
     progress = Reported()
     stage_sync_identity(transaction := table.begin(), transaction.existing(), ("k",), progress=progress)

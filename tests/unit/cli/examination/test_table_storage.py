@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 from tahoe.api.table import Table
-from tahoe.cli.examination import storage
+from tahoe.cli.examination import table_storage
 from tahoe.cli.examination.findings import Finding, State
 from tahoe.store.local_store import LocalLogStore
 from tahoe.store.log_store import Created, PutOutcome
@@ -27,7 +27,9 @@ def silent_endpoint() -> Iterator[str]:
 def found(
     path: object, options: Mapping[str, str] | None = None, *, writes: bool = False, seconds: float = 60
 ) -> dict[str, Finding]:
-    return {finding.subject: finding for finding in storage.of_storage(str(path), options or {}, writes=writes, seconds=seconds)}
+    return {
+        finding.subject: finding for finding in table_storage.of_storage(str(path), options or {}, writes=writes, seconds=seconds)
+    }
 
 
 def test_a_local_table_is_examined_without_a_write(tmp_path: Path) -> None:
@@ -99,14 +101,14 @@ def test_a_location_or_option_that_no_store_accepts_is_a_problem(s3_options: dic
 
 def test_credentials_are_found_by_name_or_missing(monkeypatch: pytest.MonkeyPatch) -> None:
     secret = {"AWS_ACCESS_KEY_ID": "canary"}
-    assert storage.of_credentials("s3", secret).state is State.OK
-    assert "canary" not in str(storage.of_credentials("s3", secret))
+    assert table_storage.of_credentials("s3", secret).state is State.OK
+    assert "canary" not in str(table_storage.of_credentials("s3", secret))
     monkeypatch.setattr("tahoe.store.role_credentials.may_have_role", lambda scheme, settings: False)
-    missing = storage.of_credentials("s3", {"AWS_REGION": "x"})
+    missing = table_storage.of_credentials("s3", {"AWS_REGION": "x"})
     assert missing.state is State.PROBLEM
     assert "AWS_ACCESS_KEY_ID" in missing.remedy
     monkeypatch.setattr("tahoe.store.role_credentials.may_have_role", lambda scheme, settings: True)
-    assert "may have a role" in storage.of_credentials("s3", {}).sentence
+    assert "may have a role" in table_storage.of_credentials("s3", {}).sentence
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
@@ -125,29 +127,29 @@ MOUNTS = "/dev/a / ext4 rw 0 0\nserver:/x /mnt/a\\040b nfs4 rw 0 0\n"
     ("folder", "kind", "state"), [("/mnt/a b/t", "nfs4", State.NOTE), ("/mnt/a", "ext4", State.OK), ("/", "ext4", State.OK)]
 )
 def test_the_innermost_mount_decides_the_file_system(folder: str, kind: str, state: State) -> None:
-    assert storage.file_system_of(Path(folder), MOUNTS) == kind
-    assert storage.of_file_system(kind).state is state
+    assert table_storage.file_system_of(Path(folder), MOUNTS) == kind
+    assert table_storage.of_file_system(kind).state is state
 
 
 def test_an_unknown_file_system_is_not_examined() -> None:
-    assert storage.of_file_system(storage.file_system_of(Path("/x"), None)).state is State.NOT_EXAMINED
+    assert table_storage.of_file_system(table_storage.file_system_of(Path("/x"), None)).state is State.NOT_EXAMINED
 
 
 @pytest.mark.parametrize(("ignores_case", "state"), [(True, State.NOTE), (False, State.OK), (None, State.NOT_EXAMINED)], ids=str)
 def test_a_file_system_that_ignores_case_is_noted(ignores_case: bool | None, state: State) -> None:
-    assert storage.of_letter_case(ignores_case).state is state
+    assert table_storage.of_letter_case(ignores_case).state is state
 
 
 def test_a_folder_found_by_both_spellings_ignores_case(tmp_path: Path) -> None:
     (tmp_path / "_delta_log").mkdir()
-    assert storage._ignores_case(tmp_path) is False
+    assert table_storage._ignores_case(tmp_path) is False
     (tmp_path / "_DELTA_LOG").symlink_to(tmp_path / "_delta_log")
-    assert storage._ignores_case(tmp_path) is True
+    assert table_storage._ignores_case(tmp_path) is True
 
 
 @pytest.mark.parametrize(
     ("skew_ms", "state"), [(0, State.OK), (-59_000, State.OK), (-70_000, State.PROBLEM), (70_000, State.PROBLEM)]
 )
 def test_a_clock_that_differs_by_a_minute_is_a_problem(skew_ms: int, state: State) -> None:
-    assert storage.of_skew(skew_ms, 10).state is state
-    assert storage.of_skew(skew_ms, 100_000).state is State.OK
+    assert table_storage.of_skew(skew_ms, 10).state is state
+    assert table_storage.of_skew(skew_ms, 100_000).state is State.OK

@@ -261,7 +261,7 @@ def _inventory(spark: SparkSession, query: str) -> pa.Table:
     columns = [name for name in ("path", "length", "isDir", "modificationTime") if name in frame.columns]
     if dict(frame.dtypes).get("isDir") == "boolean":
         frame = frame.where("not isDir")
-    with job_progress(spark) if is_classic(spark) else nullcontext():
+    with job_progress(spark):
         return frame.select(columns).toArrow()
 
 

@@ -34,7 +34,8 @@ def session(**settings: str) -> Any:
     """A session whose only stage has two of four tasks done."""
     stage = SimpleNamespace(stageId=1, numCompletedTasks=2, numTasks=4)
     tracker = SimpleNamespace(getActiveStageIds=lambda: [1], getStageInfo=lambda number: stage)
-    return SimpleNamespace(sparkContext=SimpleNamespace(_conf=settings, statusTracker=lambda: tracker))
+    context = SimpleNamespace(_conf=settings, statusTracker=lambda: tracker)
+    return SimpleNamespace(sparkContext=context, _jsparkSession=None)  # the attribute of a session with a JVM
 
 
 def test_tasks_are_reported_to_the_bar_of_the_command() -> None:
@@ -45,12 +46,19 @@ def test_tasks_are_reported_to_the_bar_of_the_command() -> None:
 
 
 @pytest.mark.parametrize("setting", ["true", "false"])
-def test_spark_is_not_asked_where_it_has_a_bar_or_none_is_wanted_or_displayed(setting: str) -> None:
-    asked = SimpleNamespace(sparkContext=SimpleNamespace(_conf={"spark.ui.showConsoleProgress": setting}))
-    with jobs_shown_by(asked, Seen()):
+def test_nothing_is_reported_if_the_setting_of_spark_s_own_bar_is_set(setting: str) -> None:
+    asked = session(**{"spark.ui.showConsoleProgress": setting})
+    asked.sparkContext.statusTracker = None  # a call would fail
+    with jobs_shown_by(asked, seen := Seen()):
         pass
-    with jobs_shown_by(SimpleNamespace(sparkContext=SimpleNamespace()), silent):  # type: ignore[arg-type]
-        pass
+    assert seen.reports == []
+
+
+def test_a_bar_that_is_not_displayed_and_spark_connect_do_not_ask_spark() -> None:
+    without_context: Any = SimpleNamespace()
+    for asked, progress in ((SimpleNamespace(_jsparkSession=None), silent), (without_context, Seen())):
+        with jobs_shown_by(asked, progress):  # type: ignore[arg-type]
+            pass
 
 
 def test_a_clone_by_tasks_reports_them_on_its_own_bar(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -60,7 +68,7 @@ def test_a_clone_by_tasks_reports_them_on_its_own_bar(tmp_path: Path, monkeypatc
         assert seen.first.wait(_PATIENCE_SECONDS)
         return [False]
 
-    monkeypatch.setattr(clone, "run_each", run)
+    monkeypatch.setattr(clone, "run_on", run)
     monkeypatch.setattr(clone, "raised", lambda answers: answers)
     source, target = LocalLogStore(tmp_path / "a"), LocalLogStore(tmp_path / "b")
     copies = [FileCopy(f"{n}", f"{n}", clone._LITTLE) for n in range(clone._FEW + 1)]

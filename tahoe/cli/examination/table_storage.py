@@ -7,6 +7,7 @@ store retains for its next writer (`tahoe.store.object_store`); the clock is rea
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Future
 from concurrent.futures import TimeoutError as OutOfTime
@@ -27,25 +28,8 @@ SECONDS = 20.0
 _LOG = "_delta_log"
 _PROBE = f"{_LOG}/.tahoe-probe"
 _MOST_SKEW_MS = 60_000
-_NETWORK = frozenset(
-    {
-        "nfs",
-        "nfs4",
-        "cifs",
-        "smb3",
-        "smbfs",
-        "9p",
-        "afs",
-        "ceph",
-        "glusterfs",
-        "lustre",
-        "gpfs",
-        "fuse.sshfs",
-        "fuse.s3fs",
-        "fuse.rclone",
-    }
-)
-_WRITING = "It needs a write: add --write, which writes one hidden file to the log of the table."
+_NETWORK = re.compile(r"nfs4?|cifs|smb3|smbfs|9p|afs|ceph|glusterfs|lustre|gpfs|fuse\.(sshfs|s3fs|rclone)")
+_WRITING = "It needs a write: add --write, which writes hidden files to the log of the table."
 
 Answer = TypeVar("Answer")
 
@@ -59,17 +43,18 @@ def of_storage(path: str, options: Mapping[str, str], *, writes: bool, seconds: 
         seconds: the longest time for one request.
     """
     from tahoe.store.location import local_path, split_url, table_url
-    from tahoe.store.object_store import open_store
+    from tahoe.store.object_store import open_store, store_environment
 
     try:
         url = table_url(path)
         store = open_store(path, options)
     except TahoeError as error:
         yield Finding("storage", State.PROBLEM, str(error), "Correct the path or its storage options.")
+        yield from _without_writes("Solve that problem first.")
         return
     folder = local_path(url)
     if folder is None:
-        yield of_credentials(split_url(url)[0], {**os.environ, **options})
+        yield of_credentials(split_url(url)[0], {**dict(store_environment()), **options})
     try:
         is_table = bool(in_time(lambda: _first_page(store), seconds))
         yield Finding("storage", State.OK, f"{url} answers a listing.")
@@ -79,9 +64,7 @@ def of_storage(path: str, options: Mapping[str, str], *, writes: bool, seconds: 
     if folder is not None:
         yield from _of_folder(Path(folder))
     if not writes or not is_table:
-        reason = "The log of a table was not listed here." if writes else _WRITING
-        yield Finding("conditional writes", State.NOT_EXAMINED, "No file was written.", reason)
-        yield Finding("storage's clock", State.NOT_EXAMINED, "No file was written.", reason)
+        yield from _without_writes("Name a table whose log can be listed." if writes else _WRITING)
         return
     yield _conditional_writes(store, url, folder is not None, seconds)
     yield _clock(store, url, seconds)
@@ -128,7 +111,7 @@ def of_file_system(kind: str | None) -> Finding:
     if kind is None:
         remedy = "Look it up with the system's own tools: hard links must work."
         return Finding("file system", State.NOT_EXAMINED, "This system has no /proc/mounts.", remedy)
-    if kind in _NETWORK:
+    if _NETWORK.fullmatch(kind):
         sentence = f"The folder is on a network file system ({kind}): all clients must see a new name at once."
         return Finding(
             "file system",
@@ -168,6 +151,11 @@ def file_system_of(folder: Path, mounts: str | None) -> str | None:
 
 
 # -- requests ---------------------------------------------------------------------------------------------------------------
+
+
+def _without_writes(remedy: str) -> Iterator[Finding]:
+    for subject in ("conditional writes", "storage's clock"):
+        yield Finding(subject, State.NOT_EXAMINED, "No file was written.", remedy)
 
 
 def _first_page(store: FolderStore) -> list[Entry]:

@@ -96,7 +96,9 @@ def test_a_bucket_that_does_not_exist_is_a_problem(s3_options: dict[str, str]) -
 
 
 def test_a_location_or_option_that_no_store_accepts_is_a_problem(s3_options: dict[str, str]) -> None:
-    assert found("s3://tables/t", {**s3_options, "no_such_option": "1"})["storage"].state is State.PROBLEM
+    findings = found("s3://tables/t", {**s3_options, "no_such_option": "1"})
+    assert findings["storage"].state is State.PROBLEM
+    assert findings["conditional writes"].state is State.NOT_EXAMINED
 
 
 def test_credentials_are_found_by_name_or_missing(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -109,6 +111,14 @@ def test_credentials_are_found_by_name_or_missing(monkeypatch: pytest.MonkeyPatc
     assert "AWS_ACCESS_KEY_ID" in missing.remedy
     monkeypatch.setattr("tahoe.store.role_credentials.may_have_role", lambda scheme, settings: True)
     assert "may have a role" in table_storage.of_credentials("s3", {}).sentence
+
+
+def test_a_variable_of_another_program_is_no_credential(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in [name for name in os.environ if name.startswith("AWS_")]:
+        monkeypatch.delenv(name)
+    monkeypatch.setattr("tahoe.store.role_credentials.may_have_role", lambda scheme, settings: False)
+    monkeypatch.setenv("OTHER_ACCESS_KEY_ID", "x")
+    assert found("s3://tables/t", {"aws_endpoint": "http://127.0.0.1:9"}, seconds=0.2)["credentials"].state is State.PROBLEM
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")

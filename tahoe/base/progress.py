@@ -28,6 +28,8 @@ PATIENCE_MS = 2_000
 """An operation that ends earlier shows nothing."""
 
 _STEP_MS = 100  # between two drawings
+_LISTED = 1_000
+_FILES_LISTED = "files listed"
 _one_display = threading.Lock()
 
 
@@ -42,6 +44,14 @@ class Progress(Protocol):
             done: the number of completed items.
             total: the total number of items; None if unknown.
         """
+
+
+class _HasRows(Protocol):
+    @property
+    def num_rows(self) -> int: ...
+
+
+Batch = TypeVar("Batch", bound=_HasRows)
 
 
 def silent(step: str, done: int, total: int | None = None) -> None:
@@ -67,6 +77,25 @@ def tracked(items: Iterable[T], progress: Progress, step: str, total: int | None
     for done, item in enumerate(items, start=1):
         yield item
         progress(step, done, total)
+
+
+def tracked_rows(batches: Iterable[Batch], progress: Progress, step: str) -> Iterator[Batch]:
+    """Yield the batches and report the number of their rows so far when the next is requested."""
+    done = 0
+    for batch in batches:
+        yield batch
+        done += batch.num_rows
+        progress(step, done)
+
+
+def tracked_listing(entries: Iterable[T], progress: Progress) -> Iterator[T]:
+    """Yield the entries of a listing, whose number is unknown; report after each thousand and at the end."""
+    count = 0
+    for count, entry in enumerate(entries, start=1):
+        yield entry
+        if not count % _LISTED:
+            progress(_FILES_LISTED, count)
+    progress(_FILES_LISTED, count)
 
 
 @contextmanager

@@ -4,13 +4,9 @@ from __future__ import annotations
 
 import os
 import platform
-import re
-import shutil
-import subprocess
 import sys
-from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass, replace
-from enum import StrEnum
+from collections.abc import Iterator
+from dataclasses import asdict, replace
 from importlib.util import find_spec
 from pathlib import Path as LocalPath
 from typing import Annotated
@@ -21,39 +17,24 @@ from tahoe.base.clock import SYSTEM_CLOCK
 from tahoe.base.exceptions import TahoeError
 from tahoe.base.secrets import without_secrets
 from tahoe.base.version import __version__
+from tahoe.cli.examination import catalogs, machine, spark_jars, table_storage
+from tahoe.cli.examination.findings import Finding, State
 from tahoe.cli.run import has_startup_file
-from tahoe.cli.shell.arguments import FOUND_SOMETHING, StorageOptions, open_table
+from tahoe.cli.shell.arguments import FOUND_SOMETHING, StorageOptions, open_table, options_of
 from tahoe.cli.shell.output import ROWS, Output, prints
 from tahoe.cli.shell.text import visible
 
-_OLDEST_JAVA = 17
-_LEAST_MEMORY = 2 << 30
 _MOST_SKEW_MS = 60_000
-_SECONDS = 20
-_RELEASES = ("4.0", "4.1", "4.2", "4.3")
-_NEEDED_BY_WORKERS = "import pyarrow, pyroaring, sys; print('%d.%d' % sys.version_info[:2])"
-
-
-class State(StrEnum):
-    """The outcome of one examination."""
-
-    OK = "ok"
-    NOTE = "note"
-    PROBLEM = "problem"
-
-
-@dataclass(frozen=True, slots=True)
-class Finding:
-    """The outcome of one examination: a sentence, and the remedy unless it is `State.OK`."""
-
-    subject: str
-    state: State
-    sentence: str
-    remedy: str = ""
-
+_COLUMNS = (("subject", "left"), ("state", "left"), ("finding", "left"))
 
 Path = Annotated[str | None, typer.Argument(help="A table to open, too: dir, s3://bucket/table, …", show_default=False)]
 
+Write = Annotated[
+    bool,
+    typer.Option(
+        "--write", help="Examine conditional writes and the storage's clock, by hidden files in the log of an existing table."
+    ),
+]
 Bundle = Annotated[
     LocalPath | None,
     typer.Option(
@@ -63,12 +44,18 @@ Bundle = Annotated[
 
 
 @prints(ROWS)
-def doctor(output: Output, path: Path = None, option: StorageOptions = [], bundle: Bundle = None) -> None:  # noqa: B006 - read by typer
-    """Examine Python, PySpark, Java, the workers' Python, memory and conflicting packages; with a path, its storage and clock too.
+def doctor(
+    output: Output,
+    path: Path = None,
+    option: StorageOptions = [],  # noqa: B006 - read by typer
+    write: Write = False,
+    bundle: Bundle = None,
+) -> None:
+    """Examine Python, PySpark, Java, workers, memory and JARs; with a path, its storage, credentials, catalogs and clock too.
 
-    Nothing is written, except the file of --bundle. Exit code 1 if there is a problem.
+    Nothing is written, except by --write and --bundle. Exit code 1 if there is a problem.
     """
-    findings = [_without_secrets(finding) for finding in examine(path, option)]
+    findings = [_without_secrets(finding, option) for finding in examine(path, option, write)]
     cells = [(each.subject, each.state, f"{each.sentence} {each.remedy}".strip()) for each in findings]
     records = [asdict(finding) for finding in findings]
     if bundle is not None:
@@ -82,102 +69,31 @@ def doctor(output: Output, path: Path = None, option: StorageOptions = [], bundl
         raise typer.Exit(FOUND_SOMETHING)
 
 
-def _without_secrets(finding: Finding) -> Finding:
-    return replace(finding, sentence=without_secrets(finding.sentence, sys.argv[1:], os.environ))
-
-
-_COLUMNS = (("subject", "left"), ("state", "left"), ("finding", "left"))
-
-
-def examine(path: str | None, option: list[str]) -> Iterator[Finding]:
-    """Yield the findings of all examinations."""
-    yield Finding("Tahoe", State.OK, f"Version {__version__} on Python {platform.python_version()}, {platform.system()}.")
-    yield of_startup(has_startup_file())
-    spark = _version("pyspark")
-    yield of_pyspark(spark)
-    if spark is not None:
-        yield of_java(java_version(os.environ))
-        yield of_workers(*_worker_python(os.environ))
-        yield of_jars(_delta_jars())
-    yield of_delta_package(None if (spec := find_spec("delta")) is None else spec.origin)
-    yield of_memory(_memory_bytes())
-    if path is not None:
-        yield _of_table(path, option)
-
-
-def of_startup(has_startup_file: bool) -> Finding:
-    """Judge whether sessions can be enabled by configuration (docs/enabling.md)."""
-    if has_startup_file:
-        return Finding("start-up file", State.OK, "TAHOE_ENABLE=1 and spark.tahoe.enabled=true work in this environment.")
-    sentence = "TAHOE_ENABLE=1 and spark.tahoe.enabled=true have no effect: this environment lacks tahoe_startup.pth."
-    return Finding("start-up file", State.NOTE, sentence, "Install Tahoe with pip, use `tahoe run`, or call tahoe.enable(spark).")
-
-
-def of_pyspark(spark: str | None) -> Finding:
-    """Judge the installed version of PySpark; None if there is none."""
-    supported = f"{_RELEASES[0]} to {_RELEASES[-1]}"
-    if spark is None:
-        sentence = "Not installed; tahoe.Table and this command line work without it."
-        return Finding("PySpark", State.NOTE, sentence, f"For Spark: pip install 'tahoe-delta[spark]', or pyspark {supported}.")
-    if not spark.startswith(_RELEASES):
-        return Finding("PySpark", State.PROBLEM, f"Version {spark} is not supported.", f"Install pyspark {supported}.")
-    return Finding("PySpark", State.OK, f"Version {spark}.")
-
-
-def of_java(java: int | None) -> Finding:
-    """Judge the version of the Java runtime that PySpark starts; None if there is none."""
-    remedy = f"Install Java {_OLDEST_JAVA} or newer, and set JAVA_HOME if it is not on PATH."
-    if java is None:
-        return Finding("Java", State.PROBLEM, "PySpark finds no Java runtime.", remedy)
-    if java < _OLDEST_JAVA:
-        return Finding("Java", State.PROBLEM, f"Version {java} is too old for Spark 4.", remedy)
-    return Finding("Java", State.OK, f"Version {java}.")
-
-
-def of_workers(python: str, printed: str | None) -> Finding:
-    """Judge the interpreter of Spark's Python workers.
+def examine(path: str | None, option: list[str], writes: bool = False) -> Iterator[Finding]:
+    """Yield the findings of all examinations.
 
     Args:
-        python: the command that PySpark runs.
-        printed: its version as ``3.12`` if it can import what workers need; None otherwise.
+        path: a table; None for none.
+        option: its storage options, as ``name=value``.
+        writes: also examine what needs a write to the table's log.
     """
-    remedy = "Activate the environment before you start the program, or set PYSPARK_PYTHON to its Python."
-    if printed is None:
-        sentence = f"Spark's Python workers run {python!r}, which cannot import pyarrow and pyroaring."
-        return Finding("workers", State.PROBLEM, sentence, remedy)
-    here = f"{sys.version_info.major}.{sys.version_info.minor}"
-    if printed != here:
-        sentence = f"Spark's Python workers run {python!r} with Python {printed}, and the driver has {here}."
-        return Finding("workers", State.PROBLEM, sentence, remedy)
-    return Finding("workers", State.OK, f"Spark's Python workers run {python!r}, with the packages that they need.")
-
-
-def of_jars(jars: list[str]) -> Finding:
-    """Judge the JARs of delta-spark in PySpark's own folder."""
-    if not jars:
-        return Finding("JARs", State.OK, "PySpark's folder of JARs has none of delta-spark.")
-    sentence = f"PySpark's folder of JARs has {', '.join(jars)}: without Tahoe, delta-spark answers for format('delta')."
-    return Finding("JARs", State.NOTE, sentence, "Remove them unless sessions without Tahoe use delta-spark.")
-
-
-def of_delta_package(origin: str | None) -> Finding:
-    """Judge whether `import delta` finds another package."""
-    if origin is None or origin == "tahoe.as_delta":
-        return Finding("import delta", State.OK, "No other package has the name delta; Tahoe can provide it (TAHOE_ENABLE=1).")
-    sentence = f"`import delta` finds {origin}, whose classes need delta-spark's JAR."
-    return Finding("import delta", State.NOTE, sentence, "Import from tahoe.tables, or uninstall delta-spark.")
-
-
-def of_memory(available: int | None) -> Finding:
-    """Judge the memory that is available, in bytes; None if the system does not report it."""
-    if available is None:
-        return Finding(
-            "memory", State.NOTE, "This system does not report its memory.", "Give Spark at least 1 GB (spark.driver.memory)."
-        )
-    sentence = f"{available / (1 << 30):.1f} GiB available."
-    if available < _LEAST_MEMORY:
-        return Finding("memory", State.PROBLEM, sentence, "Spark and its workers need 2 GiB: stop other programs.")
-    return Finding("memory", State.OK, sentence)
+    yield Finding("Tahoe", State.OK, f"Version {__version__} on {platform.system()}.")
+    yield machine.of_python(sys.version_info[:2])
+    yield machine.of_startup(has_startup_file())
+    spark = machine.installed("pyspark")
+    yield machine.of_pyspark(spark)
+    if spark is None:
+        for subject in ("Java", "workers", "JARs", "private members"):
+            yield Finding(subject, State.NOT_EXAMINED, "PySpark is not installed.", "Install it to use Spark.")
+    else:
+        yield from _of_spark()
+    yield machine.of_delta_package(None if (spec := find_spec("delta")) is None else spec.origin)
+    yield machine.of_memory(machine.memory_bytes())
+    if path is not None:
+        yield from table_storage.of_storage(path, options_of(option), writes=writes)
+        yield from _of_table(path, option)
+    elif writes:
+        yield Finding("storage", State.NOT_EXAMINED, "--write needs a table.", "Add its path.")
 
 
 def of_clock(skew_ms: int) -> Finding:
@@ -190,67 +106,31 @@ def of_clock(skew_ms: int) -> Finding:
     return Finding("clock", State.OK, "The newest commit is not in this machine's future.")
 
 
-# -- facts -----------------------------------------------------------------------------------------------------------
+def _of_spark() -> Iterator[Finding]:
+    folders = spark_jars.jar_folders(os.environ)
+    yield machine.of_java(machine.java_version(os.environ))
+    yield machine.of_workers(*machine.worker_python(os.environ))
+    yield spark_jars.of_jars(spark_jars.jars_in(folders), spark_jars.jar_settings(os.environ))
+    yield spark_jars.of_private_members(folders[0] if folders else None)
+    yield spark_jars.of_private_attributes()
 
 
-def _version(package: str) -> str | None:
-    # Imported here, because every command imports this module, and `importlib.metadata` imports the parsers of e-mail.
-    from importlib.metadata import PackageNotFoundError, version
-
-    try:
-        return version(package)
-    except PackageNotFoundError:
-        return None
-
-
-def java_version(environment: Mapping[str, str]) -> int | None:
-    """Return the major version of the Java runtime that PySpark would start; None if there is none."""
-    home = environment.get("JAVA_HOME")
-    launcher = str(LocalPath(home, "bin/java")) if home else shutil.which("java")
-    printed = _printed([launcher, "-XshowSettings:properties", "-version"]) if launcher else None
-    found = re.search(r"java\.specification\.version = (?:1\.)?(\d+)", printed or "")
-    return int(found[1]) if found else None
-
-
-def _worker_python(environment: Mapping[str, str]) -> tuple[str, str | None]:
-    python = environment.get("PYSPARK_PYTHON") or "python3"
-    printed = _printed([python, "-c", _NEEDED_BY_WORKERS])
-    return python, printed.strip() if printed else None
-
-
-def _printed(command: list[str]) -> str | None:
-    """Return the output of a command; None if it does not start, fails or hangs."""
-    try:
-        done = subprocess.run(command, capture_output=True, text=True, timeout=_SECONDS, check=True)
-    except (OSError, subprocess.SubprocessError):
-        return None
-    return done.stdout + done.stderr
-
-
-def _delta_jars() -> list[str]:
-    spec = find_spec("pyspark")
-    folder = LocalPath(spec.origin).parent / "jars" if spec is not None and spec.origin else None
-    return sorted(jar.name for jar in folder.glob("delta-*.jar")) if folder is not None else []
-
-
-def _memory_bytes() -> int | None:
-    """Return the memory that programs can get, which includes the cache of files; None where the system has no such file."""
-    try:
-        text = LocalPath("/proc/meminfo").read_text()
-    except OSError:
-        return None
-    found = re.search(r"^MemAvailable: +(\d+) kB$", text, re.MULTILINE)
-    return 1024 * int(found[1]) if found else None
-
-
-def _of_table(path: str, option: list[str]) -> Finding:
-    """Open the table and judge it, its storage and the clock together: the first problem counts."""
+def _of_table(path: str, option: list[str]) -> Iterator[Finding]:
+    """Open the table and judge it, the time of its newest commit, and its catalogs."""
     try:
         table = open_table(path, option)
-        (newest,) = table.history(1)
-    except TahoeError as error:
-        return Finding("table", State.PROBLEM, str(error), "Check the path, the credentials and the network.")
-    clock = of_clock(round(newest["timestamp"].timestamp() * 1000) - SYSTEM_CLOCK.now_ms())
-    if clock.state is not State.OK:
-        return clock
-    return Finding("table", State.OK, f"{table.url} can be read: version {newest['version']}.")
+        snapshot, newest = table_storage.in_time(lambda: (table.snapshot(), table.history(1)[0]), table_storage.SECONDS)
+    except (TahoeError, TimeoutError) as error:
+        sentence = str(error) or f"{path} could not be read within {table_storage.SECONDS:g} seconds."
+        yield Finding("table", State.PROBLEM, sentence, "Check the path, the credentials and the network.")
+        for subject in ("clock", "catalogs"):
+            yield Finding(subject, State.NOT_EXAMINED, "The table could not be read.", "Solve that problem first.")
+        return
+    yield Finding("table", State.OK, f"{table.url} can be read: version {newest['version']}.")
+    yield of_clock(round(newest["timestamp"].timestamp() * 1000) - SYSTEM_CLOCK.now_ms())
+    yield from catalogs.of_catalogs(table.url, snapshot.metadata.configuration)
+
+
+def _without_secrets(finding: Finding, option: list[str]) -> Finding:
+    sentence = without_secrets(finding.sentence, sys.argv[1:] + option, os.environ)
+    return replace(finding, sentence=sentence, remedy=without_secrets(finding.remedy, sys.argv[1:] + option, os.environ))

@@ -34,7 +34,9 @@ def diff(
     """
     newest = self.snapshot()
     after = newest if end is None else self.snapshot(end)
-    return version_diff.diff_of(self.snapshot(start), after, rows=rows, key=key, limit=limit)
+    comparison = version_diff.RowComparison(key, limit) if rows or key else None
+    with shown(self.clock) as progress:
+        return version_diff.diff_of(self.snapshot(start), after, comparison, progress)
 
 
 def column_statistics(self: OpenTable, version: int | None = None) -> column_statistics_module.TableStatistics:

@@ -67,13 +67,13 @@ def open_store(path: str | os.PathLike[str], storage_options: Options | None = N
     options = dict(storage_options or {})
     scheme, authority, key = split_url(url)
     if scheme not in ("file", "memory"):
-        _check_texts({**dict(_environment()), **{str(name): str(value) for name, value in options.items()}}, url)
+        _check_texts({**dict(store_environment()), **{str(name): str(value) for name, value in options.items()}}, url)
     if scheme == "file":
         return LocalLogStore(url, fsync=_boolean(options, "fsync"))
     if scheme == "memory":
         return ObjectLogStore(url, _memory_clients(authority), prefix=key)
     configuration = tuple(sorted((str(name).lower(), str(value)) for name, value in options.items()))
-    return ObjectLogStore(url, _clients(scheme, authority, configuration, _environment()), prefix=key, options=options)
+    return ObjectLogStore(url, _clients(scheme, authority, configuration, store_environment()), prefix=key, options=options)
 
 
 @dataclass(slots=True)
@@ -335,7 +335,7 @@ class ObjectLogStore:
         raise failure  # outside of the handler: the store's own text must not become the error's context
 
     def _settings(self) -> dict[str, str]:
-        return {**dict(_environment()), **self._options}
+        return {**dict(store_environment()), **self._options}
 
     def _require_credentials(self) -> None:
         """Raise `StorageFailure` (`TAHOE_ACCESS_DENIED`) if there are no credentials and nothing on this machine can issue some."""
@@ -444,7 +444,8 @@ _CLIENT_OPTIONS = frozenset(
 )
 
 
-def _environment() -> tuple[tuple[str, str], ...]:
+def store_environment() -> tuple[tuple[str, str], ...]:
+    """Return the environment variables that apply to object stores: names and values, sorted."""
     return tuple(sorted((name, value) for name, value in os.environ.items() if name.startswith(("AWS_", "AZURE_", "GOOGLE_"))))
 
 

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING
 
 from tahoe.base.exceptions import InvalidRequest, TahoeError, Unsupported
 from tahoe.base.missing_extra import missing_pyspark
-from tahoe.cli.doctor import State, java_version, of_java
+from tahoe.cli.examination.findings import State
+from tahoe.cli.examination.machine import java_version, of_java
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -15,6 +15,7 @@ from pyiceberg.manifest import DataFile, DataFileContent, FileFormat
 from pyiceberg.serializers import FromInputFile
 
 from tahoe.base.exceptions import CorruptTable, Unsupported
+from tahoe.base.progress import Progress, silent, tracked
 from tahoe.store.iceberg_io import StoreIO, name_below
 from tahoe.store.log_store import LogStore
 
@@ -62,18 +63,19 @@ class IcebergSnapshot:
     deletes: tuple[IcebergFile, ...]
 
 
-def open_snapshot(store: LogStore, name: str) -> IcebergSnapshot:
+def open_snapshot(store: LogStore, name: str, progress: Progress = silent) -> IcebergSnapshot:
     """Read the newest snapshot of the branch ``main``.
 
     Args:
         name: the name of the metadata file.
+        progress: called after each manifest.
 
     Raises:
         Unsupported: the table has equality deletes, files other than Parquet, or encrypted files.
         CorruptTable: metadata cannot be read, or a file is outside the table's folder.
     """
     try:
-        return _opened(store, name)
+        return _opened(store, name, progress)
     except (ValidationError, ValueError, KeyError, TypeError, IndexError, EOFError) as error:  # corrupt metadata
         raise CorruptTable(
             f"The Iceberg metadata of table {store.url} cannot be read from {name}: {error}. Check it with an Iceberg engine.",
@@ -83,7 +85,7 @@ def open_snapshot(store: LogStore, name: str) -> IcebergSnapshot:
         ) from error
 
 
-def _opened(store: LogStore, name: str) -> IcebergSnapshot:
+def _opened(store: LogStore, name: str, progress: Progress) -> IcebergSnapshot:
     io = StoreIO(store)
     metadata = FromInputFile.table_metadata(io.new_input(f"{store.url}/{name}"))
     specs = {
@@ -92,7 +94,7 @@ def _opened(store: LogStore, name: str) -> IcebergSnapshot:
     snapshot = metadata.current_snapshot()
     data: list[IcebergFile] = []
     deletes: list[IcebergFile] = []
-    for manifest in [] if snapshot is None else snapshot.manifests(io):
+    for manifest in tracked([] if snapshot is None else snapshot.manifests(io), progress, "manifests read"):
         for entry in manifest.fetch_manifest_entry(io, discard_deleted=True):
             file = entry.data_file
             _check(store, file)

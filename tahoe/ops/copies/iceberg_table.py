@@ -81,7 +81,7 @@ def iceberg_table(store: LogStore, request: IcebergRequest, progress: Progress =
 
     Args:
         store: the store of the table's folder.
-        progress: called after each footer.
+        progress: called with the numbers of manifests and footers read.
 
     Raises:
         NotFound: ``DELTA_TABLE_NOT_FOUND``: there is no Iceberg metadata.
@@ -98,7 +98,7 @@ def iceberg_table(store: LogStore, request: IcebergRequest, progress: Progress =
             code="TAHOE_LIBRARY_MISSING",
             table=store.url,
         ) from error
-    snapshot = open_snapshot(store, newest)
+    snapshot = open_snapshot(store, newest, progress)
     columns = delta_schema(snapshot.schema, store.url)
     partitions = partitions_of(snapshot, columns, store.url, request.time_zone)
     schema, last_id = with_generated(columns, partitions, snapshot.last_column_id)

@@ -17,7 +17,7 @@ import pyarrow as pa
 
 from tahoe.base.exceptions import CorruptTable, InvalidRequest, NotFound
 from tahoe.base.lazy import pq
-from tahoe.base.progress import Progress, silent
+from tahoe.base.progress import Progress, silent, tracked_listing
 from tahoe.ops.copies.footer_schema import footer_schema, merged
 from tahoe.ops.copies.hive_paths import PartitionReader
 from tahoe.protocol.actions import AddFile
@@ -92,14 +92,14 @@ def parquet_table(store: LogStore, request: FolderRequest, progress: Progress = 
 
     Args:
         store: the store of the folder.
-        progress: called after each footer.
+        progress: called with the numbers of files listed and footers read.
 
     Raises:
         NotFound: ``DELTA_EMPTY_DIRECTORY``: there is no file.
         InvalidRequest: see `PartitionReader.values` and `tahoe.ops.copies.footer_schema.merged`; ``DELTA_FAILED_INFER_SCHEMA``.
         CorruptTable: ``DELTA_FAILED_READ_FILE_FOOTER``: a file is not a Parquet file.
     """
-    entries = _entries(store, request)
+    entries = _entries(store, request, progress)
     if not entries:
         raise NotFound(
             f"No file found in the directory: {store.url}. Name the folder of the Parquet files; hidden ones, whose names begin with '_' or "
@@ -134,11 +134,11 @@ def _properties(schema: StructType) -> dict[str, str]:
 # -- the files -------------------------------------------------------------------------------------------------------------
 
 
-def _entries(store: LogStore, request: FolderRequest) -> list[Entry]:
+def _entries(store: LogStore, request: FolderRequest, progress: Progress) -> list[Entry]:
     """Return the files, sorted by name."""
     entries = _of_stream(store) if request.use_stream_log else None
     if entries is None:
-        entries = [entry for entry in store.walk() if not _is_hidden(entry.name)]
+        entries = [entry for entry in tracked_listing(store.walk(), progress) if not _is_hidden(entry.name)]
     if request.folders is not None:
         entries = [entry for entry in entries if entry.name.rpartition("/")[0] in request.folders]
     return sorted(entries, key=lambda entry: entry.name)

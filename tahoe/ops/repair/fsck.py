@@ -8,14 +8,14 @@ deletion vector is missing is removed too, because its deleted rows are unknown.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 
 import pyarrow as pa
 
 from tahoe.base.html import ShownAsText
-from tahoe.base.progress import Progress, silent
+from tahoe.base.progress import Progress, silent, tracked_listing
 from tahoe.base.wording import counted
 from tahoe.log.files.live_files import add_files, canonical_path
 from tahoe.protocol.actions import AddFile
@@ -114,7 +114,7 @@ def fsck(
 def _lost(snapshot: Snapshot, progress: Progress) -> tuple[list[Lost], list[AddFile]]:
     store, url = snapshot.store, snapshot.store.url
     files = snapshot.files()
-    present = set(_listed(store, progress))
+    present = {entry.name for entry in tracked_listing(store.walk(), progress)}
     names = [canonical_path(path, url) for path in files["path"].to_pylist()]
     has_vector = files["deletionVector"].is_valid().to_pylist()
     doubtful = [at for at, name in enumerate(names) if has_vector[at] or name not in present]
@@ -128,13 +128,6 @@ def _lost(snapshot: Snapshot, progress: Progress) -> tuple[list[Lost], list[AddF
             lost.append(Lost(add.path, names[at] in gone, vector, vector in gone))
             lost_adds.append(add)
     return lost, lost_adds
-
-
-def _listed(store: LogStore, progress: Progress) -> Iterator[str]:
-    for count, entry in enumerate(store.walk(), start=1):
-        yield entry.name
-        if count % 1_000 == 0:
-            progress("files listed", count)
 
 
 def _gone(store: LogStore, names: Sequence[str]) -> set[str]:

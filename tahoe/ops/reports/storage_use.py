@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from tahoe.base.html import html_part, html_size, html_table
-from tahoe.base.progress import Progress, silent
+from tahoe.base.progress import Progress, silent, tracked_listing
 from tahoe.log.files.paths import LOG_FOLDER, SIDECAR_FOLDER, parse
 from tahoe.ops.upkeep.vacuum_needed import file_names
 from tahoe.snapshot.snapshot import Snapshot
-from tahoe.store.log_store import Entry
 
 LIVE = "live data"
 REMOVED = "removed data"
@@ -66,19 +64,12 @@ def storage_use(snapshot: Snapshot, progress: Progress = silent) -> StorageUse:
     live = set(file_names(snapshot.files(), store.url))
     removed = set(file_names(snapshot.tombstones(), store.url))
     totals: dict[str, tuple[int, int]] = {}
-    for entry in _reported(store.walk(), progress):
+    for entry in tracked_listing(store.walk(), progress):
         kind = _kind(entry.name, live, removed)
         files, size = totals.get(kind, (0, 0))
         totals[kind] = files + 1, size + entry.size
     kinds = tuple(Storage(kind, *totals[kind]) for kind in _ORDER if kind in totals)
     return StorageUse(store.url, snapshot.version, kinds)
-
-
-def _reported(entries: Iterable[Entry], progress: Progress) -> Iterator[Entry]:
-    for count, entry in enumerate(entries, start=1):
-        if not count % 1000:
-            progress("files listed", count)
-        yield entry
 
 
 def _kind(name: str, live: set[str], removed: set[str]) -> str:

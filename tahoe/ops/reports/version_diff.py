@@ -15,6 +15,7 @@ import pyarrow as pa
 
 from tahoe.base.exceptions import InvalidRequest
 from tahoe.base.html import html_part, html_table
+from tahoe.base.progress import Progress, silent, tracked_rows
 from tahoe.base.secrets import shown_value
 from tahoe.base.wording import counted
 from tahoe.log.replay import add_files
@@ -144,13 +145,27 @@ class VersionDiff:
             yield "rows: " + ", ".join(f"{getattr(self.rows, name):,} {name}" for name in _CHANGES)
 
 
-def diff_of(before: Snapshot, after: Snapshot, *, rows: bool = False, key: Sequence[str] = (), limit: int = 20) -> VersionDiff:
+@dataclass(frozen=True, slots=True)
+class RowComparison:
+    """How rows are compared.
+
+    Args:
+        key: columns that identify a row, to recognize updated rows.
+        limit: the maximum number of sample rows.
+    """
+
+    key: Sequence[str] = ()
+    limit: int = 20
+
+
+def diff_of(
+    before: Snapshot, after: Snapshot, comparison: RowComparison | None = None, progress: Progress = silent
+) -> VersionDiff:
     """Compare two versions of a table.
 
     Args:
-        rows: whether to read and compare the rows of files that only one version has; they must fit in memory.
-        key: columns that identify a row, to recognize updated rows; implies `rows`.
-        limit: the maximum number of sample rows.
+        comparison: of the rows of files that only one version has, which must fit in memory; None to read no rows.
+        progress: called with the number of rows read, of each version.
 
     Raises `InvalidRequest`: a key column that a version lacks, or duplicate keys (`TAHOE_DIFF_KEY`).
     """
@@ -165,7 +180,7 @@ def diff_of(before: Snapshot, after: Snapshot, *, rows: bool = False, key: Seque
         tuple(_properties(before.metadata.configuration, after.metadata.configuration)),
         tuple(_changes(_definition(before), _definition(after))),
         _file_changes(before, after, only_before, only_after),
-        _row_changes((before, only_before), (after, only_after), key, limit) if rows or key else None,
+        None if comparison is None else _row_changes((before, only_before), (after, only_after), comparison, progress),
     )
 
 
@@ -217,16 +232,26 @@ def _live_rows(snapshot: Snapshot) -> int | None:
 
 
 def _row_changes(
-    before: tuple[Snapshot, Sequence[AddFile]], after: tuple[Snapshot, Sequence[AddFile]], key: Sequence[str], limit: int
+    before: tuple[Snapshot, Sequence[AddFile]],
+    after: tuple[Snapshot, Sequence[AddFile]],
+    comparison: RowComparison,
+    progress: Progress,
 ) -> RowChanges:
+    key, limit = comparison.key, comparison.limit
     names = [column.name for column in after[0].schema if before[0].schema.find(column.name) is not None]
     _check_key(key, names, after[0])
-    old, new = (snapshot.scan(columns=tuple(names)).read(adds) for snapshot, adds in (before, after))
+    old, new = (_read(snapshot, adds, names, progress) for snapshot, adds in (before, after))
     deleted, inserted = _unequal(_comparable(old), _comparable(new))
     if not key:
         sample = _sample([("deleted", old.take(deleted)), ("inserted", new.take(inserted))], new.schema, limit)
         return RowChanges(len(inserted), 0, len(deleted), sample)
     return _by_key(old.take(deleted), new.take(inserted), key, after[0], limit)
+
+
+def _read(snapshot: Snapshot, adds: Sequence[AddFile], columns: Sequence[str], progress: Progress) -> pa.Table:
+    scan = snapshot.scan(columns=tuple(columns))
+    batches = tracked_rows(scan.batches_of(adds), progress, f"rows read of version {snapshot.version}")
+    return pa.Table.from_batches(batches, scan.arrow_schema)
 
 
 def _check_key(key: Sequence[str], names: Sequence[str], snapshot: Snapshot) -> None:

@@ -8,6 +8,7 @@ from dataclasses import replace
 
 from tahoe.base.exceptions import InvalidRequest
 from tahoe.base.lazy import pc
+from tahoe.base.progress import Progress, silent, tracked_rows
 from tahoe.log.replay import add_files
 from tahoe.ops.tables.cluster_by import check_still_clusterable
 from tahoe.ops.tables.create import with_properties
@@ -167,7 +168,9 @@ def _json(value: object) -> str:
     return json.dumps(value, separators=(",", ":"))
 
 
-def stage_sync_identity(transaction: Transaction, snapshot: Snapshot, path: Path, *, may_lower: bool = False) -> Operation | None:
+def stage_sync_identity(
+    transaction: Transaction, snapshot: Snapshot, path: Path, *, may_lower: bool = False, progress: Progress = silent
+) -> Operation | None:
     """Stage a high-water mark beyond all values of an identity column, as explicitly written values require; None if it is already. All
     rows are read.
 
@@ -192,7 +195,7 @@ def stage_sync_identity(transaction: Transaction, snapshot: Snapshot, path: Path
         )
     transaction.enforces = ENFORCED
     transaction.read_whole_table()
-    furthest = _furthest(snapshot, identity)
+    furthest = _furthest(snapshot, identity, progress)
     if furthest is None:
         return None
     schema = with_marks(snapshot.schema, {identity.physical_name: furthest}, table, may_lower=may_lower)
@@ -203,10 +206,10 @@ def stage_sync_identity(transaction: Transaction, snapshot: Snapshot, path: Path
     return Operation("CHANGE COLUMN", {"column": json.dumps(described, separators=(",", ":"), ensure_ascii=False)})
 
 
-def _furthest(snapshot: Snapshot, column: IdentityColumn) -> int | None:
+def _furthest(snapshot: Snapshot, column: IdentityColumn, progress: Progress) -> int | None:
     """Return the furthest value of the column in the live rows, or None."""
     values = []
-    for batch in Scan(snapshot, columns=(column.name,)).to_batches():
+    for batch in tracked_rows(Scan(snapshot, columns=(column.name,)).to_batches(), progress, "rows read"):
         bounds = pc.min_max(batch.column(0))
         value = bounds["max" if column.step > 0 else "min"].as_py()
         values += [] if value is None else [value]

@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from tahoe.base.exceptions import InvalidRequest
+from tahoe.base.progress import Progress, silent
 from tahoe.expr.tree.common_types import same_type
 from tahoe.expr.tree.predicate import quote_identifier
 from tahoe.ops.tables.cluster_by import check_still_clusterable
@@ -180,8 +181,13 @@ def stage_rename_column(transaction: Transaction, snapshot: Snapshot, path: Path
     return Operation("RENAME COLUMN", {"oldColumnPath": name_of(spelled), "newColumnPath": name_of(new)})
 
 
-def stage_change_columns(transaction: Transaction, snapshot: Snapshot, changes: Sequence[ColumnChange]) -> Operation:
+def stage_change_columns(
+    transaction: Transaction, snapshot: Snapshot, changes: Sequence[ColumnChange], progress: Progress = silent
+) -> Operation:
     """Stage changes of comment, place, NOT NULL or type of columns, each at most once.
+
+    Args:
+        progress: called with the number of new NOT NULL columns checked.
 
     Raises:
         InvalidRequest: the files do not allow the new type; NOT NULL inside an array or a map; a change of an identity column other than
@@ -206,7 +212,7 @@ def stage_change_columns(transaction: Transaction, snapshot: Snapshot, changes: 
     transaction.set_metadata(metadata)
     required = [change.path for change in changes if change.nullable is False and _existing(snapshot, change.path).nullable]
     if required:
-        validate_not_null(transaction, snapshot, [_spelled(snapshot.schema, path) for path in required])
+        validate_not_null(transaction, snapshot, [_spelled(snapshot.schema, path) for path in required], progress)
     if len(described) == 1:
         return Operation("CHANGE COLUMN", {"column": _json(described[0][0]), **described[0][1]})
     return Operation("CHANGE COLUMNS", {"columns": _json([{**column, **where} for column, where in described])})

@@ -6,10 +6,12 @@ Columns are named as in SQL: ``a``, ``a.b`` for a field of a struct, a name with
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Concatenate, ParamSpec
 
 from tahoe.base.exceptions import InvalidRequest
 from tahoe.base.lazy import late_modules
+from tahoe.base.progress import shown
 
 if TYPE_CHECKING:
     from tahoe.ops.tables import alter, alter_columns, constrain
@@ -66,7 +68,9 @@ def cluster_by(self: WritableTable, columns: Sequence[str]) -> int:
 
 def add_constraint(self: WritableTable, name: str, condition: str) -> int:
     """Add a CHECK constraint for all rows; see `tahoe.ops.tables.constrain`. Return the new version."""
-    return _altered(self, constrain.stage_add_constraint, name, condition)
+    with shown() as progress:
+        count = partial(constrain.count_violations, progress=progress)
+        return _altered(self, constrain.stage_add_constraint, name, condition, count)
 
 
 def drop_constraint(self: WritableTable, name: str, *, if_exists: bool = False) -> int:
@@ -139,7 +143,8 @@ def change_column(
     """
     target = None if data_type is None else schema_forms.type_of(data_type, name)
     change = alter_columns.ColumnChange(_path(name), target, nullable, comment, _position(first, after), default)
-    return _altered(self, alter_columns.stage_change_columns, [change])
+    with shown() as progress:
+        return _altered(self, alter_columns.stage_change_columns, [change], progress)
 
 
 def sync_identity(self: WritableTable, name: str, *, may_lower: bool = False) -> int:
@@ -150,7 +155,8 @@ def sync_identity(self: WritableTable, name: str, *, may_lower: bool = False) ->
 
     Raises: see `tahoe.ops.tables.alter.stage_sync_identity`.
     """
-    return _altered(self, alter.stage_sync_identity, _path(name), may_lower=may_lower)
+    with shown() as progress:
+        return _altered(self, alter.stage_sync_identity, _path(name), may_lower=may_lower, progress=progress)
 
 
 def replace_columns(self: WritableTable, columns: SchemaLike) -> int:

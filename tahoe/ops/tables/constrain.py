@@ -9,6 +9,7 @@ import pyarrow as pa
 
 from tahoe.base.exceptions import InvalidRequest, InvariantViolation
 from tahoe.base.lazy import pc
+from tahoe.base.progress import Progress, silent, tracked, tracked_rows
 from tahoe.base.wording import counted
 from tahoe.expr.compute.compute import compute_mask
 from tahoe.expr.tree.predicate import Column, IsNull
@@ -22,6 +23,7 @@ from tahoe.txn.prepare import future_config
 from tahoe.txn.transaction import Operation, Transaction
 
 _PREFIX = "delta.constraints."
+ROWS_CHECKED = "rows checked"
 _RESERVED = "__CHAR_VARCHAR_STRING_LENGTH_CHECK__"
 
 
@@ -29,11 +31,12 @@ CountViolations = Callable[[Snapshot, Constraints], int]
 """Counts the rows of a version that violate the one CHECK constraint of a `Constraints`."""
 
 
-def count_violations(snapshot: Snapshot, added: Constraints) -> int:
+def count_violations(snapshot: Snapshot, added: Constraints, progress: Progress = silent) -> int:
     """Count violations with Tahoe's own evaluator; raises `Unsupported` if only Spark can evaluate the condition."""
     added.require_evaluator()
     [check], violations = added.checks, 0
-    for batch in Scan(snapshot, columns=tuple(sorted(added.columns)) or None).to_batches():
+    batches = Scan(snapshot, columns=tuple(sorted(added.columns)) or None).to_batches()
+    for batch in tracked_rows(batches, progress, ROWS_CHECKED):
         with naming(snapshot.store.url, snapshot.version):
             mask = compute_mask(check.condition, pa.Table.from_batches([batch]))
         violations += pc.sum(pc.invert(mask)).as_py() or 0
@@ -109,12 +112,13 @@ def _stored_key(snapshot: Snapshot, name: str) -> str | None:
     return next((key for key in keys if key.lower() == lowered), None)
 
 
-def validate_not_null(transaction: Transaction, snapshot: Snapshot, paths: Sequence[Path]) -> None:
+def validate_not_null(transaction: Transaction, snapshot: Snapshot, paths: Sequence[Path], progress: Progress = silent) -> None:
     """Validate every row; files without NULL, as their statistics report it, are not read. A row that another writer adds is a conflict.
 
     Args:
         transaction: with the metadata that has the columns as NOT NULL.
         paths: of columns and of fields of structs; a field is NULL where the struct is.
+        progress: called with the number of columns checked.
 
     Raises:
         InvariantViolation: ``DELTA_NEW_NOT_NULL_VIOLATION``, with the number of rows.
@@ -124,7 +128,7 @@ def validate_not_null(transaction: Transaction, snapshot: Snapshot, paths: Seque
     refuse_required_in_collections(config.schema, config.table)
     transaction.enforces = ENFORCED
     transaction.read_whole_table()
-    for path in paths:
+    for path in tracked(paths, progress, "columns checked"):
         scan = Scan(snapshot, IsNull(Column(path)), columns=(path[0],))
         rows = sum(batch.num_rows for batch in scan.to_batches())
         if rows:

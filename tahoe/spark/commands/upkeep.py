@@ -261,7 +261,8 @@ def _inventory(spark: SparkSession, query: str) -> pa.Table:
     columns = [name for name in ("path", "length", "isDir", "modificationTime") if name in frame.columns]
     if dict(frame.dtypes).get("isDir") == "boolean":
         frame = frame.where("not isDir")
-    return frame.select(columns).toArrow()
+    with job_progress(spark):
+        return frame.select(columns).toArrow()
 
 
 def compute_statistics_of(spark: SparkSession, table: Table) -> None:

@@ -27,7 +27,7 @@ from tahoe.spark.copies.convert import folder_of_entry, folder_request, source_f
 from tahoe.spark.executors.shipped import raised, run_on
 from tahoe.spark.jvm.bridge import JavaObject, is_classic
 from tahoe.spark.jvm.errors import quiet_errors
-from tahoe.spark.jvm.job_progress import job_progress
+from tahoe.spark.jvm.job_progress import jobs_shown_by
 from tahoe.spark.jvm.storage import hadoop_path, table_at
 from tahoe.spark.jvm.translate import to_spark_schema
 from tahoe.spark.names.entries import entry_at, entry_of, is_delta, location_of, path_of, table_named
@@ -240,5 +240,5 @@ def _copied(spark: SparkSession, source: LogStore, target: LogStore, copies: Seq
     little = len(copies) <= _FEW and sum(file.size or 0 for file in copies) <= _LITTLE
     if little or any(store.url.startswith("memory:") for store in (source, target)):
         return copied_here(source, target, copies, progress)
-    with job_progress(spark):
+    with jobs_shown_by(spark, progress):
         return sum(raised(run_on(spark, copy_file, copies, source, target)))

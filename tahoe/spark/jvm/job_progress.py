@@ -33,11 +33,19 @@ def job_progress(spark: SparkSession, clock: Clock = SYSTEM_CLOCK) -> Iterator[N
     if not is_classic(spark):
         yield
         return
-    with shown(clock) as progress:
-        # Poll Spark only if the progress is displayed.
-        reported = silent if progress is silent or _has_bar_setting(spark) else progress
-        with reporting_jobs(spark.sparkContext, reported):
-            yield
+    with shown(clock) as progress, jobs_shown_by(spark, progress):
+        yield
+
+
+@contextmanager
+def jobs_shown_by(spark: SparkSession, progress: Progress) -> Iterator[None]:
+    """Show the progress of the jobs of the block as `job_progress` does, on a bar that the command has opened already."""
+    # Poll Spark only if the progress is displayed.
+    if progress is silent or not is_classic(spark) or _has_bar_setting(spark):
+        yield
+        return
+    with reporting_jobs(spark.sparkContext, progress):
+        yield
 
 
 @contextmanager

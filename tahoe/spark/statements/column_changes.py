@@ -10,6 +10,7 @@ from typing import Any
 from pyspark.sql import SparkSession
 
 from tahoe.api.table import Table
+from tahoe.base.progress import shown
 from tahoe.ops.tables.alter_columns import (
     ColumnChange,
     stage_add_columns,
@@ -52,7 +53,12 @@ def _rename(spark: SparkSession, plan: JavaObject) -> _Stage:
 
 def _alter(spark: SparkSession, plan: JavaObject) -> _Stage:
     changes = [_change(spark, spec) for spec in items(plan.specs())]
-    return lambda transaction, snapshot: stage_change_columns(transaction, snapshot, changes)
+
+    def stage(transaction: Transaction, snapshot: Snapshot) -> Operation:
+        with shown(transaction.clock) as progress:
+            return stage_change_columns(transaction, snapshot, changes, progress)
+
+    return stage
 
 
 def _replace(spark: SparkSession, plan: JavaObject) -> _Stage:

@@ -7,13 +7,14 @@ expressions that only Spark can evaluate must first pass the lists of `tahoe.spa
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import cached_property
+from functools import cached_property, partial
 
 from pyspark.sql import Column, SparkSession
 from pyspark.sql import functions as sf
 
 from tahoe.api.table import Table
 from tahoe.base.exceptions import InvalidRequest
+from tahoe.base.progress import Progress, shown
 from tahoe.expr.parse.engine_text import engine_text
 from tahoe.expr.parse.parse_expression import parse_expression
 from tahoe.expr.tree.expression import EngineText, Expression, engine_text_in
@@ -34,6 +35,7 @@ from tahoe.schema.collations import is_collated
 from tahoe.schema.types import StructType
 from tahoe.snapshot.snapshot import Snapshot
 from tahoe.spark.jvm.bridge import JavaObject, Jvm, is_classic
+from tahoe.spark.jvm.job_progress import jobs_shown_by
 from tahoe.spark.jvm.stored_defaults import check_default_on_spark
 from tahoe.spark.jvm.stored_trees import Bound, Stored, StoredTrees, Use
 
@@ -166,15 +168,17 @@ def add_constraint(spark: SparkSession, table: Table, name: str, condition: str)
         The errors of `tahoe.ops.tables.constrain.stage_add_constraint` and of `StoredTrees.bound`.
     """
 
-    def count(snapshot: Snapshot, added: Constraints) -> int:
+    def count(progress: Progress, snapshot: Snapshot, added: Constraints) -> int:
         [check] = added.checks
         if engine_text_in(check.condition) is None:
-            return count_violations(snapshot, added)
+            return count_violations(snapshot, added, progress)
         holds = StoredExpressions(spark, snapshot.config, by_statement=True).condition(check)
         rows = spark.read.format("delta").option("versionAsOf", snapshot.version).load(table.url)
         frame = Jvm.of(spark).frame(session_of_stored_expressions(spark), rows._jdf.queryExecution().analyzed(), spark)
-        return frame.where(~sf.coalesce(holds, sf.lit(False))).count()
+        with jobs_shown_by(spark, progress):
+            return frame.where(~sf.coalesce(holds, sf.lit(False))).count()
 
     transaction = table.begin()
-    operation = stage_add_constraint(transaction, transaction.existing(), name, condition, count)
+    with shown(table.clock) as progress:
+        operation = stage_add_constraint(transaction, transaction.existing(), name, condition, partial(count, progress))
     return table.commit(transaction, operation).version

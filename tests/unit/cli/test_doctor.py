@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 import json
-import sys
+import zipfile
 from pathlib import Path
 
 import pyarrow as pa
@@ -10,50 +10,28 @@ from typer.testing import CliRunner
 
 from tahoe.api.table import Table
 from tahoe.cli import doctor
-from tahoe.cli.doctor import State
+from tahoe.cli.examination.findings import State
 from tahoe.cli.main import app
 
-HERE = f"{sys.version_info.major}.{sys.version_info.minor}"
+
+@pytest.mark.parametrize(("skew_ms", "state"), [(3_600_000, State.PROBLEM), (-5, State.OK)])
+def test_a_newest_commit_in_the_future_is_a_problem(skew_ms: int, state: State) -> None:
+    assert doctor.of_clock(skew_ms).state is state
 
 
-@pytest.mark.parametrize(
-    ("finding", "state", "text"),
-    [
-        (doctor.of_startup(True), State.OK, "work in this environment"),
-        (doctor.of_startup(False), State.NOTE, "`tahoe run`"),
-        (doctor.of_pyspark(None), State.NOTE, "pip install 'tahoe-delta[spark]'"),
-        (doctor.of_pyspark("4.2.1"), State.OK, "4.2.1"),
-        (doctor.of_pyspark("3.5.6"), State.PROBLEM, "Install pyspark 4.0 to 4.3"),
-        (doctor.of_java(None), State.PROBLEM, "JAVA_HOME"),
-        (doctor.of_java(11), State.PROBLEM, "Version 11 is too old"),
-        (doctor.of_java(21), State.OK, "Version 21"),
-        (doctor.of_workers("python3", None), State.PROBLEM, "cannot import pyarrow and pyroaring"),
-        (doctor.of_workers("python3", "3.8"), State.PROBLEM, f"with Python 3.8, and the driver has {HERE}"),
-        (doctor.of_workers("python3", HERE), State.OK, "with the packages"),
-        (doctor.of_jars(["delta-spark_2.13-4.0.1.jar"]), State.NOTE, "delta-spark_2.13-4.0.1.jar"),
-        (doctor.of_jars([]), State.OK, "none"),
-        (doctor.of_delta_package("/x/delta/__init__.py"), State.NOTE, "tahoe.tables"),
-        (doctor.of_delta_package(None), State.OK, "TAHOE_ENABLE=1"),
-        (doctor.of_memory(1 << 30), State.PROBLEM, "1.0 GiB"),
-        (doctor.of_memory(8 << 30), State.OK, "8.0 GiB"),
-        (doctor.of_memory(None), State.NOTE, "spark.driver.memory"),
-        (doctor.of_clock(3_600_000), State.PROBLEM, "3,600 seconds in the future"),
-        (doctor.of_clock(-5), State.OK, "not in this machine's future"),
-    ],
+SUBJECTS = (
+    "Tahoe",
+    "Python",
+    "PySpark",
+    "Java",
+    "workers",
+    "JARs",
+    "private members",
+    "PySpark's attributes",
+    "import delta",
+    "memory",
 )
-def test_each_fact_has_a_state_a_sentence_and_a_remedy(finding: doctor.Finding, state: State, text: str) -> None:
-    assert finding.state is state
-    assert text in f"{finding.sentence} {finding.remedy}"
-    assert bool(finding.remedy) is (state is not State.OK)
-
-
-def test_the_interpreter_of_the_workers_is_the_one_that_pyspark_runs() -> None:
-    assert doctor.of_workers(*doctor._worker_python({"PYSPARK_PYTHON": sys.executable})).state is State.OK
-    assert doctor.of_workers(*doctor._worker_python({"PYSPARK_PYTHON": "/nowhere/python"})).state is State.PROBLEM
-
-
-def test_a_java_home_without_java_is_a_problem(tmp_path: Path) -> None:
-    assert doctor.of_java(doctor.java_version({"JAVA_HOME": str(tmp_path)})).state is State.PROBLEM
+OF_A_TABLE = ("storage", "conditional writes", "storage's clock", "table", "clock", "catalogs")
 
 
 def findings(*words: object) -> tuple[int, dict[str, dict[str, str]]]:
@@ -78,4 +56,44 @@ def test_a_table_that_cannot_be_opened_is_a_problem_without_secrets(tmp_path: Pa
 
 def test_the_page_for_people_has_a_line_for_each_subject() -> None:
     printed = CliRunner().invoke(app, ["doctor"]).stdout
-    assert all(subject in printed for subject in ("Tahoe", "PySpark", "workers", "memory", "import delta"))
+    assert all(subject in printed for subject in SUBJECTS)
+
+
+def test_a_path_has_a_line_for_each_subject_and_reasons_for_those_that_were_not_examined(tmp_path: Path) -> None:
+    Table.create(tmp_path / "t", pa.schema([("id", pa.int64())]))
+    found = findings(tmp_path / "t")[1]
+    assert set(found) >= {*SUBJECTS, *OF_A_TABLE}
+    unknown = [finding for finding in found.values() if finding["state"] == "not examined"]
+    assert len(unknown) == 3
+    assert all(finding["sentence"] and finding["remedy"] for finding in unknown)
+    assert findings(tmp_path / "t", "--write")[1]["conditional writes"]["state"] == "ok"
+
+
+def test_what_depends_on_a_table_that_cannot_be_read_is_not_examined(tmp_path: Path) -> None:
+    found = findings(tmp_path / "nothing", "--write")[1]
+    assert found["table"]["state"] == "problem"
+    assert {found[subject]["state"] for subject in ("conditional writes", "clock", "catalogs")} == {"not examined"}
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_write_without_a_table_is_reported() -> None:
+    assert findings("--write")[1]["storage"]["state"] == "not examined"
+
+
+def test_spark_is_not_examined_without_pyspark(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tahoe.cli.examination.machine.installed", lambda package: None)
+    found = findings()[1]
+    assert {found[subject]["state"] for subject in ("Java", "workers", "JARs", "private members")} == {"not examined"}
+
+
+def test_an_object_store_s_findings_are_in_the_bundle_without_its_keys(
+    tmp_path: Path, s3_url: str, s3_options: dict[str, str]
+) -> None:
+    Table.create(s3_url, pa.schema([("id", pa.int64())]), storage_options=s3_options)
+    words = [word for name, value in s3_options.items() for word in ("--option", f"{name}={value}")]
+    CliRunner().invoke(app, ["doctor", s3_url, *words, "--write", "--bundle", str(tmp_path / "b.zip")])
+    with zipfile.ZipFile(tmp_path / "b.zip") as bundle:
+        written = {finding["subject"]: finding["state"] for finding in json.loads(bundle.read("findings.json"))["findings"]}
+        everything = b"".join(bundle.read(name) for name in bundle.namelist())
+    assert {written[subject] for subject in ("credentials", *OF_A_TABLE)} == {"ok"}
+    assert s3_options["aws_secret_access_key"].encode() not in everything

@@ -6,21 +6,35 @@ import io
 import json
 import sys
 from collections.abc import Callable
+from functools import partial
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 import tahoe.log.checkpoints.checkpoint_writer as checkpoint_writer
 from tahoe.api.table import Table
 from tahoe.base.progress import Reported
 from tahoe.log.files.commits import read_commit
+from tahoe.ops.copies.iceberg_table import IcebergRequest, iceberg_table
+from tahoe.ops.copies.parquet_folder import FolderRequest, parquet_table
 from tahoe.ops.merge.clauses import MergeBuilder, MergeStatement
 from tahoe.ops.merge.merge import stage_merge
+from tahoe.ops.repair.fsck import fsck
+from tahoe.ops.repair.statistics import collected_here, compute_statistics
+from tahoe.ops.reports.storage_use import storage_use
+from tahoe.ops.reports.version_diff import RowComparison, diff_of
 from tahoe.ops.rows.delete import stage_delete
 from tahoe.ops.rows.insert import WriteOptions, stage_write
 from tahoe.ops.rows.update import stage_update
+from tahoe.ops.tables.alter import stage_sync_identity
+from tahoe.ops.tables.alter_columns import ColumnChange, stage_change_columns
+from tahoe.ops.tables.constrain import count_violations, stage_add_constraint
 from tahoe.ops.upkeep.purge import stage_purge
+from tahoe.ops.upkeep.restore import RestoreRequest, restore
 from tahoe.ops.upkeep.upgrade_uniform import upgrade_uniform
+from tahoe.schema.types import PrimitiveType, StructField, StructType
+from tahoe.store.local_store import LocalLogStore
 from tahoe.txn.hooks import checkpoint_snapshot
 from tahoe.uniform.convert.conversion import DeltaSide
 from tahoe.uniform.convert.converter import Converter
@@ -181,3 +195,77 @@ def test_a_pipe_sees_nothing_though_a_call_lasts(table, monkeypatch, capsys):
     told = capsys.readouterr()
     assert (told.out, told.err) == ("", "")
     assert json.dumps(table.to_arrow().num_rows) == "8"
+
+
+def test_a_new_constraint_tells_of_rows_checked(table):
+    progress = Reported()
+    stage_add_constraint(
+        transaction := table.begin(), transaction.existing(), "c", "id >= 0", partial(count_violations, progress=progress)
+    )
+    assert ends(progress) == {"rows checked": (9, None)}
+
+
+def test_not_null_tells_of_columns_checked(table):
+    progress = Reported()
+    changes = [ColumnChange(("id",), nullable=False)]
+    stage_change_columns(transaction := table.begin(), transaction.existing(), changes, progress)
+    assert ends(progress) == {"columns checked": (1, 1)}
+
+
+def test_the_synchronization_of_an_identity_column_tells_of_rows_read(tmp_path):
+    identity = {"delta.identity.start": 1, "delta.identity.step": 1, "delta.identity.allowExplicitInsert": True}
+    table = Table.create(
+        tmp_path / "t",
+        StructType((StructField("k", PrimitiveType("long"), True, identity), StructField("v", PrimitiveType("long")))),
+    )
+    table.append(pa.table({"k": [4, 5], "v": [1, 2]}))
+    progress = Reported()
+    stage_sync_identity(transaction := table.begin(), transaction.existing(), ("k",), progress=progress)
+    assert ends(progress) == {"rows read": (2, None)}
+
+
+def test_a_difference_of_rows_tells_of_the_rows_read_of_both_versions(table):
+    table.delete("id = 4")
+    progress = Reported()
+    diff_of(table.snapshot(1), table.snapshot(2), RowComparison(), progress)
+    assert ends(progress) == {"rows read of version 1": (3, None), "rows read of version 2": (2, None)}
+    silent_one = Reported()
+    diff_of(table.snapshot(1), table.snapshot(2), None, silent_one)
+    assert silent_one.reports == []
+
+
+def test_a_conversion_of_a_folder_tells_of_files_listed_and_footers_read(tmp_path):
+    for name in "ab":
+        pq.write_table(pa.table({"id": [1]}), tmp_path / f"{name}.parquet")
+    progress = Reported()
+    parquet_table(LocalLogStore(tmp_path), FolderRequest(), progress)
+    assert ends(progress) == {"files listed": (2, None), "footers read": (2, 2)}
+
+
+def test_the_reading_of_an_iceberg_table_tells_of_its_manifests(tmp_path):
+    table = three_files(tmp_path / "t", UNIFORM)
+    table.uniform.sync(timeout=60)
+    progress = Reported()
+    iceberg_table(table.store, IcebergRequest(statistics=False), progress)
+    assert ends(progress)["manifests read"][0] == 1
+
+
+def test_storage_use_and_fsck_tell_of_files_listed(table):
+    for operation in (
+        lambda progress: storage_use(table.snapshot(), progress),
+        lambda progress: fsck(table.begin, table.commit, dry_run=True, progress=progress),
+    ):
+        progress = Reported()
+        operation(progress)
+        ((step, (done, total)),) = ends(progress).items()
+        assert (step, total) == ("files listed", None) and done >= 3
+
+
+def test_a_restore_and_statistics_tell_of_files(table):
+    table.delete("id = 4")
+    progress = Reported()
+    restore(table.begin(), table.commit, RestoreRequest(version=1), progress)
+    assert ends(progress)["files checked"][0] >= 1
+    progress = Reported()
+    compute_statistics(table.begin, table.commit, collected_here, progress=progress)
+    assert ends(progress) == {"files read": (3, 3)}

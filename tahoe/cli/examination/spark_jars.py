@@ -1,0 +1,107 @@
+"""Examines the JARs of Spark: those that conflict with each other or with Tahoe, and the private members that Tahoe uses."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from importlib.util import find_spec
+from pathlib import Path
+from zipfile import BadZipFile
+
+from tahoe.cli.examination.findings import Finding, State
+
+_DELTA = re.compile(r"delta-(spark|core|storage|contribs|connect)[\w.-]*", re.IGNORECASE)
+_JAR = re.compile(r"(?P<name>.+?)(_(?P<scala>2\.1\d))?-(?P<version>\d[\w.-]*)\.jar")
+_SINGLE = re.compile(r"(spark|delta|scala-library|scala-reflect|hadoop-client|py4j).*")
+_SETTINGS = ("spark.jars", "spark.jars.packages", "spark.driver.extraClassPath")
+
+
+def of_jars(jars: Iterable[str], settings: str = "") -> Finding:
+    """Judge the JARs that Spark loads.
+
+    Args:
+        jars: the names of the files in the folders of JARs.
+        settings: the values of the settings that add JARs.
+    """
+    names = sorted(set(jars))
+    if twice := _in_several_versions(names):
+        sentence = f"Spark loads several versions of {', '.join(twice)}; which one answers depends on their order."
+        return Finding(
+            "JARs", State.PROBLEM, sentence, "Keep one version, that of PySpark, and unset SPARK_HOME if it is another Spark."
+        )
+    delta = [name for name in names if _DELTA.match(name)] + sorted({found[0] for found in _DELTA.finditer(settings)})
+    if delta:
+        sentence = f"Spark loads {', '.join(delta)}: without Tahoe, delta-spark answers for format('delta')."
+        return Finding("JARs", State.NOTE, sentence, "Remove them unless sessions without Tahoe use delta-spark.")
+    return Finding("JARs", State.OK, "Spark's folders and settings of JARs have none of delta-spark, and no JAR of Spark twice.")
+
+
+def of_private_members(folder: Path | None) -> Finding:
+    """Judge whether Spark's classes have the private members that Tahoe uses."""
+    subject = "private members"
+    if folder is None or not folder.is_dir():
+        return Finding(
+            subject, State.NOT_EXAMINED, "PySpark has no folder of JARs here.", "Use the package pyspark, not pyspark-client."
+        )
+    from tahoe.spark.versions.private_members import REQUIRED, missing_members
+
+    try:
+        missing = missing_members(folder)
+    except (ValueError, BadZipFile, OSError) as error:
+        sentence = f"A JAR of Spark in {folder} cannot be read ({type(error).__name__})."
+        return Finding(subject, State.PROBLEM, sentence, "Install PySpark again.")
+    if missing:
+        uses = ", ".join(sorted({member.use for member in missing}))
+        sentence = f"This Spark lacks {', '.join(map(str, missing))}, without which Tahoe cannot {uses}."
+        return Finding(subject, State.PROBLEM, sentence, "Use PySpark 4.0 to 4.3.")
+    sentence = f"Spark's JARs have all {len(REQUIRED)} that Tahoe uses."
+    return Finding(subject, State.OK, sentence)
+
+
+def of_private_attributes() -> Finding:
+    """Report that PySpark's own private attributes are known only in a running session."""
+    sentence = (
+        "The attributes of PySpark's objects, such as _jdf, and the types of private members exist only in a running session."
+    )
+    return Finding(
+        "PySpark's attributes",
+        State.NOT_EXAMINED,
+        sentence,
+        "Call tahoe.enable(spark) in a session: a missing one raises an error there.",
+    )
+
+
+def jar_folders(environment: Mapping[str, str]) -> list[Path]:
+    """Return the folders whose JARs a session loads: PySpark's own, and that of SPARK_HOME, if it is another one."""
+    spec = find_spec("pyspark")
+    own = [Path(spec.origin).parent] if spec is not None and spec.origin else []
+    home = environment.get("SPARK_HOME")
+    folders = dict.fromkeys(path.joinpath("jars").resolve() for path in [*own, *([Path(home)] if home else [])])
+    return [folder for folder in folders if folder.is_dir()]
+
+
+def jars_in(folders: Iterable[Path]) -> list[str]:
+    """Return the names of the JARs in the folders."""
+    return [path.name for folder in folders for path in folder.glob("*.jar")]
+
+
+def jar_settings(environment: Mapping[str, str]) -> str:
+    """Return the texts that add JARs to sessions: in ``spark-defaults.conf`` and in ``PYSPARK_SUBMIT_ARGS``."""
+    home = environment.get("SPARK_HOME")
+    folder = environment.get("SPARK_CONF_DIR") or (home and os.path.join(home, "conf"))
+    file = Path(folder, "spark-defaults.conf") if folder else None
+    lines = file.read_text(encoding="utf-8", errors="replace").splitlines() if file is not None and file.is_file() else []
+    chosen = [line for line in lines if re.split(r"[\s=]", line.strip(), maxsplit=1)[0] in _SETTINGS]
+    return "\n".join([*chosen, environment.get("PYSPARK_SUBMIT_ARGS", "")])
+
+
+def _in_several_versions(names: Iterable[str]) -> list[str]:
+    """Return the artifacts of Spark, Scala and Delta that occur in several versions, for one Scala or several."""
+    versions = defaultdict[str, set[str]](set)
+    for name in names:
+        found = _JAR.fullmatch(name)
+        if found is not None and _SINGLE.match(name):
+            versions[found["name"]].add(f"{found['scala'] or ''} {found['version']}")
+    return sorted(name for name, found_versions in versions.items() if len(found_versions) > 1)

@@ -126,7 +126,7 @@ docs: $(VENV)/.package ## update the generated pages of docs/
 	$(BIN)/python scripts/engine_table.py >docs/engines.md
 
 site: .venv-docs/.package ## the documentation as a web site in site/, with the API reference; fails on broken links
-	.venv-docs/bin/mkdocs build --quiet
+	.venv-docs/bin/mkdocs build --strict # not --quiet, which hides the warnings that fail the build
 
 .venv-docs/.package: requirements-docs.lock scripts/make_venv.sh
 	@scripts/make_venv.sh .venv-docs

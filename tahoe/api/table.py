@@ -418,8 +418,10 @@ class Table(Readable):
         """Return the change data feed from one commit to another, both included: the inserted, updated and deleted rows.
 
         Args:
-            start_version, start_timestamp: one of the two.
-            end_version, end_timestamp: at most one; none for the newest version.
+            start_version: the first version, or `start_timestamp` instead.
+            start_timestamp: the first commit at that time or after it.
+            end_version: the last version, or `end_timestamp` instead; by default the newest version.
+            end_timestamp: the last commit at that time or before it.
 
         Returns:
             The table's columns, ``_change_type`` (insert, update_preimage, update_postimage or delete), ``_commit_version`` and

@@ -31,7 +31,8 @@ class Kept:
     Args:
         entries: their number.
         bytes: their size; an estimate for values that are not byte arrays.
-        hits, misses: the number of lookups that found an entry, and that had to compute it, since the process started.
+        hits: the number of lookups that found an entry, since the process started.
+        misses: the number of lookups that had to compute it.
     """
 
     kind: str

@@ -120,7 +120,7 @@ def segment_for(store: LogStore, version: int | None = None, *, without: Collect
     if version is not None and version >= 0 and is_paged(store):
         start = max(0, version - _VERSIONS_BEFORE)
         hint, listing = both(store, lambda: read_last_checkpoint(store), lambda: Listing.read(store, start, version))
-        if version in listing.commits and (start == 0 or any(listing.checkpoints(version, without))):
+        if version in listing.commits and (0 in listing.commits or any(listing.checkpoints(version, without))):
             return _segment(store, listing, version, without, hint)
     else:
         hint = read_last_checkpoint(store)

@@ -43,6 +43,12 @@ PAGE = (Path(__file__).parents[2] / "docs" / "testing.md").read_text(encoding="u
 EXAMPLES = [text for text in re.findall(r"^```python\n(.*?)^```", PAGE, re.DOTALL | re.MULTILINE) if "delta_spark" in text]
 
 
+@pytest.fixture(autouse=True)
+def _shared_session_is_active(spark: SparkSession) -> None:
+    """The plugin uses the active session, which may be one without Delta that another test has used."""
+    spark.createDataFrame([(1,)], "id int")
+
+
 def test_the_examples_with_spark_of_the_page_run_unchanged(spark: SparkSession, pytester: pytest.Pytester) -> None:
     for number, text in enumerate(EXAMPLES):
         pytester.makepyfile(**{f"test_example_{number}": text})

@@ -11,9 +11,9 @@ from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from functools import cached_property
 
 from tahoe.base.exceptions import NotFound
+from tahoe.base.lazy import cached_property
 from tahoe.log.commit_identity import no_in_commit_timestamp
 from tahoe.log.files.commits import check_seal, parse_commit
 from tahoe.log.files.listing import commits_between

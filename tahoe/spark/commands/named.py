@@ -171,15 +171,7 @@ def _existing(spark: SparkSession, creation: Creation, identifier: JavaObject, e
     place = location_of(entry)
     refuse_other_location(spark, name, place, creation.location)
     table = table_at(spark, place, creation.options)
-    if creation.query is None:
-        require_schema(creation, name)
-    if not table.exists():
-        raise CorruptTable(
-            f"The catalog has table {name}, but there is no Delta log at {table.url}. Drop the table (DROP TABLE {name}) and "
-            "create it again.",
-            code="DELTA_METADATA_ABSENT_EXISTING_CATALOG_TABLE",
-            table=name,
-        )
+    require_table(creation, name, table)
     commit_table(spark, creation, table, is_managed(entry))
     return table
 
@@ -208,6 +200,19 @@ def _own_properties(creation: Creation) -> Mapping[str, str]:
     """Return the properties in the request, without the session's defaults."""
     properties = {key: value for key, value in creation.options.items() if key.lower().startswith("delta.")}
     return {**properties, **creation.definition.properties}
+
+
+def require_table(creation: Creation, name: str, table: Table) -> None:
+    """Require the table of an entry in the catalog, and columns if a creation without a query replaces it."""
+    if creation.query is None:
+        require_schema(creation, name)
+    if not table.exists():
+        raise CorruptTable(
+            f"The catalog has table {name}, but there is no Delta log at {table.url}. Drop the table (DROP TABLE {name}) and "
+            "create it again.",
+            code="DELTA_METADATA_ABSENT_EXISTING_CATALOG_TABLE",
+            table=name,
+        )
 
 
 def require_schema(creation: Creation, name: str) -> None:

@@ -13,11 +13,11 @@ from pyspark.sql.types import IntegerType
 from pyspark.sql.types import StructType as SparkStruct
 
 from tahoe.api.table import Table
-from tahoe.base.exceptions import CorruptTable, InvalidRequest
+from tahoe.base.exceptions import InvalidRequest
 from tahoe.ops.write.writer import WriterOptions
 from tahoe.protocol.actions import AddFile
 from tahoe.spark.commands.create import Rows
-from tahoe.spark.commands.named import Creation, commit_new, commit_table, make_by_path, require_schema
+from tahoe.spark.commands.named import Creation, commit_new, commit_table, make_by_path, require_table
 from tahoe.spark.connect.remote_rows import RemoteFiles
 from tahoe.spark.jvm.storage import table_at
 from tahoe.spark.jvm.translate import from_spark_schema, to_spark_schema, with_shown_metadata
@@ -112,14 +112,6 @@ def _existing(spark: SparkSession, creation: Creation, entry: ServerEntry) -> Ta
             table=name,
         )
     table = table_at(spark, entry.location, creation.options)
-    if creation.query is None:
-        require_schema(creation, name)
-    if not table.exists():
-        raise CorruptTable(
-            f"The catalog has table {name}, but there is no Delta log at {table.url}. Drop the table (DROP TABLE {name}) and "
-            "create it again.",
-            code="DELTA_METADATA_ABSENT_EXISTING_CATALOG_TABLE",
-            table=name,
-        )
+    require_table(creation, name, table)
     commit_table(spark, creation, table, entry.is_managed)
     return table

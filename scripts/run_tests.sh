@@ -11,6 +11,7 @@ trap 'kill $others 2>/dev/null || true; rm -f "$output"' EXIT
 "$python" -m pytest -o cache_dir=.pytest_cache/core -m "(not spark or own_jvm) and not soak and not jvm and not readers and not clients" "$@" >"$output" 2>&1 &
 others=$!
 failed=0
+"$python" -m tests.java_options
 "$python" -m pytest --ignore=tests/unit -m "spark and not own_jvm and not soak and not jvm and not readers and not clients" "$@" || failed=$?
 wait "$others" || failed=$?
 cat "$output"

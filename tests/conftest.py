@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, settings
 
+from tests.java_options import JAVA_OPTIONS
 from tests.sampling import left_out
 
 pytest.register_assert_rewrite("tahoe.testing")
@@ -26,17 +27,13 @@ MEMORY_DISK = Path("/dev/shm")
 """Linux keeps files here in memory: a folder like any other, on which a sync costs nothing."""
 _LEAST_FREE_BYTES = 4 << 30
 S3_BUCKET = "tables"
-JAVA_OPTIONS = "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=240m -XX:+UseSerialGC -XX:-UsePerfData"
-"""Tests run each query once or twice: the JVM's second compiler, a collector with threads of its own, and counters for tools that nobody
-attaches cost more processor time than they save. It halves the processor time of the suite. Without tiers the code cache has only 48 MB:
-once it is nearly full, the JVM's sweeper takes a fifth of its processor time."""
 MARKS_OF_CASES = pytest.StashKey[dict[str, frozenset[str]]]()
 """Of each case that was collected, whether it runs or not."""
 
 # No deadlines, and no limit of the time that examples take to be drawn: other processes may have the machine.
 _PATIENT: Any = {"deadline": None, "suppress_health_check": [HealthCheck.too_slow]}
 # The same examples in each run, so that a change and not chance makes a test fail; `explore` and `nightly` look for new ones.
-settings.register_profile("default", max_examples=50, derandomize=True, **_PATIENT)
+settings.register_profile("default", max_examples=25, derandomize=True, **_PATIENT)
 settings.register_profile("explore", **_PATIENT)
 settings.register_profile("nightly", max_examples=2_000, **_PATIENT)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default"))

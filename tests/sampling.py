@@ -5,11 +5,12 @@ from __future__ import annotations
 import os
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Sequence
+from pathlib import Path
 
 import pytest
 from _pytest.mark import ParameterSet
 
-__all__ = ["FIRST_OR_ALL", "SAMPLE_OR_ALL", "left_out", "sampled"]
+__all__ = ["FIRST_OR_ALL", "SAMPLE_OR_ALL", "examples", "left_out", "sampled"]
 
 SEED = int(os.environ.get("TAHOE_SAMPLE_SEED", "0"))
 """Another seed selects other cases."""
@@ -19,6 +20,9 @@ FEW_CASES, ONE_CASE_IN = 3, 4
 
 ONE_ON_SPARK_IN = 12
 """The same for tests that start Spark, of any number of cases: a case takes about a second, a hundred times that of other tests."""
+
+ONE_PLAIN_TEST_ON_SPARK_IN = 2
+"""The same for the tests of a module that start Spark and have one case. A test with a JVM of its own runs in any case."""
 
 ONE_OF_SAMPLE_IN, ONE_OF_SAMPLE_ON_SPARK_IN = 2, 3
 """The same for the cases that `sampled` or a mark `soak` left, which are long."""
@@ -42,6 +46,11 @@ def sampled(cases: Iterable[object], one_in: int, always: Collection[object] = (
     ]
 
 
+def examples(count: int) -> int:
+    """The number of examples that Hypothesis draws for a test: `count` in `make test-nightly`, a third in `make test`."""
+    return count if os.environ.get("HYPOTHESIS_PROFILE") == "nightly" else count // 3
+
+
 def left_out(items: Sequence[pytest.Item]) -> list[pytest.Item]:
     """The cases that `make test` leaves to `make soak`: most cases of each parametrized test with many, and all with the mark `long`.
 
@@ -52,10 +61,16 @@ def left_out(items: Sequence[pytest.Item]) -> list[pytest.Item]:
     if not os.environ.get("TAHOE_SAMPLE_CASES"):
         return []
     cases: dict[str, list[pytest.Item]] = defaultdict(list)
+    plain_on_spark: dict[Path, list[pytest.Item]] = defaultdict(list)
     for item in items:
-        if hasattr(item, "callspec") and not any(map(item.get_closest_marker, ("every_case", "long"))):
+        if any(map(item.get_closest_marker, ("every_case", "long"))):
+            continue
+        if hasattr(item, "callspec"):
             cases[item.nodeid.partition("[")[0]].append(item)
+        elif item.get_closest_marker("spark") and not any(map(item.get_closest_marker, ("own_jvm", "soak"))):
+            plain_on_spark[item.path].append(item)
     beyond = [item for group in cases.values() for item in _beyond_sample(group)]
+    beyond += [item for group in plain_on_spark.values() for item in _all_but_one_in(ONE_PLAIN_TEST_ON_SPARK_IN, group)]
     return [*beyond, *(item for item in items if item.get_closest_marker("long"))]
 
 
@@ -69,4 +84,8 @@ def _beyond_sample(cases: Sequence[pytest.Item]) -> list[pytest.Item]:
         one_in = ONE_OF_SAMPLE_IN
     else:
         one_in = ONE_CASE_IN if len(kept) > FEW_CASES else 1
-    return [case for number, case in enumerate(kept) if number % one_in != SEED % min(one_in, len(kept))]
+    return _all_but_one_in(one_in, kept)
+
+
+def _all_but_one_in(count: int, items: Sequence[pytest.Item]) -> list[pytest.Item]:
+    return [item for number, item in enumerate(items) if number % count != SEED % min(count, len(items))]

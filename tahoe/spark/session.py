@@ -35,6 +35,7 @@ from tahoe.spark.jvm.bridge import is_classic
 from tahoe.spark.jvm.errors import install
 from tahoe.spark.jvm.storage import name_coordinator
 from tahoe.spark.shard_encoder import SparkShards
+from tahoe.spark.versions.call_sites import skip_own_call_sites
 
 if TYPE_CHECKING:
     from tahoe.coordinator.sql_coordinator import SqlCoordinator
@@ -62,6 +63,7 @@ def enable(spark: SparkSession, *, coordinator: SqlCoordinator | None = None) ->
     if is_classic(spark):
         install()
         shorten_errors()
+        skip_own_call_sites()
         enable_names(spark)
         _wrap_classic()
         add_java_delta_table(spark)

@@ -27,6 +27,7 @@ from tahoe.testing.faulty_store import Call, SimulatedCrash, TracingStore, Wrapp
 from tahoe.testing.iceberg_verifier import live_entries, newest_document, verify
 from tahoe.uniform.convert.converter import Converter
 from tests.race.processes import acknowledged, start, wait_until_ready, writer_process
+from tests.sampling import sampled
 
 UNIFORM = {"delta.universalFormat.enabledFormats": "iceberg", "delta.enableIcebergCompatV2": "true"}
 NAMED = {"delta.universalFormat.config.iceberg.catalogs": "any:sales.orders"}
@@ -140,7 +141,7 @@ CHANGES: dict[str, Callable[[Table, int], int]] = {
 }
 
 
-@pytest.mark.parametrize("name", CHANGES)
+@pytest.mark.parametrize("name", sampled(CHANGES, len(CHANGES)))
 def test_a_conversion_that_fails_at_any_store_call_is_no_matter_to_the_writer_and_the_next_one_heals_it(name: str) -> None:
     """Three commits for each store call of a conversion and each way in which it can go wrong, and more of them until the kinds
     together are 500."""

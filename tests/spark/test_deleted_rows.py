@@ -14,6 +14,7 @@ from tahoe.base.exceptions import CorruptTable
 from tahoe.spark.jvm.bridge import Jvm
 from tahoe.spark.jvm.bulk_objects import texts
 from tahoe.spark.scan.deleted_rows import packed
+from tests.sampling import examples
 
 BLOCK, PART = 2**16, 2**22
 
@@ -37,7 +38,7 @@ def dead_rows(draw: st.DrawFn) -> BitMap64:
     return BitMap64.deserialize(found.serialize())
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(dead_rows())
 def test_the_bits_are_the_rows(rows: BitMap64) -> None:
     bits = packed(rows, "table")

@@ -81,6 +81,7 @@ def test_tahoe_run_enables_the_shell(tmp_path):
     assert "= rows [0, 2]" in lines(sys.executable, "-m", "tahoe.cli", "run", "pyspark", *_QUIET, text=typed)
 
 
+@pytest.mark.soak
 def test_the_startup_file_changes_nothing_in_a_session_that_calls_enable(tmp_path):
     program = "import tahoe\n" + _JOB.replace("table = ", "tahoe.enable(spark)\ntable = ").replace(
         "session = ", "session = spark or "

@@ -16,11 +16,13 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
+import pyarrow as pa
 import pytest
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
 
+from tahoe import Table
 from tahoe.exceptions import NotFound
 from tahoe.log.files.paths import commit_name
 from tahoe.spark.entry_points.short_errors import is_short
@@ -231,10 +233,11 @@ spark.sql(f"MERGE INTO delta.`{path}` t USING delta.`{path}` s ON t.id = s.idd W
 # A Spark of its own: Python's hook runs only in a program that ends with the error.
 @pytest.mark.own_jvm
 @pytest.mark.parametrize("variable", ["", "1"])
-def test_a_program_prints_the_same_lines(variable: str, world: dict[str, Any], tmp_path: Path, java_options: str) -> None:
+def test_a_program_prints_the_same_lines(variable: str, tmp_path: Path, java_options: str) -> None:
+    Table.create(tmp_path / "t", pa.schema({"id": pa.int64()}))
     job = tmp_path / "job.py"
     job.write_text(PROGRAM)
-    command = [sys.executable, str(job), world["path"], java_options]
+    command = [sys.executable, str(job), str(tmp_path / "t"), java_options]
     environment = {**os.environ, "TAHOE_TRACEBACK": variable}
     done = subprocess.run(command, capture_output=True, text=True, timeout=900, check=False, env=environment)
     assert done.returncode == 1

@@ -11,8 +11,6 @@ import pytest
 from tahoe.tables import DeltaTable
 from tests.spark.names_under_stress import LIVES
 
-_SAMPLE = ("a_batch_of_a_stream_writes_by_name",)
-
 
 @pytest.fixture(scope="module")
 def database(spark):
@@ -26,11 +24,11 @@ def test_with_threads_pinned(spark, database, tmp_path, life):
     LIVES[life](spark, tmp_path)
 
 
+@pytest.mark.soak
 @pytest.mark.own_jvm
-@pytest.mark.parametrize("lives", [_SAMPLE, pytest.param(tuple(LIVES), marks=pytest.mark.soak)], ids=["sample", "all"])
-def test_with_threads_that_are_not_pinned(tmp_path, lives):  # a process with a JVM of its own: about 20 s
+def test_with_threads_that_are_not_pinned(tmp_path):
     done = subprocess.run(
-        [sys.executable, "-m", "tests.spark.names_under_stress", str(tmp_path), *lives],
+        [sys.executable, "-m", "tests.spark.names_under_stress", str(tmp_path), *LIVES],
         env={**os.environ, "PYSPARK_PIN_THREAD": "false"},
         capture_output=True,
         text=True,
@@ -38,7 +36,7 @@ def test_with_threads_that_are_not_pinned(tmp_path, lives):  # a process with a 
         check=False,
     )
     assert done.returncode == 0, done.stderr[-4000:]
-    assert [line.split()[1] for line in done.stdout.splitlines() if line.startswith("PASSED")] == list(lives)
+    assert [line.split()[1] for line in done.stdout.splitlines() if line.startswith("PASSED")] == list(LIVES)
 
 
 PARTS = (

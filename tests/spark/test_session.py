@@ -7,13 +7,14 @@ import sys
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
-from pyspark.sql import SparkSession
+from pyspark.sql import SparkSession, functions
 from pyspark.sql.readwriter import DataFrameReader, DataFrameWriter
 
 import tahoe
 from tahoe import Table
 from tahoe.base.exceptions import InvalidRequest, NotFound
 from tahoe.spark.session import is_enabled
+from tahoe.tables import DeltaTable
 from tests.spark.own_spark import run
 
 
@@ -121,6 +122,20 @@ def test_a_frame_whose_column_is_gone_says_so_and_one_that_got_more_columns_goes
     assert raised.value.code == "DELTA_SCHEMA_CHANGE_SINCE_ANALYSIS"
 
 
+def test_lines_of_the_users_program_are_recorded_and_none_of_tahoe(spark, path, monkeypatch):
+    recorded = []
+    monkeypatch.setattr("pyspark.errors.utils._capture_call_site", lambda depth: recorded.append(depth) or "a line")
+    monkeypatch.setattr("pyspark.errors.utils._enable_debugging_cache", True)
+    spark.range(3).write.format("delta").save(path)
+    table = DeltaTable.forPath(spark, path)
+    table.update("id = 1", {"id": "id + 10"})
+    merge = table.alias("t").merge(spark.range(2).alias("s"), "t.id = s.id")
+    merge.whenMatchedDelete(condition="s.id < 5").whenNotMatchedInsertAll().execute()
+    assert recorded == []
+    assert (functions.col("id") + 1) is not None
+    assert recorded
+
+
 def test_many_threads_read_and_plan_side_by_side(spark, path):
     spark.range(1000).selectExpr("id", "id % 10 p").write.format("delta").partitionBy("p").save(path)
 
@@ -157,7 +172,7 @@ def test_importing_the_package_does_not_import_spark():
 
 _AS_FOR_DELTA_SPARK = """
 import sys
-from pyspark.sql import SparkSession
+from pyspark.sql import SparkSession, functions
 import tahoe
 for way in ("builder", "enable"):
     folder = f"{sys.argv[1]}/{way}"

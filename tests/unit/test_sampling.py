@@ -38,6 +38,16 @@ def test_long(): pass
 def test_a_sample(number): pass
 
 @pytest.mark.spark
+def test_one_on_spark(): pass
+
+@pytest.mark.spark
+def test_another_on_spark(): pass
+
+@pytest.mark.spark
+@pytest.mark.own_jvm
+def test_own_jvm(): pass
+
+@pytest.mark.spark
 @pytest.mark.parametrize("number", range(3))
 def test_few_on_spark(number): pass
 
@@ -74,9 +84,9 @@ def cases(folder: Path, mark: str, **variables: str) -> set[str]:
 def test_a_sample_and_the_rest_are_all_cases(tmp_path: Path, seed: str) -> None:
     in_test, in_soak = (cases(tmp_path, mark, TAHOE_SAMPLE_CASES="1", TAHOE_SAMPLE_SEED=seed) for mark in ("not soak", "soak"))
     assert not in_test & in_soak
-    assert len(in_test | in_soak) == 10 + 10 + 3 + 1 + 1 + 20 + 3 + 30 + 20
+    assert len(in_test | in_soak) == 10 + 10 + 3 + 1 + 1 + 20 + 3 + 3 + 30 + 20
     tests = {case.partition("[")[0] for case in in_soak | in_test}
-    assert tests - {case.partition("[")[0] for case in in_test} == {"test_long"}, "each other test has a case in make test"
+    assert tests - {case.partition("[")[0] for case in in_test} == {"test_long", "test_another_on_spark"}
 
 
 def test_cases_on_spark_and_of_samples_are_fewer(tmp_path: Path) -> None:
@@ -87,6 +97,8 @@ def test_cases_on_spark_and_of_samples_are_fewer(tmp_path: Path) -> None:
         "test_few": 3,
         "test_one": 1,
         "test_a_sample": 5,
+        "test_one_on_spark": 1,
+        "test_own_jvm": 1,
         "test_few_on_spark": 1,
         "test_many_on_spark": 3,
         "test_a_sample_on_spark": 4,
@@ -95,7 +107,7 @@ def test_cases_on_spark_and_of_samples_are_fewer(tmp_path: Path) -> None:
 
 def test_pytest_itself_runs_all_cases(tmp_path: Path) -> None:
     """And so do `make test-versions` and `make test-versions-sample`."""
-    assert len(cases(tmp_path, "not soak")) == 10 + 10 + 3 + 1 + 1 + 10 + 3 + 30 + 10
+    assert len(cases(tmp_path, "not soak")) == 10 + 10 + 3 + 1 + 1 + 10 + 3 + 3 + 30 + 10
 
 
 OF_OTHER_COMMANDS = {"jvm", "readers", "clients"}

@@ -19,6 +19,7 @@ from tahoe.protocol.statistics.collect import indexed_columns, statistics_of_foo
 from tahoe.protocol.statistics.stats_json import parse_statistics
 from tahoe.schema.arrow import to_arrow_schema
 from tahoe.schema.types import StructType
+from tests.sampling import examples
 from tests.unit.expr import sql_model
 from tests.unit.protocol import reference_writer
 
@@ -53,7 +54,7 @@ def files_table(statistics: list[str], partitions: list[dict[str, str | None]]) 
     )
 
 
-@settings(max_examples=40)
+@settings(max_examples=examples(40))
 @given(st.data())
 def test_a_file_that_is_left_out_has_no_row_that_matches(data: st.DataObject) -> None:
     kinds = data.draw(st.lists(st.sampled_from(KINDS), min_size=1, max_size=2))
@@ -73,7 +74,7 @@ def test_a_file_that_is_left_out_has_no_row_that_matches(data: st.DataObject) ->
         assert keep(predicate, parsed, schema, []).to_pylist() == kept
 
 
-@settings(max_examples=40)
+@settings(max_examples=examples(40))
 @given(st.data())
 def test_on_partition_columns_the_answer_is_exact(data: st.DataObject) -> None:
     kinds = data.draw(st.lists(st.sampled_from(PARTITION_KINDS), min_size=2, max_size=3))
@@ -89,7 +90,7 @@ def test_on_partition_columns_the_answer_is_exact(data: st.DataObject) -> None:
         assert keep(predicate, log, schema, partitioned).to_pylist() == expected, str(predicate)
 
 
-@settings(max_examples=40)
+@settings(max_examples=examples(40))
 @given(st.data())
 def test_a_predicate_over_partitions_and_data_leaves_out_no_matching_row(data: st.DataObject) -> None:
     kinds = [data.draw(st.sampled_from(PARTITION_KINDS)), data.draw(st.sampled_from(KINDS))]
@@ -130,8 +131,8 @@ def bulk_checks(seeds: range) -> tuple[int, int]:
 
 
 def test_thousands_of_predicates_and_files_lose_no_row_and_many_files_are_left_out() -> None:
-    checks, left_out = bulk_checks(range(60))
-    assert checks >= 25_000
+    checks, left_out = bulk_checks(range(20))
+    assert checks >= 8_000
     assert left_out >= checks // 4
 
 

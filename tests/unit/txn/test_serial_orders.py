@@ -53,7 +53,9 @@ def table(chance: random.Random, files: model.Files) -> model.Live:
     return live
 
 
-@pytest.mark.parametrize(("isolation", "races"), [(SERIALIZABLE, 150), (WRITE_SERIALIZABLE, 60)])
+@pytest.mark.every_case
+@pytest.mark.parametrize("races", [40, pytest.param(150, marks=pytest.mark.soak)])
+@pytest.mark.parametrize("isolation", [SERIALIZABLE, WRITE_SERIALIZABLE])
 def test_commits_of_racing_random_operations_are_a_serial_order(isolation, races):
     merged, freed, conflicts = 0, 0, Counter()
     for seed in range(races):

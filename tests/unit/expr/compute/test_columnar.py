@@ -15,6 +15,7 @@ from tahoe.expr.compute.decimals import COLUMNAR
 from tahoe.expr.compute.values import Incomputable
 from tahoe.expr.parse.parse_expression import parse_expression
 from tahoe.schema.arrow import from_arrow_schema
+from tests.sampling import examples
 
 EXACT = Context(prec=200)
 
@@ -37,7 +38,7 @@ def by_value(op: str, left: Decimal, right: Decimal) -> Decimal:
     return EXACT.add(rest, right) if op == "pmod" and rest < 0 < right else rest
 
 
-@settings(max_examples=150)
+@settings(max_examples=examples(150))
 @given(columns(), columns(), st.sampled_from(sorted(COLUMNAR)), st.integers(20, 38), st.data())
 def test_decimals_by_columns_are_those_of_single_values(
     left: pa.Array, right: pa.Array, op: str, precision: int, data: st.DataObject

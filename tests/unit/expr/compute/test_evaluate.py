@@ -31,12 +31,13 @@ from tahoe.expr.tree.predicate import (
 )
 from tahoe.schema.arrow import to_arrow_schema
 from tahoe.schema.types import DataType, DecimalType, PrimitiveType
+from tests.sampling import examples
 from tests.unit.expr import sql_model
 
 KINDS = sorted(sql_model.POOLS)
 
 
-@settings(max_examples=80)
+@settings(max_examples=examples(80))
 @given(st.data())
 def test_every_row_gets_the_answer_that_sql_gives(data: st.DataObject) -> None:
     kinds = data.draw(st.lists(st.sampled_from(KINDS), min_size=1, max_size=2))

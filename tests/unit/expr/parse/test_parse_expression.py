@@ -20,6 +20,7 @@ from tahoe.expr.tree.expression import sql_of_expression
 from tahoe.expr.tree.predicate import Column, Comparison, In, IsNotNull, IsNull, Literal, StartsWith
 from tahoe.schema.arrow import to_arrow_schema
 from tahoe.schema.types import ArrayType, DecimalType, PrimitiveType, StructField, StructType
+from tests.sampling import examples
 
 SCHEMA = StructType(
     (
@@ -161,7 +162,7 @@ def test_a_literal_of_another_type_keeps_the_answer_that_widening_gives(text: st
     assert str(parse(text)) == expected
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(
     op=st.sampled_from(["=", "!=", "<", "<=", ">", ">=", "<=>"]),
     values=st.lists(st.integers(-(2**63), 2**63 - 1) | st.sampled_from([2**53, 2**53 + 1, -(2**53) - 1]) | st.none(), max_size=5),
@@ -176,7 +177,7 @@ def test_a_long_next_to_a_double_is_compared_as_a_double(op: str, values: list[i
     assert evaluate(predicate, table).to_pylist() == expected
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(
     op=st.sampled_from(["=", "!=", "<", "<=", ">", ">="]),
     values=st.lists(st.decimals("-999.99", "999.99", places=2), max_size=5),

@@ -18,6 +18,7 @@ from tahoe.expr.tree.alternatives import outline, split
 from tahoe.expr.tree.predicate import And, Column, Comparison, In, IsNotNull, IsNull, Literal, Or, Predicate, StartsWith
 from tahoe.schema.arrow import to_arrow_schema
 from tahoe.schema.types import PrimitiveType, StructField, StructType
+from tests.sampling import examples
 from tests.unit.expr import sql_model
 
 LONG, STRING, DOUBLE = PrimitiveType("long"), PrimitiveType("string"), PrimitiveType("double")
@@ -33,7 +34,7 @@ def two_are_many():
         yield
 
 
-@settings(max_examples=100)
+@settings(max_examples=examples(100))
 @given(st.data())
 def test_every_row_gets_the_answer_that_sql_gives_to_the_terms_one_by_one(data: st.DataObject) -> None:
     kinds = data.draw(st.lists(st.sampled_from(KINDS), min_size=2, max_size=3))

@@ -37,6 +37,7 @@ from tahoe.expr.tree.predicate import (
     split_by_columns,
 )
 from tahoe.schema.types import DecimalType, PrimitiveType, StructField, StructType
+from tests.sampling import examples
 from tests.unit.expr import sql_model
 
 A, B = Column(("a",)), Column(("b",))
@@ -162,7 +163,7 @@ def test_any_name_goes_through_sql_and_comes_back(name: str) -> None:
     assert row_condition(str(predicate), schema).exact == predicate
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(st.data())
 def test_the_text_of_a_predicate_means_the_same(data: st.DataObject) -> None:
     kinds = data.draw(st.lists(st.sampled_from(sorted(sql_model.POOLS)), min_size=1, max_size=2))

@@ -17,6 +17,7 @@ from tahoe.expr.tree.predicate import Column, Comparison, In, IsNull, Literal, N
 from tahoe.protocol.column_values.partition_filters import generated_partitions, with_implied
 from tahoe.schema.arrow import to_arrow_schema, to_arrow_type
 from tahoe.schema.types import DecimalType, PrimitiveType, StructField, StructType
+from tests.sampling import examples
 
 P = PrimitiveType
 TIMES = st.datetimes(datetime(1, 1, 3), datetime(9999, 12, 28))
@@ -107,7 +108,7 @@ SAMOA = ("date", "DATE_FORMAT(b, 'yyyy-MM-dd')", "Pacific/Apia", [date(2011, 12,
 SAMOA_BY_CLOCK = ("timestamp_ntz", "DATE_FORMAT(b, 'yyyy-MM-dd-HH')", "Pacific/Apia", [datetime(2011, 12, 30, 11)])
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 @given(questions())
 @example((*SAMOA, Comparison("=", Column(("b",)), Literal(date(2011, 12, 30), P("date")))))
 @example((*SAMOA_BY_CLOCK, Comparison("<=", Column(("b",)), Literal(datetime(2011, 12, 30, 12), P("timestamp_ntz")))))

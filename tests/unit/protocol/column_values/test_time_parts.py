@@ -23,6 +23,7 @@ from tahoe.protocol.skipping import keep
 from tahoe.schema.arrow import to_arrow_type
 from tahoe.schema.types import PrimitiveType, StructField, StructType
 from tests.generated_columns import CASES, generated_table
+from tests.sampling import examples
 
 P = PrimitiveType
 B = Column(("b",))
@@ -126,7 +127,7 @@ KIRITIMATI = ("date", ["YEAR(b)", "DATE_FORMAT(b, 'MM')"], "Pacific/Kiritimati",
 FIRST_DAYS = Comparison("=", B, Literal(date(1, 1, 3), P("date")))
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 @given(questions())
 @example((*KIRITIMATI, Comparison(">", B, Literal(date(1994, 12, 30), P("date")))))
 @example(("date", ["YEAR(b)", "DATE_FORMAT(TRUNC(b, 'YEAR'), 'yyyy-MM')"], "Pacific/Apia", [date(1, 1, 3)], FIRST_DAYS))

@@ -13,6 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tahoe.protocol.statistics.stats_json import parse_statistics
+from tests.sampling import examples
 
 NARROW = pa.struct({"numRecords": pa.int64(), "minValues": pa.struct({"x": pa.int32()})})
 
@@ -149,7 +150,7 @@ def test_many_rows_are_read_in_slices_and_come_back_in_order() -> None:
 NUMBERS = st.none() | st.integers(-(2**40), 2**40) | st.text(max_size=3) | st.floats(allow_nan=False, allow_infinity=False)
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(st.lists(st.none() | st.dictionaries(st.sampled_from(["numRecords", "minValues", "other"]), NUMBERS), max_size=8))
 def test_whatever_the_json_holds_a_member_is_its_number_or_unknown(values: list[dict[str, Any] | None]) -> None:
     found = parse(*[None if value is None else json.dumps(value) for value in values])

@@ -13,6 +13,7 @@ from tahoe.testing.uniform_log import DeltaLog
 from tahoe.uniform.convert import manifest_policy
 from tahoe.uniform.convert.manifest_folder import ManifestFolder
 from tahoe.uniform.formats import metadata
+from tests.sampling import examples
 
 
 @pytest.fixture
@@ -91,7 +92,7 @@ STEPS = st.lists(
 )
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(STEPS, st.booleans())
 def test_any_history_is_converted_exactly(steps, per_commit):
     """Files toggle between live and deleted, with conversions at arbitrary points."""

@@ -15,6 +15,7 @@ from tahoe.testing.iceberg_verifier import dead_positions, newest_document, veri
 from tahoe.testing.uniform_log import V2_DELETES, V3, DeltaLog
 from tahoe.uniform.convert import manifest_policy
 from tahoe.uniform.formats import metadata
+from tests.sampling import examples
 
 
 @pytest.fixture
@@ -35,7 +36,7 @@ MARKS = st.lists(
 )
 
 
-@settings(max_examples=30)
+@settings(max_examples=examples(30))
 @given(MARKS, st.sampled_from([V2_DELETES, V3]), st.booleans())
 def test_any_history_of_vectors_is_converted_exactly(steps, properties, per_commit):
     """Vectors appear, grow, shrink and disappear; files toggle between live and deleted, with or without a vector."""

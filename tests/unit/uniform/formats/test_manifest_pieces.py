@@ -18,12 +18,13 @@ from tahoe.uniform.formats.manifests import (
     manifest_header,
     read_manifest,
 )
+from tests.sampling import examples
 from tests.unit.uniform.sample_manifests import PARTITIONED_BY, SCHEMA, entries
 
 DATA = "file:///data/a table/x y/ü.parquet"
 
 
-@settings(max_examples=40, phases=[Phase.explicit, Phase.reuse, Phase.generate])
+@settings(max_examples=examples(40), phases=[Phase.explicit, Phase.reuse, Phase.generate])
 @given(
     st.integers(0, 230),
     st.sets(st.integers(0, 240), max_size=3),

@@ -18,7 +18,7 @@ from iceberg_manifests import SCHEMA, UNIFORM, add, commit
 
 from tahoe.api.process import UNIFORM_RUNTIME
 from tahoe.api.table import Table
-from tahoe.spark.shard_encoder import SparkShards
+from tahoe.spark.executors.shard_encoder import SparkShards
 from tahoe.uniform.convert.shards import ShardEncoder
 
 GOALS = {"executors": "0.7"}

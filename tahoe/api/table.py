@@ -16,12 +16,15 @@ import pyarrow as pa
 from tahoe.api.readable import Readable
 from tahoe.base.argument_checks import checked_arguments
 from tahoe.base.clock import SYSTEM_CLOCK, Clock
+from tahoe.base.events import observe_with
 from tahoe.base.exceptions import DeltaConcurrentModificationException, InvalidRequest, NotFound, TahoeError
 from tahoe.base.html import Listing, html_pairs, html_part
 from tahoe.base.lazy import late_modules
 from tahoe.base.method_options import arguments_of
 from tahoe.base.progress import Progress, shown, tracked
-from tahoe.observe.observers import observe_this_process
+from tahoe.observe.lineage import Lineage
+from tahoe.observe.log_records import LogRecords
+from tahoe.observe.spans import Spans
 from tahoe.ops import copying, maintenance, reporting
 from tahoe.ops.tables import altering
 from tahoe.snapshot.read_options import skipping_of
@@ -102,7 +105,7 @@ else:
 logger = logging.getLogger(__name__)
 
 # A module is loaded once, and all operations begin at a table.
-observe_this_process()
+observe_with(LogRecords(), Spans(), Lineage())  # each looks for itself whether it is switched on
 
 
 @dataclass(slots=True)

@@ -9,20 +9,29 @@ from collections.abc import Iterator
 from dataclasses import asdict, replace
 from importlib.util import find_spec
 from pathlib import Path as LocalPath
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from tahoe.base.clock import SYSTEM_CLOCK
 from tahoe.base.exceptions import TahoeError
+from tahoe.base.lazy import late_modules
 from tahoe.base.secrets import without_secrets
 from tahoe.base.version import __version__
-from tahoe.cli.examination import catalogs, machine, spark_jars, table_storage
 from tahoe.cli.examination.findings import Finding, State
 from tahoe.cli.run import has_startup_file
 from tahoe.cli.shell.arguments import FOUND_SOMETHING, StorageOptions, open_table, options_of
 from tahoe.cli.shell.output import ROWS, Output, prints
 from tahoe.cli.shell.text import visible
+
+if TYPE_CHECKING:
+    from tahoe.cli import support_bundle
+    from tahoe.cli.examination import catalogs, machine, spark_jars, table_storage
+else:
+    (support_bundle,) = late_modules("tahoe.cli", "support_bundle")
+    catalogs, machine, spark_jars, table_storage = late_modules(
+        "tahoe.cli.examination", "catalogs", "machine", "spark_jars", "table_storage"
+    )
 
 _MOST_SKEW_MS = 60_000
 _COLUMNS = (("subject", "left"), ("state", "left"), ("finding", "left"))
@@ -59,9 +68,7 @@ def doctor(
     cells = [(each.subject, each.state, f"{each.sentence} {each.remedy}".strip()) for each in findings]
     records = [asdict(finding) for finding in findings]
     if bundle is not None:
-        from tahoe.cli.support_bundle import write_bundle
-
-        write_bundle(bundle, records, path, option)
+        support_bundle.write_bundle(bundle, records, path, option)
     output.records(records, lambda: output.texts(_COLUMNS, cells))
     if bundle is not None and output.is_text:
         typer.echo(f"bundle in {visible(str(bundle))}")

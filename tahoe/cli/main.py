@@ -43,8 +43,7 @@ from tahoe.cli.upkeep import (
     restore,
     vacuum,
 )
-from tahoe.cli.versions import detail, history
-from tahoe.cli.watch import watch
+from tahoe.cli.versions import detail, history, watch
 
 app = typer.Typer(
     no_args_is_help=True,

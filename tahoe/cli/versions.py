@@ -1,18 +1,26 @@
-"""`tahoe detail`: the state of a table; `tahoe history`: its commits, with author and time, newest first."""
+"""`tahoe detail`: the state of a table; `tahoe history`: its commits, with author and time, newest first; `tahoe watch`: new commits."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
 from datetime import datetime
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from tahoe.base.clock import SYSTEM_CLOCK
+from tahoe.base.exceptions import InvalidRequest
+from tahoe.base.method_options import option
 from tahoe.base.secrets import shown_properties
-from tahoe.cli.shell.arguments import Path, StorageOptions, open_table
-from tahoe.cli.shell.output import RECORD, ROWS, Output, prints
-from tahoe.cli.shell.text import ago, amount, moment, size
+from tahoe.cli.shell.arguments import AsJson, Path, StorageOptions, open_table
+from tahoe.cli.shell.flags import Flags, with_flags
+from tahoe.cli.shell.output import RECORD, ROWS, Output, print_json, prints
+from tahoe.cli.shell.text import ago, amount, moment, size, visible
+
+if TYPE_CHECKING:
+    from tahoe.api.table import Table
 
 Limit = Annotated[int | None, typer.Option("--limit", "-n", help="The maximum number of commits.", min=1)]
 
@@ -108,3 +116,45 @@ def _when(time: datetime) -> str:
 
 def _type(column: Any) -> str:
     return f"{column.data_type}{'' if column.nullable else ' not null'}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WatchOptions:
+    """The options of `tahoe watch`."""
+
+    start: int | None = option(None, "--from", metavar="VERSION", help="The first version to print; default: the next one.")
+    every: float = option(2.0, "--every", metavar="SECONDS", help="How often to look for new commits.")
+    limit: int | None = option(None, "--limit", "-n", metavar="COMMITS", help="Stop after this number of commits.")
+
+
+@with_flags(WatchOptions)
+def watch(path: Path, flags: Flags, option: StorageOptions = [], json: AsJson = False) -> None:  # noqa: B006 - read by typer
+    """Print each new commit when it appears, one line each. Ctrl-C stops it."""
+    if flags["every"] <= 0:
+        raise InvalidRequest(
+            f"--every takes a number of seconds greater than 0, not {flags['every']}.",
+            code="DELTA_ILLEGAL_OPTION",
+            option="every",
+        )
+    with suppress(KeyboardInterrupt):
+        for number, commit in enumerate(
+            _new_commits(open_table(path, option), flags["start"], flags["every"], flags["limit"]), start=1
+        ):
+            if json:
+                print_json(commit, on_one_line=True)
+            else:
+                typer.echo("  ".join(map(visible, filter(None, commit_cells(commit, SYSTEM_CLOCK.now_ms())))))
+            if number == flags["limit"]:
+                return
+
+
+def _new_commits(table: Table, start: int | None, every: float, limit: int | None) -> Iterator[Mapping[str, Any]]:
+    following = table.version() + 1 if start is None else start
+    while limit != 0:
+        newest = table.version()
+        if newest >= following:
+            commits = [commit for commit in table.history(newest - following + 1) if commit["version"] >= following]
+            yield from reversed(commits)
+            following = newest + 1
+        else:
+            SYSTEM_CLOCK.sleep(every)

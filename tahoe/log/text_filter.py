@@ -23,7 +23,8 @@ import pyarrow as pa
 from tahoe.base.lazy import pc
 from tahoe.expr.tree.predicate import And, Comparison, Or, Predicate
 from tahoe.protocol.skipping import NAN_MAY_BE_MISSING
-from tahoe.schema.types import ArrayType, DataType, DecimalType, MapType, PrimitiveType, StructType
+from tahoe.schema.mapping import explode
+from tahoe.schema.types import DataType, DecimalType, PrimitiveType, StructType
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +66,7 @@ def text_filter(condition: Predicate | None, schema: StructType) -> TextFilter |
         condition: of `tahoe.protocol.skipping.stats_predicate`. One that has `NAN_MAY_BE_MISSING` is refuted for files with the tag alone.
         schema: the table's logical schema. A column of the name ``minValues`` or ``maxValues`` would make the texts ambiguous.
     """
-    if condition is None or any(name in _MEMBERS for name in _physical_names(schema)):
+    if condition is None or any(column.physical_name in _MEMBERS for _, column in explode(schema)):
         return None
     refutation = _refutation(condition)
     return refutation if refutation is not None and refutation.num_patterns <= _MOST_PATTERNS else None
@@ -254,16 +255,3 @@ def _characters(char: str, above: bool) -> list[str]:
 
 def _literal(char: str) -> str:
     return char if char.isascii() and char.isalnum() else f"\\x{{{ord(char):X}}}"
-
-
-def _physical_names(data_type: DataType) -> Iterator[str]:
-    match data_type:
-        case StructType(fields):
-            for field in fields:
-                yield field.physical_name
-                yield from _physical_names(field.data_type)
-        case ArrayType(element):
-            yield from _physical_names(element)
-        case MapType(key, value):
-            yield from _physical_names(key)
-            yield from _physical_names(value)

@@ -9,17 +9,19 @@ import os
 import sys
 import uuid
 from collections.abc import Mapping
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import lru_cache
 from pathlib import PurePath
 from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
 
 from tahoe.base.exceptions import InvalidRequest
 from tahoe.base.missing_extra import MissingExtra
 from tahoe.base.version import __version__
-from tahoe.observe.dataset_names import DatasetName, dataset_in_catalog, dataset_of
 from tahoe.observe.lineage_facts import LineageFacts
 from tahoe.schema.types import ArrayType, DataType, MapType, StructField, StructType
+from tahoe.store.location import split_url
 from tahoe.uniform.catalogs.configured import catalog_names, catalog_properties
 
 if TYPE_CHECKING:
@@ -31,6 +33,7 @@ if TYPE_CHECKING:
 JOB = "TAHOE_OPENLINEAGE_JOB"
 """The environment variable with the application's name in the names of jobs."""
 
+_HIVE_PORT = 9083
 _PRODUCER = f"urn:tahoe-delta:{__version__}"
 
 
@@ -174,3 +177,45 @@ def _nested(kind: DataType) -> list[SchemaDatasetFacetFields]:
     if isinstance(kind, MapType):
         return [_field(StructField("key", kind.key_type), None), _field(StructField("value", kind.value_type), None)]
     return []
+
+
+# -- names of datasets (https://openlineage.io/docs/spec/naming) -------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class DatasetName:
+    """The identity of a dataset in OpenLineage."""
+
+    namespace: str
+    name: str
+
+
+def dataset_of(url: str) -> DatasetName:
+    """Return the name of the table at a URL, as `LogStore.url` spells it.
+
+    A local folder is in the namespace ``file``; one in an object store in that of its bucket: ``s3://bucket``, ``gs://bucket``,
+    ``abfss://container@account.dfs.core.windows.net``. A name begins with a slash only where OpenLineage's does, for local folders.
+    """
+    scheme, authority, path = split_url(url)
+    if scheme == "file":
+        return DatasetName("file", f"/{path}")
+    return DatasetName(f"{scheme}://{authority}", path or "/")
+
+
+def dataset_in_catalog(identifier: str, properties: Mapping[str, str]) -> DatasetName | None:
+    """Return the name of a table in a Hive metastore or in AWS Glue; None for another kind of catalog, or without its address.
+
+    Args:
+        identifier: ``<namespace>.<table>``.
+        properties: the catalog's configuration in PyIceberg.
+    """
+    database, _, table = identifier.rpartition(".")
+    kind, address = properties.get("type", ""), properties.get("uri", "")
+    if kind == "hive" or (not kind and address.startswith("thrift://")):
+        parts = urlsplit(address.split(",")[0])
+        return DatasetName(f"hive://{parts.hostname}:{parts.port or _HIVE_PORT}", identifier) if parts.hostname else None
+    if kind == "glue":
+        region = properties.get("glue.region") or properties.get("client.region")
+        account = properties.get("glue.id")
+        return DatasetName(f"arn:aws:glue:{region}:{account}", f"table/{database}/{table}") if region and account else None
+    return None

@@ -1,7 +1,7 @@
 """The constraints of a table on its rows: CHECK constraints, column invariants, NOT NULL inside structs, generated columns.
 
 (PROTOCOL.md, "CHECK Constraints", "Column Invariants", "Generated Columns".) Their texts come from the table, so each passes the
-allow-list of `tahoe.expr.parse.parse_expression` before it is used. If Spark evaluates one, it receives `vetted` text, which is
+allow-list of `tahoe.expr.parse.parse_expression` before it is used. If Spark evaluates one, it receives text of `spark_text`, which is
 generated from the parsed expression: every name in back-ticks, every constant quoted. An expression outside the list becomes an
 `EngineText`: it raises only when rows are written without Spark (`Constraints.require_evaluator`); with Spark another list decides
 (`tahoe.spark.write.stored_expressions`).
@@ -23,7 +23,7 @@ from tahoe.base.lazy import pc
 from tahoe.expr.compute.comparison import null_safe_equal
 from tahoe.expr.compute.compute import compute, compute_mask
 from tahoe.expr.parse.engine_text import engine_text
-from tahoe.expr.parse.parse_expression import Schemas, parse_condition, parse_expression
+from tahoe.expr.parse.parse_expression import parse_condition, parse_expression
 from tahoe.expr.tree.common_types import same_type
 from tahoe.expr.tree.expression import (
     EngineText,
@@ -333,18 +333,12 @@ def is_filled_in(field: StructField) -> bool:
     return any(key in (_GENERATION, CURRENT_DEFAULT) or key.startswith(IDENTITY) for key in field.metadata)
 
 
-def vetted(text: str, schemas: Schemas, time_zone: str = "UTC") -> str:
-    """Generate the text of an expression from its parsed form, safe to pass to Spark.
-
-    Raises:
-        InvalidRequest: as `tahoe.expr.parse.parse_expression.parse_expression`; and for text in which Spark would substitute a variable
-            before parsing it.
-    """
-    return spark_text(parse_expression(text, schemas, time_zone))
-
-
 def spark_text(expression: Expression) -> str:
-    """Return the expression's text for Spark; raises as `vetted`. Not for an `EngineText`, which Spark's own parser must check first."""
+    """Return text that is safe to pass to Spark, generated from the parsed form.
+
+    Raises `InvalidRequest` for text in which Spark would substitute a variable before parsing it.
+    Not for an `EngineText`, which Spark's own parser must check first.
+    """
     assert engine_text_in(expression) is None
     written = sql_of_expression(expression)
     if "${" in written:

@@ -13,7 +13,7 @@ The checks run when a commit is prepared, over values: a violation never reaches
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from tahoe.base.exceptions import InvalidRequest, TahoeError, Unsupported
 from tahoe.protocol.actions import AddFile
@@ -21,7 +21,7 @@ from tahoe.protocol.config import TableConfig
 from tahoe.protocol.features import FEATURES, ICEBERG_COMPAT, Feature
 from tahoe.protocol.properties import TableProperties
 from tahoe.schema.mapping import explode, nested_ids_of, nested_keys
-from tahoe.schema.types import ArrayType, DataType, MapType, PrimitiveType, StructField, StructType
+from tahoe.schema.types import ArrayType, MapType, PrimitiveType, StructField, StructType, parts_of
 from tahoe.schema.widening import is_iceberg_widening, is_widening, type_changes_of
 
 DELETES_PROPERTY = "delta.universalFormat.config.iceberg.deletes"
@@ -214,7 +214,7 @@ def check_types(config: TableConfig, version: int) -> None:
                 f"has column '{name}' of type {column.data_type}, which IcebergCompatV1 does not allow. Use delta.enableIcebergCompatV2.",
                 column=name,
             )
-        for part in _parts(column.data_type):
+        for part in parts_of(column.data_type):
             if isinstance(part, PrimitiveType) and part.name not in (allowed if part is column.data_type else _ALLOWED):
                 raise _violation(
                     config,
@@ -283,18 +283,6 @@ def _partitioned_differently(config: TableConfig, previous: TableConfig) -> bool
 def _physical(config: TableConfig) -> list[str]:
     """The physical names of the partition columns: renaming a column does not change the partitioning."""
     return [column.physical_name for column in config.partition_schema]
-
-
-def _parts(data_type: DataType) -> Iterator[DataType]:
-    """Yield the types of one field: its own, and those inside its lists and maps; the fields of structs are visited separately."""
-    match data_type:
-        case ArrayType(element):
-            yield from _parts(element)
-        case MapType(key, value):
-            yield from _parts(key)
-            yield from _parts(value)
-        case _:
-            yield data_type
 
 
 def _violation(config: TableConfig, subclass: str, problem: str, **facts: object) -> TahoeError:

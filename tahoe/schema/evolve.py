@@ -8,7 +8,7 @@ schemas are merged; a column that the data does not have becomes null; types may
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
@@ -25,6 +25,7 @@ from tahoe.schema.types import (
     StructType,
     is_geospatial,
     is_opaque,
+    parts_of,
 )
 from tahoe.schema.widening import NO_WIDENING, Widening, fresh
 
@@ -83,7 +84,7 @@ def check_holds_data(schema: StructType) -> None:
         )
     for path, column in explode(schema):
         name = ".".join(path)
-        for part in _parts(column.data_type):
+        for part in parts_of(column.data_type):
             if isinstance(part, StructType) and all(field.data_type == _VOID for field in part):
                 raise _empty(
                     f"The struct '{name}' has no field that data files could store; change the type of one of its fields.",
@@ -316,25 +317,14 @@ def as_nullable(data_type: _Type) -> _Type:
     return result  # type: ignore[return-value]
 
 
-def _parts(data_type: DataType) -> Iterator[DataType]:
-    """Yield the type itself and the element, key and value types of arrays and maps, but not the fields of structs."""
-    yield data_type
-    match data_type:
-        case ArrayType(element):
-            yield from _parts(element)
-        case MapType(key, value):
-            yield from _parts(key)
-            yield from _parts(value)
-
-
 def _void_in_collection(data_type: DataType) -> bool:
     """Whether an array or map contains void, also inside structs."""
-    return any(_holds_void(part) for part in list(_parts(data_type))[1:])
+    return any(_holds_void(part) for part in list(parts_of(data_type))[1:])
 
 
 def _holds_void(data_type: DataType) -> bool:
     if isinstance(data_type, StructType):
-        return any(_holds_void(part) for column in data_type for part in _parts(column.data_type))
+        return any(_holds_void(part) for column in data_type for part in parts_of(column.data_type))
     return data_type == _VOID
 
 

@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 
 from tahoe.base.clock import Clock
 from tahoe.base.exceptions import CorruptTable, InvalidRequest
-from tahoe.schema.types import ArrayType, DataType, MapType, StructField, StructType
+from tahoe.schema.types import ArrayType, DataType, MapType, StructField, StructType, is_same_type
 
 MAX_ID_KEY = "delta.columnMapping.maxColumnId"
 ID_KEY = "delta.columnMapping.id"
@@ -148,7 +148,7 @@ def reuse_mapping(new: StructType, old: StructType) -> StructType:
 
     def reuse(path: tuple[str, ...], column: StructField) -> StructField:
         before = columns.get(tuple(part.lower() for part in path))
-        if before is None or not _same_type(before.data_type, column.data_type):
+        if before is None or not is_same_type(before.data_type, column.data_type, case_sensitive=False):
             return column
         metadata = {key: before.metadata[key] for key in _KEYS if key in before.metadata}
         return replace(column, metadata={**metadata, **column.metadata})
@@ -262,20 +262,6 @@ def _walk(schema: StructType, path: tuple[str, ...]) -> Iterator[tuple[str, Stru
                     code="DELTA_COLUMN_NOT_FOUND",
                     column=".".join(path),
                 )
-
-
-def _same_type(left: DataType, right: DataType) -> bool:
-    """Whether the types are equal except for nullability and metadata."""
-    match left, right:
-        case StructType(), StructType():
-            return [n.lower() for n in left.names] == [n.lower() for n in right.names] and all(
-                _same_type(a.data_type, b.data_type) for a, b in zip(left, right, strict=True)
-            )
-        case ArrayType(), ArrayType():
-            return _same_type(left.element_type, right.element_type)
-        case MapType(), MapType():
-            return _same_type(left.key_type, right.key_type) and _same_type(left.value_type, right.value_type)
-    return left == right
 
 
 def _broken(message: str, column: str) -> CorruptTable:

@@ -224,6 +224,36 @@ def leaves(schema: StructType, prefix: tuple[StructField, ...] = ()) -> Iterator
             yield (*prefix, column)
 
 
+def parts_of(data_type: DataType) -> Iterator[DataType]:
+    """Yield the type itself and the element, key and value types of arrays and maps, but not the fields of structs."""
+    yield data_type
+    match data_type:
+        case ArrayType(element):
+            yield from parts_of(element)
+        case MapType(key, value):
+            yield from parts_of(key)
+            yield from parts_of(value)
+
+
+def is_same_type(left: DataType, right: DataType, *, case_sensitive: bool = True) -> bool:
+    """Return whether types are equal except for nullability and metadata: the names of fields and their order included."""
+    match left, right:
+        case StructType(), StructType():
+            names, others = left.names, right.names
+            if not case_sensitive:
+                names, others = [name.lower() for name in names], [name.lower() for name in others]
+            return names == others and all(
+                is_same_type(a.data_type, b.data_type, case_sensitive=case_sensitive) for a, b in zip(left, right, strict=True)
+            )
+        case ArrayType(), ArrayType():
+            return is_same_type(left.element_type, right.element_type, case_sensitive=case_sensitive)
+        case MapType(), MapType():
+            return is_same_type(left.key_type, right.key_type, case_sensitive=case_sensitive) and is_same_type(
+                left.value_type, right.value_type, case_sensitive=case_sensitive
+            )
+    return left == right
+
+
 _REPAIR = "Restore the metaData action of the log."
 _MOST_DIGITS = 38
 

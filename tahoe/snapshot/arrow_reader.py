@@ -72,82 +72,54 @@ class ReadTask:
 
 
 @dataclass(frozen=True, slots=True)
-class RowTracking:
-    """The row tracking columns to add to each row (PROTOCOL.md, "Reader Requirements for Row Tracking").
+class ExtraColumns:
+    """The columns to add to each row, after the table's (PROTOCOL.md, "Reader Requirements for Row Tracking").
 
     Args:
         row_id_column: name for the stable row id, a long; None to leave it out.
         row_commit_version_column: name for the stable row commit version, a long; None to leave it out.
         materialized_row_id_column: the table's ``delta.rowTracking.materializedRowIdColumnName``.
         materialized_row_commit_version_column: the table's ``delta.rowTracking.materializedRowCommitVersionColumnName``.
+        row_index_column: name for the physical position of the row in its file, a long, before the others; None to leave it out.
     """
 
     row_id_column: str | None = None
     row_commit_version_column: str | None = None
     materialized_row_id_column: str | None = None
     materialized_row_commit_version_column: str | None = None
+    row_index_column: str | None = None
 
 
-def read_file(
-    task: ReadTask,
-    schema: StructType,
-    column_mapping_mode: str,
-    partition_columns: Sequence[str],
-    open_input: Callable[[str], pa.NativeFile],
-    read_vector: Callable[[DeletionVectorDescriptor], BitMap64 | None],
-    predicate: Predicate | None = None,
-    *,
-    row_index_column: str | None = None,
-    row_tracking: RowTracking | None = None,
-    batch_rows: int = BATCH_ROWS,
-    verify_pages: bool = False,
-    most_row_groups: int | None = None,
-) -> Iterator[pa.RecordBatch]:
-    """Read the live rows of one file for which `predicate` is true, in file order. `DataFiles` calls it for the files of a table.
+NO_EXTRA_COLUMNS = ExtraColumns()
+
+
+@dataclass(frozen=True, slots=True)
+class FileReadOptions:
+    """How to read one file.
 
     Args:
-        schema: the logical columns of the result, in order, with their column mapping metadata; `predicate` may only refer to these.
-        column_mapping_mode: ``none``, ``name`` or ``id``.
-        partition_columns: logical names; their values come from the task, never from the file.
-        open_input: opens a random-access file by its store name.
-        read_vector: reads the deleted row positions of a descriptor.
-        row_index_column: add the physical position of each row in the file, a long, under this name.
-        row_tracking: add row ids and row commit versions, after the row index.
         batch_rows: the most rows of one batch.
         verify_pages: check each page against its checksum, if it has one.
         most_row_groups: read only so many, evenly spaced from the first to the last: a sample.
-
-    Yields:
-        Batches whose schema is `to_arrow_schema(schema)`, followed by the requested extra columns.
-
-    Raises:
-        CorruptTable: the file is not a Parquet file, a column's type cannot be read as the table's, or the deletion vector does not
-            fit the file.
-        NotFound: the file is not in storage.
     """
-    reader = FileReader(task, schema, column_mapping_mode, partition_columns, row_index_column, row_tracking)
-    vector = None if task.deletion_vector is None else read_vector(task.deletion_vector)
-    with _opened(task, open_input) as source, told_as_damage(task.name):
-        for start, batch in reader.physical_batches(source, vector, predicate, batch_rows, verify_pages, most_row_groups):
-            alive = _alive(vector, start, batch.num_rows)
-            logical = reader.logical(batch, start)
-            if alive is not None:
-                logical = logical.take(alive)
-            if predicate is None:
-                yield logical
-            else:
-                yield from filter_table(predicate, pa.Table.from_batches([logical])).to_batches()
+
+    batch_rows: int = BATCH_ROWS
+    verify_pages: bool = False
+    most_row_groups: int | None = None
+
+
+USUAL = FileReadOptions()
 
 
 def check_footer(
     task: ReadTask, schema: StructType, column_mapping_mode: str, open_input: Callable[[str], pa.NativeFile]
 ) -> None:
-    """Raise the errors that `read_file` raises for a file before the first row, except those of its deletion vector and its partition.
+    """Raise the errors that `FileReader.live_rows` raises before the first row, except those of its deletion vector and its partition.
 
     Args:
         schema: the logical columns that are stored in data files.
     """
-    reader = FileReader(task, schema, column_mapping_mode, (), None, None)
+    reader = FileReader(task, schema, column_mapping_mode, ())
     with _opened(task, open_input) as source, told_as_damage(task.name):
         reader.checked(source)
 
@@ -186,7 +158,13 @@ def wrong_size(name: str, size: int, expected: int) -> CorruptTable:
 
 
 class FileReader:
-    """The steps of `read_file` for one file, with their common state."""
+    """The reader of one file. `tahoe.snapshot.data_reader.DataFiles` makes it for the files of a table.
+
+    Args:
+        schema: the logical columns of the result, in order, with their column mapping metadata.
+        column_mapping_mode: ``none``, ``name`` or ``id``.
+        partition_columns: logical names; their values come from the task, never from the file.
+    """
 
     def __init__(
         self,
@@ -194,13 +172,11 @@ class FileReader:
         schema: StructType,
         column_mapping_mode: str,
         partition_columns: Sequence[str],
-        row_index_column: str | None,
-        row_tracking: RowTracking | None,
+        extra: ExtraColumns = NO_EXTRA_COLUMNS,
     ) -> None:
         self.task = task
         self.schema = schema
-        self.row_index_column = row_index_column
-        self.row_tracking = row_tracking
+        self.extra = extra
         self.rule = Rule(find_by_id, read_cast) if column_mapping_mode == "id" else STORED
         partitioned = {name.lower() for name in partition_columns}
         self.partition_values = {
@@ -208,20 +184,49 @@ class FileReader:
         }
         self.arrow_schema = self._with_extra_columns(to_arrow_schema(schema))
         # Where columns have the same names in the file, and nothing is added, rows in the table's types are taken as they are.
-        self.is_plain = column_mapping_mode == "none" and not self.partition_values and row_index_column is None
-        self.is_plain = self.is_plain and row_tracking is None
+        self.is_plain = column_mapping_mode == "none" and not self.partition_values and extra == NO_EXTRA_COLUMNS
 
-    def physical_batches(
+    def live_rows(
         self,
-        source: pa.NativeFile,
-        vector: BitMap64 | None,
-        predicate: Predicate | None,
-        batch_rows: int,
-        verify_pages: bool,
-        most_row_groups: int | None = None,
+        open_input: Callable[[str], pa.NativeFile],
+        read_vector: Callable[[DeletionVectorDescriptor], BitMap64 | None],
+        predicate: Predicate | None = None,
+        options: FileReadOptions = USUAL,
+    ) -> Iterator[pa.RecordBatch]:
+        """Read the live rows for which `predicate` is true, in file order.
+
+        Args:
+            open_input: opens a random-access file by its store name.
+            read_vector: reads the deleted row positions of a descriptor.
+            predicate: may only refer to columns of the schema.
+
+        Yields:
+            Batches whose schema is `to_arrow_schema(schema)`, followed by the requested extra columns.
+
+        Raises:
+            CorruptTable: the file is not a Parquet file, a column's type cannot be read as the table's, or the deletion vector does not
+                fit the file.
+            NotFound: the file is not in storage.
+        """
+        task = self.task
+        vector = None if task.deletion_vector is None else read_vector(task.deletion_vector)
+        with _opened(task, open_input) as source, told_as_damage(task.name):
+            for start, batch in self._physical_batches(source, vector, predicate, options):
+                alive = _alive(vector, start, batch.num_rows)
+                logical = self.logical(batch, start)
+                if alive is not None:
+                    logical = logical.take(alive)
+                if predicate is None:
+                    yield logical
+                else:
+                    yield from filter_table(predicate, pa.Table.from_batches([logical])).to_batches()
+
+    def _physical_batches(
+        self, source: pa.NativeFile, vector: BitMap64 | None, predicate: Predicate | None, options: FileReadOptions
     ) -> Iterator[tuple[int, pa.RecordBatch]]:
         """Yield the requested columns in the file's types, each batch with the position of its first row."""
-        file = self.checked(source, verify_pages)
+        batch_rows, most_row_groups = options.batch_rows, options.most_row_groups
+        file = self.checked(source, options.verify_pages)
         if vector is not None and len(vector) and vector.max() >= file.metadata.num_rows:
             raise CorruptTable(
                 f"The deletion vector of file '{self.task.name}' removes row {vector.max()}, but the file has "
@@ -244,7 +249,7 @@ class FileReader:
                 yield from _empty_batches(start, sum(file.metadata.row_group(i).num_rows for i in run), batch_rows)
             return
         memory_release = MemoryRelease()
-        for start, run, opened in openings(file, source, row_groups, columns, verify_pages):
+        for start, run, opened in openings(file, source, row_groups, columns, options.verify_pages):
             some = rows_of_a_batch(file.metadata.row_group(run[0]), columns, batch_rows)
             for batch in opened.iter_batches(batch_size=some, row_groups=run, columns=columns, use_threads=threads):
                 size, rows = batch.nbytes, batch.num_rows
@@ -309,14 +314,14 @@ class FileReader:
             return pa.RecordBatch.from_arrays(batch.columns, schema=self.arrow_schema)
         file_type = pa.struct(batch.schema)
         arrays = [self._column(column, batch, file_type) for column in self.schema]
-        if self.row_index_column is not None:
+        extra = self.extra
+        if extra.row_index_column is not None:
             arrays.append(_positions(start, rows))
-        tracking = self.row_tracking
-        if tracking is not None and tracking.row_id_column is not None:
-            arrays.append(self._row_ids(tracking, batch, start))
-        if tracking is not None and tracking.row_commit_version_column is not None:
+        if extra.row_id_column is not None:
+            arrays.append(self._row_ids(batch, start))
+        if extra.row_commit_version_column is not None:
             default = scalar(self.task.default_row_commit_version, pa.int64())
-            arrays.append(_coalesce(batch, tracking.materialized_row_commit_version_column, pa.repeat(default, rows)))
+            arrays.append(_coalesce(batch, extra.materialized_row_commit_version_column, pa.repeat(default, rows)))
         if not arrays:
             # A batch without columns cannot carry a row count through `from_arrays`.
             return batch.select([])
@@ -344,10 +349,10 @@ class FileReader:
         check_text(values, column.name, self.task.name)
         return values
 
-    def _row_ids(self, tracking: RowTracking, batch: pa.RecordBatch, start: int) -> pa.Array:
+    def _row_ids(self, batch: pa.RecordBatch, start: int) -> pa.Array:
         base = self.task.base_row_id
         default = pa.nulls(batch.num_rows, pa.int64()) if base is None else _positions(base + start, batch.num_rows)
-        return _coalesce(batch, tracking.materialized_row_id_column, default)
+        return _coalesce(batch, self.extra.materialized_row_id_column, default)
 
     def _partition_value(self, column: StructField) -> pa.Scalar:
         check_partition_values(self.task.name, self.task.partition_values, self.schema, (column.name,), "")
@@ -365,14 +370,11 @@ class FileReader:
             if column.name not in self.partition_values and column.data_type != PrimitiveType("void")
         ]
         names = [file_schema.field(position).name for position in columns if position is not None]
-        tracking = self.row_tracking
-        if tracking is not None:
-            extra = []
-            if tracking.row_id_column is not None:
-                extra.append(tracking.materialized_row_id_column)
-            if tracking.row_commit_version_column is not None:
-                extra.append(tracking.materialized_row_commit_version_column)
-            names += [name for name in extra if name is not None and name in file_schema.names]
+        extra = self.extra
+        if extra.row_id_column is not None and extra.materialized_row_id_column in file_schema.names:
+            names.append(extra.materialized_row_id_column)
+        if extra.row_commit_version_column is not None and extra.materialized_row_commit_version_column in file_schema.names:
+            names.append(extra.materialized_row_commit_version_column)
         return list(dict.fromkeys(names))
 
     def _leaf_of(self, file_schema: pa.Schema) -> Callable[[tuple[str, ...]], tuple[str, ...] | None]:
@@ -396,10 +398,10 @@ class FileReader:
         return leaf_of
 
     def _with_extra_columns(self, schema: pa.Schema) -> pa.Schema:
-        tracking = self.row_tracking or RowTracking()
-        for name in (self.row_index_column, tracking.row_id_column, tracking.row_commit_version_column):
+        extra = self.extra
+        for name in (extra.row_index_column, extra.row_id_column, extra.row_commit_version_column):
             if name is not None:
-                schema = schema.append(pa.field(name, pa.int64(), name != self.row_index_column))
+                schema = schema.append(pa.field(name, pa.int64(), name != extra.row_index_column))
         return schema
 
 

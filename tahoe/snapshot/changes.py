@@ -31,7 +31,7 @@ from tahoe.schema.arrow import to_arrow_schema
 from tahoe.schema.arrow_values import array, scalar
 from tahoe.schema.types import ArrayType, DataType, MapType, PrimitiveType, StructField, StructType
 from tahoe.schema.widening import is_widening
-from tahoe.snapshot.arrow_reader import ReadTask
+from tahoe.snapshot.arrow_reader import ExtraColumns, ReadTask
 from tahoe.snapshot.data_reader import DataFiles
 from tahoe.snapshot.read_errors import located_batches
 from tahoe.snapshot.snapshot import Snapshot
@@ -383,7 +383,7 @@ class _Reader:
         elif len(meant):
             positions = pa.array(meant.to_array(), _LONG)
             task = ReadTask(name, file.size or None, file.partition_values)
-            for batch in self._files.read(task, row_index_column=self._position):
+            for batch in self._files.read(task, extra=ExtraColumns(row_index_column=self._position)):
                 rows = batch.filter(pc.is_in(batch.column(batch.num_columns - 1), value_set=positions))
                 if rows.num_rows:
                     yield _with_kind(rows.select(range(batch.num_columns - 1)), file.kind)

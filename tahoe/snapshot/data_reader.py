@@ -20,7 +20,7 @@ from tahoe.protocol.actions import DeletionVectorDescriptor
 from tahoe.protocol.config import TableConfig
 from tahoe.protocol.dv import decode
 from tahoe.schema.types import StructType
-from tahoe.snapshot.arrow_reader import BATCH_ROWS, FileReader, ReadTask, RowTracking, read_file
+from tahoe.snapshot.arrow_reader import NO_EXTRA_COLUMNS, USUAL, ExtraColumns, FileReader, FileReadOptions, ReadTask
 from tahoe.snapshot.small_files import TinyFiles
 from tahoe.store.log_store import LogStore
 
@@ -78,7 +78,7 @@ class DataFiles:
         """The reader of many tiny files together, with all of their columns."""
         config = self.config
         return TinyFiles(
-            lambda task: FileReader(task, config.schema, config.column_mapping_mode, config.partition_columns, None, None),
+            lambda task: FileReader(task, config.schema, config.column_mapping_mode, config.partition_columns),
             self.store.open_input,
         )
 
@@ -87,31 +87,17 @@ class DataFiles:
         task: ReadTask,
         schema: StructType | None = None,
         predicate: Predicate | None = None,
-        *,
-        row_index_column: str | None = None,
-        row_tracking: RowTracking | None = None,
-        batch_rows: int = BATCH_ROWS,
-        verify_pages: bool = False,
-        most_row_groups: int | None = None,
+        extra: ExtraColumns = NO_EXTRA_COLUMNS,
+        options: FileReadOptions = USUAL,
     ) -> Iterator[pa.RecordBatch]:
         """Read the live rows of one file for which `predicate` is true, in file order.
 
         Args:
             schema: the logical columns of the result; None for all columns of the table.
 
-        For the other arguments and the errors, see `tahoe.snapshot.arrow_reader.read_file`.
+        For the other arguments and the errors, see `FileReader.live_rows`.
         """
-        return read_file(
-            task,
-            self.config.schema if schema is None else schema,
-            self.config.column_mapping_mode,
-            self.config.partition_columns,
-            self.store.open_input,
-            self.vectors.bitmap,
-            predicate,
-            row_index_column=row_index_column,
-            row_tracking=row_tracking,
-            batch_rows=batch_rows,
-            verify_pages=verify_pages,
-            most_row_groups=most_row_groups,
-        )
+        config = self.config
+        columns = config.schema if schema is None else schema
+        reader = FileReader(task, columns, config.column_mapping_mode, config.partition_columns, extra)
+        return reader.live_rows(self.store.open_input, self.vectors.bitmap, predicate, options)

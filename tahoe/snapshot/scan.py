@@ -23,7 +23,7 @@ from tahoe.protocol.config import TableConfig
 from tahoe.protocol.row_tracking import ENABLED, materialized_columns
 from tahoe.schema.arrow import to_arrow_schema
 from tahoe.schema.types import StructType
-from tahoe.snapshot.arrow_reader import BATCH_ROWS, ReadTask, RowTracking
+from tahoe.snapshot.arrow_reader import BATCH_ROWS, NO_EXTRA_COLUMNS, ExtraColumns, FileReadOptions, ReadTask
 from tahoe.snapshot.data_reader import DataFiles
 from tahoe.snapshot.read_ahead import read_ahead
 from tahoe.snapshot.read_errors import located_batches
@@ -126,7 +126,7 @@ class Scan:
     def arrow_schema(self) -> pa.Schema:
         """The schema of the batches: `schema`, and the row tracking columns if `row_ids` is set."""
         schema = to_arrow_schema(self.schema)
-        if self._row_tracking is None:
+        if not self.row_ids:
             return schema
         for name in (ROW_ID, ROW_COMMIT_VERSION):
             if self.snapshot.schema.find(name) is not None:
@@ -190,7 +190,7 @@ class Scan:
 
     def read_with_positions(self, add: AddFile, position_column: str) -> Iterator[pa.RecordBatch]:
         """Read all live rows of one file, regardless of the predicate; the last column, a long, has their positions in the file."""
-        batches = self._data_files.read(self._task(add), self.schema, row_index_column=position_column)
+        batches = self._data_files.read(self._task(add), self.schema, extra=ExtraColumns(row_index_column=position_column))
         return self._located(batches, add.path)
 
     def read_row_ids(self, add: AddFile) -> pa.Table:
@@ -199,9 +199,8 @@ class Scan:
         Raises `InvalidRequest` if the table does not track rows.
         """
         tracking = replace(self, row_ids=True)._row_tracking
-        assert tracking is not None
         names = tracking.materialized_row_id_column, tracking.materialized_row_commit_version_column
-        batches = self._data_files.read(self._task(add), StructType(()), row_tracking=RowTracking(*names, *names))
+        batches = self._data_files.read(self._task(add), StructType(()), extra=ExtraColumns(*names, *names))
         schema = pa.schema([pa.field(str(name), pa.int64()) for name in names])
         return pa.Table.from_batches(self._located(batches, add.path), schema)
 
@@ -223,7 +222,7 @@ class Scan:
             then: transforms each batch, in the thread that has read it.
         """
         names = materialized_columns(self.snapshot.config)
-        tracking = None if names is None else RowTracking(*(2 * (names.row_id, names.row_commit_version)))
+        tracking = NO_EXTRA_COLUMNS if names is None else ExtraColumns(*(2 * (names.row_id, names.row_commit_version)))
         tasks = [self._task(add) for add in adds]
         files = DataFiles(_files_ahead(self.snapshot.store, tasks), self.snapshot.config)
         # The first row is not urgent here, and writing has a cost for each batch.
@@ -232,17 +231,17 @@ class Scan:
         return self._in_order(streams, tasks) if ahead else joined(streams)
 
     def _moved_together(
-        self, files: DataFiles, tasks: Sequence[ReadTask], tracking: RowTracking | None, most_row_groups: int | None
+        self, files: DataFiles, tasks: Sequence[ReadTask], tracking: ExtraColumns, most_row_groups: int | None
     ) -> Iterator[pa.RecordBatch]:
-        rows = files.tiny.rows(tasks) if tracking is None and most_row_groups is None else None
+        rows = files.tiny.rows(tasks) if tracking == NO_EXTRA_COLUMNS and most_row_groups is None else None
         if rows is not None:
             return iter(rows)
         return joined([partial(self._moved, files, task, tracking, most_row_groups) for task in tasks])
 
     def _moved(
-        self, files: DataFiles, task: ReadTask, tracking: RowTracking | None, most_row_groups: int | None
+        self, files: DataFiles, task: ReadTask, tracking: ExtraColumns, most_row_groups: int | None
     ) -> Iterator[pa.RecordBatch]:
-        rows = files.read(task, self.schema, row_tracking=tracking, most_row_groups=most_row_groups)
+        rows = files.read(task, self.schema, extra=tracking, options=FileReadOptions(most_row_groups=most_row_groups))
         return self._located(rows, task.name)
 
     def to_arrow(self) -> pa.Table:
@@ -280,7 +279,7 @@ class Scan:
         return StructType((*self.schema.fields, *more))
 
     def _read(self, files: DataFiles, task: ReadTask, schema: StructType) -> Iterator[pa.RecordBatch]:
-        batches = files.read(task, schema, self.predicate, row_tracking=self._row_tracking)
+        batches = files.read(task, schema, self.predicate, self._row_tracking)
         return self._located(batches if self.condition is None else self._fulfilling(batches, self.condition), task.name)
 
     def _fulfilling(self, batches: Iterator[pa.RecordBatch], condition: Expression) -> Iterator[pa.RecordBatch]:
@@ -297,9 +296,9 @@ class Scan:
         return DataFiles(self.snapshot.store, self.snapshot.config)
 
     @cached_property
-    def _row_tracking(self) -> RowTracking | None:
+    def _row_tracking(self) -> ExtraColumns:
         if not self.row_ids:
-            return None
+            return NO_EXTRA_COLUMNS
         columns = materialized_columns(self.snapshot.config)
         if columns is None:
             raise InvalidRequest(
@@ -307,7 +306,7 @@ class Scan:
                 code="TAHOE_ROW_TRACKING_NOT_ENABLED",
                 table=self.snapshot.store.url,
             )
-        return RowTracking(ROW_ID, ROW_COMMIT_VERSION, columns.row_id, columns.row_commit_version)
+        return ExtraColumns(ROW_ID, ROW_COMMIT_VERSION, columns.row_id, columns.row_commit_version)
 
     def _task(self, add: AddFile) -> ReadTask:
         with self.snapshot.naming_origins():

@@ -31,10 +31,10 @@ from tahoe.spark.entry_points.wrapping import ENABLED, is_enabled, takes_names, 
 from tahoe.spark.entry_points.writing import wrap_writer
 from tahoe.spark.entry_points.writing_streams import wrap_stream_writer
 from tahoe.spark.entry_points.writing_v2 import wrap_writer_v2
+from tahoe.spark.executors.shard_encoder import SparkShards
 from tahoe.spark.jvm.bridge import is_classic
 from tahoe.spark.jvm.errors import install
 from tahoe.spark.jvm.storage import name_coordinator
-from tahoe.spark.shard_encoder import SparkShards
 from tahoe.spark.versions.call_sites import skip_own_call_sites
 
 if TYPE_CHECKING:

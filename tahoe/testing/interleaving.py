@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import TypeVar
 
 from tahoe.base.clock import SeededClock
@@ -43,26 +44,17 @@ class Interleaver:
 
     def run(self, tasks: Sequence[Callable[[], None]]) -> None:
         """Run all tasks to their end, then raise the first error, if any."""
-        errors: list[BaseException] = []
 
         def run_task(number: int, task: Callable[[], None]) -> None:
             self._me.number = number
             try:
                 self.step()
                 task()
-            except BaseException as error:  # noqa: BLE001 - handed to the caller's thread
-                errors.append(error)
             finally:
                 self._leave(number)
 
         self._live = set(range(len(tasks)))
-        threads = [threading.Thread(target=run_task, args=(number, task)) for number, task in enumerate(tasks)]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
-        if errors:
-            raise errors[0]
+        in_threads([partial(run_task, number, task) for number, task in enumerate(tasks)])
 
     def step(self) -> None:
         """Wait for the turn. A thread outside the tasks continues at once."""
@@ -100,3 +92,22 @@ class SteppedStore(WrappedStore):
     def _call(self, method: str, name: str, run: Callable[[], Answer]) -> Answer:
         self._interleaver.step()
         return run()
+
+
+def in_threads(tasks: Sequence[Callable[[], None]]) -> None:
+    """Run each task in a thread of its own; when all have ended, raise the first error."""
+    errors: list[BaseException] = []
+
+    def run(task: Callable[[], None]) -> None:
+        try:
+            task()
+        except BaseException as error:  # noqa: BLE001 - handed to the caller's thread
+            errors.append(error)
+
+    threads = [threading.Thread(target=run, args=(task,)) for task in tasks]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    if errors:
+        raise errors[0]

@@ -23,6 +23,7 @@ from tahoe.base.exceptions import NotFound, TahoeError
 from tahoe.base.lazy import pq
 from tahoe.store.log_store import Created, Entry, Exists, LogStore, PutOutcome
 from tahoe.testing.extras import extra_missing
+from tahoe.testing.interleaving import in_threads
 
 try:
     import pytest
@@ -295,7 +296,7 @@ class LogStoreContract:
                 barrier.wait()
                 outcomes[writer, name] = store.put_if_absent(name, f"writer {writer}".encode())
 
-        _in_threads([lambda writer=writer: write(writer) for writer in range(writers)])  # type: ignore[misc]
+        in_threads([lambda writer=writer: write(writer) for writer in range(writers)])  # type: ignore[misc]
         assert len(outcomes) == writers * len(names)
         for name in names:
             successful = [writer for writer in range(writers) if outcomes[writer, name] == Created()]
@@ -325,7 +326,7 @@ class LogStoreContract:
                     seen.append((entry.name, entry.size))
                     seen.append((entry.name, store.get(entry.name)))
 
-        _in_threads([write, read, read])
+        in_threads([write, read, read])
         assert {content for _, content in seen if isinstance(content, bytes)} <= contents
         assert {content for _, content in seen if isinstance(content, int)} <= {size}
         assert {name for name, _ in seen} <= {f"new/{round_}" for round_ in range(6)} | {"replaced"}
@@ -341,22 +342,3 @@ class LogStoreContract:
 
 def _file_names(entries: list[Entry]) -> list[str]:
     return [entry.name.rpartition("/")[2] for entry in entries]
-
-
-def _in_threads(tasks: list[Callable[[], None]]) -> None:
-    """Run all tasks at once; raise the first error."""
-    errors: list[BaseException] = []
-
-    def run(task: Callable[[], None]) -> None:
-        try:
-            task()
-        except BaseException as error:  # noqa: BLE001 - handed to the test's own thread
-            errors.append(error)
-
-    threads = [threading.Thread(target=run, args=(task,)) for task in tasks]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    if errors:
-        raise errors[0]

@@ -36,7 +36,7 @@ from tahoe.log.files.paths import LOG_FOLDER, commit_name, file_name
 from tahoe.log.intents import notice
 from tahoe.protocol.actions import Action, AddFile, CommitInfo, DeletionVectorDescriptor
 from tahoe.protocol.dv import descriptor_in_file, new_file_name, pack
-from tahoe.snapshot.arrow_reader import ReadTask
+from tahoe.snapshot.arrow_reader import ExtraColumns, ReadTask
 from tahoe.snapshot.data_reader import DataFiles, VectorReader
 from tahoe.snapshot.read_errors import located_batches
 from tahoe.snapshot.snapshot import Snapshot
@@ -435,7 +435,7 @@ def _matches(files: DataFiles, mine: PreparedCommit, add: AddFile) -> BitMap64:
     columns = sorted({config.schema.field(path[0]).name for path in references(predicate)})
     index = next(name for name in map("_position{}".format, count()) if config.schema.find(name) is None)
     task = ReadTask(decode_path(add.path, store.url, outside=True), add.size, dict(add.partition_values))
-    batches = files.read(task, config.schema.select(columns), predicate, row_index_column=index)
+    batches = files.read(task, config.schema.select(columns), predicate, ExtraColumns(row_index_column=index))
     positions = BitMap64()
     for batch in located_batches(batches, store.url, None, add.path):
         positions.update(batch.column(index).to_pylist())

@@ -9,7 +9,7 @@ import pytest
 import tahoe
 from tahoe.base.exceptions import InvalidRequest
 from tahoe.ops.layout.auto_compact import AutoCompaction
-from tahoe.spark.catalog.auto_compaction import compaction_of
+from tahoe.spark.commands.upkeep import compaction_of
 
 PREFIX = "spark.databricks.delta.autoCompact."
 

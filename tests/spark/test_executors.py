@@ -21,7 +21,7 @@ import tahoe
 from tahoe import DeltaTable, Table
 from tahoe.api.process import UNIFORM_RUNTIME
 from tahoe.spark.copies import clone
-from tahoe.spark.shard_encoder import SparkShards
+from tahoe.spark.executors.shard_encoder import SparkShards
 from tahoe.spark.write import spread, writer
 
 builder = SparkSession.builder.master(master).config("spark.log.level", "OFF").config("spark.ui.enabled", "false")

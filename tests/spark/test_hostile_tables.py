@@ -17,10 +17,11 @@ from pyspark.sql.types import StructType as SparkStruct
 
 from tahoe.api.table import Table
 from tahoe.base.exceptions import CorruptTable, InvalidRequest, InvariantViolation, Unsupported
+from tahoe.expr.parse.parse_expression import parse_expression
 from tahoe.expr.tree.predicate import quote_identifier
 from tahoe.protocol.actions import Metadata, Protocol
 from tahoe.protocol.config import TableConfig
-from tahoe.protocol.constraints import vetted
+from tahoe.protocol.constraints import spark_text
 from tahoe.schema.types import PrimitiveType, StructField, StructType
 from tahoe.spark.write.enforce import enforced
 from tests.sampling import SAMPLE_OR_ALL
@@ -49,11 +50,11 @@ def test_the_canary_would_be_heard(spark: SparkSession) -> None:
     system.clearProperty(CANARY)
 
 
-def test_no_hostile_text_is_vetted_for_spark() -> None:
+def test_no_hostile_text_is_generated_for_spark() -> None:
     schema = StructType((StructField("id", LONG), StructField("at", PrimitiveType("timestamp")), StructField("s", LONG)))
     for text in EXPRESSIONS:
         with pytest.raises(InvalidRequest):
-            vetted(text, schema)
+            spark_text(parse_expression(text, schema))
 
 
 @pytest.mark.parametrize("where", ["constraint", "invariant", "generated", "default"])
@@ -130,7 +131,7 @@ def test_a_name_that_spark_would_replace_is_refused(spark: SparkSession) -> None
 def test_names_go_to_spark_as_names(spark: SparkSession) -> None:
     names = [name for name in IDENTIFIERS if "${" not in name]
     schema = StructType(tuple(StructField(name, LONG) for name in names))
-    texts = [vetted(f"{quote_identifier(name)} + 1", schema) for name in names]
+    texts = [spark_text(parse_expression(f"{quote_identifier(name)} + 1", schema)) for name in names]
     frame = spark.createDataFrame([tuple(range(len(names)))], names)
     [row] = frame.selectExpr(*(f"{text} AS y{number}" for number, text in enumerate(texts))).collect()
     assert list(row) == [number + 1 for number in range(len(names))]
@@ -140,7 +141,7 @@ def test_texts_go_to_spark_as_texts(spark: SparkSession) -> None:
     values = [value for value in [*IDENTIFIERS, *EXPRESSIONS] if "${" not in value]
     schema = StructType(tuple(StructField(f"s{number}", PrimitiveType("string")) for number in range(len(values))))
     quoted = [value.replace("\\", "\\\\").replace("'", "\\'") for value in values]
-    texts = [vetted(f"s{number} = '{value}'", schema) for number, value in enumerate(quoted)]
+    texts = [spark_text(parse_expression(f"s{number} = '{value}'", schema)) for number, value in enumerate(quoted)]
     frame = spark.createDataFrame([tuple(values)], schema.names)
     [row] = frame.selectExpr(*(f"{text} AS y{number}" for number, text in enumerate(texts))).collect()
     assert [value for value, same in zip(values, row, strict=True) if not same] == []

@@ -207,7 +207,7 @@ DeltaTable.create(spark).location(path + "4").addColumn("n", "bigint", generated
 ).execute()
 spark.range(10).repartition(2).write.format("delta").mode("append").save(path + "4")
 print("= numbered", spark.read.format("delta").load(path + "4").select("n").distinct().count())
-from tahoe.spark.shard_encoder import SparkShards
+from tahoe.spark.executors.shard_encoder import SparkShards
 from tahoe.api.process import UNIFORM_RUNTIME
 class Watched(SparkShards):
     def encode(self, order, parts):

@@ -7,7 +7,7 @@ import pytest
 
 from tahoe.api.process import UNIFORM_RUNTIME
 from tahoe.api.table import Table
-from tahoe.spark.shard_encoder import SparkShards
+from tahoe.spark.executors.shard_encoder import SparkShards
 from tahoe.testing.uniform_log import V3, DeltaLog
 from tahoe.uniform.convert import manifest_policy, shards
 from tests.spark.test_portable import run
@@ -50,7 +50,7 @@ ON_A_CLUSTER = """
 import sys
 from pyspark.sql import SparkSession
 import tahoe
-from tahoe.spark.shard_encoder import SparkShards
+from tahoe.spark.executors.shard_encoder import SparkShards
 from tahoe.api.process import UNIFORM_RUNTIME
 builder = SparkSession.builder.master("local-cluster[2,1,1024]").config("spark.log.level", "OFF").config("spark.ui.enabled", "false")
 builder = builder.config("spark.executor.memory", "512m").config("spark.executorEnv.PYTHONPATH", sys.argv[2])

@@ -138,7 +138,7 @@ def test_what_opens_a_table_is_little_more_than_arrow_and_the_store(table):
             "version",
         )
     }
-    observers = {"tahoe.observe", *(f"tahoe.observe.{name}" for name in ("lineage", "log_records", "observers", "spans"))}
+    observers = {"tahoe.observe", *(f"tahoe.observe.{name}" for name in ("lineage", "log_records", "spans"))}
     assert {each for each in imported if each.startswith("tahoe.observe")} == observers
     # Of the operations, snapshots and streams, only the table's methods and their options.
     assert {each for each in imported if each.startswith(("tahoe.ops.", "tahoe.snapshot.", "tahoe.stream."))} == {

@@ -6,6 +6,8 @@ from collections.abc import Iterator, Mapping
 
 from tahoe.base.exceptions import TahoeError
 from tahoe.cli.examination.findings import Finding, State
+from tahoe.uniform.catalogs.configured import ConfiguredCatalogs, catalog_names
+from tahoe.uniform.catalogs.pointers import CatalogCalls, CatalogQueries, Pointer
 
 SECONDS = 10.0
 """The longest time that all catalogs together may take."""
@@ -21,9 +23,6 @@ def of_catalogs(url: str, properties: Mapping[str, str], seconds: float = SECOND
         properties: of the table.
         seconds: the longest time to wait for all of them.
     """
-    from tahoe.uniform.catalogs.configured import ConfiguredCatalogs, catalog_names
-    from tahoe.uniform.catalogs.pointers import CatalogCalls, CatalogQueries, Pointer
-
     try:
         names = catalog_names(properties)
     except TahoeError as error:

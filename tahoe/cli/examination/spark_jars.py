@@ -11,6 +11,7 @@ from pathlib import Path
 from zipfile import BadZipFile
 
 from tahoe.cli.examination.findings import Finding, State
+from tahoe.spark.versions.private_members import REQUIRED, missing_members
 
 _DELTA = re.compile(r"delta-(spark|core|storage|contribs|connect)[\w.-]*", re.IGNORECASE)
 _JAR = re.compile(r"(?P<name>.+?)(_(?P<scala>2\.1\d))?-(?P<version>\d[\w.-]*)\.jar")
@@ -45,8 +46,6 @@ def of_private_members(folder: Path | None) -> Finding:
         return Finding(
             subject, State.NOT_EXAMINED, "PySpark has no folder of JARs here.", "Use the package pyspark, not pyspark-client."
         )
-    from tahoe.spark.versions.private_members import REQUIRED, missing_members
-
     try:
         missing = missing_members(folder)
     except (ValueError, BadZipFile, OSError) as error:

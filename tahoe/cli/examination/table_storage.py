@@ -13,14 +13,17 @@ from concurrent.futures import Future
 from concurrent.futures import TimeoutError as OutOfTime
 from pathlib import Path
 from threading import Thread
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
 from tahoe.base.clock import SYSTEM_CLOCK
 from tahoe.base.exceptions import TahoeError
 from tahoe.cli.examination.findings import Finding, State
-
-if TYPE_CHECKING:
-    from tahoe.store.log_store import Entry, FolderStore
+from tahoe.ops.upkeep.vacuum_files import store_time_ms
+from tahoe.store.location import local_path, split_url, table_url
+from tahoe.store.log_store import Created, Entry, Exists, FolderStore, pages_from
+from tahoe.store.object_store import open_store, store_environment
+from tahoe.store.refusals import names_credentials, without_credentials
+from tahoe.store.role_credentials import may_have_role
 
 SECONDS = 20.0
 """The longest time that one request may take."""
@@ -42,9 +45,6 @@ def of_storage(path: str, options: Mapping[str, str], *, writes: bool, seconds: 
         writes: also examine what needs a write.
         seconds: the longest time for one request.
     """
-    from tahoe.store.location import local_path, split_url, table_url
-    from tahoe.store.object_store import open_store, store_environment
-
     try:
         url = table_url(path)
         store = open_store(path, options)
@@ -77,9 +77,6 @@ def of_credentials(scheme: str, settings: Mapping[str, str]) -> Finding:
         scheme: of the store's URL.
         settings: the storage options and environment variables that are set; only their names are used.
     """
-    from tahoe.store.refusals import names_credentials, without_credentials
-    from tahoe.store.role_credentials import may_have_role
-
     if scheme == "memory":
         return Finding("credentials", State.OK, "A store in this process needs none.")
     if names_credentials(scheme, [name for name, value in settings.items() if value]):
@@ -159,8 +156,6 @@ def _without_writes(remedy: str) -> Iterator[Finding]:
 
 
 def _first_page(store: FolderStore) -> list[Entry]:
-    from tahoe.store.log_store import pages_from
-
     return next(iter(pages_from(store, _LOG)), [])
 
 
@@ -213,8 +208,6 @@ def _unanswered(subject: str, url: str, error: Exception, seconds: float) -> Fin
 
 
 def _conditional_writes(store: FolderStore, url: str, is_local: bool, seconds: float) -> Finding:
-    from tahoe.store.log_store import Created, Exists
-
     # Object stores retain the probe: a store deletes no name that another process may be probing. Local names are unique, and not listed.
     name = f"{_LOG}/.tahoe-{SYSTEM_CLOCK.uuid()}.tmp" if is_local else _PROBE
     try:
@@ -234,8 +227,6 @@ def _conditional_writes(store: FolderStore, url: str, is_local: bool, seconds: f
 
 
 def _clock(store: FolderStore, url: str, seconds: float) -> Finding:
-    from tahoe.ops.upkeep.vacuum_files import store_time_ms
-
     started = SYSTEM_CLOCK.now_ms()
     try:
         stored = in_time(lambda: store_time_ms(store, 0), seconds)

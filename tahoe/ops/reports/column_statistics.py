@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass, fields
 from typing import Any
 
@@ -14,7 +13,7 @@ from tahoe.base.wording import counted
 from tahoe.protocol.skipping import partition_column, statistics_of
 from tahoe.protocol.statistics.bounds import has_bounds
 from tahoe.protocol.statistics.collect import stats_arrow_type
-from tahoe.schema.types import StructField, StructType
+from tahoe.schema.types import StructField, leaves
 from tahoe.snapshot.snapshot import Snapshot
 
 
@@ -64,21 +63,13 @@ class TableStatistics:
 def statistics_in_log(snapshot: Snapshot) -> TableStatistics:
     """Return the statistics in the log of a version."""
     files = snapshot.files()
-    leaves = list(_leaves(snapshot.schema))
-    statistics = statistics_of(files, stats_arrow_type(snapshot.schema, leaves))  # parsed once for all columns
+    columns = list(leaves(snapshot.schema))
+    statistics = statistics_of(files, stats_arrow_type(snapshot.schema, columns))  # parsed once for all columns
     rows = pc.struct_field(statistics, ["numRecords"])
     deleted = pc.fill_null(pc.struct_field(files["deletionVector"], ["cardinality"]).cast(pa.int64()), 0)
     live = pc.sum(pc.subtract(rows, deleted), min_count=0).as_py()
-    columns = tuple(_statistics(snapshot, files, statistics, leaf) for leaf in leaves)
-    return TableStatistics(snapshot.store.url, snapshot.version, len(files), rows.null_count, live, columns)
-
-
-def _leaves(schema: StructType, parents: tuple[StructField, ...] = ()) -> Iterator[tuple[StructField, ...]]:
-    for column in schema:
-        if isinstance(column.data_type, StructType):
-            yield from _leaves(column.data_type, (*parents, column))
-        else:
-            yield (*parents, column)
+    described = tuple(_statistics(snapshot, files, statistics, leaf) for leaf in columns)
+    return TableStatistics(snapshot.store.url, snapshot.version, len(files), rows.null_count, live, described)
 
 
 def _statistics(

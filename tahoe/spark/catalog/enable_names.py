@@ -18,13 +18,12 @@ from functools import partial
 
 from pyspark.sql import SparkSession
 
-from tahoe.spark.catalog.auto_compaction import compact_after
 from tahoe.spark.catalog.jar_settings import restore_missing_catalog
-from tahoe.spark.catalog.loaded_tables import LoadedTables
 from tahoe.spark.catalog.optimizer_rules import notify_coordinator, plan_writes, refuse_raw_commands
-from tahoe.spark.catalog.relation_cache import relation_cache
+from tahoe.spark.catalog.relation_cache import LoadedTables, relation_cache
 from tahoe.spark.catalog.session_catalog import session_catalog
 from tahoe.spark.catalog.table_changes import register_table_changes
+from tahoe.spark.commands.upkeep import compact_after
 from tahoe.spark.jvm.bridge import JavaObject, Jvm, handle_of
 from tahoe.spark.jvm.compiled import compiled_object
 from tahoe.spark.jvm.errors import install

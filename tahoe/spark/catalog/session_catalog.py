@@ -13,7 +13,7 @@ from pyspark.sql import SparkSession
 
 from tahoe.api.table import Table
 from tahoe.snapshot.snapshot import Snapshot
-from tahoe.spark.catalog.loaded_tables import LoadedTable, LoadedTables
+from tahoe.spark.catalog.relation_cache import LoadedTable, LoadedTables
 from tahoe.spark.catalog.writable import writable
 from tahoe.spark.jvm.bridge import JavaObject, Jvm
 from tahoe.spark.jvm.proxies import proxy

@@ -6,7 +6,7 @@ it does not fit. Struct fields are matched by name, or by position if the sessio
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from pyspark.sql import Column, DataFrame, SparkSession
@@ -50,30 +50,46 @@ class Assignment:
         return replace(self, path=self.path[1:])
 
 
-def assigned(jvm: Jvm, place: Place, target: DataType, old: Value | None, assignments: Sequence[Assignment]) -> Column:
+Fit = Callable[[Value | None, DataType, tuple[str, ...]], Column]
+"""Casts a value, or NULL for None, to the type of a column, or of the field at a path inside it."""
+
+
+def fitting(jvm: Jvm, place: Place) -> Fit:
+    """Return the casts of a classic session for a column."""
+
+    def fit(value: Value | None, target: DataType, path: tuple[str, ...]) -> Column:
+        column, source = (None, target) if value is None else (value.column, value.data_type)
+        return fitted_value(jvm, column, source, target, replace(place, path=(*place.path, *path)))
+
+    return fit
+
+
+def assigned(
+    fit: Fit, target: DataType, old: Value | None, assignments: Sequence[Assignment], path: tuple[str, ...] = ()
+) -> Column:
     """Return a column's value after the assignments, in the column's type.
 
     Args:
-        place: the column.
+        fit: casts to the column's type.
         target: the column's type, without void.
         old: the value and type before; None, which is treated as NULL, if there is none.
         assignments: the assignments to the column or inside it, with paths that omit the column's name. Assigning to a field of a NULL struct
             makes the other fields NULL.
+        path: from the column to the field that is assigned.
     """
     for assignment in assignments:
         if not assignment.path and assignment.keeps_fields:
-            return _keeping(jvm, place, target, old, assignment.value)
+            return _keeping(fit, target, old, assignment.value, path)
         if not assignment.path:
-            return fitted_value(jvm, assignment.value.column, assignment.value.data_type, target, place)
+            return fit(assignment.value, target, path)
     if not assignments:
-        if old is None:
-            return fitted_value(jvm, None, target, target, place)
-        return fitted_value(jvm, old.column, old.data_type, target, place)
+        return fit(old, target, path)
     assert isinstance(target, StructType)
     fields = []
     for field in target:
         inside = [assignment.inside() for assignment in assignments if assignment.path[0] == field.name]
-        fields.append(assigned(jvm, place.inside(field.name), field.data_type, _field(old, field.name), inside).alias(field.name))
+        value = assigned(fit, field.data_type, field_of(old, field.name), inside, (*path, field.name))
+        fields.append(value.alias(field.name))
     return sf.struct(*fields)
 
 
@@ -125,13 +141,13 @@ def with_assigned(
         inside = [assignment.inside() for assignment in assignments if assignment.path[0] == column.name]
         if inside:
             place, target = Place(table, (column.name,), casts), without_void(column.data_type)
-            new = assigned(jvm, place, target, Value(old, column.data_type), inside)
+            new = assigned(fitting(jvm, place), target, Value(old, column.data_type), inside)
             value = sf.when(where, new).otherwise(fitted_value(jvm, old, column.data_type, target, place))
         columns.append(value.alias(column.name))
     return columns
 
 
-def _keeping(jvm: Jvm, place: Place, target: DataType, old: Value | None, new: Value) -> Column:
+def _keeping(fit: Fit, target: DataType, old: Value | None, new: Value, path: tuple[str, ...]) -> Column:
     """Return the new value, with the old values of struct fields that it lacks; NULL if both are NULL."""
     source = new.data_type
     if (
@@ -140,18 +156,17 @@ def _keeping(jvm: Jvm, place: Place, target: DataType, old: Value | None, new: V
         or not isinstance(source, StructType)
         or not lacks_fields(source, target)
     ):
-        return fitted_value(jvm, new.column, source, target, place)
+        return fit(new, target, path)
     fields = []
     for field in target:
-        inside, old_field, new_field = place.inside(field.name), _field(old, field.name), _field(new, field.name)
-        value = assigned(
-            jvm, inside, field.data_type, old_field, [Assignment((), new_field, True)] if new_field is not None else []
-        )
-        fields.append(value.alias(field.name))
+        old_field, new_field = field_of(old, field.name), field_of(new, field.name)
+        inside = [] if new_field is None else [Assignment((), new_field, True)]
+        fields.append(assigned(fit, field.data_type, old_field, inside, (*path, field.name)).alias(field.name))
     return sf.when(old.column.isNotNull() | new.column.isNotNull(), sf.struct(*fields))
 
 
-def _field(struct: Value | None, name: str) -> Value | None:
+def field_of(struct: Value | None, name: str) -> Value | None:
+    """Return a field of a struct; None if the value is no struct or lacks the field."""
     if struct is None or not isinstance(struct.data_type, StructType):
         return None
     field = struct.data_type.find(name)

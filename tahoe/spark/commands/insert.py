@@ -44,7 +44,7 @@ from tahoe.spark.commands.row_changes import TableRows, TableVersion, of_kind
 from tahoe.spark.commands.source_rows import stored
 from tahoe.spark.commands.spark_engine import SparkEngine, whole_files
 from tahoe.spark.commands.statement_time import StatementTime
-from tahoe.spark.commands.write_options import Insert
+from tahoe.spark.commands.write_options import Insert, Matching
 from tahoe.spark.jvm.errors import quiet_errors, raising
 from tahoe.spark.jvm.job_progress import job_progress
 from tahoe.spark.jvm.translate import from_spark_schema
@@ -78,13 +78,28 @@ def insert(
         NotFound: there is no table with rows to match (``DELTA_PATH_DOES_NOT_EXIST``).
         DeltaConcurrentModificationException: a concurrent commit conflicts; VACUUM deletes the files written here.
     """
+
+    def stage(transaction: Transaction) -> Operation:
+        # A write with a condition on the table's rows runs without Spark's own error logging; other writes keep it.
+        has_condition = request.options.replace_where is not None or request.matching is not None
+        quiet = quiet_errors(data.sparkSession) if has_condition else nullcontext()
+        transaction.inputs = inputs_of(data)
+        with job_progress(data.sparkSession, table.clock), quiet:
+            return _staged(transaction, data, request, arrange)
+
     with resetting_version(data.sparkSession):
-        return _inserted(table, data, request, describe, arrange)
+        return commit_rows(table, request, stage, describe)
 
 
-def _inserted(
-    table: Table, data: DataFrame, request: Insert, describe: DescribeOperation | None, arrange: Arrange | None
+def commit_rows(
+    table: Table, request: Insert, stage: Callable[[Transaction], Operation], describe: DescribeOperation | None
 ) -> int | None:
+    """Stage rows and commit them, by the mode of the request; return the new version, or None if there was nothing to do.
+
+    Args:
+        stage: writes the files; called again if a concurrent writer created the table first.
+        describe: see `insert`.
+    """
     transaction = table.begin()
     if transaction.snapshot is not None and request.mode == "error":
         raise InvalidRequest(
@@ -96,16 +111,11 @@ def _inserted(
         return None
     if already_written(transaction, request.options.app):
         return None
-    # A write with a condition on the table's rows runs without Spark's own error logging; other writes keep it.
-    has_condition = request.options.replace_where is not None or request.matching is not None
-    quiet = quiet_errors(data.sparkSession) if has_condition else nullcontext()
-    with job_progress(data.sparkSession, table.clock), quiet:
-        operation = _staged(transaction, data, request, arrange)
-        if describe is not None:
-            operation = describe(operation, future_config(transaction))
+    operation = stage(transaction)
+    if describe is not None:
+        operation = describe(operation, future_config(transaction))
     if describe is None and changes_nothing(transaction):
         return None
-    transaction.inputs = inputs_of(data)
     try:
         return table.commit(transaction, operation, user_metadata=request.user_metadata).version
     except DeltaConcurrentModificationException:
@@ -114,7 +124,7 @@ def _inserted(
             return None
         # Two writers that find no table both try to create it; the second one applies its mode to the table of the first.
         if transaction.snapshot is None and request.mode != "overwrite":
-            return _inserted(table, data, request, describe, arrange)
+            return commit_rows(table, request, stage, describe)
         raise
 
 
@@ -124,11 +134,7 @@ def _staged(transaction: Transaction, data: DataFrame, request: Insert, arrange:
         return _staged_rows(transaction, arranged(data), request, None)
     snapshot, spark = transaction.snapshot, data.sparkSession
     if snapshot is None:
-        raise NotFound(
-            f"There is no Delta table at {transaction.store.url} of which rows could match '{request.matching.text}'. Create it first.",
-            code="DELTA_PATH_DOES_NOT_EXIST",
-            table=transaction.store.url,
-        )
+        raise no_rows_to_match(f"at {transaction.store.url}", transaction.store.url, request.matching)
     # The written rows must be the matched rows.
     with stored(StatementTime(spark).frame(data)) as source:
         version = TableVersion(spark, snapshot, request.alias, request.files.hadoop)
@@ -160,15 +166,25 @@ def _staged_rows(transaction: Transaction, data: DataFrame, request: Insert, mat
         new = [tagged(config, replace(add, data_change=options.data_change)) for add in adds]
         table = TableRows(TableVersion(spark, snapshot, request.alias, request.files.hadoop), transaction, config, request.files)
         operation = _Replacement(table, new, condition, changes or ()).stage(request)
-    return replace(operation, parameters={**operation.parameters, **_replaced_in_history(request), "mode": _MODES[request.mode]})
+    return with_parameters(operation, request)
 
 
-def _replaced_in_history(request: Insert) -> dict[str, object]:
-    """Return the operation parameters that describe the replaced rows."""
+def with_parameters(operation: Operation, request: Insert) -> Operation:
+    """Return the operation with the parameters that describe the mode and the replaced rows in the history."""
+    replaced: dict[str, object] = {} if request.predicate is None else {"predicate": request.predicate}
     if request.matching is not None:
-        matching = request.matching
-        return {"replaceOnCond": matching.on} if matching.on is not None else {"replaceUsingCols": f"({matching.using})"}
-    return {} if request.predicate is None else {"predicate": request.predicate}
+        on, using = request.matching.on, request.matching.using
+        replaced = {"replaceOnCond": on} if on is not None else {"replaceUsingCols": f"({using})"}
+    return replace(operation, parameters={**operation.parameters, **replaced, "mode": _MODES[request.mode]})
+
+
+def no_rows_to_match(place: str, table: str, matching: Matching) -> NotFound:
+    """Return the error for a write that replaces matching rows of a missing table."""
+    return NotFound(
+        f"There is no Delta table {place} of which rows could match '{matching.text}'. Create it first.",
+        code="DELTA_PATH_DOES_NOT_EXIST",
+        table=table,
+    )
 
 
 def _resolved(version: TableVersion, text: str) -> ResolvedCondition:

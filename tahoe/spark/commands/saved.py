@@ -13,13 +13,12 @@ from dataclasses import dataclass, replace
 from pyspark.sql import DataFrame, SparkSession
 
 from tahoe.api.table import Table
-from tahoe.base.exceptions import NotFound
 from tahoe.ops.tables.create import create_operation
 from tahoe.protocol.config import TableConfig
 from tahoe.schema.evolve import store_anything
 from tahoe.schema.types import StructType
 from tahoe.spark.commands.create import TableDefinition
-from tahoe.spark.commands.insert import DescribeOperation, insert
+from tahoe.spark.commands.insert import DescribeOperation, insert, no_rows_to_match
 from tahoe.spark.commands.named import Creation, make_table, refuse_other_location
 from tahoe.spark.commands.write_options import Insert, WriterCall, insert_request, refuse_dynamic
 from tahoe.spark.jvm.bridge import JavaObject
@@ -32,7 +31,7 @@ from tahoe.spark.names.settings import settings_of
 from tahoe.spark.write.arranged import arranged, arrangement
 from tahoe.txn.transaction import Operation
 
-CREATION_MODES = {"ErrorIfExists": "create", "Ignore": "createIfNotExists", "Append": "create", "Overwrite": "createOrReplace"}
+_CREATION_MODES = {"ErrorIfExists": "create", "Ignore": "createIfNotExists", "Append": "create", "Overwrite": "createOrReplace"}
 _FRAMES_ARE_CAST = "spark.databricks.delta.dml.insert.dfByName.allowImplicitCasts"
 _KEPT_PARAMETERS = ("predicate", "isDynamicPartitionOverwrite", "canOverwriteSchema", "canMergeSchema")
 
@@ -54,19 +53,19 @@ def save_as_table(spark: SparkSession, save: Save) -> None:
     """Write the rows. Raises the errors of `tahoe.spark.commands.insert.insert` and `tahoe.spark.commands.named.make_table`."""
     if save.call.mode in ("Append", "Overwrite") and save_into(spark, save, replacing=save.call.mode == "Overwrite"):
         return
-    location = path_option(save.call.options)
-    cluster_by = None if save.call.cluster_by is None else tuple(save.call.cluster_by)
-    definition = TableDefinition(StructType(), tuple(save.call.partition_by or ()), cluster_by=cluster_by)
-    request = save_request(save, settings_of(spark), replacing=True)
+    make_table(spark, creation_of(save, settings_of(spark)))
+
+
+def creation_of(save: Save, settings: Mapping[str, str]) -> Creation:
+    """Return the request that creates the table. Raises `NotFound` if only matching rows were to be replaced."""
+    call, name = save.call, ".".join(save.name)
+    cluster_by = None if call.cluster_by is None else tuple(call.cluster_by)
+    definition = TableDefinition(StructType(), tuple(call.partition_by or ()), cluster_by=cluster_by)
+    request = save_request(save, settings, replacing=True)
     if request.matching is not None:
-        raise NotFound(
-            f"There is no Delta table {'.'.join(save.name)} of which rows could match '{request.matching.text}'. Create it first.",
-            code="DELTA_PATH_DOES_NOT_EXIST",
-            table=".".join(save.name),
-        )
-    parameters = parameters_of_new(request)
-    mode = CREATION_MODES[save.call.mode]
-    make_table(spark, Creation(save.name, mode, definition, location, save.call.options, lambda: save.data, parameters))
+        raise no_rows_to_match(name, name, request.matching)
+    parameters, mode = _parameters_of_new(request), _CREATION_MODES[call.mode]
+    return Creation(save.name, mode, definition, path_option(call.options), call.options, lambda: save.data, parameters)
 
 
 def save_into(spark: SparkSession, save: Save, *, replacing: bool = False) -> bool:
@@ -143,7 +142,7 @@ def replacement(managed: bool, cluster_by: Sequence[str]) -> DescribeOperation:
     return describe
 
 
-def parameters_of_new(request: Insert) -> Mapping[str, object]:
+def _parameters_of_new(request: Insert) -> Mapping[str, object]:
     """Return the operation parameters of a table that ``saveAsTable`` creates."""
     if request.mode != "overwrite":
         return {}

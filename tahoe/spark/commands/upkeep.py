@@ -1,4 +1,4 @@
-"""OPTIMIZE, REORG, VACUUM and RESTORE on Spark, with their result rows (`delta-features`, 2.4).
+"""OPTIMIZE, REORG, VACUUM, RESTORE and auto compaction on Spark, with their result rows (`delta-features`, 2.4).
 
     the core plans the bins ─► an executor rewrites each, as the core does ─► the core commits, and resolves conflicts
 
@@ -21,10 +21,12 @@ import pyarrow as pa
 from pyspark.errors import ParseException
 from pyspark.sql import DataFrame, SparkSession
 
+from tahoe.api.process import COMPACTED_NOW
 from tahoe.api.table import Table
 from tahoe.base.clock import SYSTEM_CLOCK
 from tahoe.base.exceptions import InvalidRequest, StorageFailure, TahoeError, Unsupported
 from tahoe.base.progress import shown
+from tahoe.ops.layout.auto_compact import AutoCompaction, PartitionReservations, compaction_after
 from tahoe.ops.layout.bins import Bin
 from tahoe.ops.layout.cubes import LEAST_BYTES, TARGET_BYTES
 from tahoe.ops.layout.optimize import RewrittenBin, optimize, written_as_cube
@@ -41,7 +43,7 @@ from tahoe.spark.commands.checked_arguments import check_kind, wrong_argument
 from tahoe.spark.commands.row_command import CommandTarget, user_metadata_of
 from tahoe.spark.executors.bin_tasks import rewritten_bin
 from tahoe.spark.executors.shipped import raised, run_on
-from tahoe.spark.jvm.bridge import is_classic
+from tahoe.spark.jvm.bridge import active_session, is_classic
 from tahoe.spark.jvm.errors import quiet_errors
 from tahoe.spark.jvm.job_progress import job_progress
 from tahoe.spark.jvm.local_rows import Result
@@ -52,6 +54,7 @@ from tahoe.spark.names.snapshots import parsed_timestamp
 from tahoe.spark.write.enforce import session_time_zone
 from tahoe.spark.write.spread import clustered_by_tasks, is_worth_joining, is_worth_spreading, joined_by_tasks
 from tahoe.store.location import decode_path
+from tahoe.txn.commit import Committed
 from tahoe.txn.transaction import Transaction
 
 _SIZES = "struct<min: bigint, max: bigint, avg: double, totalFiles: bigint, totalSize: bigint>"
@@ -431,3 +434,58 @@ def _take_back(snapshot: Snapshot, written: Sequence[RewrittenBin]) -> None:
     for add in (add for rewritten in written for add in rewritten.added):
         with suppress(StorageFailure):
             snapshot.store.delete(decode_path(add.path, snapshot.store.url))
+
+
+# -- auto compaction: the core's, with the session's settings, on its executors --------------------------------------------------
+
+_AUTO = f"{_DELTA}autoCompact."
+_SWITCHES = {"true": True, "auto": True, "legacy": True, "false": False}
+
+
+def compact_after(spark: SparkSession, table: Table, committed: Committed) -> None:
+    """The hook: compact files after a commit of the active session, or else of this one, if the session or the table enables it.
+
+    Raises: the errors of OPTIMIZE; `InvalidRequest` (`DELTA_INVALID_AUTO_COMPACT_TYPE`) for an invalid setting.
+    """
+    session = active_session(spark)
+    enabled = session.conf.get(_AUTO + "enabled", None)
+    if (enabled is None and not committed.snapshot.config.properties.auto_compacts) or table.url.startswith("memory:"):
+        return
+    settings, reserves = compaction_of(lambda name: session.conf.get(_AUTO + name, None))
+    run = partial(table.compact_gently, partial(on_executors, session))
+    compaction_after(committed, settings, COMPACTED_NOW if reserves else PartitionReservations(), run)
+
+
+def compaction_of(setting: Callable[[str], str | None]) -> tuple[AutoCompaction, bool]:
+    """Return a session's ``autoCompact.…`` settings, and whether only one thread at a time compacts a partition.
+
+    Raises `InvalidRequest` for an invalid value.
+    """
+
+    def value(name: str, parse: Callable[[str], Value], default: Value) -> Value:
+        text = setting(name)
+        try:
+            return default if text is None else parse(str(text).strip().lower())
+        except (ValueError, KeyError) as error:
+            raise InvalidRequest(
+                f"The setting {_AUTO}{name} = '{text}' is no value for it; unset it.",
+                code="DELTA_INVALID_AUTO_COMPACT_TYPE" if name == "enabled" else "DELTA_ILLEGAL_OPTION",
+                option=_AUTO + name,
+            ) from error
+
+    skips_early = value("earlySkipPartitionTable.enabled", _is_true, True)
+    defaults = AutoCompaction()
+    settings = AutoCompaction(
+        enabled=value("enabled", _SWITCHES.__getitem__, None),
+        target=value("maxFileSize", parse_size, defaults.target),
+        least=value("minFileSize", parse_size, None),
+        min_files=value("minNumFiles", int, defaults.min_files) if skips_early else 0,
+        modified_only=value("modifiedPartitionsOnly.enabled", _is_true, True),
+        most_partitions=value("maxNumModifiedPartitions", int, defaults.most_partitions),
+        not_after_appends=value("nonBlindAppend.enabled", _is_true, False),
+    )
+    return settings, value("reservePartitions.enabled", _is_true, True)
+
+
+def _is_true(text: str) -> bool:
+    return {"true": True, "false": False}[text]

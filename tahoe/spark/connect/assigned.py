@@ -12,9 +12,9 @@ from typing import Any
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as sf
 
-from tahoe.ops.rows.assigned_places import Columns, assigned_places, check_assignable, lacks_fields
+from tahoe.ops.rows.assigned_places import Columns, assigned_places, check_assignable
 from tahoe.schema.types import ArrayType, DataType, PrimitiveType, StructType
-from tahoe.spark.commands.assignments import Assignment, Value
+from tahoe.spark.commands.assignments import Assignment, Value, field_of
 from tahoe.spark.connect.conditions import check_expression, text_of
 from tahoe.spark.jvm.translate import from_spark_schema, to_spark_type
 from tahoe.spark.write.fitting import nullable_schema
@@ -53,35 +53,14 @@ def parse_assignments(
     )
 
 
-def assigned(target: DataType, old: Value | None, assignments: Sequence[Assignment]) -> Column:
-    """Return a column's value after the assignments, in the column's type.
-
-    Args:
-        target: the column's type.
-        old: the value before; None, which is treated as NULL, if there is none.
-        assignments: the assignments to the column or inside it, with paths that omit the column's name.
-    """
-    for assignment in assignments:
-        if not assignment.path and assignment.keeps_fields:
-            return _keeping(target, old, assignment.value)
-        if not assignment.path:
-            return fitted(assignment.value, target)
-    if not assignments:
-        return sf.lit(None).cast(to_spark_type(target)) if old is None else fitted(old, target)
-    assert isinstance(target, StructType)
-    fields = []
-    for field in target:
-        inside = [assignment.inside() for assignment in assignments if assignment.path[0] == field.name]
-        fields.append(assigned(field.data_type, _field(old, field.name), inside).alias(field.name))
-    return sf.struct(*fields)
-
-
-def fitted(value: Value, target: DataType) -> Column:
-    """Return a value cast to a type; struct fields are matched by name, and missing ones are NULL."""
+def fitted(value: Value | None, target: DataType, _path: tuple[str, ...] = ()) -> Column:
+    """Return a value cast to a type, NULL for None; struct fields are matched by name, and missing ones are NULL."""
+    if value is None:
+        return sf.lit(None).cast(to_spark_type(target))
     if value.data_type == target:
         return value.column
     if isinstance(target, StructType) and isinstance(value.data_type, StructType):
-        fields = [assigned(field.data_type, _field(value, field.name), ()).alias(field.name) for field in target]
+        fields = [fitted(field_of(value, field.name), field.data_type).alias(field.name) for field in target]
         return sf.when(value.column.isNotNull(), sf.struct(*fields))
     if isinstance(target, ArrayType) and isinstance(value.data_type, ArrayType) and _has_structs(target):
         source, element = value.data_type.element_type, target.element_type
@@ -103,28 +82,3 @@ def cast_or_fail(column: Column, target: DataType) -> Column:
 def _has_structs(data_type: ArrayType) -> bool:
     element = data_type.element_type
     return isinstance(element, StructType) or (isinstance(element, ArrayType) and _has_structs(element))
-
-
-def _keeping(target: DataType, old: Value | None, new: Value) -> Column:
-    """Return the new value, with the old values of struct fields that it lacks; NULL if both are NULL."""
-    source = new.data_type
-    if (
-        old is None
-        or not isinstance(target, StructType)
-        or not isinstance(source, StructType)
-        or not lacks_fields(source, target)
-    ):
-        return fitted(new, target)
-    fields = []
-    for field in target:
-        old_field, new_field = _field(old, field.name), _field(new, field.name)
-        inside = [] if new_field is None else [Assignment((), new_field, True)]
-        fields.append(assigned(field.data_type, old_field, inside).alias(field.name))
-    return sf.when(old.column.isNotNull() | new.column.isNotNull(), sf.struct(*fields))
-
-
-def _field(struct: Value | None, name: str) -> Value | None:
-    if struct is None or not isinstance(struct.data_type, StructType):
-        return None
-    field = struct.data_type.find(name)
-    return None if field is None else Value(struct.column.getField(field.name), field.data_type)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
 from operator import and_
@@ -12,13 +12,11 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as sf
 
 from tahoe.api.table import Table
-from tahoe.base.exceptions import DeltaConcurrentModificationException, InvalidRequest, InvariantViolation, NotFound
+from tahoe.base.exceptions import InvalidRequest, InvariantViolation
 from tahoe.expr.tree.predicate import quote_identifier
 from tahoe.ops.rows.conditions import whole_files
 from tahoe.ops.rows.insert import (
     OverwriteActions,
-    already_written,
-    changes_nothing,
     check_replaced,
     prepare_schema,
     rows_in,
@@ -31,6 +29,7 @@ from tahoe.ops.write.writer import WriterOptions, tagged
 from tahoe.protocol.actions import AddCDCFile, AddFile
 from tahoe.protocol.config import TableConfig
 from tahoe.protocol.features import ENFORCED
+from tahoe.spark.commands.insert import DescribeOperation, commit_rows, no_rows_to_match, with_parameters
 from tahoe.spark.commands.row_changes import changes_of, of_kind
 from tahoe.spark.commands.write_options import Insert, Matching
 from tahoe.spark.connect.conditions import RemoteCondition, resolve_condition
@@ -39,12 +38,8 @@ from tahoe.spark.connect.remote_rows import RemoteFiles, RemoteVersion
 from tahoe.spark.jvm.translate import from_spark_schema
 from tahoe.spark.write.fitting import nullable_schema
 from tahoe.spark.write.idempotent import resetting_version
-from tahoe.txn.prepare import future_config
 from tahoe.txn.transaction import Operation, Transaction
 
-DescribeOperation = Callable[[Operation, TableConfig], Operation]
-
-_MODES = {"append": "Append", "overwrite": "Overwrite", "error": "ErrorIfExists", "ignore": "Ignore"}
 _MISMATCH = "DELTA_REPLACE_WHERE_MISMATCH"
 
 
@@ -57,47 +52,14 @@ def insert(table: Table, data: DataFrame, request: Insert, describe: DescribeOpe
     Raises: the errors of `tahoe.spark.commands.insert.insert`.
     """
     with resetting_version(data.sparkSession):
-        return _inserted(table, data, request, describe)
-
-
-def _inserted(table: Table, data: DataFrame, request: Insert, describe: DescribeOperation | None) -> int | None:
-    transaction = table.begin()
-    if transaction.snapshot is not None and request.mode == "error":
-        raise InvalidRequest(
-            f"There is a table at {table.url} already. Write with mode 'append' or 'overwrite', or to another place.",
-            code="DELTA_PATH_EXISTS",
-            table=table.url,
-        )
-    if transaction.snapshot is not None and request.mode == "ignore":
-        return None
-    if already_written(transaction, request.options.app):
-        return None
-    operation = _staged(transaction, data, request)
-    if describe is not None:
-        operation = describe(operation, future_config(transaction))
-    if describe is None and changes_nothing(transaction):
-        return None
-    try:
-        return table.commit(transaction, operation, user_metadata=request.user_metadata).version
-    except DeltaConcurrentModificationException:
-        # Two concurrent runs of the same idempotent write: the other one has already written the rows.
-        if request.options.app is not None and already_written(table.begin(), request.options.app):
-            return None
-        # Two writers that find no table both try to create it; the second one applies its mode to the table of the first.
-        if transaction.snapshot is None and request.mode != "overwrite":
-            return _inserted(table, data, request, describe)
-        raise
+        return commit_rows(table, request, lambda transaction: _staged(transaction, data, request), describe)
 
 
 def _staged(transaction: Transaction, data: DataFrame, request: Insert) -> Operation:
     options, snapshot, spark = request.options, transaction.snapshot, data.sparkSession
     transaction.enforces = ENFORCED
     if request.matching is not None and snapshot is None:
-        raise NotFound(
-            f"There is no Delta table at {transaction.store.url} of which rows could match '{request.matching.text}'. Create it first.",
-            code="DELTA_PATH_DOES_NOT_EXIST",
-            table=transaction.store.url,
-        )
+        raise no_rows_to_match(f"at {transaction.store.url}", transaction.store.url, request.matching)
     if snapshot is not None and options.mode == "overwrite" and options.data_change:
         snapshot.config.refuse_if_append_only()
     config = prepare_schema(transaction, nullable_schema(from_spark_schema(data.schema)), options)
@@ -106,15 +68,7 @@ def _staged(transaction: Transaction, data: DataFrame, request: Insert) -> Opera
         operation = stage_adds(transaction, config, files.new_files(data), None, options)
     else:
         operation = _replacing(files, RemoteVersion(spark, snapshot, request.alias), data, request)
-    return replace(operation, parameters={**operation.parameters, **_replaced_in_history(request), "mode": _MODES[request.mode]})
-
-
-def _replaced_in_history(request: Insert) -> dict[str, object]:
-    """Return the operation parameters that describe the replaced rows."""
-    if request.matching is not None:
-        matching = request.matching
-        return {"replaceOnCond": matching.on} if matching.on is not None else {"replaceUsingCols": f"({matching.using})"}
-    return {} if request.predicate is None else {"predicate": request.predicate}
+    return with_parameters(operation, request)
 
 
 def _replacing(files: RemoteFiles, version: RemoteVersion, data: DataFrame, request: Insert) -> Operation:

@@ -60,14 +60,14 @@ from tahoe.protocol.row_tracking import materialized_columns
 from tahoe.schema.evolve import store_anything
 from tahoe.schema.types import StructType
 from tahoe.snapshot.changes import CHANGE_TYPE
-from tahoe.spark.commands.assignments import Assignment, Value
+from tahoe.spark.commands.assignments import Assignment, Value, assigned
 from tahoe.spark.commands.merge.builder import DeltaMergeBuilder
 from tahoe.spark.commands.merge.match import BEFORE, CLAUSE, SOURCE_ROW, numbered
 from tahoe.spark.commands.merge.statement import MergeRequest, Term, evolved
 from tahoe.spark.commands.row_changes import FILE, ROW, RowMatches, changes_of
 from tahoe.spark.commands.row_changes import of_kind as of_change
 from tahoe.spark.commands.row_command import CommandTarget, run_row_command
-from tahoe.spark.connect.assigned import assigned, parse_assignments
+from tahoe.spark.connect.assigned import fitted, parse_assignments
 from tahoe.spark.connect.conditions import check_boolean, check_expression, text_of
 from tahoe.spark.connect.merge_keys import MergeSource, candidates
 from tahoe.spark.connect.remote_rows import RemoteFiles, RemoteVersion
@@ -371,11 +371,11 @@ def outcomes(steps: Sequence[_Step], schema: StructType, old: Any) -> list[Colum
     for column in schema:
         value: Column = sf.lit(None)
         for number, step in enumerate(steps):
-            new = assigned(column.data_type, old(column.name), step.inside(column.name))
+            new = assigned(fitted, column.data_type, old(column.name), step.inside(column.name))
             applies = sf.col(CLAUSE) == step.number
             value = sf.when(applies, new) if number == 0 else value.when(applies, new)
         if not steps:
-            value = assigned(column.data_type, None, ())
+            value = fitted(None, column.data_type)
         columns.append(value.alias(column.name))
     return columns
 

@@ -33,10 +33,10 @@ from tahoe.ops.rows.update import stage_updated_rows
 from tahoe.protocol.actions import AddCDCFile, AddFile
 from tahoe.protocol.column_values.default_values import Moment
 from tahoe.protocol.column_values.identity import refuse_update
-from tahoe.spark.commands.assignments import Assignment, Value
+from tahoe.spark.commands.assignments import Assignment, Value, assigned
 from tahoe.spark.commands.row_changes import changes_of, of_kind
 from tahoe.spark.commands.row_command import CommandTarget, run_row_command
-from tahoe.spark.connect.assigned import assigned, parse_assignments
+from tahoe.spark.connect.assigned import fitted, parse_assignments
 from tahoe.spark.connect.conditions import RemoteCondition, resolve_condition
 from tahoe.spark.connect.remote_rows import RemoteFiles, RemoteVersion
 from tahoe.spark.names.settings import is_case_sensitive
@@ -168,5 +168,5 @@ class RemoteUpdate(RemoteEngine):
             if not inside and "delta.generationExpression" in column.metadata:
                 continue  # computed again when the row is written
             old = Value(sf.col(quote_identifier(column.name)), column.data_type)
-            columns.append((assigned(column.data_type, old, inside) if inside else old.column).alias(column.name))
+            columns.append((assigned(fitted, column.data_type, old, inside) if inside else old.column).alias(column.name))
         return rows.select(*columns)

@@ -7,15 +7,12 @@ from dataclasses import replace
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sf
 
-from tahoe.base.exceptions import NotFound
 from tahoe.expr.tree.predicate import quote_identifier
 from tahoe.protocol.config import TableConfig
 from tahoe.schema.evolve import check_writable, store_anything
 from tahoe.schema.types import StructType
 from tahoe.spark.commands.assignments import Value
-from tahoe.spark.commands.create import TableDefinition
-from tahoe.spark.commands.named import Creation
-from tahoe.spark.commands.saved import CREATION_MODES, Save, parameters_of_new, replacement, save_request
+from tahoe.spark.commands.saved import Save, creation_of, replacement, save_request
 from tahoe.spark.commands.write_options import Insert, insert_request
 from tahoe.spark.connect.assigned import cast_or_fail, fitted
 from tahoe.spark.connect.creation import make_table
@@ -23,7 +20,6 @@ from tahoe.spark.connect.insert import insert
 from tahoe.spark.jvm.translate import from_spark_schema
 from tahoe.spark.names.entries import NamedTable, table_named
 from tahoe.spark.names.error_names import appending_by_name
-from tahoe.spark.names.options import path_option
 from tahoe.spark.names.settings import settings_of
 from tahoe.spark.write.arranged import arranged, arrangement
 from tahoe.spark.write.fitting import nullable_schema
@@ -39,18 +35,7 @@ def save_as_table(spark: SparkSession, save: Save) -> None:
     """Write the rows into an existing table or a new one, as `tahoe.spark.commands.saved.save_as_table`."""
     if save.call.mode in ("Append", "Overwrite") and save_into(spark, save, replacing=save.call.mode == "Overwrite"):
         return
-    cluster_by = None if save.call.cluster_by is None else tuple(save.call.cluster_by)
-    definition = TableDefinition(StructType(), tuple(save.call.partition_by or ()), cluster_by=cluster_by)
-    request = save_request(save, settings_of(spark), replacing=True)
-    if request.matching is not None:
-        raise NotFound(
-            f"There is no Delta table {'.'.join(save.name)} of which rows could match '{request.matching.text}'. Create it first.",
-            code="DELTA_PATH_DOES_NOT_EXIST",
-            table=".".join(save.name),
-        )
-    mode, location = CREATION_MODES[save.call.mode], path_option(save.call.options)
-    parameters = parameters_of_new(request)
-    make_table(spark, Creation(save.name, mode, definition, location, save.call.options, lambda: save.data, parameters))
+    make_table(spark, creation_of(save, settings_of(spark)))
 
 
 def save_into(spark: SparkSession, save: Save, *, replacing: bool = False) -> bool:

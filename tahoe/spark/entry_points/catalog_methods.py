@@ -4,7 +4,7 @@ supports paths.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
@@ -14,7 +14,7 @@ from pyspark.sql.types import StructType as SparkStruct
 from tahoe.schema.types import StructType
 from tahoe.spark.commands.create import TableDefinition
 from tahoe.spark.commands.named import Creation, make_table
-from tahoe.spark.entry_points.wrapping import is_delta, takes_names, wrap
+from tahoe.spark.entry_points.wrapping import arguments_of, is_delta, takes_names, wrap
 from tahoe.spark.jvm.storage import table_at
 from tahoe.spark.jvm.translate import from_spark_schema
 from tahoe.spark.names.entries import parts_of, path_of, table_named
@@ -29,25 +29,27 @@ def wrap_catalog() -> None:
     wrap(Catalog, "tableExists", _table_exists)
 
 
-def _create_table(
-    original: Callable[..., DataFrame],
-    catalog: Any,
-    tableName: str,  # noqa: N803 - PySpark's name
-    path: str | None = None,
-    source: str | None = None,
-    schema: Any = None,
-    description: str | None = None,
-    **options: str,
-) -> DataFrame:
+def _create_table(original: Callable[..., DataFrame], catalog: Any, *positional: Any, **named: Any) -> DataFrame:
     spark: SparkSession = catalog._sparkSession
-    parts = parts_of(spark, tableName) if takes_names(spark) and is_delta(spark, source) else None
-    refused = schema is not None and not isinstance(schema, SparkStruct)  # PySpark raises its own error
-    if refused or parts is None or not in_session_catalog(spark, parts):
-        return original(catalog, tableName, path, source, schema, description, **options)
+    arguments = arguments_of(original, catalog, *positional, **named)
+    is_delta_table = takes_names(spark) and is_delta(spark, arguments["source"])
+    is_ours = is_delta_table and in_session_catalog(spark, parts_of(spark, arguments["tableName"]))
+    creation = requested_creation(spark, arguments) if is_ours else None
+    if creation is None:
+        return original(catalog, *positional, **named)
+    make_table(spark, creation)
+    return spark.table(arguments["tableName"])
+
+
+def requested_creation(spark: Any, arguments: Mapping[str, Any]) -> Creation | None:
+    """Return the request of a call of `createTable`; None for a schema that PySpark refuses."""
+    schema, options = arguments["schema"], arguments["options"]
+    if schema is not None and not isinstance(schema, SparkStruct):
+        return None
     columns = StructType() if schema is None else from_spark_schema(schema)
-    location = path if path is not None else path_option(options)
-    make_table(spark, Creation(parts, "create", TableDefinition(columns, comment=description or None), location, options))
-    return spark.table(tableName)
+    location = arguments["path"] if arguments["path"] is not None else path_option(options)
+    definition = TableDefinition(columns, comment=arguments["description"] or None)
+    return Creation(parts_of(spark, arguments["tableName"]), "create", definition, location, options)
 
 
 def _table_exists(original: Callable[..., bool], catalog: Any, tableName: str, dbName: str | None = None) -> bool:  # noqa: N803 - PySpark's

@@ -14,7 +14,6 @@ from pyspark.sql.connect.dataframe import DataFrame
 from pyspark.sql.connect.readwriter import DataFrameReader, DataFrameWriter, DataFrameWriterV2
 from pyspark.sql.connect.session import SparkSession
 from pyspark.sql.connect.streaming.readwriter import DataStreamReader, DataStreamWriter
-from pyspark.sql.types import StructType as SparkStruct
 
 from tahoe.base.exceptions import InvalidRequest, Unsupported
 from tahoe.schema.types import StructType
@@ -28,13 +27,14 @@ from tahoe.spark.connect.insert import insert
 from tahoe.spark.connect.queries import frame_of
 from tahoe.spark.connect.statements import run_sql
 from tahoe.spark.connect.writes_by_name import existing, insert_into, save_as_table, save_into
+from tahoe.spark.entry_points.catalog_methods import requested_creation
 from tahoe.spark.entry_points.reading import single_path
-from tahoe.spark.entry_points.wrapping import is_delta, is_enabled, wrap
+from tahoe.spark.entry_points.wrapping import arguments_of, is_delta, is_enabled, wrap
+from tahoe.spark.entry_points.writing import configure
 from tahoe.spark.executors.shipped import source_for_server
 from tahoe.spark.jvm.storage import table_at
 from tahoe.spark.jvm.translate import from_spark_schema
 from tahoe.spark.names.entries import parts_of, path_of, table_named
-from tahoe.spark.names.options import path_option
 from tahoe.spark.names.settings import settings_of
 from tahoe.spark.portable.data_source import DeltaDataSource
 from tahoe.spark.portable.data_source_options import table_of
@@ -110,44 +110,28 @@ def _sql(original: Callable[..., Any], spark: Any, sqlQuery: str, args: Any = No
 # -- df.write ----------------------------------------------------------------------------------------------------------------------
 
 
-def _save(
-    original: Callable[..., None],
-    writer: Any,
-    path: str | None = None,
-    format: str | None = None,
-    mode: str | None = None,
-    partitionBy: Any = None,  # noqa: N803 - PySpark's name
-    **options: Any,
-) -> None:
-    spark = writer._spark
-    if not is_delta(spark, format or writer._write.source):
-        original(writer, path, format, mode, partitionBy, **options)
+def _save(original: Callable[..., None], writer: Any, *positional: Any, **named: Any) -> None:
+    spark, arguments = writer._spark, arguments_of(original, writer, *positional, **named)
+    if not is_delta(spark, arguments["format"] or writer._write.source):
+        original(writer, *positional, **named)
         return
-    call = _call_of(writer, mode, partitionBy, options)
-    place, frame = single_path(path, call.options), DataFrame(writer._df, spark)
+    call = _call_of(writer, arguments)
+    place, frame = single_path(arguments["path"], call.options), DataFrame(writer._df, spark)
     own = {key: value for key, value in call.options.items() if key.lower() != "coordinator"}
     # The coordinator is an option of the portable source, which the reader has too.
     table = table_at(spark, place, own) if own == call.options else table_of(place, call.options)
     insert(table, frame, insert_request(replace(call, options=own), settings_of(spark)))
 
 
-def _save_as_table(
-    original: Callable[..., None],
-    writer: Any,
-    name: str,
-    format: str | None = None,
-    mode: str | None = None,
-    partitionBy: Any = None,  # noqa: N803 - PySpark's name
-    **options: Any,
-) -> None:
-    spark = writer._spark
-    parts = parts_of(spark, name) if is_enabled(spark) else ()
-    how = _MODES[mode or writer._write.mode]
+def _save_as_table(original: Callable[..., None], writer: Any, *positional: Any, **named: Any) -> None:
+    spark, arguments = writer._spark, arguments_of(original, writer, *positional, **named)
+    parts = parts_of(spark, arguments["name"]) if is_enabled(spark) else ()
+    how = _MODES[arguments["mode"] or writer._write.mode]
     appends = bool(parts) and how == "Append" and existing(spark, parts) is not None
-    if not parts or not (appends or is_delta(spark, format or writer._write.source)):
-        original(writer, name, format, mode, partitionBy, **options)
+    if not parts or not (appends or is_delta(spark, arguments["format"] or writer._write.source)):
+        original(writer, *positional, **named)
         return
-    save_as_table(spark, Save(parts, DataFrame(writer._df, spark), _call_of(writer, mode, partitionBy, options)))
+    save_as_table(spark, Save(parts, DataFrame(writer._df, spark), _call_of(writer, arguments)))
 
 
 def _insert_into(original: Callable[..., None], writer: Any, tableName: str, overwrite: bool | None = None) -> None:  # noqa: N803
@@ -157,17 +141,16 @@ def _insert_into(original: Callable[..., None], writer: Any, tableName: str, ove
     if named is None:
         original(writer, tableName, overwrite)
         return
-    call = _call_of(writer, None, None, {})
+    call = _call_of(writer)
     replaces = call.mode == "Overwrite" if overwrite is None else overwrite
     call = WriterCall("Overwrite" if replaces else "Append", call.options, call.partition_by, call.cluster_by, call.evolves)
     insert_into(spark, named, Save(parts, DataFrame(writer._df, spark), call))
 
 
-def _call_of(writer: Any, mode: str | None, partition_by: Any, options: Mapping[str, Any]) -> WriterCall:
+def _call_of(writer: Any, arguments: Mapping[str, Any] | None = None) -> WriterCall:
     """Return the call of a writer, from the state of PySpark's client and the arguments of its last method."""
-    writer.mode(mode).options(**options)
-    if partition_by is not None:
-        writer.partitionBy(partition_by)
+    if arguments is not None:
+        configure(writer, arguments)
     write = writer._write
     if write.num_buckets > 0:
         raise Unsupported(
@@ -227,24 +210,13 @@ def _overwrite(original: Callable[..., None], writer: Any, condition: Any) -> No
 # -- spark.catalog -----------------------------------------------------------------------------------------------------------------
 
 
-def _create_table(
-    original: Callable[..., Any],
-    catalog: Any,
-    tableName: str,  # noqa: N803 - PySpark's name
-    path: str | None = None,
-    source: str | None = None,
-    schema: Any = None,
-    description: str | None = None,
-    **options: Any,
-) -> Any:
-    spark = catalog._sparkSession
-    if not is_delta(spark, source) or (schema is not None and not isinstance(schema, SparkStruct)):
-        return original(catalog, tableName, path, source, schema, description, **options)
-    columns = StructType() if schema is None else from_spark_schema(schema)
-    definition = TableDefinition(columns, comment=description or None)
-    location = path if path is not None else path_option(options)
-    make_table(spark, Creation(parts_of(spark, tableName), "create", definition, location, options))
-    return spark.table(tableName)
+def _create_table(original: Callable[..., Any], catalog: Any, *positional: Any, **named: Any) -> Any:
+    spark, arguments = catalog._sparkSession, arguments_of(original, catalog, *positional, **named)
+    creation = requested_creation(spark, arguments) if is_delta(spark, arguments["source"]) else None
+    if creation is None:
+        return original(catalog, *positional, **named)
+    make_table(spark, creation)
+    return spark.table(arguments["tableName"])
 
 
 def _table_exists(original: Callable[..., bool], catalog: Any, tableName: str, dbName: str | None = None) -> bool:  # noqa: N803
@@ -272,29 +244,22 @@ def _start(
     return original(writer, path, format, *rest, **options)
 
 
-def _to_table(
-    original: Callable[..., Any],
-    writer: Any,
-    tableName: str,  # noqa: N803 - PySpark's name
-    format: str | None = None,
-    outputMode: str | None = None,  # noqa: N803
-    partitionBy: Any = None,  # noqa: N803
-    queryName: str | None = None,  # noqa: N803
-    **options: Any,
-) -> Any:
+def _to_table(original: Callable[..., Any], writer: Any, *positional: Any, **named: Any) -> Any:
     spark, proto = writer._session, writer._write_proto
-    parts = parts_of(spark, tableName) if is_enabled(spark) else ()
-    named = existing(spark, parts) if parts else None
-    if named is None and not is_delta(spark, format or proto.format or None):
-        return original(writer, tableName, format, outputMode, partitionBy, queryName, **options)
-    if partitionBy is not None:
-        writer.partitionBy(partitionBy)
-    if named is None:
+    arguments = arguments_of(original, writer, *positional, **named)
+    name = arguments["tableName"]
+    parts = parts_of(spark, name) if is_enabled(spark) else ()
+    table = existing(spark, parts) if parts else None
+    if table is None and not is_delta(spark, arguments["format"] or proto.format or None):
+        return original(writer, *positional, **named)
+    if arguments["partitionBy"] is not None:
+        writer.partitionBy(arguments["partitionBy"])
+    if table is None:
         frame = DataFrame(writer._write_stream._child, spark)
         columns = nullable_schema(from_spark_schema(frame.schema))
         definition = TableDefinition(columns, tuple(proto.partitioning_column_names))
         make_table(spark, Creation(parts, "createIfNotExists", definition))
-        named = existing(spark, parts)
-    if named is None:
-        raise InvalidRequest(f"There is no Delta table {tableName}.", code="DELTA_MISSING_DELTA_TABLE", table=tableName)
-    return writer.start(named.table.url, "delta", outputMode, None, queryName, **options)
+        table = existing(spark, parts)
+    if table is None:
+        raise InvalidRequest(f"There is no Delta table {name}.", code="DELTA_MISSING_DELTA_TABLE", table=name)
+    return writer.start(table.table.url, "delta", arguments["outputMode"], None, arguments["queryName"], **arguments["options"])

@@ -9,7 +9,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.readwriter import DataFrameReader
 
 from tahoe.base.exceptions import InvalidRequest
-from tahoe.spark.entry_points.wrapping import is_delta, takes_names, wrap
+from tahoe.spark.entry_points.wrapping import arguments_of, is_delta, takes_names, wrap
 from tahoe.spark.jvm.bridge import Jvm
 from tahoe.spark.jvm.storage import table_at
 from tahoe.spark.names.entries import parts_of, table_named
@@ -26,22 +26,16 @@ def wrap_reader() -> None:
     wrap(DataFrameReader, "table", _table)
 
 
-def _load(
-    original: Callable[..., DataFrame],
-    reader: Any,
-    path: Any = None,
-    format: str | None = None,
-    schema: Any = None,
-    **options: Any,
-) -> DataFrame:
-    if not is_delta(reader._spark, format or reader._jreader.source()):
-        return original(reader, path, format, schema, **options)
-    if schema is not None:
-        reader.schema(schema)
-    reader.options(**options)
+def _load(original: Callable[..., DataFrame], reader: Any, *positional: Any, **named: Any) -> DataFrame:
+    arguments = arguments_of(original, reader, *positional, **named)
+    if not is_delta(reader._spark, arguments["format"] or reader._jreader.source()):
+        return original(reader, *positional, **named)
+    configure_reader(reader, arguments)
     spark, java = reader._spark, reader._jreader
     reader_options = Jvm.of(spark).dictionary(java.extraOptions().originalMap())
-    return _read(spark, single_path(path, reader_options), reader_options, bool(java.userSpecifiedSchema().isDefined()))
+    return _read(
+        spark, single_path(arguments["path"], reader_options), reader_options, bool(java.userSpecifiedSchema().isDefined())
+    )
 
 
 def _read(spark: SparkSession, path: str, options: Mapping[str, str], has_schema: bool) -> DataFrame:
@@ -69,6 +63,13 @@ def _table(original: Callable[..., DataFrame], reader: Any, tableName: str) -> D
             if named is not None and request is not None and request.changes is not None:
                 return read_changes(spark, named.table, request.changes, options=request.hadoop)
     return original(reader, tableName)
+
+
+def configure_reader(reader: Any, arguments: Mapping[str, Any]) -> None:
+    """Apply the arguments of `load` to a reader, as PySpark does."""
+    if arguments["schema"] is not None:
+        reader.schema(arguments["schema"])
+    reader.options(**arguments["options"])
 
 
 def single_path(path: object, options: Mapping[str, str]) -> str:

@@ -10,8 +10,8 @@ from pyspark.sql import DataFrame
 from pyspark.sql.streaming.readwriter import DataStreamReader
 
 from tahoe.api.table import Table
-from tahoe.spark.entry_points.reading import single_path
-from tahoe.spark.entry_points.wrapping import is_delta, takes_names, wrap
+from tahoe.spark.entry_points.reading import configure_reader, single_path
+from tahoe.spark.entry_points.wrapping import arguments_of, is_delta, takes_names, wrap
 from tahoe.spark.jvm.bridge import JavaObject, Jvm, is_classic
 from tahoe.spark.jvm.storage import table_at
 from tahoe.spark.names.entries import parts_of, table_named
@@ -28,22 +28,13 @@ def wrap_stream_reader() -> None:
     wrap(DataStreamReader, "table", _table)
 
 
-def _load(
-    original: Callable[..., DataFrame],
-    reader: Any,
-    path: Any = None,
-    format: str | None = None,
-    schema: Any = None,
-    **options: Any,
-) -> DataFrame:
-    spark = reader._spark
-    if not is_classic(spark) or not is_delta(spark, format or _ReaderSettings.of(reader).source):
-        return original(reader, path, format, schema, **options)
-    if schema is not None:
-        reader.schema(schema)
-    reader.options(**options)
+def _load(original: Callable[..., DataFrame], reader: Any, *positional: Any, **named: Any) -> DataFrame:
+    spark, arguments = reader._spark, arguments_of(original, reader, *positional, **named)
+    if not is_classic(spark) or not is_delta(spark, arguments["format"] or _ReaderSettings.of(reader).source):
+        return original(reader, *positional, **named)
+    configure_reader(reader, arguments)
     settings = _ReaderSettings.of(reader)
-    return _read(reader, _table_to_load(spark, single_path(path, settings.options), settings), settings)
+    return _read(reader, _table_to_load(spark, single_path(arguments["path"], settings.options), settings), settings)
 
 
 def _table_to_load(spark: Any, path: str, settings: _ReaderSettings) -> Table:

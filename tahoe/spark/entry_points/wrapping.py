@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
+from inspect import signature
 from typing import Any
 
 from pyspark.sql import SparkSession
@@ -46,3 +47,10 @@ def wrap(owner: type, name: str, replacement: Callable[..., object]) -> None:
 
     method._tahoe = True  # type: ignore[attr-defined]
     setattr(owner, name, method)
+
+
+def arguments_of(original: Callable[..., object], *positional: object, **named: object) -> dict[str, Any]:
+    """Return the arguments of a call of PySpark's method by the names of its parameters, defaults included, options under ``options``."""
+    call = signature(original).bind(*positional, **named)
+    call.apply_defaults()
+    return call.arguments

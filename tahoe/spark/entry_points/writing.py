@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from pyspark.sql import SparkSession
@@ -13,7 +13,7 @@ from tahoe.spark.commands.insert import insert
 from tahoe.spark.commands.saved import Save, insert_into, save_as_table
 from tahoe.spark.commands.write_options import WriterCall, insert_request
 from tahoe.spark.entry_points.reading import single_path
-from tahoe.spark.entry_points.wrapping import is_delta, takes_names, wrap
+from tahoe.spark.entry_points.wrapping import arguments_of, is_delta, takes_names, wrap
 from tahoe.spark.jvm.bridge import Jvm, is_classic
 from tahoe.spark.jvm.records import items
 from tahoe.spark.jvm.storage import table_at
@@ -30,48 +30,30 @@ def wrap_writer() -> None:
     wrap(DataFrameWriter, "insertInto", _insert_into)
 
 
-def _save(
-    original: Callable[..., None],
-    writer: Any,
-    path: str | None = None,
-    format: str | None = None,
-    mode: str | None = None,
-    partitionBy: Any = None,  # noqa: N803 - PySpark's name
-    **options: Any,
-) -> None:
-    spark = writer._spark
-    if not is_classic(spark) or not is_delta(spark, format or writer._jwrite.source()):
-        original(writer, path, format, mode, partitionBy, **options)
+def _save(original: Callable[..., None], writer: Any, *positional: Any, **named: Any) -> None:
+    spark, arguments = writer._spark, arguments_of(original, writer, *positional, **named)
+    if not is_classic(spark) or not is_delta(spark, arguments["format"] or writer._jwrite.source()):
+        original(writer, *positional, **named)
         return
-    writer.mode(mode).options(**options)
-    if partitionBy is not None:
-        writer.partitionBy(partitionBy)
+    configure(writer, arguments)
     writer_options = _options_of(spark, writer)
     _refuse_layouts(writer)
     mode = str(writer._jwrite.curmode().name())
     call = WriterCall(mode, writer_options, _partition_by(writer), _cluster_by(writer), writer_evolves(writer))
     request = insert_request(call, settings_of(spark))
-    insert(table_at(spark, single_path(path, writer_options), writer_options), writer._df, request)
+    insert(table_at(spark, single_path(arguments["path"], writer_options), writer_options), writer._df, request)
 
 
-def _save_as_table(
-    original: Callable[..., None],
-    writer: Any,
-    name: str,
-    format: str | None = None,
-    mode: str | None = None,
-    partitionBy: Any = None,  # noqa: N803 - PySpark's name
-    **options: Any,
-) -> None:
+def _save_as_table(original: Callable[..., None], writer: Any, *positional: Any, **named: Any) -> None:
     spark = writer._spark
     if not takes_names(spark):
-        original(writer, name, format, mode, partitionBy, **options)
+        original(writer, *positional, **named)
         return
-    writer.mode(mode).options(**options)
-    if partitionBy is not None:
-        writer.partitionBy(partitionBy)
-    if format is not None:
-        writer.format(format)
+    arguments = arguments_of(original, writer, *positional, **named)
+    name = arguments["name"]
+    configure(writer, arguments)
+    if arguments["format"] is not None:
+        writer.format(arguments["format"])
     parts, how = parts_of(spark, name), str(writer._jwrite.curmode().name())
     # Appending to an existing Delta table ignores the writer's format, which only applies to new tables.
     if not in_session_catalog(spark, parts) or not (
@@ -115,6 +97,13 @@ def _insert_into(
         original(writer, tableName, overwrite)
     finally:
         writer.format(source)
+
+
+def configure(writer: Any, arguments: Mapping[str, Any]) -> None:
+    """Apply the arguments of a writer's last method to the writer, as PySpark does."""
+    writer.mode(arguments["mode"]).options(**arguments["options"])
+    if arguments["partitionBy"] is not None:
+        writer.partitionBy(arguments["partitionBy"])
 
 
 def _options_of(spark: SparkSession, writer: Any) -> dict[str, str]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from pyspark.sql import SparkSession
@@ -13,7 +13,7 @@ from tahoe.base.exceptions import InvalidRequest
 from tahoe.spark.commands.create import TableDefinition
 from tahoe.spark.commands.named import Creation, make_table
 from tahoe.spark.commands.write_options import Insert
-from tahoe.spark.entry_points.wrapping import is_delta, takes_names, wrap
+from tahoe.spark.entry_points.wrapping import arguments_of, is_delta, takes_names, wrap
 from tahoe.spark.jvm.bridge import is_classic
 from tahoe.spark.jvm.storage import table_at
 from tahoe.spark.names.entries import location_of, parts_of, path_of
@@ -31,20 +31,13 @@ def wrap_stream_writer() -> None:
     wrap(DataStreamWriter, "toTable", _to_table)
 
 
-def _start(
-    original: Callable[..., StreamingQuery],
-    writer: Any,
-    path: str | None = None,
-    format: str | None = None,
-    outputMode: str | None = None,  # noqa: N803 - PySpark's name
-    partitionBy: Any = None,  # noqa: N803 - PySpark's name
-    queryName: str | None = None,  # noqa: N803 - PySpark's name
-    **options: Any,
-) -> StreamingQuery:
+def _start(original: Callable[..., StreamingQuery], writer: Any, *positional: Any, **named: Any) -> StreamingQuery:
     spark = writer._spark
     if not is_classic(spark):
-        return original(writer, path, format, outputMode, partitionBy, queryName, **options)
-    _configure(writer, format, outputMode, partitionBy, queryName, options)
+        return original(writer, *positional, **named)
+    arguments = arguments_of(original, writer, *positional, **named)
+    path = arguments["path"]
+    _configure(writer, arguments)
     settings = StreamWriterOptions.of(spark, writer._jwrite)
     if not is_delta(spark, settings.source):
         return original(writer, path)
@@ -53,40 +46,28 @@ def _start(
     return writer._sq(start_query(spark, table_at(spark, location, settings.options), settings, request, path=location))  # type: ignore[no-any-return]
 
 
-def _to_table(
-    original: Callable[..., StreamingQuery],
-    writer: Any,
-    tableName: str,  # noqa: N803 - PySpark's name
-    format: str | None = None,
-    outputMode: str | None = None,  # noqa: N803 - PySpark's name
-    partitionBy: Any = None,  # noqa: N803 - PySpark's name
-    queryName: str | None = None,  # noqa: N803 - PySpark's name
-    **options: Any,
-) -> StreamingQuery:
+def _to_table(original: Callable[..., StreamingQuery], writer: Any, *positional: Any, **named: Any) -> StreamingQuery:
     spark = writer._spark
     if not takes_names(spark):
-        return original(writer, tableName, format, outputMode, partitionBy, queryName, **options)
-    _configure(writer, format, outputMode, partitionBy, queryName, options)
-    settings, parts = StreamWriterOptions.of(spark, writer._jwrite), parts_of(spark, tableName)
+        return original(writer, *positional, **named)
+    arguments = arguments_of(original, writer, *positional, **named)
+    name = arguments["tableName"]
+    _configure(writer, arguments)
+    settings, parts = StreamWriterOptions.of(spark, writer._jwrite), parts_of(spark, name)
     if not is_delta(spark, settings.source) or not in_session_catalog(spark, parts) or _is_not_delta(spark, parts):
         # Spark raises its own error: for a view, a table of another format, or one of another catalog.
-        return original(writer, tableName)
+        return original(writer, name)
     request = _request(spark, settings)
     location = _location(spark, writer, settings, parts)
     return writer._sq(start_query(spark, table_at(spark, location, settings.options), settings, request, path=location))  # type: ignore[no-any-return]
 
 
-def _configure(writer: Any, format: str | None, mode: str | None, partition_by: Any, name: str | None, options: Any) -> None:
-    """Apply the last arguments to the writer, as PySpark does."""
-    writer.options(**options)
-    for value, setter in (
-        (mode, writer.outputMode),
-        (partition_by, writer.partitionBy),
-        (format, writer.format),
-        (name, writer.queryName),
-    ):
-        if value is not None:
-            setter(value)
+def _configure(writer: Any, arguments: Mapping[str, Any]) -> None:
+    """Apply the arguments of the last method to the writer, as PySpark does."""
+    writer.options(**arguments["options"])
+    for name in ("outputMode", "partitionBy", "format", "queryName"):
+        if arguments[name] is not None:
+            getattr(writer, name)(arguments[name])
 
 
 def _request(spark: SparkSession, settings: StreamWriterOptions) -> Insert:

@@ -33,21 +33,12 @@ _ROWS = 10_000
 
 
 def rows_of_files(
-    files: DataFiles,
-    schema: StructType,
-    predicate: Predicate | None,
-    table: str,
-    version: int,
-    tasks: Iterable[ReadTask],
+    files: DataFiles, schema: StructType, predicate: Predicate | None, version: int, tasks: Iterable[ReadTask]
 ) -> Iterator[pa.RecordBatch]:
-    """Yield the rows of files of a snapshot.
-
-    Args:
-        table: the table's URL, for errors.
-    """
+    """Yield the rows of files of a snapshot."""
     target = to_arrow_schema(schema)
     for task in tasks:
-        for batch in located_batches(files.read(task, schema, predicate), table, version, task.name):
+        for batch in located_batches(files.read(task, schema, predicate), files.store.url, version, task.name):
             yield batch if batch.schema.equals(target) else batch.cast(target)
 
 

@@ -186,7 +186,6 @@ class _Reader(Sent, DataSourceReader):
 
     def __init__(self, snapshot: Snapshot) -> None:
         self._planned: Snapshot | None = snapshot
-        self._store = snapshot.store
         self._version = snapshot.version
         self._schema = snapshot.schema
         self._files = DataFiles(snapshot.store, snapshot.config)
@@ -204,11 +203,10 @@ class _Reader(Sent, DataSourceReader):
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         assert isinstance(partition, _Tasks)
-        return rows_of_files(self._files, self._schema, self._predicate, self._store.url, self._version, partition.tasks)
+        return rows_of_files(self._files, self._schema, self._predicate, self._version, partition.tasks)
 
     def _task(self) -> object:
-        arguments = self._files, self._schema, self._predicate, self._store.url, self._version
-        return sent_whole(worker.part, rows_of_files, *arguments)
+        return sent_whole(worker.part, rows_of_files, self._files, self._schema, self._predicate, self._version)
 
 
 class _FilteringReader(_Reader):

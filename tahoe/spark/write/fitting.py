@@ -17,10 +17,10 @@ from pyspark.sql.types import StructType as SparkStruct
 from tahoe.base.exceptions import SchemaMismatch
 from tahoe.expr.tree.predicate import quote_identifier
 from tahoe.protocol.column_values.default_values import CURRENT_DEFAULT, EXISTS_DEFAULT
-from tahoe.schema.evolve import without_void
+from tahoe.schema.evolve import as_nullable, without_void
 from tahoe.schema.mapping import transform_fields
 from tahoe.schema.text_limits import DECLARED_TYPE, with_varchar
-from tahoe.schema.types import ArrayType, DataType, DecimalType, MapType, PrimitiveType, StructField, StructType
+from tahoe.schema.types import ArrayType, DataType, DecimalType, MapType, PrimitiveType, StructField, StructType, is_same_type
 from tahoe.spark.jvm.bridge import Jvm
 from tahoe.spark.jvm.errors import raising_with_values
 from tahoe.spark.jvm.translate import from_spark_schema, to_spark_type
@@ -134,7 +134,7 @@ def nullable_schema(schema: StructType) -> StructType:
 
     A ``char`` column of the source becomes ``varchar``, as in delta-spark.
     """
-    nullable = _nullable(schema)
+    nullable = as_nullable(schema)
     assert isinstance(nullable, StructType)
     return StructType(tuple(replace(column, metadata=_metadata_to_come(column)) for column in nullable))
 
@@ -154,14 +154,14 @@ def stored(jvm: Jvm, values: Column, column: StructField, *, with_ids: bool) -> 
         return replace(field, name=field.physical_name, nullable=True, metadata=metadata)
 
     if isinstance(column.data_type, StructType | ArrayType | MapType) and with_ids:
-        values = cast_or_fail(jvm, values, transform_fields(_nullable(column.data_type), physical))
+        values = cast_or_fail(jvm, values, transform_fields(as_nullable(column.data_type), physical))
     metadata = physical(column).metadata
     return values.alias(column.physical_name, metadata=dict(metadata)) if metadata else values.alias(column.physical_name)
 
 
 def _fits(source: StructField, target: StructField) -> bool:
     """Return whether the column can stay unchanged."""
-    if target.data_type == _VOID or not _same(source.data_type, target.data_type):
+    if target.data_type == _VOID or not is_same_type(source.data_type, target.data_type):
         return False
     return not isinstance(target.data_type, StructType) or all(
         _fits(field, target_field)
@@ -225,7 +225,7 @@ def _is_number(text: str) -> bool:
 
 
 def _value(jvm: Jvm, values: Column, source: DataType, target: DataType, place: Place) -> Column:
-    if _same(source, target):
+    if is_same_type(source, target):
         return values
     match source, target:
         case StructType(), StructType() if not place.casts.by_name:
@@ -247,11 +247,11 @@ def _value(jvm: Jvm, values: Column, source: DataType, target: DataType, place: 
             return sf.transform(values, lambda element: _value(jvm, element, element_type, target_type, place.inside("element")))
         case MapType(), MapType():
             old, new = source, target
-            if not _same(old.key_type, new.key_type):
+            if not is_same_type(old.key_type, new.key_type):
                 values = sf.transform_keys(
                     values, lambda key, _: _value(jvm, key, old.key_type, new.key_type, place.inside("key"))
                 )
-            if not _same(old.value_type, new.value_type):
+            if not is_same_type(old.value_type, new.value_type):
                 values = sf.transform_values(
                     values, lambda _, value: _value(jvm, value, old.value_type, new.value_type, place.inside("value"))
                 )
@@ -270,29 +270,4 @@ def _by_position(jvm: Jvm, values: Column, source: StructType, target: StructTyp
 
 
 def _null(jvm: Jvm, data_type: DataType) -> Column:
-    return cast_or_fail(jvm, sf.lit(None), _nullable(data_type))
-
-
-def _same(source: DataType, target: DataType) -> bool:
-    """Return whether types are equal except for nullability and metadata: names, their order and their case included."""
-    match source, target:
-        case StructType(), StructType():
-            return source.names == target.names and all(
-                _same(a.data_type, b.data_type) for a, b in zip(source, target, strict=True)
-            )
-        case ArrayType(), ArrayType():
-            return _same(source.element_type, target.element_type)
-        case MapType(), MapType():
-            return _same(source.key_type, target.key_type) and _same(source.value_type, target.value_type)
-    return source == target
-
-
-def _nullable(data_type: DataType) -> DataType:
-    match data_type:
-        case StructType(fields):
-            return StructType(tuple(replace(f, data_type=_nullable(f.data_type), nullable=True) for f in fields))
-        case ArrayType(element):
-            return ArrayType(_nullable(element), True)
-        case MapType(key, value):
-            return MapType(_nullable(key), _nullable(value), True)
-    return data_type
+    return cast_or_fail(jvm, sf.lit(None), as_nullable(data_type))

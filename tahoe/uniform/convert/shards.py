@@ -135,8 +135,8 @@ class ShardOrder:
         )
 
 
-def encode_shard(order: str, part: Shard) -> Iterator[EncodedManifest]:
-    """Encode the manifests of a shard.
+def encode_shard(order: str, part: Shard) -> list[EncodedManifest]:
+    """Encode all manifests of a shard.
 
     Args:
         order: a `ShardOrder` as JSON.
@@ -152,15 +152,17 @@ def encode_shard(order: str, part: Shard) -> Iterator[EncodedManifest]:
     )
     with pa.ipc.open_stream(part.files) as stream:
         files = iter(encoder.encode_table(stream.read_all()))
+    manifests = list[EncodedManifest]()
     for number in count(part.number):
         draft = Draft(
             Entry(ADDED, snapshot.snapshot_id, file.sequence_number, None, file) for file in islice(files, shared.entries)
         )
         if not draft.entries:
-            return
+            break
         data = manifest_data(draft, snapshot)
         entry = manifest_entry(draft.manifest_file("", len(data), snapshot), snapshot.format_version)
-        yield EncodedManifest(number, data, entry, sum(entry.file.size for entry in draft.entries))
+        manifests.append(EncodedManifest(number, data, entry, sum(entry.file.size for entry in draft.entries)))
+    return manifests
 
 
 def sharded_manifests(

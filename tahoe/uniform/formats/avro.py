@@ -7,7 +7,8 @@ contain hundreds of entries, which is several times as fast and a fifth of the s
 from __future__ import annotations
 
 import zlib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import partial
 from itertools import islice
 from typing import Any
 
@@ -79,7 +80,7 @@ def decode_value(schema: Any, data: bytes, position: int) -> tuple[Any, int]:
                 values[field["name"]], position = decode_value(field["type"], data, position)
             return values, position
         case "array":
-            return _decode_array(schema["items"], data, position)
+            return _decode_array(partial(decode_value, schema["items"]), data, position)
     return decode_value(kind, data, position)  # a nested type, such as a partition's dates
 
 
@@ -141,7 +142,8 @@ def _header(data: bytes, name: str, codecs: tuple[str, ...]) -> tuple[dict[str, 
     try:
         if data[:4] != _MAGIC:
             raise ValueError("it does not begin like an Avro file")
-        metadata, position = _read_header(data, 4)
+        pairs, position = _decode_array(_read_pair, data, 4)
+        metadata: dict[str, str] = dict(pairs)
         if metadata.get("avro.codec", "null") not in codecs:
             raise ValueError(f"its compression is '{metadata.get('avro.codec', 'null')}'")
     except (ValueError, IndexError) as error:
@@ -149,7 +151,8 @@ def _header(data: bytes, name: str, codecs: tuple[str, ...]) -> tuple[dict[str, 
     return metadata, position
 
 
-def _decode_array(items: object, data: bytes, position: int) -> tuple[list[Any], int]:
+def _decode_array(decode: Callable[[bytes, int], tuple[Any, int]], data: bytes, position: int) -> tuple[list[Any], int]:
+    """Return the items of an array, or the pairs of a map, and the position after them."""
     values: list[Any] = []
     count, position = decode_long(data, position)
     while count:
@@ -157,7 +160,7 @@ def _decode_array(items: object, data: bytes, position: int) -> tuple[list[Any],
             count = -count
             _, position = decode_long(data, position)
         for _ in range(count):
-            value, position = decode_value(items, data, position)
+            value, position = decode(data, position)
             values.append(value)
         count, position = decode_long(data, position)
     return values, position
@@ -189,18 +192,10 @@ def _in_blocks(entries: Iterable[bytes]) -> Iterator[tuple[int, bytes]]:
         yield len(block), pack_block(block)
 
 
-def _read_header(data: bytes, position: int) -> tuple[dict[str, str], int]:
-    metadata: dict[str, str] = {}
-    count, position = decode_long(data, position)
-    while count:
-        if count < 0:  # a negative count is followed by the block's size in bytes
-            count = -count
-            _, position = decode_long(data, position)
-        for _ in range(count):
-            key, position = _read_text(data, position)
-            metadata[key], position = _read_text(data, position)
-        count, position = decode_long(data, position)
-    return metadata, position
+def _read_pair(data: bytes, position: int) -> tuple[tuple[str, str], int]:
+    key, position = _read_text(data, position)
+    value, position = _read_text(data, position)
+    return (key, value), position
 
 
 def _read_text(data: bytes, position: int) -> tuple[str, int]:

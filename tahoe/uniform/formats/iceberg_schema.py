@@ -19,7 +19,7 @@ from tahoe.base.exceptions import CorruptTable, TahoeError
 from tahoe.base.json_values import JsonObject
 from tahoe.expr.compute.compute import compute
 from tahoe.protocol.column_values.default_values import CURRENT_DEFAULT, constant_default
-from tahoe.schema.mapping import nested_ids_of
+from tahoe.schema.mapping import explode, nested_ids_of
 from tahoe.schema.types import ArrayType, DataType, MapType, StructField, StructType
 from tahoe.uniform.formats.single_values import VOID, iceberg_primitive, no_iceberg_type
 
@@ -33,7 +33,7 @@ def iceberg_schema(schema: StructType, format_version: int = 2) -> JsonObject:
     Raises `Unsupported` for a type that Iceberg's format version lacks, `CorruptTable` for a field without an id.
     """
     if format_version < 3:
-        for column in _fields(schema):
+        for _, column in explode(schema):
             if column.data_type == VOID:
                 raise no_iceberg_type(VOID)
     value = _struct(schema)
@@ -72,7 +72,7 @@ def name_mapping(schema: StructType, more_names: Mapping[str, int] | None = None
 def last_column_id(schema: StructType) -> int:
     """Return the highest id in use, including nested ids."""
     highest = 0
-    for column in _fields(schema):
+    for _, column in explode(schema):
         highest = max(highest, _id(column), *nested_ids_of(column).values())
     return highest
 
@@ -146,19 +146,6 @@ def _mapped(data_type: DataType, owner: StructField | None = None, path: str = "
 def _entry(number: int, names: list[str], fields: list[JsonObject]) -> JsonObject:
     entry: JsonObject = {"field-id": number, "names": list(dict.fromkeys(names))}
     return {**entry, "fields": fields} if fields else entry
-
-
-def _fields(data_type: DataType) -> Iterator[StructField]:
-    match data_type:
-        case StructType(fields):
-            for column in fields:
-                yield column
-                yield from _fields(column.data_type)
-        case ArrayType(element):
-            yield from _fields(element)
-        case MapType(key, value):
-            yield from _fields(key)
-            yield from _fields(value)
 
 
 def _id(column: StructField) -> int:

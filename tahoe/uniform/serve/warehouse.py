@@ -26,11 +26,10 @@ from tahoe.store.location import local_path
 from tahoe.store.log_store import LogStore
 from tahoe.store.object_store import open_store
 from tahoe.uniform.convert.conversion import DeltaSide
-from tahoe.uniform.convert.without_uniform import with_uniform
+from tahoe.uniform.convert.without_uniform import MetadataFolder, with_uniform
 from tahoe.uniform.external.metadata_listing import CurrentMetadata, newest_metadata
 from tahoe.uniform.handle import UniformHandle
 from tahoe.uniform.runtime import UniformRuntime
-from tahoe.uniform.serve.beside import MetadataFolder
 
 logger = logging.getLogger(__name__)
 

@@ -14,7 +14,7 @@ from tahoe.expr.parse.parse_expression import parse_expression
 from tahoe.expr.row_condition import row_condition
 from tahoe.expr.tree.expression import Reference, references_of, sql_of_expression
 from tahoe.expr.tree.predicate import quote_identifier
-from tahoe.protocol.constraints import vetted
+from tahoe.protocol.constraints import spark_text
 from tahoe.schema.types import PrimitiveType, StructField, StructType
 from tests.unit.expr.hostile import EXPRESSIONS, IDENTIFIERS
 
@@ -29,7 +29,7 @@ def test_there_are_enough_of_both():
 
 @pytest.mark.parametrize("text", EXPRESSIONS)
 def test_a_hostile_expression_is_refused_by_name_wherever_it_is_read(text):
-    for read in (parse_expression, row_condition, vetted):
+    for read in (parse_expression, row_condition):
         with pytest.raises(InvalidRequest) as caught:
             read(text, SCHEMA)
     with pytest.raises(InvalidRequest) as caught:
@@ -85,9 +85,9 @@ def test_a_hostile_name_is_one_column_and_nothing_more(name):
     assert len(references_of(total)) == 2
     if "${" in name:
         with pytest.raises(InvalidRequest, match="variable"):
-            vetted(quote_identifier(name), schema)
+            spark_text(parse_expression(quote_identifier(name), schema))
     else:
-        assert vetted(quote_identifier(name), schema) == quote_identifier(name)
+        assert spark_text(parse_expression(quote_identifier(name), schema)) == quote_identifier(name)
 
 
 @pytest.mark.parametrize("name", IDENTIFIERS, ids=ascii)
@@ -118,11 +118,11 @@ def _quoted(value: str) -> str:
 def test_what_spark_would_replace_before_reading_is_refused():
     schema = StructType((StructField("s", PrimitiveType("string")),))
     with pytest.raises(InvalidRequest, match="variable"):
-        vetted("s = '${env:HOME}'", schema)
+        spark_text(parse_expression("s = '${env:HOME}'", schema))
 
 
-def test_vetted_text_is_written_anew_with_every_name_quoted():
-    assert vetted("ID > 1 -- note\n and s/* x */ = 2", SCHEMA) == "(`id` > 1L) AND (`s` = 2L)"
+def test_the_text_for_spark_is_generated_with_every_name_quoted():
+    assert spark_text(parse_expression("ID > 1 -- note\n and s/* x */ = 2", SCHEMA)) == "(`id` > 1L) AND (`s` = 2L)"
 
 
 def test_nesting_without_end_is_an_error_not_a_crash():

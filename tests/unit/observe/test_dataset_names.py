@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tahoe.observe.dataset_names import DatasetName, dataset_in_catalog, dataset_of
+from tahoe.observe.lineage_events import DatasetName, dataset_in_catalog, dataset_of
 from tahoe.store.location import table_url
 
 

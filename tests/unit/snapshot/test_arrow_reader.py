@@ -20,7 +20,7 @@ from tahoe.protocol.dv import decode, inline_descriptor
 from tahoe.schema.arrow import to_arrow_schema
 from tahoe.schema.mapping import ID_KEY, PHYSICAL_NAME_KEY
 from tahoe.schema.types import ArrayType, DecimalType, MapType, PrimitiveType, StructField, StructType
-from tahoe.snapshot.arrow_reader import ReadTask, RowTracking, read_file
+from tahoe.snapshot.arrow_reader import ExtraColumns, FileReader, FileReadOptions, ReadTask
 
 P = PrimitiveType
 
@@ -46,26 +46,20 @@ class File:
             name: more.pop(name) for name in ("partition_values", "base_row_id", "default_row_commit_version") if name in more
         }
         task = ReadTask("a.parquet", self.content.size, deletion_vector=vector, **given)
-        batches = read_file(
-            task,
-            schema,
-            mode,
-            partition_columns,
+        extra = more.pop("extra", ExtraColumns())
+        batches = FileReader(task, schema, mode, partition_columns, extra).live_rows(
             lambda name: pa.BufferReader(self.content),
             lambda descriptor: decode(descriptor, lambda name: b"", "file:///t"),
             predicate,
-            **more,
+            FileReadOptions(**more),
         )
-        return pa.Table.from_batches(list(batches), more_schema(schema, **more))
+        return pa.Table.from_batches(list(batches), more_schema(schema, extra))
 
 
-def more_schema(schema, row_index_column=None, row_tracking=None, batch_rows=None):
-    extra = [row_index_column]
-    if row_tracking:
-        extra += [row_tracking.row_id_column, row_tracking.row_commit_version_column]
+def more_schema(schema, extra):
     found = to_arrow_schema(schema)
-    for name in filter(None, extra):
-        found = found.append(pa.field(name, pa.int64(), name != row_index_column))
+    for name in filter(None, (extra.row_index_column, extra.row_id_column, extra.row_commit_version_column)):
+        found = found.append(pa.field(name, pa.int64(), name != extra.row_index_column))
     return found
 
 
@@ -144,7 +138,9 @@ def test_partition_columns_alone_still_count_the_rows_of_the_file():
 def test_no_columns_at_all_still_count_the_rows():
     file = File(pa.table({"v": range(10)}), row_group_size=4)
     task = ReadTask("a.parquet", None, deletion_vector=inline_descriptor(BitMap64([0, 5])))
-    batches = read_file(task, struct(), "none", (), lambda name: pa.BufferReader(file.content), lambda _: BitMap64([0, 5]))
+    batches = FileReader(task, struct(), "none", ()).live_rows(
+        lambda name: pa.BufferReader(file.content), lambda _: BitMap64([0, 5])
+    )
     assert sum(batch.num_rows for batch in batches) == 8
 
 
@@ -211,7 +207,7 @@ def test_a_damaged_page_is_corrupt_and_a_failing_store_is_not():
         raise StorageFailure("no answer")
 
     with pytest.raises(StorageFailure):
-        list(read_file(ReadTask("a", None), struct(), "none", (), fails, lambda d: None))
+        list(FileReader(ReadTask("a", None), struct(), "none", ()).live_rows(fails, lambda d: None))
 
 
 def test_a_store_that_fails_while_a_file_is_read_is_not_taken_for_a_damaged_file():
@@ -228,7 +224,7 @@ def test_a_store_that_fails_while_a_file_is_read_is_not_taken_for_a_damaged_file
 
     source = pa.PythonFile(Fails(file.content.to_pybytes()), mode="r")
     with pytest.raises(StorageFailure, match="no answer"):
-        list(read_file(ReadTask("a", None), struct(a=P("long")), "none", (), lambda name: source, lambda d: None))
+        list(FileReader(ReadTask("a", None), struct(a=P("long")), "none", ()).live_rows(lambda name: source, lambda d: None))
 
 
 def test_a_missing_file_is_named_with_a_remedy():
@@ -236,7 +232,7 @@ def test_a_missing_file_is_named_with_a_remedy():
         raise NotFound(f"there is no '{name}'")
 
     with pytest.raises(NotFound, match=r"'x/a\.parquet' is in the table's log but not in storage") as raised:
-        list(read_file(ReadTask("x/a.parquet", 1), struct(a=P("long")), "none", (), missing, lambda d: None))
+        list(FileReader(ReadTask("x/a.parquet", 1), struct(a=P("long")), "none", ()).live_rows(missing, lambda d: None))
     assert raised.value.code == "DELTA_FILE_NOT_FOUND"
 
 
@@ -245,7 +241,9 @@ def test_a_missing_file_is_named_with_a_remedy():
 def test_deletion_vectors_remove_rows_by_their_position(dead, batch_rows):
     file = File(pa.table({"v": range(100), "s": [str(i) for i in range(100)], "l": [[i] for i in range(100)]}), row_group_size=17)
     schema = struct(v=P("long"), s=P("string"), l=ArrayType(P("long")))
-    found = file.read(schema, vector=inline_descriptor(BitMap64(dead)), batch_rows=batch_rows, row_index_column="at")
+    found = file.read(
+        schema, vector=inline_descriptor(BitMap64(dead)), batch_rows=batch_rows, extra=ExtraColumns(row_index_column="at")
+    )
     alive = [i for i in range(100) if i not in dead]
     assert found.to_pydict() == {"v": alive, "s": [str(i) for i in alive], "l": [[i] for i in alive], "at": alive}
 
@@ -320,7 +318,7 @@ def test_a_predicate_gives_the_same_rows_with_row_groups_pruned_as_in_one_group(
         "partition_columns": ["p"],
         "partition_values": {"p": "x"},
         "vector": inline_descriptor(BitMap64(dead)),
-        "row_index_column": "at",
+        "extra": ExtraColumns(row_index_column="at"),
     }
     one = File(SORTED, row_group_size=1000, write_statistics=False).read(SORTED_SCHEMA, predicate=predicate, **given)
     many = File(SORTED, row_group_size=7).read(SORTED_SCHEMA, predicate=predicate, **given)
@@ -340,7 +338,7 @@ def test_row_groups_that_cannot_match_are_not_read():
                 content[start : start + chunk.total_compressed_size] = b"\xff" * chunk.total_compressed_size
     file.content = pa.py_buffer(bytes(content))
     schema = struct(v=P("long"), s=P("string"))
-    found = file.read(schema, predicate=Comparison("=", Column(("v",)), literal(44)), row_index_column="at")
+    found = file.read(schema, predicate=Comparison("=", Column(("v",)), literal(44)), extra=ExtraColumns(row_index_column="at"))
     assert found.to_pydict() == {"v": [44], "s": ["v44"], "at": [44]}
     with pytest.raises(CorruptTable):
         file.read(schema)
@@ -350,9 +348,9 @@ def test_row_ids_and_versions_follow_base_and_position_unless_materialised():
     file = File(
         pa.table({"v": range(5), "_id": [None, 70, None, None, 71], "_version": [None, None, 3, None, None]}), row_group_size=2
     )
-    tracking = RowTracking("_row_id", "_row_commit_version", "_id", "_version")
+    tracking = ExtraColumns("_row_id", "_row_commit_version", "_id", "_version")
     given = {
-        "row_tracking": tracking,
+        "extra": tracking,
         "base_row_id": 100,
         "default_row_commit_version": 9,
         "vector": inline_descriptor(BitMap64([0])),
@@ -363,10 +361,10 @@ def test_row_ids_and_versions_follow_base_and_position_unless_materialised():
 
 def test_row_ids_without_materialised_columns_or_base_are_the_default_or_null():
     file = File(pa.table({"v": [1, 2]}))
-    tracking = RowTracking("id", "version", "absent", None)
-    found = file.read(struct(v=P("long")), row_tracking=tracking, base_row_id=5, default_row_commit_version=2)
+    tracking = ExtraColumns("id", "version", "absent", None)
+    found = file.read(struct(v=P("long")), extra=tracking, base_row_id=5, default_row_commit_version=2)
     assert found.to_pydict() == {"v": [1, 2], "id": [5, 6], "version": [2, 2]}
-    assert file.read(struct(), row_tracking=tracking).to_pydict() == {"id": [None, None], "version": [None, None]}
+    assert file.read(struct(), extra=tracking).to_pydict() == {"id": [None, None], "version": [None, None]}
 
 
 def test_the_reader_works_where_only_pyarrow_and_pyroaring_are_installed(tmp_path):
@@ -384,14 +382,14 @@ sys.meta_path.insert(0, Block())
 import pyarrow as pa
 from tahoe.protocol.dv import decode, inline_descriptor
 from tahoe.schema.types import schema_from_json
-from tahoe.snapshot.arrow_reader import ReadTask, read_file
+from tahoe.snapshot.arrow_reader import FileReader, ReadTask
 from pyroaring import BitMap64
 import pickle
 task = ReadTask("a.parquet", None, deletion_vector=inline_descriptor(BitMap64([1, 2])))
 task = pickle.loads(pickle.dumps(task))
 schema = schema_from_json('{{"type":"struct","fields":[{{"name":"v","type":"long","nullable":true,"metadata":{{}}}}]}}')
 open_input = lambda name: pa.memory_map({str(tmp_path)!r} + "/" + name)
-batches = list(read_file(task, schema, "none", (), open_input, lambda d: decode(d, None, "file:///t")))
+batches = list(FileReader(task, schema, "none", ()).live_rows(open_input, lambda d: decode(d, None, "file:///t")))
 assert pa.Table.from_batches(batches)["v"].to_pylist() == [0, 3, 4, 5, 6, 7, 8, 9]
 for name in ("obstore", "sqlglot", "rich", "typer", "pyspark", "pyiceberg", "pandas"):
     assert name not in sys.modules, name
@@ -407,7 +405,7 @@ def test_a_file_that_has_not_the_size_of_the_log_is_told_when_it_is_opened(chang
     task = ReadTask("x/a.parquet", file.content.size)
     content = change(file.content.to_pybytes())
     with pytest.raises(CorruptTable, match=r"'x/a.parquet' has .* bytes, but the table's log says") as caught:
-        list(read_file(task, struct(a=P("long")), "none", (), lambda name: pa.BufferReader(content), lambda d: None))
+        list(FileReader(task, struct(a=P("long")), "none", ()).live_rows(lambda name: pa.BufferReader(content), lambda d: None))
     assert caught.value.code == "TAHOE_DATA_FILE_SIZE" and caught.value.facts["file"] == "x/a.parquet"
 
 

@@ -31,7 +31,7 @@ from tahoe.protocol.statistics.bounds import Leaf
 from tahoe.protocol.statistics.file_statistics import FileStatistics
 from tahoe.schema.cast import Find, find_by_id, find_physical
 from tahoe.schema.types import leaves
-from tahoe.snapshot.arrow_reader import ReadTask, RowTracking
+from tahoe.snapshot.arrow_reader import NO_EXTRA_COLUMNS, ExtraColumns, FileReadOptions, ReadTask
 from tahoe.snapshot.data_reader import DataFiles
 from tahoe.store.location import decode_path
 
@@ -150,10 +150,10 @@ class _Reader:
         self.partition_values: list[Any] = files.table["partitionValues"].to_pylist(maps_as_pydicts="lossy")
         self.data_files = DataFiles(files.store, config)
         columns = materialized_columns(config)
-        self.tracking: RowTracking | None = None
+        self.extra = NO_EXTRA_COLUMNS
         if columns is not None:
-            self.tracking = RowTracking(row_id_column=_ROW_ID, materialized_row_id_column=columns.row_id)
-        self.mark = high_water_mark(files.snapshot.state.domains) if self.tracking else None
+            self.extra = ExtraColumns(row_id_column=_ROW_ID, materialized_row_id_column=columns.row_id)
+        self.mark = high_water_mark(files.snapshot.state.domains) if columns is not None else None
 
     def violations(self, index: int, levels: Collection[Level]) -> list[Violation]:
         """Return the violations in one live file; none if the rules of live files report its path or its size."""
@@ -205,11 +205,11 @@ class _Reader:
 
     def _read(self, file: DataFile) -> None:
         columns = [ColumnValues(leaf) for leaf in self.data_leaves]
-        batches = self.data_files.read(file.task, row_tracking=self.tracking, batch_rows=_BATCH_ROWS, verify_pages=True)
+        batches = self.data_files.read(file.task, extra=self.extra, options=FileReadOptions(_BATCH_ROWS, verify_pages=True))
         for batch in batches:
             for column in columns:
                 column.add(batch)
-            if self.tracking is not None and batch.num_rows:
+            if self.extra.row_id_column is not None and batch.num_rows:
                 file.highest_row_id = max(file.highest_row_id, pc.max(batch.column(batch.num_columns - 1)).as_py() or -1)
         file.columns = columns
 

@@ -20,7 +20,7 @@ from tahoe.protocol.config import TableConfig
 from tahoe.protocol.row_tracking import materialized_columns
 from tahoe.schema.evolve import without_void
 from tahoe.schema.types import StructType
-from tahoe.spark.commands.assignments import Value, assigned
+from tahoe.spark.commands.assignments import Value, assigned, fitting
 from tahoe.spark.commands.merge.statement import Plan, Step
 from tahoe.spark.commands.row_changes import FILE, ROW
 from tahoe.spark.commands.source_rows import StoredRows, sent_to_all
@@ -143,12 +143,10 @@ def of_source(plan: Plan, config: TableConfig, pairs: StoredRows | None = None) 
     """
     source, jvm = plan.sides.source, Jvm.of(plan.sides.source.sparkSession)
     insert = plan.steps[-1]
-    values = [
-        assigned(jvm, Place(config.table, (column.name,), plan.casts), column.data_type, None, insert.inside(column.name)).alias(
-            column.name
-        )
-        for column in without_void(config.schema)
-    ]
+    values = []
+    for column in without_void(config.schema):
+        fit = fitting(jvm, Place(config.table, (column.name,), plan.casts))
+        values.append(assigned(fit, column.data_type, None, insert.inside(column.name)).alias(column.name))
     rows = source if pairs is None else source.join(sent_to_all(pairs).select(SOURCE_ROW), SOURCE_ROW)
     return rows.select(*values)
 
@@ -168,11 +166,11 @@ def _outcomes(plan: Plan, steps: Sequence[Step], before: StructType, after: Tabl
     jvm = Jvm.of(target.sparkSession)
     outcomes = []
     for column in without_void(after.schema):
-        place, existing = Place(after.table, (column.name,), plan.casts), before.find(column.name)
+        fit, existing = fitting(jvm, Place(after.table, (column.name,), plan.casts)), before.find(column.name)
         old = None if existing is None else Value(target[quote_identifier(existing.name)], existing.data_type)
         value: Column | None = None
         for step in steps:
-            new = assigned(jvm, place, column.data_type, old, step.inside(column.name))
+            new = assigned(fit, column.data_type, old, step.inside(column.name))
             applies = sf.col(CLAUSE) == step.number
             value = sf.when(applies, new) if value is None else value.when(applies, new)
         assert value is not None

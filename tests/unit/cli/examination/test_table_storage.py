@@ -105,18 +105,18 @@ def test_credentials_are_found_by_name_or_missing(monkeypatch: pytest.MonkeyPatc
     secret = {"AWS_ACCESS_KEY_ID": "canary"}
     assert table_storage.of_credentials("s3", secret).state is State.OK
     assert "canary" not in str(table_storage.of_credentials("s3", secret))
-    monkeypatch.setattr("tahoe.store.role_credentials.may_have_role", lambda scheme, settings: False)
+    monkeypatch.setattr("tahoe.cli.examination.table_storage.may_have_role", lambda scheme, settings: False)
     missing = table_storage.of_credentials("s3", {"AWS_REGION": "x"})
     assert missing.state is State.PROBLEM
     assert "AWS_ACCESS_KEY_ID" in missing.remedy
-    monkeypatch.setattr("tahoe.store.role_credentials.may_have_role", lambda scheme, settings: True)
+    monkeypatch.setattr("tahoe.cli.examination.table_storage.may_have_role", lambda scheme, settings: True)
     assert "may have a role" in table_storage.of_credentials("s3", {}).sentence
 
 
 def test_a_variable_of_another_program_is_no_credential(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in [name for name in os.environ if name.startswith("AWS_")]:
         monkeypatch.delenv(name)
-    monkeypatch.setattr("tahoe.store.role_credentials.may_have_role", lambda scheme, settings: False)
+    monkeypatch.setattr("tahoe.cli.examination.table_storage.may_have_role", lambda scheme, settings: False)
     monkeypatch.setenv("OTHER_ACCESS_KEY_ID", "x")
     assert found("s3://tables/t", {"aws_endpoint": "http://127.0.0.1:9"}, seconds=0.2)["credentials"].state is State.PROBLEM
 

@@ -97,7 +97,7 @@ def test_watch_prints_old_and_new_commits(table: Table, tmp_path: Path, monkeypa
     assert [line["version"] for line in lines] == [1, 2]
 
     # Another writer commits while the command waits.
-    monkeypatch.setattr("tahoe.cli.watch.SYSTEM_CLOCK.sleep", lambda _: table.append(pa.table({"id": [4], "name": ["d"]})))
+    monkeypatch.setattr("tahoe.cli.versions.SYSTEM_CLOCK.sleep", lambda _: table.append(pa.table({"id": [4], "name": ["d"]})))
     printed = run("watch", tmp_path / "t", "-n", 1).stdout
     assert printed.startswith("3  ")
     with pytest.raises(InvalidRequest, match="greater than 0"):

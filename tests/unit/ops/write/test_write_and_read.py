@@ -21,7 +21,7 @@ from tahoe.protocol.statistics.collect import FileStatistics
 from tahoe.schema.arrow import to_arrow_schema
 from tahoe.schema.mapping import assign_ids
 from tahoe.schema.types import ArrayType, DataType, DecimalType, MapType, PrimitiveType, StructField, StructType
-from tahoe.snapshot.arrow_reader import ReadTask, read_file
+from tahoe.snapshot.arrow_reader import FileReader, FileReadOptions, ReadTask
 from tahoe.store.location import decode_path
 from tahoe.store.object_store import open_store
 from tests.tables.golden import assert_same_rows
@@ -104,13 +104,16 @@ def test_what_is_written_comes_back(table, mode, max_rows, compatible, data):
     batches = []
     for add in adds:
         task = ReadTask(decode_path(add.path, store.url), add.size, add.partition_values)
-        read = (task, config.schema, mode, config.partition_columns, store.open_input)
-        whole = pa.Table.from_batches(read_file(*read, lambda _: None), to_arrow_schema(schema))
+        reader = FileReader(task, config.schema, mode, config.partition_columns)
+        whole = pa.Table.from_batches(reader.live_rows(store.open_input, lambda _: None), to_arrow_schema(schema))
         batches.append(whole)
         dead = data.draw(st.sets(st.integers(0, whole.num_rows - 1)))
         vector = inline_descriptor(BitMap64(dead))
         task = ReadTask(task.name, task.size, task.partition_values, vector)
-        alive = read_file(task, *read[1:], lambda d: decode(d, store.get, store.url), batch_rows=2)
+        reader = FileReader(task, config.schema, mode, config.partition_columns)
+        alive = reader.live_rows(
+            store.open_input, lambda d: decode(d, store.get, store.url), options=FileReadOptions(batch_rows=2)
+        )
         kept = whole.take(pa.array([i for i in range(whole.num_rows) if i not in dead], pa.int64()))
         assert_same_rows(pa.Table.from_batches(alive, to_arrow_schema(schema)), kept)
     found = pa.concat_tables([*batches, to_arrow_schema(schema).empty_table()])

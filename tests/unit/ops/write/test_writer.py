@@ -22,7 +22,7 @@ from tahoe.protocol.config import TableConfig
 from tahoe.schema.arrow import from_arrow_schema, to_arrow_schema, to_arrow_type
 from tahoe.schema.mapping import assign_ids, nested_ids_of
 from tahoe.schema.types import ArrayType, DecimalType, MapType, PrimitiveType, StructField, StructType
-from tahoe.snapshot.arrow_reader import ReadTask, read_file
+from tahoe.snapshot.arrow_reader import FileReader, ReadTask
 from tahoe.store.location import decode_path
 from tahoe.store.object_store import open_store
 
@@ -56,9 +56,8 @@ def read_back(config, store, adds):
     batches = []
     for add in adds:
         task = ReadTask(decode_path(add.path, store.url), add.size, add.partition_values)
-        batches += read_file(
-            task, config.schema, config.column_mapping_mode, config.partition_columns, store.open_input, lambda descriptor: None
-        )
+        reader = FileReader(task, config.schema, config.column_mapping_mode, config.partition_columns)
+        batches += reader.live_rows(store.open_input, lambda descriptor: None)
     return pa.Table.from_batches(batches)
 
 

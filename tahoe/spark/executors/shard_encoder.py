@@ -12,10 +12,9 @@ from itertools import islice
 from pyspark.sql import SparkSession
 
 from tahoe.base.exceptions import TahoeError
-from tahoe.spark.executors.shard_tasks import encoded_shard
 from tahoe.spark.executors.shipped import raised, run_each, run_each_by_arrow
 from tahoe.spark.jvm.bridge import is_classic
-from tahoe.uniform.convert.shards import EncodedManifest, Shard
+from tahoe.uniform.convert.shards import EncodedManifest, Shard, encode_shard
 
 LEAST_FILES = 100_000
 """One process encodes a smaller table in a few seconds."""
@@ -48,9 +47,9 @@ class SparkShards:
 
     def _answers(self, order: str, some: list[Shard]) -> list[list[EncodedManifest] | TahoeError]:
         if not is_classic(self._spark):
-            return run_each_by_arrow(self._spark, encoded_shard, some, order)
+            return run_each_by_arrow(self._spark, encode_shard, some, order)
         # Takes a third of the processor time that `mapInArrow` takes around a task.
-        return run_each(self._spark.sparkContext, encoded_shard, some, order, tasks=len(some))
+        return run_each(self._spark.sparkContext, encode_shard, some, order, tasks=len(some))
 
     def _shards_at_once(self) -> int:
         if not is_classic(self._spark):

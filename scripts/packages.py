@@ -30,13 +30,18 @@ from tests.spark.own_spark import connect_port
 
 PROGRAMS = ROOT / "scripts/extras"
 OF_CATALOGS = PROGRAMS / "published.py"
-DBT = ("dbt-core~=1.11.0", "dbt-spark[session]~=1.11.0")
-"""The packages that docs/guide/dbt.md installs beside the wheel."""
+BESIDE: Mapping[str, tuple[str, ...]] = {
+    "dbt": ("dbt-core~=1.11.0", "dbt-spark[session]~=1.11.0"),
+    "opentelemetry": ("opentelemetry-sdk>=1.25",),
+}
+"""The packages that the pages of a step install beside the wheel."""
 PAGES: Mapping[str, tuple[str, ...]] = {
     "spark": ("README.md", "docs/guide/spark.md", "docs/guide/streams.md", "docs/guide/medallion.md"),
     "iceberg": ("docs/guide/iceberg.md",),
     "base": ("docs/guide/operations.md",),
     "sql": ("docs/guide/command-line.md",),
+    "opentelemetry": ("docs/guide/observing.md",),
+    "dbt": ("docs/guide/dbt.md",),
 }
 """The pages that the environment of an extra follows."""
 
@@ -113,19 +118,13 @@ def _step(name: str, folder: Path, built: Distributions) -> Step:
 
 
 def _requirements(name: str, built: Distributions) -> tuple[str, ...]:
-    if name == "sdist":
-        return (str(built.sdist),)
-    if name == "dbt":
-        return (f"{built.wheel}[spark]", *DBT)
-    return (str(built.wheel) if name == "base" else f"{built.wheel}[{name}]",)
+    wheels = {"sdist": str(built.sdist), "base": str(built.wheel), "dbt": f"{built.wheel}[spark]"}
+    return (wheels.get(name, f"{built.wheel}[{name}]"), *BESIDE.get(name, ()))
 
 
 def _use(name: str, venv: Path, folder: Path) -> None:
-    if name == "dbt":
-        _follow("docs/guide/dbt.md", venv, folder)
-        return
     with _service(name, folder) as variables:
-        program = PROGRAMS / f"{'base' if name == 'sdist' else name}.py"
+        program = PROGRAMS / f"{ {'sdist': 'base', 'dbt': 'spark'}.get(name, name) }.py"
         _run(venv, folder, "python", "-P", str(program if program.exists() else OF_CATALOGS), **variables)
     for page in PAGES.get(name, ()):
         started = time.perf_counter()

@@ -20,7 +20,6 @@ _USER = "tahoe"
 @contextmanager
 def postgresql_server() -> Iterator[str]:
     """The URL of an empty database, ``postgresql://user@…``; skips the test where there is none and none can be started."""
-    pytest.importorskip("psycopg", reason="the extra 'coordinator' (psycopg) is not installed")
     if named := os.environ.get("TAHOE_TEST_POSTGRESQL"):
         yield named.replace("postgresql+psycopg://", "postgresql://")
         return

@@ -1,7 +1,7 @@
 """Progress of long operations: the port to which operations report, and the progress bar.
 
     operation ──progress("files read", 120, 3000)──► Progress ──┬─ silent (the default)
-                                                                └─ shown(): a bar, after two seconds, for interactive users only
+                                                                └─ shown(): a bar, after one second, for interactive users only
 
 An operation takes `progress: Progress = silent` and calls it as often as necessary; it neither knows the observer nor waits for it.
 `Table` and the command line open `shown()` around the operation.
@@ -24,7 +24,7 @@ logger = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
-PATIENCE_MS = 2_000
+PATIENCE_MS = 1_000
 """An operation that ends earlier shows nothing."""
 
 _STEP_MS = 100  # between two drawings
@@ -102,7 +102,7 @@ def tracked_listing(entries: Iterable[T], progress: Progress) -> Iterator[T]:
 def shown(clock: Clock = SYSTEM_CLOCK, *, console: object = None) -> Iterator[Progress]:
     """Provide a `Progress` that draws a bar on standard error, if that is a terminal, or in a notebook.
 
-    Nothing is drawn in the first two seconds, the bar is removed at the end, and pipes and files get no output. A nested operation has no
+    Nothing is drawn in the first second, the bar is removed at the end, and pipes and files get no output. A nested operation has no
     bar of its own.
 
     Args:
@@ -124,7 +124,7 @@ def shown(clock: Clock = SYSTEM_CLOCK, *, console: object = None) -> Iterator[Pr
 class _Bar:
     """Draws with rich, which is imported only when there is something to draw.
 
-    After two seconds the last report so far is drawn: the next one may be far away, for example with one large file.
+    After one second the last report so far is drawn: the next one may be far away, for example with one large file.
     """
 
     def __init__(self, clock: Clock, console: object) -> None:

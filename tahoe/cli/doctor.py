@@ -90,7 +90,7 @@ def examine(path: str | None, option: list[str], writes: bool = False) -> Iterat
     spark = machine.installed("pyspark")
     yield machine.of_pyspark(spark)
     if spark is None:
-        for subject in ("Java", "workers", "JARs", "private members"):
+        for subject in ("Java", "workers", "JARs", "private members", "private attributes"):
             yield Finding(subject, State.NOT_EXAMINED, "PySpark is not installed.", "Install it to use Spark.")
     else:
         yield from _of_spark()
@@ -119,7 +119,7 @@ def _of_spark() -> Iterator[Finding]:
     yield machine.of_workers(*machine.worker_python(os.environ))
     yield spark_jars.of_jars(spark_jars.jars_in(folders), spark_jars.jar_settings(os.environ))
     yield spark_jars.of_private_members(folders[0] if folders else None)
-    yield spark_jars.of_private_attributes()
+    yield spark_jars.of_private_attributes(spark_jars.pyspark_folder())
 
 
 def _of_table(path: str, option: list[str]) -> Iterator[Finding]:

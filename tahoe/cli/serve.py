@@ -5,8 +5,9 @@ from __future__ import annotations
 import math
 import os
 import socket
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path as LocalPath
 from typing import TYPE_CHECKING, Annotated, Any
@@ -15,6 +16,7 @@ import typer
 
 from tahoe.base.exceptions import InvalidRequest, Unsupported
 from tahoe.base.method_options import option
+from tahoe.base.progress import Progress, shown
 from tahoe.cli.shell.arguments import StorageOptions, named_coordinator, open_table, options_of
 from tahoe.cli.shell.flags import Flags, with_flags
 from tahoe.cli.shell.text import visible
@@ -77,7 +79,8 @@ def serve(iceberg: Iceberg, flags: Flags, option: StorageOptions = []) -> None: 
     A browser shows the tables at the same address, with their history, differences and reports.
 
     A table with UniForm enabled is shown at its newest version: an outdated one is converted on load. With --all, so is every other table
-    that Iceberg can show; nothing is written to its folder. The variable TAHOE_COORDINATOR names the coordinator of catalog-managed tables.
+    that Iceberg can show; nothing is written to its folder. A terminal shows the progress of conversions that last longer than a second,
+    one at a time. The variable TAHOE_COORDINATOR names the coordinator of catalog-managed tables.
     """
     options = ServeOptions(**flags)
     secret = options.token if options.token is not None else os.environ.get(TOKEN_VARIABLE)
@@ -120,6 +123,7 @@ def _warehouse(iceberg: str, options: ServeOptions, storage_options: dict[str, s
     from tahoe.api.process import UNIFORM_RUNTIME
     from tahoe.uniform.serve.warehouse import Warehouse
 
+    UNIFORM_RUNTIME.progress = conversion_progress
     warehouse = Warehouse(
         iceberg,
         storage_options,
@@ -153,6 +157,14 @@ def _metadata_path(iceberg: str, options: ServeOptions) -> str | None:
     folder = LocalPath(os.environ.get("XDG_CACHE_HOME") or LocalPath.home() / ".cache", "tahoe", "iceberg")
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)  # the metadata contains the least and greatest values of columns
     return str(folder)
+
+
+@contextmanager
+def conversion_progress(table: str, *, console: object = None) -> Iterator[Progress]:
+    """Show the progress of a table's conversion as `shown` does, with the table's name. While one is shown, others are not."""
+    name = visible(table.rpartition("/")[2])
+    with shown(console=console) as progress:
+        yield lambda step, done, total=None: progress(f"{name}: {step}", done, total)
 
 
 def server_of(catalog: ReadOnlyCatalog, limits: Limits, pages: WebPages | None = None) -> uvicorn.Server:

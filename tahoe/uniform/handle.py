@@ -264,7 +264,8 @@ class _Conversions:
 
     def _in_background(self, target: Snapshot) -> None:
         try:
-            self.run(target)
+            with self.runtime.progress(self.delta.url) as progress:
+                self.run(target, progress=progress)
         except ForeignWriter as error:
             version, url = target.version, self.delta.url
             logger.error("version %d of %s is not converted to Iceberg: %s", version, url, error, extra=about(url, version))

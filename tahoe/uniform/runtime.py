@@ -12,12 +12,13 @@ import concurrent.futures.thread  # noqa: F401 - registers its hook first, see `
 import logging
 import os
 import threading
-from collections.abc import Mapping
-from contextlib import suppress
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import dataclass
 from threading import Lock
 
 from tahoe.base.clock import SYSTEM_CLOCK, Clock
+from tahoe.base.progress import Progress, silent
 from tahoe.uniform.catalogs.catalog import Catalog
 from tahoe.uniform.catalogs.configured import ConfiguredCatalogs, catalog_names
 from tahoe.uniform.catalogs.pointers import CatalogCalls, Pointer
@@ -83,6 +84,7 @@ class UniformRuntime:
         caches: caches of manifests and manifest lists.
         catalogs: the catalogs in PyIceberg's configuration.
         shards: encodes the manifests of large tables in other processes; None to encode them in this process.
+        progress: provides, for a table's URL, the `Progress` of its conversion in the background.
     """
 
     def __init__(
@@ -96,6 +98,7 @@ class UniformRuntime:
         self.exit_seconds = exit_seconds
         self.exit_catalog_seconds = exit_catalog_seconds
         self.shards: ShardEncoder | None = None
+        self.progress: Callable[[str], AbstractContextManager[Progress]] = lambda table: nullcontext(silent)
         self._begin()
 
     def _begin(self) -> None:

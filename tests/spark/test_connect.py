@@ -22,8 +22,6 @@ from tahoe.tables import DeltaTable
 from tests.sampling import sampled
 from tests.spark.connect_server import connected, remote, server
 
-pytest.importorskip("grpc")
-
 
 @pytest.fixture(scope="module")
 def connect(tmp_path_factory: pytest.TempPathFactory, java_options: str) -> Iterator[Any]:

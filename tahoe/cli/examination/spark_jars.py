@@ -1,4 +1,4 @@
-"""Examines the JARs of Spark: those that conflict with each other or with Tahoe, and the private members that Tahoe uses."""
+"""Examines the JARs of Spark: those that conflict with each other or with Tahoe; and the private members of Spark and PySpark."""
 
 from __future__ import annotations
 
@@ -59,26 +59,40 @@ def of_private_members(folder: Path | None) -> Finding:
     return Finding(subject, State.OK, sentence)
 
 
-def of_private_attributes() -> Finding:
-    """Report that PySpark's own private attributes are known only in a running session."""
-    sentence = (
-        "The attributes of PySpark's objects, such as _jdf, and the types of private members exist only in a running session."
-    )
-    return Finding(
-        "PySpark's attributes",
-        State.NOT_EXAMINED,
-        sentence,
-        "Call tahoe.enable(spark) in a session: a missing one raises an error there.",
-    )
+def of_private_attributes(package: Path | None) -> Finding:
+    """Judge whether PySpark's Python classes have the private attributes that Tahoe uses, such as ``_jdf``.
+
+    Args:
+        package: the folder of the package `pyspark`; None if it is not in a folder.
+    """
+    from tahoe.spark.versions.private_attributes import USED, missing_attributes
+
+    subject = "private attributes"
+    if package is None or not (package / "sql").is_dir():
+        return Finding(subject, State.NOT_EXAMINED, "PySpark is not in a folder here.", "Install it with pip.")
+    try:
+        missing = missing_attributes(package)
+    except (SyntaxError, ValueError, OSError) as error:
+        sentence = f"PySpark in {package} cannot be read ({type(error).__name__})."
+        return Finding(subject, State.PROBLEM, sentence, "Install PySpark again.")
+    if missing:
+        sentence = f"This PySpark lacks {', '.join(map(str, missing))}, which Tahoe uses."
+        return Finding(subject, State.PROBLEM, sentence, "Use PySpark 4.0 to 4.3.")
+    return Finding(subject, State.OK, f"PySpark's classes have all {len(USED)} that Tahoe uses.")
 
 
 def jar_folders(environment: Mapping[str, str]) -> list[Path]:
     """Return the folders whose JARs a session loads: PySpark's own, and that of SPARK_HOME, if it is another one."""
-    spec = find_spec("pyspark")
-    own = [Path(spec.origin).parent] if spec is not None and spec.origin else []
-    home = environment.get("SPARK_HOME")
-    folders = dict.fromkeys(path.joinpath("jars").resolve() for path in [*own, *([Path(home)] if home else [])])
+    package, home = pyspark_folder(), environment.get("SPARK_HOME")
+    roots = [*([package] if package else []), *([Path(home)] if home else [])]
+    folders = dict.fromkeys(path.joinpath("jars").resolve() for path in roots)
     return [folder for folder in folders if folder.is_dir()]
+
+
+def pyspark_folder() -> Path | None:
+    """Return the folder of the package `pyspark`, or None if there is none."""
+    spec = find_spec("pyspark")
+    return Path(spec.origin).parent if spec is not None and spec.origin else None
 
 
 def jars_in(folders: Iterable[Path]) -> list[str]:

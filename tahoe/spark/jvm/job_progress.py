@@ -1,7 +1,7 @@
 """The progress of Spark's jobs during a command of Tahoe: Spark's task counts on Tahoe's progress bar.
 
 Spark has its own bar, which makes another unnecessary. It is on in the `pyspark` shell and in plain Python programs, and off under
-`spark-submit`; there, on a terminal or in a notebook, a command of more than two seconds shows this bar.
+`spark-submit`; there, on a terminal or in a notebook, a command of more than one second shows this bar.
 """
 
 from __future__ import annotations

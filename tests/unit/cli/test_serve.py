@@ -6,6 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from tahoe.cli.serve import conversion_progress
+from tests.unit.base.test_progress import terminal
 from tests.unit.cli.test_main import run_main
 
 
@@ -34,3 +36,11 @@ def test_metadata_of_tables_in_an_object_store_needs_a_folder_that_clients_can_r
 ) -> None:
     code, message = run_main(monkeypatch, capsys, "serve", "--iceberg", "s3://bucket/warehouse", "--all")
     assert (code, "--all needs --cache" in message) == (2, True)
+
+
+def test_the_progress_of_a_conversion_names_its_table(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tahoe.base.progress.PATIENCE_MS", 0)
+    console, text = terminal()
+    with conversion_progress("file:///warehouse/sales/orders", console=console) as progress:
+        progress("files converted", 20, 300)
+    assert "orders: files converted" in text.getvalue() and "20/300" in text.getvalue()

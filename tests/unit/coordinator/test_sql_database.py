@@ -53,7 +53,6 @@ def test_a_url_of_no_database_is_refused_without_showing_it(url: str) -> None:
     ],
 )
 def test_a_password_is_never_shown(url: str, caplog: pytest.LogCaptureFixture) -> None:
-    pytest.importorskip("psycopg")
     database = open_database(url)
     with pytest.raises(StorageFailure) as caught:
         database.rows("SELECT 1", ())

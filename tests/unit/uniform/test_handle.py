@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from contextlib import nullcontext
 from dataclasses import replace
 from functools import partial
 from threading import Event
@@ -12,6 +13,7 @@ import pytest
 
 from tahoe.base.clock import SYSTEM_CLOCK, SeededClock
 from tahoe.base.exceptions import ForeignWriter, InvalidRequest, StorageFailure
+from tahoe.base.progress import Reported
 from tahoe.log.files.commits import read_commit
 from tahoe.testing.faulty_store import TracingStore
 from tahoe.testing.iceberg_verifier import newest_document, verify
@@ -69,6 +71,15 @@ def test_status_reports_how_far_behind_the_iceberg_side_is(log):
     assert status.metadata_location == f"{log.store.url}/metadata/v0.metadata.json"
     assert status.snapshot_id == newest_document(log.store)["current-snapshot-id"]
     assert not status.is_converting
+
+
+def test_a_conversion_in_the_background_reports_its_progress(log, monkeypatch):
+    reports = {}
+    monkeypatch.setattr(RUNTIME, "progress", lambda table: nullcontext(reports.setdefault(table, Reported())))
+    log.change(["a1"])
+    committed(log)
+    assert RUNTIME.queue.drain(SECONDS, log.store.url)
+    assert reports[log.store.url].reports[-1] == ("files converted", 1, 1)
 
 
 def test_status_reads_the_iceberg_side_once(log):

@@ -55,6 +55,17 @@ def test_private_members_are_present_missing_or_not_examined(tmp_path: Path) -> 
     assert lacking.state is State.PROBLEM
     assert "DataStreamReader.source" in lacking.sentence and "cannot" in lacking.sentence
     assert spark_jars.of_private_members(None).state is State.NOT_EXAMINED
-    assert spark_jars.of_private_attributes().state is State.NOT_EXAMINED
     (tmp_path / "spark-sql_2.13-4.3.0.jar").write_bytes(b"no archive")
     assert "cannot be read" in spark_jars.of_private_members(tmp_path).sentence
+
+
+def test_private_attributes_are_present_missing_or_not_examined(tmp_path: Path) -> None:
+    assert spark_jars.of_private_attributes(spark_jars.pyspark_folder()).state is State.OK
+    assert spark_jars.of_private_attributes(None).state is State.NOT_EXAMINED
+    assert spark_jars.of_private_attributes(tmp_path).state is State.NOT_EXAMINED
+    (tmp_path / "sql").mkdir()
+    lacking = spark_jars.of_private_attributes(tmp_path)
+    assert lacking.state is State.PROBLEM
+    assert "SparkSession._jvm" in lacking.sentence and "connect.Column._expr" in lacking.sentence
+    (tmp_path / "sql" / "session.py").write_text("class")
+    assert "cannot be read (SyntaxError)" in spark_jars.of_private_attributes(tmp_path).sentence

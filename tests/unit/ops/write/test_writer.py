@@ -8,6 +8,7 @@ import threading
 from datetime import UTC, date, datetime
 from decimal import Decimal
 
+import polars
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
@@ -375,7 +376,7 @@ def test_other_holders_of_arrow_data_are_taken(store, kind):
     if kind == "batch":
         given = data.to_batches()[0]
     elif kind == "polars":
-        given = pytest.importorskip("polars").from_arrow(data)
+        given = polars.from_arrow(data)
     else:
         given = data.to_pandas()
     config = config_of(struct(v=P("long"), s=P("string")))

@@ -14,9 +14,6 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-
-pytest.importorskip("pyspark")
-
 from pyspark import cloudpickle
 
 from tahoe.api.table import Table

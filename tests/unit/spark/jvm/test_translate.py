@@ -8,8 +8,6 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-pytest.importorskip("pyspark")
-
 from tahoe.expr.compute.evaluate import evaluate
 from tahoe.expr.tree.predicate import And, Column, Comparison, In, Literal, Not, Or, Predicate, conjuncts
 from tahoe.schema.types import PrimitiveType, StructField, StructType

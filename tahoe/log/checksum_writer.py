@@ -85,6 +85,19 @@ def write_checksum_after(
     return checksum if checksum is not None and write_checksum(store, version, checksum) else None
 
 
+def write_checksum_from(
+    store: LogStore, previous: VersionChecksum, version: int, state: TableState, actions: Sequence[Action]
+) -> VersionChecksum | None:
+    """Write the checksum of the version that a commit made, from the checksum of the version before; see `write_checksum_after`.
+
+    Args:
+        previous: as read; None is returned if it contradicts the log.
+    """
+    agreeing = _agreeing(store.url, previous, version, state, actions)
+    checksum = None if agreeing is None else checksum_after(agreeing, state, actions, store.url)
+    return checksum if checksum is not None and write_checksum(store, version, checksum) else None
+
+
 def write_checksum(store: LogStore, version: int, checksum: VersionChecksum) -> bool:
     """Write the checksum of a version unless it has one; True when it was written now."""
     outcome = store.put_if_absent(checksum_name(version), encode_checksum(version, checksum))
@@ -121,10 +134,7 @@ def _counted(previous: VersionChecksum, url: str) -> FileTotals:
 
 
 def _previous(store: LogStore, version: int, state: TableState, actions: Sequence[Action]) -> VersionChecksum | None:
-    """Read the checksum of the version before; None if there is none, or if it contradicts the log before the commit.
-
-    The parts that the commit did not change must be the same before and after it.
-    """
+    """Read the checksum of the version before; None if there is none, or if it contradicts the log before the commit."""
     if not version:
         return None
     try:
@@ -132,12 +142,20 @@ def _previous(store: LogStore, version: int, state: TableState, actions: Sequenc
     except CorruptTable as error:
         logger.warning("%s", error.message, extra=about(store.url, version - 1))
         return None
-    if previous is None:
-        return None
+    return None if previous is None else _agreeing(store.url, previous, version, state, actions)
+
+
+def _agreeing(
+    url: str, previous: VersionChecksum, version: int, state: TableState, actions: Sequence[Action]
+) -> VersionChecksum | None:
+    """Return the checksum of the version before; None, with a warning, if it contradicts the log before the commit.
+
+    The parts that the commit did not change must be the same before and after it.
+    """
     wrong = state_differences(_untouched(previous, state, actions), replace(state, transaction_id=None, in_commit_timestamp=None))
     if wrong:
-        name, record = checksum_name(version - 1), about(store.url, version - 1)
-        logger.warning("%s: %s was not carried forward, for it says %s", store.url, name, "; ".join(wrong), extra=record)
+        name, record = checksum_name(version - 1), about(url, version - 1)
+        logger.warning("%s: %s was not carried forward, for it says %s", url, name, "; ".join(wrong), extra=record)
         return None
     return previous
 

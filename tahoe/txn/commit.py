@@ -12,10 +12,10 @@ lists, rebases and puts without a pause; if rebasing took longer than listing, i
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import count
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from tahoe.base.clock import Clock
 from tahoe.base.events import happened
@@ -43,6 +43,7 @@ from tahoe.snapshot.snapshot import Snapshot
 from tahoe.store.location import decode_path
 from tahoe.store.log_store import Created, Entry, Exists, InFlight, LogStore, Refused, Unanswered
 from tahoe.store.refusals import remedy_of
+from tahoe.store.side_by_side import both, each
 from tahoe.txn.after_commit import logged_after_commit
 from tahoe.txn.concurrent_commit import ConcurrentCommit
 from tahoe.txn.conflict import rebase
@@ -97,7 +98,19 @@ class Committed:
     concurrent: tuple[ConcurrentCommit, ...] = ()
 
 
-def commit(store: LogStore, prepared: PreparedCommit, clock: Clock, policy: RetryPolicy) -> Committed:
+class WorkBeside(Protocol):
+    """Work for a new version whose requests are sent at the same time as the commit's own, on stores whose requests take long."""
+
+    def while_sent(self, prepared: PreparedCommit) -> None:
+        """Work while the commit is sent for the first time; it may yet lose, or move to another version. Never raises."""
+
+    def while_looked_up(self, committed: Committed) -> None:
+        """Work while the committed file is looked up, so the snapshot has only an estimate of that file's entry. Never raises."""
+
+
+def commit(
+    store: LogStore, prepared: PreparedCommit, clock: Clock, policy: RetryPolicy, beside: WorkBeside | None = None
+) -> Committed:
     """Put the commit into the log, rebasing it onto concurrent commits that do not conflict.
 
     Raises:
@@ -106,6 +119,7 @@ def commit(store: LogStore, prepared: PreparedCommit, clock: Clock, policy: Retr
         CommitStateUnknown: the commit was sent, and the log cannot be read back.
     """
     race = race_of(store, prepared, clock, policy)
+    race.beside = None if store.asks_cheaply else beside
     try:
         return race.run(prepared)
     finally:
@@ -124,6 +138,7 @@ class Race:
 
     Args:
         turn: its place among the writers that asked to go first.
+        beside: work for the new version; None for none.
     """
 
     store: LogStore
@@ -133,6 +148,7 @@ class Race:
     concurrent: list[ConcurrentCommit] = field(default_factory=list)
     attempts: int = 0
     store_time_ms: int = 0
+    beside: WorkBeside | None = None
 
     def run(self, prepared: PreparedCommit) -> Committed:
         """Send the commit until it is in the log; see `commit` for the errors."""
@@ -141,7 +157,7 @@ class Race:
         tried_since, longest_try, in_vain = started, 0.0, 0
         while True:
             self.attempts += 1
-            if _put(self.store, current, clock, self.policy):
+            if self._sent(current):
                 return self.committed(current)
             happened("retry", self.store.url, current.version, operation="commit", attempts=self.attempts)
             longest_try = max(longest_try, (clock.now_ms() - tried_since) / 1000)
@@ -164,6 +180,17 @@ class Race:
         moved = self.rebased(prepared, sent=False) if self.turn.wait_for_others(self.store_time_ms) else prepared
         assert moved is not None, "a commit that was not sent is not in the log"
         return moved
+
+    def _sent(self, prepared: PreparedCommit) -> bool:
+        """Send the commit; see `_put`."""
+
+        def put() -> bool:
+            return _put(self.store, prepared, self.clock, self.policy)
+
+        beside = self.beside
+        if beside is None or self.attempts > 1:
+            return put()
+        return both(self.store, put, lambda: beside.while_sent(prepared))[0]
 
     def wait(self, longest_try: float) -> None:
         """Ask for a turn, or wait so that colliding writers do not retry in lockstep."""
@@ -220,8 +247,24 @@ class Race:
         step = "version %d of %s is committed, but other writers may wait for it"
         with logged_after_commit(step, version, url, extra=about(url, version)):
             self.turn.withdraw()
-        snapshot = _snapshot(self.store, prepared, self.concurrent)
+        beside = self.beside
+        if beside is None:
+            return self._result(prepared, self._entries(prepared))
+        estimated = self._result(prepared, self._estimates(prepared))
+        entries, _ = both(self.store, lambda: self._entries(prepared), lambda: beside.while_looked_up(estimated))
+        return self._result(prepared, entries)
+
+    def _result(self, prepared: PreparedCommit, entries: Sequence[Entry]) -> Committed:
+        snapshot = _snapshot(self.store, prepared, self.concurrent, entries)
         return Committed(prepared.version, snapshot, prepared.full_actions(), self.attempts, prepared, tuple(self.concurrent))
+
+    def _entries(self, prepared: PreparedCommit) -> list[Entry]:
+        """Return the entries of the concurrent commits and of the commit itself; see `_entry`."""
+        return each(self.store, lambda estimate: _entry(self.store, estimate), self._estimates(prepared))
+
+    def _estimates(self, prepared: PreparedCommit) -> list[Entry]:
+        concurrent = [Entry(commit_name(commit.version), 0, prepared.timestamp) for commit in self.concurrent]
+        return [*concurrent, Entry(commit_name(prepared.version), len(prepared.to_bytes()), prepared.timestamp)]
 
     def timed_out(self, prepared: PreparedCommit) -> StorageFailure:
         """Return the error of a commit that lost until its deadline."""
@@ -351,24 +394,32 @@ def _concurrent_commit(store: LogStore, version: int, body: bytes) -> Concurrent
     return ConcurrentCommit(version, parse_commit(commit_name(version), body, store.url))
 
 
-def _snapshot(store: LogStore, prepared: PreparedCommit, concurrent: Sequence[ConcurrentCommit]) -> Snapshot:
-    """Return the version just committed, from data in memory. Never fails: the commit is in the log, whatever storage does now."""
+def _snapshot(
+    store: LogStore, prepared: PreparedCommit, concurrent: Sequence[ConcurrentCommit], entries: Sequence[Entry]
+) -> Snapshot:
+    """Return the version just committed, from data in memory.
+
+    Args:
+        entries: of the concurrent commits and of the commit itself.
+    """
     actions, snapshot = prepared.full_actions(), prepared.snapshot
-    entry = _entry(store, prepared.version, lambda: len(prepared.to_bytes()), prepared.timestamp)
     if snapshot is None:
-        return Snapshot.first(store, actions, entry)
-    for commit in concurrent:
-        snapshot = snapshot.after(commit.actions, _entry(store, commit.version, lambda: 0, prepared.timestamp))
-    return snapshot.after(actions, entry)
+        return Snapshot.first(store, actions, entries[-1])
+    for commit, entry in zip(concurrent, entries[:-1], strict=True):
+        snapshot = snapshot.after(commit.actions, entry)
+    return snapshot.after(actions, entries[-1])
 
 
-def _entry(store: LogStore, version: int, size: Callable[[], int], timestamp: int) -> Entry:
-    """Return the entry of the commit's file; an estimate if storage fails. A refresh detects the difference and reads the log again."""
-    name, entry = commit_name(version), None
+def _entry(store: LogStore, estimate: Entry) -> Entry:
+    """Return the entry of a commit's file; the estimate if storage fails. A refresh detects the difference and reads the log again.
+
+    Never raises: the commit is in the log, whatever storage does now.
+    """
+    entry, version = None, int(file_name(estimate.name).partition(".")[0])
     step = "version %d of %s is committed, but its file cannot be read now"
     with logged_after_commit(step, version, store.url, extra=about(store.url, version)):
-        entry = store.head(name)
-    return entry or Entry(name, size(), timestamp)
+        entry = store.head(estimate.name)
+    return entry or estimate
 
 
 def _wait(clock: Clock, policy: RetryPolicy, attempt: int) -> None:

@@ -11,17 +11,18 @@ import pyarrow as pa
 
 from tahoe.base.clock import Clock
 from tahoe.base.events import observed
+from tahoe.base.exceptions import CorruptTable, StorageFailure
 from tahoe.base.log_fields import about
 from tahoe.base.progress import Progress, silent
-from tahoe.log.checksum import VersionChecksum, encode_checksum
-from tahoe.log.checksum_writer import checksum_of, write_checksum_after
+from tahoe.log.checksum import VersionChecksum, encode_checksum, read_checksum
+from tahoe.log.checksum_writer import checksum_of, write_checksum_after, write_checksum_from
 from tahoe.log.files.last_checkpoint import LastCheckpoint
 from tahoe.log.files.paths import checksum_name
 from tahoe.snapshot.snapshot import Snapshot
 from tahoe.txn.after_commit import logged_after_commit
 from tahoe.txn.commit import Committed, RetryPolicy, commit
 from tahoe.txn.commit_summary import record_commit
-from tahoe.txn.prepare import prepare
+from tahoe.txn.prepare import PreparedCommit, prepare
 from tahoe.txn.transaction import Operation, Transaction
 
 Hook = Callable[[Committed], None]
@@ -52,11 +53,13 @@ def commit_transaction(
     user_metadata: str | None = None,
 ) -> Committed:
     """Prepare, commit, and run the hooks: the only way into the log of a single table."""
+    checksum = _ChecksumBeside()
+    beside = checksum if _checksum in hooks else None
     with observed("commit", transaction.store.url) as observation:
         prepared = prepare(transaction, operation, user_metadata=user_metadata)
-        committed = commit(transaction.store, prepared, transaction.clock, policy or RetryPolicy())
+        committed = commit(transaction.store, prepared, transaction.clock, policy or RetryPolicy(), beside)
         record_commit(observation, committed)
-    run_hooks(hooks, committed)
+    run_hooks([hook for hook in hooks if hook is not _checksum or not checksum.is_written], committed)
     return committed
 
 
@@ -105,6 +108,42 @@ def _checksum(committed: Committed) -> None:
     checksum = _write_checksum(committed, snapshot.files() if with_files else None)
     if writes_checkpoint and not with_files and checksum is None:
         _write_checksum(committed, snapshot.files())
+
+
+class _ChecksumBeside:
+    """The checksum of one commit, with its requests sent beside the commit's own (`tahoe.txn.commit.WorkBeside`).
+
+    If a step does not succeed, or a checkpoint is due, the hook writes the checksum.
+    """
+
+    def __init__(self) -> None:
+        self.is_written = False
+        self._previous: tuple[int, VersionChecksum] | None = None
+
+    def while_sent(self, prepared: PreparedCommit) -> None:
+        """Read the checksum of the version before."""
+        store, before = prepared.snapshot.store if prepared.snapshot else None, prepared.version - 1
+        if store is None:
+            return
+        step = "the checksum before version %d of %s could not be read while the commit was sent"
+        with logged_after_commit(step, prepared.version, store.url, extra=about(store.url, prepared.version)):
+            try:
+                checksum = read_checksum(store, before)
+            except (CorruptTable, StorageFailure):
+                return  # the hook reads it again, and reports the error
+            if checksum is not None:
+                self._previous = before, checksum
+
+    def while_looked_up(self, committed: Committed) -> None:
+        """Write the checksum, if it follows from the one that was read."""
+        if self._previous is None or self._previous[0] != committed.version - 1 or _asks_for_checkpoint(committed):
+            return
+        version, snapshot = committed.version, committed.snapshot
+        url = snapshot.store.url
+        with logged_after_commit("after version %d of %s: no checksum was written", version, url, extra=about(url, version)):
+            state, actions = snapshot.state, committed.actions
+            written = write_checksum_from(snapshot.store, self._previous[1], version, state, actions)
+            self.is_written = written is not None
 
 
 def _write_checksum(committed: Committed, files: pa.Table | None) -> VersionChecksum | None:

@@ -43,6 +43,7 @@ def measured() -> dict[str, int]:
         "read the newest version again": (small, lambda: warm.snapshot()),
         "read 40 files": (forty, lambda: Table(forty.url, store=forty).to_arrow()),
         "append 40 files": (parted, lambda: Table(parted.url, store=parted).append(rows_of(range(40)))),
+        "append, in the same process": (small, lambda: warm.append(rows)),
         "append, first in a process": (small, lambda: Table(small.url, store=small).append(rows)),
         "history(1) of 5,000 versions": (old, lambda: Table(old.url, store=old).history(1)),
         "time travel in 5,000 versions": (old, lambda: Table(old.url, store=old).snapshot(timestamp=at)),

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tahoe.store.object_store import open_store
-from tahoe.store.side_by_side import both
+from tahoe.store.side_by_side import both, each
 
 
 def test_both_calls_run_at_the_same_time_on_an_object_store() -> None:
@@ -32,3 +32,27 @@ def test_the_first_error_wins(url: str, tmp_path: Path) -> None:
         both(store, lambda: fail(ValueError("first")), lambda: fail(KeyError("second")))
     with pytest.raises(KeyError, match="second"):
         both(store, lambda: None, lambda: fail(KeyError("second")))
+
+
+def test_each_item_is_called_at_the_same_time_on_an_object_store_and_the_results_keep_their_order() -> None:
+    meeting = threading.Barrier(3, timeout=60)
+
+    def double(number: int) -> int:
+        meeting.wait()
+        return 2 * number
+
+    assert each(open_store("memory://side-by-side"), double, [3, 1, 2]) == [6, 2, 4]
+
+
+def test_each_item_is_called_in_order_on_a_local_store(tmp_path: Path) -> None:
+    order: list[int] = []
+    each(open_store(tmp_path), order.append, [3, 1, 2])
+    assert order == [3, 1, 2] and each(open_store(tmp_path), order.append, []) == []
+
+
+def test_the_error_of_the_first_item_wins() -> None:
+    def fail(number: int) -> None:
+        raise ValueError(number)
+
+    with pytest.raises(ValueError, match="3"):
+        each(open_store("memory://side-by-side"), fail, [3, 1, 2])

@@ -8,9 +8,14 @@ import pyarrow as pa
 import pytest
 
 from tahoe.api.table import Table
+from tahoe.base.exceptions import StorageFailure
+from tahoe.log.checksum import encode_checksum
+from tahoe.log.checksum_writer import checksum_of
 from tahoe.log.files.paths import checkpoint_name, checksum_name
 from tahoe.log.segment import checkpoints_in
 from tahoe.snapshot.snapshot import Snapshot
+from tahoe.store.object_store import open_store
+from tahoe.testing.faulty_store import WrappedStore
 from tahoe.txn.commit import Committed
 from tahoe.txn.hooks import run_hooks
 from tahoe.txn.transaction import Operation
@@ -71,3 +76,74 @@ def test_a_hook_that_fails_is_logged_with_version_and_table_and_the_others_run(
         run_hooks([fails, lambda committed: ran.append(committed.version)], committed)
     assert ran == [1]
     assert f"after version 1 of {table.url}" in caplog.text and "the disk is full" in caplog.text
+
+
+class FirstReadFails(WrappedStore):
+    """Answers the first read of a name otherwise: with an error, or with other content."""
+
+    def __init__(self, url: str, name: str, answer: Exception | bytes) -> None:
+        super().__init__(open_store(url))
+        self.name, self.answer, self.reads = name, answer, 0
+
+    def get(self, name: str) -> bytes:
+        if name == self.name:
+            self.reads += 1
+            if self.reads == 1 and isinstance(self.answer, Exception):
+                raise self.answer
+            if self.reads == 1 and isinstance(self.answer, bytes):
+                return self.answer
+        return super().get(name)
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [StorageFailure("no answer", table="t"), RuntimeError("a fault"), b"{}", b""],
+    ids=["failure", "fault", "wrong", "empty"],
+)
+def test_a_previous_checksum_that_cannot_be_read_with_the_commit_is_read_after_it(
+    memory_url: str, answer: Exception | bytes
+) -> None:
+    made(memory_url)
+    store = FirstReadFails(memory_url, checksum_name(0), answer)
+    Table(memory_url, store=store).append(ROWS)
+    assert store.reads == 2 and store.get(checksum_name(1)) == written_from_scratch(memory_url, 1)
+
+
+def test_a_previous_checksum_that_contradicts_the_log_is_not_carried_forward(memory_url: str) -> None:
+    table = made(memory_url)
+    other = made(f"{memory_url}2")
+    table.store.put(checksum_name(0), other.store.get(checksum_name(0)))
+    assert table.append(ROWS) == 1 and table.store.head(checksum_name(1)) is None
+
+
+def test_a_commit_that_lost_a_race_has_the_checksum_of_its_own_version(memory_url: str) -> None:
+    table = Table.create(memory_url, ROWS.schema)
+    transaction = table.begin()
+    transaction.stage_app("job", 1)
+    for _ in range(3):
+        Table(memory_url).append(ROWS)
+    committed = table.commit(transaction, Operation("TEST"))
+    assert committed.version == 4 and len(committed.concurrent) == 3
+    assert table.store.get(checksum_name(4)) == written_from_scratch(memory_url, 4)
+    entries = [table.store.head(entry.name) for entry in committed.snapshot.segment.commits]
+    assert list(committed.snapshot.segment.commits) == entries, "the estimates are replaced by the entries in the store"
+
+
+def test_a_commit_whose_file_cannot_be_looked_up_is_reported_as_committed(memory_url: str) -> None:
+    class NoLook(WrappedStore):
+        def head(self, name: str) -> None:
+            raise StorageFailure(f"cannot look at {name}", table="t")
+
+    table = Table.create(memory_url, ROWS.schema)
+    transaction = table.begin()
+    transaction.stage_app("job", 1)
+    transaction.store = NoLook(table.store)
+    committed = table.commit(transaction, Operation("TEST"))
+    assert committed.version == 1 and Table(memory_url).version() == 1
+    assert table.store.get(checksum_name(1)) == written_from_scratch(memory_url, 1)
+
+
+def written_from_scratch(url: str, version: int) -> bytes:
+    """The checksum file of a version, from its live files alone."""
+    snapshot = Table(url).snapshot(version)
+    return encode_checksum(version, checksum_of(snapshot.state, snapshot.files(), snapshot.config))

@@ -63,10 +63,12 @@ class DataFiles:
 
     Args:
         config: of the version whose schema the rows shall have.
+        use_threads: decode the columns of a large file in parallel; useless if several files are read in parallel.
     """
 
     store: LogStore
     config: TableConfig
+    use_threads: bool = True
 
     @cached_property
     def vectors(self) -> VectorReader:
@@ -114,4 +116,5 @@ class DataFiles:
             batch_rows=batch_rows,
             verify_pages=verify_pages,
             most_row_groups=most_row_groups,
+            use_threads=self.use_threads,
         )

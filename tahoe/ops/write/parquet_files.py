@@ -118,6 +118,17 @@ def encoded_file(table: pa.Table, parquet_format: ParquetFormat, collected: Stat
     return content, collected.statistics(pq.read_metadata(pa.BufferReader(content)))
 
 
+def encoded_groups(table: pa.Table, parquet_format: ParquetFormat, sizes: Sequence[int]) -> bytes:
+    """Encode the rows of a file with row groups of these numbers of rows; return its bytes."""
+    sink, start = pa.BufferOutputStream(), 0
+    with pq.ParquetWriter(sink, table.schema, **_writer_options(table, parquet_format, max(sizes), are_all=True)) as writer:
+        for size in sizes:
+            writer.write_table(table.slice(start, size), row_group_size=size)
+            start += size
+    content: bytes = sink.getvalue().to_pybytes()
+    return content
+
+
 def _encoded_group(options: Mapping[str, Any], rows: pa.Table) -> bytes:
     sink = pa.BufferOutputStream()
     with pq.ParquetWriter(sink, rows.schema, **options) as writer:

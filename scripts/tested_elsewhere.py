@@ -107,7 +107,7 @@ TESTED_ELSEWHERE: Mapping[str, Mapping[str, str]] = {
         "log/checksum_writer": "tests/unit/log/test_checksum.py",
         "protocol/statistics/bounds": "tests/unit/protocol/statistics/test_collect.py",
         "protocol/statistics/file_statistics": "tests/unit/protocol/statistics/test_collect.py",
-        "protocol/statistics/thrift": "tests/unit/log/checkpoints/test_parquet_join.py",
+        "protocol/statistics/thrift": "tests/unit/protocol/statistics/test_parquet_join.py",
         "protocol/table_state": _REPLAY,
         "txn/commit": "tests/race/test_lost_answers.py",
     },

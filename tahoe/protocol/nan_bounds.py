@@ -51,7 +51,14 @@ def with_stats_text(add: AddFile, text: str, *, nan_counted: bool) -> AddFile:
 
 def has_greatest_float(statistics: FileStatistics, leaves: Sequence[Leaf]) -> bool:
     """Whether the statistics contain the greatest value of a column that can have NaN."""
-    return any(is_float(leaf[-1].data_type) and _is_stated(statistics.max_values, leaf) for leaf in leaves)
+    return any(is_float(leaf[-1].data_type) and is_stated(statistics.max_values, leaf) for leaf in leaves)
+
+
+def is_stated(values: object, leaf: Leaf) -> bool:
+    """Whether one part of the statistics of a file, nested by physical names, has a value of a column."""
+    for column in leaf:
+        values = values.get(column.physical_name) if isinstance(values, Mapping) else None
+    return values is not None
 
 
 def is_nan_counted(tags: Mapping[str, str | None] | None) -> bool:
@@ -76,9 +83,3 @@ def are_nan_counted(files: pa.Table) -> pa.BooleanArray:
 
 _FLOATS = (PrimitiveType("float"), PrimitiveType("double"))
 _YES = "true"
-
-
-def _is_stated(values: object, leaf: Leaf) -> bool:
-    for column in leaf:
-        values = values.get(column.physical_name) if isinstance(values, Mapping) else None
-    return values is not None

@@ -9,8 +9,9 @@ Imported in Spark's executors too: needs pyarrow and pyroaring only.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -18,7 +19,7 @@ import pyarrow as pa
 from tahoe.base.exceptions import CorruptTable, NotFound
 from tahoe.base.lazy import pc, pq
 from tahoe.expr.compute.evaluate import filter_table
-from tahoe.expr.tree.predicate import Predicate
+from tahoe.expr.tree.predicate import Predicate, references
 from tahoe.log.checkpoints.footer_check import fault_in_footer
 from tahoe.protocol.action_members import check_partition_values
 from tahoe.protocol.actions import DeletionVectorDescriptor
@@ -29,15 +30,18 @@ from tahoe.schema.cast import STORED, CannotCast, Rule, conform, find_by_id, rea
 from tahoe.schema.types import PrimitiveType, StructField, StructType
 from tahoe.snapshot.file_row_groups import (
     evenly,
+    is_local,
     is_tiny,
     openings,
     parquet_file,
+    plain,
     row_groups_that_may_match,
     rows_of_a_batch,
     runs,
     whole,
 )
 from tahoe.snapshot.footer_cross_check import contradiction
+from tahoe.snapshot.late_columns import OtherColumns, positions_of_matches, taken
 from tahoe.snapshot.memory_release import MemoryRelease
 from tahoe.snapshot.read_errors import check_text, told_as_damage
 
@@ -47,6 +51,7 @@ if TYPE_CHECKING:
 
 BATCH_ROWS = 131_072
 _ROWS_WORTH_THREADS = 65_536
+_ROWS_WORTH_PARTS = 16_384
 # Checking a footer costs about 50 microseconds a column: footers with very many columns or row groups are not checked.
 _LARGEST_FOOTER_CHECKED = 16 * 1024
 
@@ -101,14 +106,39 @@ class FileReadOptions:
         batch_rows: the most rows of one batch.
         verify_pages: check each page against its checksum, if it has one.
         most_row_groups: read only so many, evenly spaced from the first to the last: a sample.
+        use_threads: decode the columns of a large file in parallel.
     """
 
     batch_rows: int = BATCH_ROWS
     verify_pages: bool = False
     most_row_groups: int | None = None
+    use_threads: bool = True
 
 
 USUAL = FileReadOptions()
+
+
+@dataclass(frozen=True, slots=True)
+class RowsToRead:
+    """The rows of one file to read, and how to read them.
+
+    Args:
+        vector: the deleted rows.
+        predicate: is true for the rows.
+    """
+
+    vector: BitMap64 | None
+    predicate: Predicate | None
+    options: FileReadOptions
+
+    def batches(self, file: pq.ParquetFile, run: Sequence[int], columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
+        """Read row groups in batches of a bounded size."""
+        rows = rows_of_a_batch(file.metadata.row_group(run[0]), columns, self.options.batch_rows)
+        threads = self.options.use_threads and file.metadata.num_rows >= _ROWS_WORTH_THREADS
+        batches: Iterator[pa.RecordBatch] = file.iter_batches(
+            batch_size=rows, row_groups=list(run), columns=list(columns), use_threads=threads
+        )
+        return batches
 
 
 def check_footer(
@@ -177,6 +207,7 @@ class FileReader:
         self.task = task
         self.schema = schema
         self.extra = extra
+        self._mode = column_mapping_mode
         self.rule = Rule(find_by_id, read_cast) if column_mapping_mode == "id" else STORED
         partitioned = {name.lower() for name in partition_columns}
         self.partition_values = {
@@ -210,8 +241,14 @@ class FileReader:
         """
         task = self.task
         vector = None if task.deletion_vector is None else read_vector(task.deletion_vector)
+        wanted = RowsToRead(vector, predicate, options)
         with _opened(task, open_input) as source, told_as_damage(task.name):
-            for start, batch in self._physical_batches(source, vector, predicate, options):
+            file = self.checked(source, options.verify_pages)
+            parts = None if predicate is None else self._parted(file, source, {path[0] for path in references(predicate)})
+            if predicate is not None and parts is not None:
+                yield from self._matching_batches(file, source, wanted, predicate, parts)
+                return
+            for start, batch in self._physical_batches(file, source, wanted):
                 alive = _alive(vector, start, batch.num_rows)
                 logical = self.logical(batch, start)
                 if alive is not None:
@@ -222,11 +259,88 @@ class FileReader:
                     yield from filter_table(predicate, pa.Table.from_batches([logical])).to_batches()
 
     def _physical_batches(
-        self, source: pa.NativeFile, vector: BitMap64 | None, predicate: Predicate | None, options: FileReadOptions
+        self, file: pq.ParquetFile, source: pa.NativeFile, wanted: RowsToRead
     ) -> Iterator[tuple[int, pa.RecordBatch]]:
         """Yield the requested columns in the file's types, each batch with the position of its first row."""
-        batch_rows, most_row_groups = options.batch_rows, options.most_row_groups
-        file = self.checked(source, options.verify_pages)
+        self._check_vector(wanted.vector, file)
+        columns = self.columns_to_read(file.schema_arrow)
+        if columns and wanted.predicate is None and wanted.options.most_row_groups is None and is_tiny(source):
+            yield from whole(file, columns, wanted.options.batch_rows)
+            return
+        row_groups = self._row_groups(file, wanted)
+        if not columns:
+            for start, run in runs(file.metadata, row_groups):
+                yield from _empty_batches(start, sum(file.metadata.row_group(i).num_rows for i in run), wanted.options.batch_rows)
+            return
+        memory_release = MemoryRelease()
+        for start, run, opened in openings(file, source, row_groups, columns, wanted.options.verify_pages):
+            for batch in wanted.batches(opened, run, columns):
+                size, rows = batch.nbytes, batch.num_rows
+                yield start, plain(batch)
+                del batch
+                memory_release.passed(size)
+                start += rows
+
+    def _parted(
+        self, file: pq.ParquetFile, source: pa.NativeFile, names: Collection[str]
+    ) -> tuple[FileReader, FileReader] | None:
+        """Return readers of the named columns and of all others, if it is faster to read the first ones before the others.
+
+        For files that are not at hand it is not: each part of a file costs a request.
+        """
+        is_large = is_local(source) and not is_tiny(source) and file.metadata.num_rows >= _ROWS_WORTH_PARTS
+        if not is_large or self.extra != NO_EXTRA_COLUMNS:
+            return None
+        parts = [StructType(tuple(c for c in self.schema if (c.name in names) == named)) for named in (True, False)]
+        first, others = (
+            FileReader(self.task, part, self._mode, tuple(self.partition_values), NO_EXTRA_COLUMNS) for part in parts
+        )
+        both_have_columns = first.columns_to_read(file.schema_arrow) and others.columns_to_read(file.schema_arrow)
+        return (first, others) if both_have_columns else None
+
+    def _matching_batches(
+        self,
+        file: pq.ParquetFile,
+        source: pa.NativeFile,
+        wanted: RowsToRead,
+        predicate: Predicate,
+        parts: tuple[FileReader, FileReader],
+    ) -> Iterator[pa.RecordBatch]:
+        """Yield the live rows for which the predicate is true, in batches of the table.
+
+        Args:
+            parts: the readers of the predicate's columns and of all others (`parted`).
+        """
+        self._check_vector(wanted.vector, file)
+        first, others = parts
+        columns, more = (part.columns_to_read(file.schema_arrow) for part in parts)
+        memory_release = MemoryRelease()
+        for start, run, opened in openings(
+            file, source, self._row_groups(file, wanted), [*columns, *more], wanted.options.verify_pages
+        ):
+            for index in run:
+                rest, done = OtherColumns(partial(wanted.batches, opened, [index], more)), 0
+                for batch in wanted.batches(opened, [index], columns):
+                    rows = first.logical(plain(batch), start)
+                    positions = positions_of_matches(predicate, rows, _alive(wanted.vector, start, rows.num_rows))
+                    if len(positions):
+                        of_rest = rest.rows(pc.add(positions, scalar(done, positions.type)))
+                        yield self._joined(taken(rows, positions), others.logical(of_rest, 0))
+                    start, done = start + rows.num_rows, done + rows.num_rows
+                    memory_release.passed(batch.nbytes)
+                memory_release.passed(rest.bytes_read)
+
+    def _joined(self, *parts: pa.RecordBatch) -> pa.RecordBatch:
+        columns = {name: values for part in parts for name, values in zip(part.schema.names, part.columns, strict=True)}
+        return pa.RecordBatch.from_arrays([columns[name] for name in self.arrow_schema.names], schema=self.arrow_schema)
+
+    def _row_groups(self, file: pq.ParquetFile, wanted: RowsToRead) -> Sequence[int]:
+        row_groups: Sequence[int] = range(file.num_row_groups)
+        if wanted.predicate is not None:
+            row_groups = row_groups_that_may_match(wanted.predicate, file, self._leaf_of(file.schema_arrow))
+        return row_groups if wanted.options.most_row_groups is None else evenly(row_groups, wanted.options.most_row_groups)
+
+    def _check_vector(self, vector: BitMap64 | None, file: pq.ParquetFile) -> None:
         if vector is not None and len(vector) and vector.max() >= file.metadata.num_rows:
             raise CorruptTable(
                 f"The deletion vector of file '{self.task.name}' removes row {vector.max()}, but the file has "
@@ -234,29 +348,6 @@ class FileReader:
                 code="TAHOE_CORRUPT_DELETION_VECTOR",
                 file=self.task.name,
             )
-        columns = self.columns_to_read(file.schema_arrow)
-        if columns and predicate is None and most_row_groups is None and is_tiny(source):
-            yield from whole(file, columns, batch_rows)
-            return
-        threads = file.metadata.num_rows >= _ROWS_WORTH_THREADS
-        row_groups: Sequence[int] = range(file.num_row_groups)
-        if predicate is not None:
-            row_groups = row_groups_that_may_match(predicate, file, self._leaf_of(file.schema_arrow))
-        if most_row_groups is not None:
-            row_groups = evenly(row_groups, most_row_groups)
-        if not columns:
-            for start, run in runs(file.metadata, row_groups):
-                yield from _empty_batches(start, sum(file.metadata.row_group(i).num_rows for i in run), batch_rows)
-            return
-        memory_release = MemoryRelease()
-        for start, run, opened in openings(file, source, row_groups, columns, options.verify_pages):
-            some = rows_of_a_batch(file.metadata.row_group(run[0]), columns, batch_rows)
-            for batch in opened.iter_batches(batch_size=some, row_groups=run, columns=columns, use_threads=threads):
-                size, rows = batch.nbytes, batch.num_rows
-                yield start, batch
-                del batch
-                memory_release.passed(size)
-                start += rows
 
     def checked(self, source: pa.NativeFile, verify_pages: bool = False) -> pq.ParquetFile:
         """Open the file and check its footer against the log's statistics."""

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from threading import Lock
 from typing import TYPE_CHECKING
@@ -63,10 +63,12 @@ class DataFiles:
 
     Args:
         config: of the version whose schema the rows shall have.
+        use_threads: decode the columns of a large file in parallel; useless if several files are read in parallel.
     """
 
     store: LogStore
     config: TableConfig
+    use_threads: bool = True
 
     @cached_property
     def vectors(self) -> VectorReader:
@@ -100,4 +102,5 @@ class DataFiles:
         config = self.config
         columns = config.schema if schema is None else schema
         reader = FileReader(task, columns, config.column_mapping_mode, config.partition_columns, extra)
-        return reader.live_rows(self.store.open_input, self.vectors.bitmap, predicate, options)
+        threaded = replace(options, use_threads=options.use_threads and self.use_threads)
+        return reader.live_rows(self.store.open_input, self.vectors.bitmap, predicate, threaded)

@@ -11,11 +11,12 @@ import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import partial
 from typing import Any, TypeVar
 
 import pyarrow as pa
 
-from tahoe.base.lazy import kept_by_identity, pq
+from tahoe.base.lazy import kept_by_identity, pc, pq
 from tahoe.expr.tree.alternatives import outline
 from tahoe.expr.tree.predicate import (
     And,
@@ -167,17 +168,24 @@ def _comparable(bound: object, value: object) -> Any:
 
 
 def parquet_file(
-    source: pa.NativeFile, *, verify_pages: bool, buffer_size: int = 0, metadata: pq.FileMetaData | None = None
+    source: pa.NativeFile,
+    *,
+    verify_pages: bool,
+    buffer_size: int = 0,
+    metadata: pq.FileMetaData | None = None,
+    dictionaries: Sequence[str] = (),
 ) -> pq.ParquetFile:
     """Open the file for a reader that loads only the parts that it needs.
 
     Args:
         verify_pages: check each page against its checksum, if it has one.
         buffer_size: read each column in pieces of so many bytes; 0 where whole column chunks are read at once.
+        dictionaries: columns to read as Arrow dictionaries.
     """
     return pq.ParquetFile(
         source,
         metadata=metadata,
+        read_dictionary=list(dictionaries) or None,
         # In nanoseconds, Arrow's default for INT96, the years before 1677 and after 2262 would overflow.
         coerce_int96_timestamp_unit="us",
         # Object stores need few large requests for column chunks. Mapped files are read in place.
@@ -194,25 +202,71 @@ def openings(
     """Yield runs of row groups, each with the file opened in the way that suits its size and its storage.
 
     Arrow keeps the prefetched bytes of all row groups of a read until the read ends. A large file is therefore read a few row groups at a
-    time, and a row group that is too large by itself in pieces.
+    time, and a row group that is too large by itself in pieces. Texts that the file stores as dictionaries are read as such (`plain`).
     """
-    if isinstance(source, _AT_HAND):
-        yield from ((start, run, file) for start, run in runs(file.metadata, row_groups))
-        return
+    dictionaries = _stored_as_dictionary(file, row_groups, columns)
+    again = partial(parquet_file, source, verify_pages=verify_pages, metadata=file.metadata, dictionaries=dictionaries)
     if isinstance(source, pa.OSFile):
-        pieces = parquet_file(source, verify_pages=verify_pages, buffer_size=_LOCAL_PIECE, metadata=file.metadata)
-        yield from ((start, run, pieces) for start, run in runs(file.metadata, row_groups))
+        file = again(buffer_size=_LOCAL_PIECE)
+    elif dictionaries:
+        file = again()
+    if is_local(source):
+        yield from ((start, run, file) for start, run in runs(file.metadata, row_groups))
         return
     for start, run in runs(file.metadata, row_groups):
         for first, some in _split(file.metadata, start, run, columns):
             if _compressed(file.metadata, some[0], columns) <= _FETCHED_AT_ONCE:
                 yield first, some, file
             else:
-                yield (
-                    first,
-                    some,
-                    parquet_file(source, verify_pages=verify_pages, buffer_size=_REMOTE_PIECE, metadata=file.metadata),
-                )
+                yield first, some, again(buffer_size=_REMOTE_PIECE)
+
+
+def _stored_as_dictionary(file: pq.ParquetFile, row_groups: Sequence[int], columns: Sequence[str]) -> list[str]:
+    """Return the columns of texts of which a file stores each distinct value once, as far as its first row group shows.
+
+    Decoding the numbers of the values takes a quarter of the time of decoding the values. If a dictionary became too large for the writer,
+    which then stored values one by one, reading a dictionary would be slow; such a column chunk is larger.
+    """
+    if not row_groups or file.metadata.row_group(row_groups[0]).num_rows < _ROWS_WORTH_A_DICTIONARY:
+        return []
+    texts = {field.name for field in file.schema_arrow if pa.types.is_string(field.type)}.intersection(columns)
+    return [
+        chunk.path_in_schema
+        for chunk in (_chunks(file.metadata.row_group(row_groups[0]), columns) if texts else ())
+        if chunk.path_in_schema in texts and _DICTIONARY_ENCODINGS.intersection(chunk.encodings)
+        if chunk.total_uncompressed_size < _LEAST_BYTES_OF_A_TEXT * (chunk.num_values - _nulls(chunk))
+    ]
+
+
+def _nulls(chunk: pq.ColumnChunkMetaData) -> int:
+    statistics = chunk.statistics if chunk.is_stats_set else None
+    return int(statistics.null_count) if statistics is not None and statistics.has_null_count else 0
+
+
+def plain(batch: pa.RecordBatch) -> pa.RecordBatch:
+    """Return a batch with the values of its Arrow dictionaries in their place.
+
+    Raises `pa.ArrowInvalid` for a number that is not in its dictionary: Arrow does not check this when it reads dictionaries.
+    """
+    if not any(pa.types.is_dictionary(field.type) for field in batch.schema):
+        return batch
+    fields, arrays = list[pa.Field](), list[pa.Array]()
+    for field, values in zip(batch.schema, batch.columns, strict=True):
+        is_dictionary = pa.types.is_dictionary(field.type)
+        if is_dictionary:
+            _check_numbers(values, field.name)
+        fields.append(field.with_type(field.type.value_type) if is_dictionary else field)
+        arrays.append(values.dictionary_decode() if is_dictionary else values)
+    return pa.RecordBatch.from_arrays(arrays, schema=pa.schema(fields))
+
+
+def _check_numbers(values: pa.DictionaryArray, column: str) -> None:
+    ends = pc.min_max(values.indices).as_py()
+    if ends["max"] is not None and not 0 <= ends["min"] <= ends["max"] < len(values.dictionary):
+        raise pa.ArrowInvalid(
+            f"the dictionary of column '{column}' has {len(values.dictionary)} texts, but its rows have numbers from {ends['min']} to "
+            f"{ends['max']}"
+        )
 
 
 def _split(metadata: pq.FileMetaData, start: int, run: Sequence[int], columns: Sequence[str]) -> Iterator[tuple[int, list[int]]]:
@@ -241,6 +295,11 @@ def rows_of_a_batch(group: pq.RowGroupMetaData, columns: Sequence[str], most: in
     return max(1, min(most, max(_LEAST_ROWS, _BYTES_OF_A_BATCH * int(group.num_rows) // size)))
 
 
+def is_local(source: pa.NativeFile) -> bool:
+    """Whether a read of a part of the file costs no request: it is at hand, or on a local disk."""
+    return isinstance(source, (*_AT_HAND, pa.OSFile))
+
+
 def is_at_hand(source: pa.NativeFile) -> bool:
     """Whether a file is in memory, or memory-mapped."""
     return isinstance(source, _AT_HAND)
@@ -258,6 +317,10 @@ def _chunks(group: pq.RowGroupMetaData, columns: Sequence[str]) -> list[pq.Colum
     return [chunk for chunk in chunks if chunk.path_in_schema.partition(".")[0] in roots]
 
 
+_DICTIONARY_ENCODINGS = frozenset({"RLE_DICTIONARY", "PLAIN_DICTIONARY"})
+_ROWS_WORTH_A_DICTIONARY = 4096
+_LEAST_BYTES_OF_A_TEXT = 4
+"""Parquet stores the length of a text in so many bytes, unless it is in a dictionary."""
 _AT_HAND = (pa.MemoryMappedFile, pa.BufferReader)
 _TINY = 64 * 1024
 _LOCAL_PIECE = 256 * 1024

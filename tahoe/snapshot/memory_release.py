@@ -14,13 +14,17 @@ class MemoryRelease:
 
     def __init__(self) -> None:
         self._passed = 0
+        self._used = pa.total_allocated_bytes()
 
     def passed(self, size: int) -> None:
         """Count bytes that have passed."""
         self._passed += size
         if self._passed >= _BYTES_BETWEEN:
-            self._passed = 0
-            pa.default_memory_pool().release_unused()
+            used = pa.total_allocated_bytes()
+            # If all rows are kept, little is freed, and memory that was released must be requested again.
+            if used - self._used < self._passed // 2:
+                pa.default_memory_pool().release_unused()
+            self._passed, self._used = 0, used
 
 
 _BYTES_BETWEEN = 32 * 1024 * 1024

@@ -224,7 +224,7 @@ class Scan:
         names = materialized_columns(self.snapshot.config)
         tracking = NO_EXTRA_COLUMNS if names is None else ExtraColumns(*(2 * (names.row_id, names.row_commit_version)))
         tasks = [self._task(add) for add in adds]
-        files = DataFiles(_files_ahead(self.snapshot.store, tasks), self.snapshot.config)
+        files = DataFiles(_files_ahead(self.snapshot.store, tasks), self.snapshot.config, ahead and _is_uneven(tasks))
         # The first row is not urgent here, and writing has a cost for each batch.
         moved = [partial(self._moved_together, files, some, tracking, most_row_groups) for some in together(tasks)]
         streams = moved if then is None else [partial(_each, then, stream) for stream in moved]
@@ -251,7 +251,8 @@ class Scan:
     def _batches(self, tasks: Sequence[ReadTask], *, ahead: bool = True) -> Generator[pa.RecordBatch, None, None]:
         """Yield the rows of the tasks in their order; a few files are read ahead in parallel if that is faster."""
         # A new `DataFiles`, so that its cached vectors are freed after the last row.
-        files = DataFiles(_files_ahead(self.snapshot.store, tasks) if ahead else self.snapshot.store, self.snapshot.config)
+        store = _files_ahead(self.snapshot.store, tasks) if ahead else self.snapshot.store
+        files = DataFiles(store, self.snapshot.config, not ahead or _is_uneven(tasks))
         names = self.arrow_schema.names
         read_schema = self._read_schema()
         streams = [partial(self._read, files, task, read_schema) for task in tasks]
@@ -326,6 +327,12 @@ def _each(
     then: Callable[[pa.RecordBatch], pa.RecordBatch], stream: Callable[[], Iterator[pa.RecordBatch]]
 ) -> Iterator[pa.RecordBatch]:
     return map(then, stream())
+
+
+def _is_uneven(tasks: Sequence[ReadTask]) -> bool:
+    """Whether reading files side by side leaves processors without work: there are few files, or one is larger than its share."""
+    sizes = [task.size or 0 for task in tasks]
+    return sum(sizes) < _THREADS * max(sizes, default=0)
 
 
 def _files_ahead(store: LogStore, tasks: Sequence[ReadTask]) -> LogStore:

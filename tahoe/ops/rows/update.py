@@ -19,6 +19,7 @@ from tahoe.expr.row_condition import row_condition
 from tahoe.expr.tree.python_values import SqlValues, sql_texts
 from tahoe.ops.rows.assigned_places import Columns, assigned_places
 from tahoe.ops.rows.assignments import Assignment, assigned, parse_assignments
+from tahoe.ops.rows.changed_columns import ChangedColumns
 from tahoe.ops.rows.defaults import with_defaults
 from tahoe.ops.rows.engine import ArrowEngine, RowOperation, UpdateEngine
 from tahoe.ops.rows.row_changes import (
@@ -87,9 +88,16 @@ class _ArrowUpdate(ArrowEngine):
     assignments: Sequence[Assignment]
 
     def write_updated(self, changes: Sequence[FileChange]) -> list[AddFile]:
+        snapshot, added = self.snapshot_of(changes), list[AddFile]()
+        if not uses_vectors(self.config):
+            by_path = ChangedColumns(snapshot, self.assignments).rewritten(changes, self.transaction.clock, self.progress)
+            added, changes = list(by_path.values()), [change for change in changes if change.add.path not in by_path]
+            self.transaction.stage(*added)
         rows = _new_rows if uses_vectors(self.config) else _whole_new_files
+        if added and not changes:
+            return added
         rewritten = tracked(changes, self.progress, "files rewritten")
-        return write_rows(self.transaction, self.config, rows(self.snapshot_of(changes), rewritten, self.assignments))
+        return added + write_rows(self.transaction, self.config, rows(snapshot, rewritten, self.assignments))
 
     def write_change_data(self, changes: Sequence[FileChange]) -> list[AddCDCFile]:
         return write_change_data(self.transaction, self.config, _feed(self.snapshot_of(changes), changes, self.assignments))

@@ -47,6 +47,16 @@ def iceberg_faults(footer: pq.FileMetaData, expected: pa.Schema, partition_colum
     return tuple(faults)
 
 
+def row_groups_in_layout(footer: pq.FileMetaData, expected: pa.Schema) -> list[int] | None:
+    """Return the number of rows in each row group of a file whose columns are those of a new file, in types and ids; None for other files."""
+    fields = {column.name: column for column in _fields(footer)}
+    sizes = [footer.row_group(index).num_rows for index in range(footer.num_row_groups)]
+    has_layout = fields.keys() == set(expected.names) and all(
+        fields[column.name].type.equals(column.type) and not _differ(fields[column.name], column) for column in expected
+    )
+    return sizes if has_layout and all(sizes) else None
+
+
 def _fields(footer: pq.FileMetaData) -> list[pa.Field]:
     return list(footer.schema.to_arrow_schema())
 

@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from tahoe.base.clock import Clock
 from tahoe.base.lazy import pq
-from tahoe.ops.write.parquet_files import ParquetFormat, parquet_writer
+from tahoe.ops.write.parquet_files import BYTES_OF_A_GROUP, ROWS_OF_A_GROUP, ParquetFormat, parquet_writer
 from tahoe.ops.write.stored_layout import Layout
 from tahoe.ops.write.writer import file_name
 from tahoe.protocol.actions import AddFile
@@ -24,10 +24,6 @@ from tahoe.schema.evolve import check_holds_data
 from tahoe.snapshot.memory_release import MemoryRelease
 from tahoe.store.location import encode_path
 from tahoe.store.log_store import LogStore
-
-ROWS_OF_A_GROUP = 1024 * 1024
-BYTES_OF_A_GROUP = 16 * 1024 * 1024
-"""The maximum rows of a row group, and its approximate maximum bytes in memory."""
 
 
 @dataclass(frozen=True, slots=True)

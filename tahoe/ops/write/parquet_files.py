@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
+from typing import Any
 
 import pyarrow as pa
 
@@ -12,7 +16,13 @@ from tahoe.base.exceptions import InvalidRequest
 from tahoe.base.lazy import pc, pq
 from tahoe.ops.write.bloom_filters import bloom_filter_columns, bloom_filter_options
 from tahoe.protocol.config import TableConfig
+from tahoe.protocol.statistics.collect import StatisticsCollector
+from tahoe.protocol.statistics.file_statistics import FileStatistics
+from tahoe.protocol.statistics.parquet_join import join_parquet
 
+ROWS_OF_A_GROUP = 1024 * 1024
+BYTES_OF_A_GROUP = 16 * 1024 * 1024
+"""The maximum rows of a row group, and its approximate maximum bytes in memory."""
 _SUFFIXES = {
     "snappy": ".snappy",
     "zstd": ".zstd",
@@ -80,11 +90,49 @@ def _seldom_repeats(values: pa.ChunkedArray) -> bool:
     return len(values.take(spread).unique()) >= 0.995 * len(spread)
 
 
-def parquet_bytes(table: pa.Table, parquet_format: ParquetFormat) -> bytes:
-    """Return the bytes of a Parquet file with these rows."""
+def row_groups_of(table: pa.Table) -> list[pa.Table]:
+    """Split the rows of a file into row groups of about equal size, within `ROWS_OF_A_GROUP` and `BYTES_OF_A_GROUP`."""
+    count = max(1, -(-table.num_rows // ROWS_OF_A_GROUP), -(-table.nbytes // BYTES_OF_A_GROUP))
+    step = max(1, -(-table.num_rows // count))
+    return [table.slice(start, step) for start in range(0, max(1, table.num_rows), step)]
+
+
+def encoded_file(table: pa.Table, parquet_format: ParquetFormat, collected: StatisticsCollector) -> tuple[bytes, FileStatistics]:
+    """Encode the rows of a file, its row groups in parallel; return its bytes and its statistics.
+
+    Args:
+        collected: takes the extremes of texts from the footer (`texts_by_footer`).
+    """
+    groups = row_groups_of(table)
+    options = _writer_options(table, parquet_format, groups[0].num_rows, are_all=True)
+    encode = partial(_encoded_group, options)
+    if len(groups) == 1:
+        content = encode(table)
+        collected.add(table)
+    else:
+        with ThreadPoolExecutor(min(len(groups), os.cpu_count() or 1), thread_name_prefix="tahoe-encode") as pool:
+            parts = pool.map(encode, groups)
+            for group in groups:
+                collected.add(group)
+            content = join_parquet(list(parts))
+    return content, collected.statistics(pq.read_metadata(pa.BufferReader(content)))
+
+
+def encoded_groups(table: pa.Table, parquet_format: ParquetFormat, sizes: Sequence[int]) -> bytes:
+    """Encode the rows of a file with row groups of these numbers of rows; return its bytes."""
+    sink, start = pa.BufferOutputStream(), 0
+    with pq.ParquetWriter(sink, table.schema, **_writer_options(table, parquet_format, max(sizes), are_all=True)) as writer:
+        for size in sizes:
+            writer.write_table(table.slice(start, size), row_group_size=size)
+            start += size
+    content: bytes = sink.getvalue().to_pybytes()
+    return content
+
+
+def _encoded_group(options: Mapping[str, Any], rows: pa.Table) -> bytes:
     sink = pa.BufferOutputStream()
-    with parquet_writer(sink, table, parquet_format) as writer:
-        writer.write_table(table)
+    with pq.ParquetWriter(sink, rows.schema, **options) as writer:
+        writer.write_table(rows, row_group_size=max(1, rows.num_rows))
     content: bytes = sink.getvalue().to_pybytes()
     return content
 
@@ -105,25 +153,28 @@ def parquet_writer(
         are_all: no row group follows. Otherwise later ones may contain NaN, so floats get no bounds.
         footers: the footer is appended here after the writer is closed.
     """
-    writer = pq.ParquetWriter(
-        sink,
-        first.schema,
-        use_dictionary=_columns_worth_a_dictionary(first),
-        compression="none" if parquet_format.codec == "uncompressed" else parquet_format.codec,
-        data_page_version="2.0" if parquet_format.version.startswith("2.") else "1.0",
-        # Readers take types from the Delta schema; an embedded Arrow schema would only make the file larger.
-        store_schema=False,
-        store_decimal_as_integer=True,
-        metadata_collector=footers,
-        write_statistics=_columns_with_honest_bounds(first, are_all),
-        **bloom_filter_options(parquet_format.bloom_filters, first.num_rows),
-    )
+    options = _writer_options(first, parquet_format, first.num_rows, are_all=are_all)
+    writer = pq.ParquetWriter(sink, first.schema, metadata_collector=footers, **options)
     try:
         yield writer
         writer.close()
     finally:
         # After an error the writer is not closed: closing it on a failed sink would raise an error about the footer and mask the first.
         writer.is_open = False
+
+
+def _writer_options(table: pa.Table, parquet_format: ParquetFormat, rows_of_a_group: int, *, are_all: bool) -> Mapping[str, Any]:
+    """Return the options of Arrow's writer for a file with these rows, or with these and others."""
+    return dict(
+        use_dictionary=_columns_worth_a_dictionary(table),
+        compression="none" if parquet_format.codec == "uncompressed" else parquet_format.codec,
+        data_page_version="2.0" if parquet_format.version.startswith("2.") else "1.0",
+        # Readers take types from the Delta schema; an embedded Arrow schema would only make the file larger.
+        store_schema=False,
+        store_decimal_as_integer=True,
+        write_statistics=_columns_with_honest_bounds(table, are_all),
+        **bloom_filter_options(parquet_format.bloom_filters, rows_of_a_group),
+    )
 
 
 def _columns_with_honest_bounds(table: pa.Table, are_all: bool) -> bool | list[str]:

@@ -9,7 +9,6 @@ column means.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 import pyarrow as pa
@@ -77,18 +76,8 @@ def without_id_statistics(config: TableConfig, add: AddFile) -> AddFile:
     names = {column.name for column in _fields(config)}
     if not names or add.stats is None:
         return add
-    statistics = FileStatistics.from_json(add.stats)  # keeps every digit of decimals
-    without = replace(
-        statistics,
-        min_values=_without(statistics.min_values, names),
-        max_values=_without(statistics.max_values, names),
-        null_count=_without(statistics.null_count, names),
-    )
-    return replace(add, stats=without.to_json())
-
-
-def _without(values: Mapping[str, object], names: set[str]) -> dict[str, object]:
-    return {name: value for name, value in values.items() if name not in names}
+    # Parsing keeps every digit of decimals.
+    return replace(add, stats=FileStatistics.from_json(add.stats).without(names).to_json())
 
 
 def _fields(config: TableConfig) -> tuple[StructField, ...]:

@@ -10,6 +10,8 @@ if a later batch is invalid.
 
 from __future__ import annotations
 
+import os
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
@@ -23,14 +25,14 @@ from tahoe.base.progress import Progress, silent
 from tahoe.ops.write.arrow_data import ArrowData, tables_of
 from tahoe.ops.write.completion import Completion, Defaults, TaskCompletion, refuse_incomplete
 from tahoe.ops.write.enforce import Enforcer, LimitedTexts
-from tahoe.ops.write.parquet_files import ParquetFormat, parquet_bytes
+from tahoe.ops.write.parquet_files import ParquetFormat, encoded_file
 from tahoe.ops.write.stored_layout import Layout, Partition
 from tahoe.protocol.actions import AddFile
 from tahoe.protocol.config import TableConfig
 from tahoe.protocol.constraints import with_optional_generated
 from tahoe.protocol.nan_bounds import with_statistics
 from tahoe.protocol.partition import partition_folder
-from tahoe.protocol.statistics.collect import indexed_columns, statistics_of_table, string_prefix_length
+from tahoe.protocol.statistics.collect import StatisticsCollector, indexed_columns, string_prefix_length
 from tahoe.schema.arrow import from_arrow_schema, to_arrow_schema
 from tahoe.schema.evolve import check_holds_data, check_writable
 from tahoe.store.location import encode_path
@@ -42,8 +44,10 @@ CHANGE_DATA_FOLDER = "_change_data"
 MOST_BYTES_IN_MEMORY = 512 * 1024 * 1024
 """The maximum bytes of buffered Arrow data; beyond it the largest partition is written, however few its rows."""
 _BYTES_WORTH_A_THREAD = 4 * 1024 * 1024
-_FILES_AT_ONCE = 1
-"""The number of files written to storage while the next is encoded: more would need more memory."""
+_BYTES_AT_ONCE = 32 * 1024 * 1024
+"""The bytes of rows that are encoded and stored while the next file's are computed: a larger file is alone, and its row groups are encoded
+in parallel."""
+_FILES_AT_ONCE = os.cpu_count() or 1
 _SMALL_FILES_AT_ONCE = 20
 """The same for files that are not worth a thread, in an object store: there each takes as long as its request."""
 _LETTERS = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
@@ -156,6 +160,7 @@ class _Writer:
 
     def __init__(self, config: TableConfig, layout: Layout, store: LogStore, clock: Clock, options: WriterOptions) -> None:
         self._files: list[Future[AddFile]] = []
+        self._waiting: deque[tuple[Future[AddFile], int]] = deque()
         self._threads: ThreadPoolExecutor | None = None
         self._names: list[str] = []
         self._config = config
@@ -181,10 +186,17 @@ class _Writer:
             self._files.append(done)
             return
         self._threads = self._threads or ThreadPoolExecutor(_SMALL_FILES_AT_ONCE)
-        at_once = _SMALL_FILES_AT_ONCE if is_small else _FILES_AT_ONCE
-        if len(self._files) >= at_once:
-            self._files[-at_once].result()
+        self._make_room(rows.nbytes, _SMALL_FILES_AT_ONCE if is_small else _FILES_AT_ONCE)
         self._files.append(self._threads.submit(self._put, name, values, rows, self._clock.now_ms()))
+        self._waiting.append((self._files[-1], rows.nbytes))
+
+    def _make_room(self, size: int, files_at_once: int) -> None:
+        """Wait, oldest file first, until another file of this size may be in progress."""
+        while self._waiting and (
+            len(self._waiting) >= files_at_once or size + sum(more for _, more in self._waiting) > _BYTES_AT_ONCE
+        ):
+            file, _ = self._waiting.popleft()
+            file.result()
 
     def added(self) -> list[AddFile]:
         """Return the files, in the order of writing, once all of them are in storage."""
@@ -205,13 +217,13 @@ class _Writer:
 
     def _put(self, name: str, values: Mapping[str, str | None], rows: pa.Table, now_ms: int) -> AddFile:
         stored = rows.select(self._layout.file_columns)
-        content = parquet_bytes(stored, self._format)
+        collected = StatisticsCollector(self._indexed, self._prefix_length, texts_by_footer=True)
+        content, statistics = encoded_file(stored, self._format, collected)
         self._store.put(name, content)
         size = len(content)
         del content
         # Arrow's allocator retains freed memory: beside the next file that would amount to the memory of another one.
         pa.default_memory_pool().release_unused()
-        statistics = statistics_of_table(stored, self._config.schema, self._indexed, prefix_length=self._prefix_length)
         add = AddFile(encode_path(name), values, size, modification_time=now_ms, data_change=True)
         return with_statistics(add, statistics, self._indexed)
 

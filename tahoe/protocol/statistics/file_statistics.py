@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from json.encoder import encode_basestring
@@ -67,6 +67,12 @@ class FileStatistics:
     def widened(self) -> FileStatistics:
         """Return the same statistics after rows were deleted by a vector: the bounds are still valid, but no longer tight."""
         return replace(self, tight_bounds=False)
+
+    def without(self, names: Collection[str]) -> FileStatistics:
+        """Return the same statistics without those of some top-level columns, by their physical names."""
+        parts = (self.min_values, self.max_values, self.null_count)
+        least, greatest, nulls = ({name: value for name, value in part.items() if name not in names} for part in parts)
+        return replace(self, min_values=least, max_values=greatest, null_count=nulls)
 
 
 class StatisticsBuilder:

@@ -11,8 +11,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from tahoe.base.exceptions import CorruptTable
-from tahoe.log.checkpoints.checkpoint_writer import join_parquet
 from tahoe.log.checkpoints.footer_check import fault_in_footer
+from tahoe.protocol.statistics.parquet_join import join_parquet
 from tahoe.protocol.statistics.thrift import footer_of, read_struct, with_footer, write_struct
 
 SCHEMA = pa.schema([("i", pa.int64()), ("s", pa.struct([("t", pa.string()), ("l", pa.list_(pa.float64()))])), ("b", pa.bool_())])

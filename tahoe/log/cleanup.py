@@ -16,6 +16,7 @@ from tahoe.protocol.config import TableConfig
 from tahoe.protocol.features import COORDINATED, Feature
 from tahoe.settings.warn_once import warn_once
 from tahoe.store.log_store import Entry, LogStore
+from tahoe.store.side_by_side import each
 from tahoe.store.stream_records import streams_of
 
 _DAY_MS = 86_400_000
@@ -60,12 +61,12 @@ def clean_up_log(
             for entry in store.list_from(STAGED_FOLDER)
             if (version := staged_version(entry.name)) is not None and version <= oldest_kept
         ]
-    for name in names:
-        store.delete(name)
+    # The oldest commit first, then the others together but started in order: after a crash, no version can be read without its start.
+    store.delete(names[0])
+    each(store, store.delete, names[1:])
     # This comes last: a writer that still saw the previous checkpoint after naming its sidecars again has a checkpoint that is listed here.
     orphans = _orphaned_sidecars(store, now_ms)
-    for name in orphans:
-        store.delete(name)
+    each(store, store.delete, orphans)
     happened("log_cleanup", store.url, files_deleted=len(names) + len(orphans))
     return names + orphans
 

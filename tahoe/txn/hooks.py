@@ -136,13 +136,17 @@ class _ChecksumBeside:
 
     def while_looked_up(self, committed: Committed) -> None:
         """Write the checksum, if it follows from the one that was read."""
-        if self._previous is None or self._previous[0] != committed.version - 1 or _asks_for_checkpoint(committed):
+        version, store, state = committed.version, committed.snapshot.store, committed.snapshot.state
+        follows = self._previous is not None and self._previous[0] == version - 1
+        if _asks_for_checkpoint(committed) or (version and not follows):
             return
-        version, snapshot = committed.version, committed.snapshot
-        url = snapshot.store.url
-        with logged_after_commit("after version %d of %s: no checksum was written", version, url, extra=about(url, version)):
-            state, actions = snapshot.state, committed.actions
-            written = write_checksum_from(snapshot.store, self._previous[1], version, state, actions)
+        with logged_after_commit(
+            "after version %d of %s: no checksum was written", version, store.url, extra=about(store.url, version)
+        ):
+            if self._previous is None:
+                written = write_checksum_after(store, version, state, committed.actions)
+            else:
+                written = write_checksum_from(store, self._previous[1], version, state, committed.actions)
             self.is_written = written is not None
 
 

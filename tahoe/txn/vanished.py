@@ -9,15 +9,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from itertools import chain, repeat
 from typing import Any
 
 from tahoe.base.exceptions import ConcurrentWriteException
-from tahoe.log.files.commits import read_commit
+from tahoe.log.files.commits import parse_commit
 from tahoe.log.files.live_files import canonical_path
 from tahoe.log.files.paths import commit_name
 from tahoe.protocol.actions import AddFile, RemoveFile
 from tahoe.protocol.dv import file_name
 from tahoe.store.log_store import Entry, LogStore
+from tahoe.store.side_by_side import each
 from tahoe.txn.concurrent_commit import ConcurrentCommit
 from tahoe.txn.prepare import PreparedCommit
 
@@ -27,6 +29,7 @@ LONG_MS = 3_600_000
 _THREADS = 16
 _DAY_MS = 86_400_000
 _MOST_COMMITS = 100
+_FIRST_COMMITS = 8
 
 
 def check_after_vacuum(store: LogStore, prepared: PreparedCommit, concurrent: Sequence[ConcurrentCommit]) -> None:
@@ -79,16 +82,26 @@ def _open_vacuum(store: LogStore, version: int) -> list[ConcurrentCommit]:
     """Return the commit ``VACUUM START`` before a version that has no end, if it is at most a day old: a crashed VACUUM must not block
     writers for longer."""
     newest: Entry | None = None
-    for before in range(version - 1, max(-1, version - 1 - _MOST_COMMITS), -1):
-        entry = store.head(commit_name(before))
-        newest = newest or entry
-        if entry is None or newest is None or entry.modified_ms < newest.modified_ms - _DAY_MS:
+    before, oldest = version - 1, max(-1, version - 1 - _MOST_COMMITS)
+    for size in repeat(1) if store.asks_cheaply else chain([_FIRST_COMMITS], repeat(_MOST_COMMITS)):
+        versions = range(before, max(oldest, before - size), -1)
+        entries = each(store, store.head, [commit_name(number) for number in versions])
+        newest = newest or next(iter(entries), None)
+        recent = [
+            entry is not None and newest is not None and entry.modified_ms >= newest.modified_ms - _DAY_MS for entry in entries
+        ]
+        read = versions[: recent.index(False)] if False in recent else versions
+        names = [commit_name(number) for number in read]
+        commits = (
+            ConcurrentCommit(number, parse_commit(name, body, store.url))
+            for number, name, body in zip(read, names, each(store, store.get, names), strict=True)
+        )
+        last = next((commit for commit in commits if commit.operation in ("VACUUM START", "VACUUM END")), None)
+        if last is not None:
+            return [last] if last.operation == "VACUUM START" else []
+        before -= size
+        if len(read) < size:
             break
-        commit = ConcurrentCommit(before, read_commit(store, before))
-        if commit.operation == "VACUUM END":
-            break
-        if commit.operation == "VACUUM START":
-            return [commit]
     return []
 
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
+from functools import partial
 from typing import TypeVar
 
 from tahoe.store.log_store import LogStore
@@ -21,19 +22,35 @@ def both(store: LogStore, first: Callable[[], First], second: Callable[[], Secon
     if store.asks_cheaply:
         return first(), second()
     with ThreadPoolExecutor(1, thread_name_prefix="tahoe-side-by-side") as pool:
-        other = pool.submit(second)
+        other = _started(pool, second)
         return first(), other.result()
 
 
 def each(store: LogStore, call: Callable[[Item], First], items: Sequence[Item]) -> list[First]:
     """Return the results of a call for each item in their order, made at the same time where requests take long.
 
-    If several raise, the error of the first item is raised; the other calls were made or are not made any more.
+    If several raise, the error of the first item is raised.
+
+    Args:
+        call: harmless if made twice.
     """
     if store.asks_cheaply or len(items) < 2:
         return [call(item) for item in items]
     with ThreadPoolExecutor(min(len(items), _MOST_AT_ONCE), thread_name_prefix="tahoe-side-by-side") as pool:
-        return list(pool.map(call, items))
+        return [other.result() for other in [_started(pool, partial(call, item)) for item in items]]
+
+
+def _started(pool: ThreadPoolExecutor, call: Callable[[], First]) -> Future[First]:
+    """Start a call in the pool, or make it here where no thread can start: at the end of the interpreter, or with too many threads."""
+    try:
+        return pool.submit(call)
+    except RuntimeError:
+        made: Future[First] = Future()
+        try:
+            made.set_result(call())
+        except Exception as error:  # noqa: BLE001 - raised by `result`
+            made.set_exception(error)
+        return made
 
 
 _MOST_AT_ONCE = 64

@@ -56,3 +56,15 @@ def test_the_error_of_the_first_item_wins() -> None:
 
     with pytest.raises(ValueError, match="3"):
         each(open_store("memory://side-by-side"), fail, [3, 1, 2])
+
+
+def test_calls_are_made_one_by_one_where_no_thread_can_start(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: object) -> None:
+        raise RuntimeError("can't start new thread")
+
+    monkeypatch.setattr("concurrent.futures.ThreadPoolExecutor.submit", refuse)
+    store = open_store("memory://side-by-side")
+    assert both(store, lambda: 1, lambda: 2) == (1, 2)
+    assert each(store, abs, [-3, 1, -2]) == [3, 1, 2]
+    with pytest.raises(ZeroDivisionError):
+        both(store, lambda: 1, lambda: 1 // 0)

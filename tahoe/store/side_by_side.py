@@ -1,8 +1,10 @@
-"""Runs independent requests to a store at the same time: each round of requests to an object store takes tens of milliseconds."""
+"""Runs independent requests and reads at the same time: each round of requests to an object store takes tens of milliseconds, and decoding
+one file or column keeps one processor busy."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import os
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import TypeVar
 
@@ -22,3 +24,20 @@ def both(store: LogStore, first: Callable[[], First], second: Callable[[], Secon
     with ThreadPoolExecutor(1, thread_name_prefix="tahoe-side-by-side") as pool:
         other = pool.submit(second)
         return first(), other.result()
+
+
+def in_threads(work: Callable[[First], Second], items: Sequence[First], size: int) -> Iterator[Second]:
+    """Yield the result for each item in their order, computed on all processors if that is faster. The first error is raised.
+
+    Args:
+        size: the bytes that are read or written for all items.
+    """
+    threads = min(len(items), os.cpu_count() or 1)
+    if threads < 2 or size < _BYTES_WORTH_THREADS:
+        yield from map(work, items)
+        return
+    with ThreadPoolExecutor(threads, thread_name_prefix="tahoe-in-threads") as pool:
+        yield from pool.map(work, items)
+
+
+_BYTES_WORTH_THREADS = 4 * 1024 * 1024

@@ -1,8 +1,10 @@
-"""Runs independent requests to a store at the same time: each round of requests to an object store takes tens of milliseconds."""
+"""Runs independent requests and reads at the same time: each round of requests to an object store takes tens of milliseconds, and decoding
+one file or column keeps one processor busy."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import os
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from functools import partial
 from typing import TypeVar
@@ -53,4 +55,23 @@ def _started(pool: ThreadPoolExecutor, call: Callable[[], First]) -> Future[Firs
         return made
 
 
+def in_threads(store: LogStore, work: Callable[[First], Second], items: Sequence[First], size: int) -> Iterator[Second]:
+    """Yield the result for each item in their order, computed in threads if that is faster. The first error is raised.
+
+    All processors share much work; small files of a store whose requests take long are waited for at the same time.
+
+    Args:
+        size: the bytes that are read or written for all items.
+    """
+    waits = not store.asks_cheaply and size < _BYTES_AT_ONCE
+    threads = min(len(items), _MOST_AT_ONCE if waits else os.cpu_count() or 1)
+    if threads < 2 or (size < _BYTES_WORTH_THREADS and not waits):
+        yield from map(work, items)
+        return
+    with ThreadPoolExecutor(threads, thread_name_prefix="tahoe-in-threads") as pool:
+        yield from pool.map(work, items)
+
+
+_BYTES_WORTH_THREADS = 4 * 1024 * 1024
+_BYTES_AT_ONCE = 32 * 1024 * 1024
 _MOST_AT_ONCE = 64

@@ -9,9 +9,7 @@ new files, or rows must be checked or need ids, the whole file is rewritten in t
 
 from __future__ import annotations
 
-import os
-from collections.abc import Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 
@@ -44,10 +42,10 @@ from tahoe.schema.types import StructType
 from tahoe.snapshot.read_errors import naming
 from tahoe.snapshot.snapshot import Snapshot
 from tahoe.store.location import decode_path, encode_path
+from tahoe.store.side_by_side import in_threads
 
 _MOST_BYTES = 256 * 1024 * 1024
 """The largest file that is copied in memory."""
-_BYTES_WORTH_THREADS = 4 * 1024 * 1024
 
 
 @dataclass(frozen=True)
@@ -78,7 +76,9 @@ class ChangedColumns:
         config, now = self.snapshot.config, clock.now_ms()
         names = [new_name(config, clock, change.add.partition_values, number) for number, change in enumerate(changes)]
         try:
-            written = list(tracked(self._files(changes, names), progress, "files rewritten", len(changes)))
+            size = sum(change.add.size for change in changes)
+            files = in_threads(self.snapshot.store, lambda pair: self._file(*pair), list(zip(changes, names, strict=True)), size)
+            written = list(tracked(files, progress, "files rewritten", len(changes)))
         except BaseException:
             for name in names:
                 with suppress(StorageFailure):
@@ -86,13 +86,6 @@ class ChangedColumns:
             raise
         pairs = zip(changes, written, strict=True)
         return {change.add.path: replace(add, modification_time=now) for change, add in pairs if add is not None}
-
-    def _files(self, changes: Sequence[FileChange], names: Sequence[str]) -> Iterator[AddFile | None]:
-        if sum(change.add.size for change in changes) < _BYTES_WORTH_THREADS:
-            yield from map(self._file, changes, names)
-            return
-        with ThreadPoolExecutor(os.cpu_count() or 1, thread_name_prefix="tahoe-update") as pool:
-            yield from pool.map(self._file, changes, names)
 
     @cached_property
     def _schema(self) -> StructType:

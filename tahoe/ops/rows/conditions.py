@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -17,6 +18,7 @@ from tahoe.protocol.partition import deserialize_column
 from tahoe.schema.arrow_values import array
 from tahoe.snapshot.read_errors import naming
 from tahoe.snapshot.snapshot import Snapshot
+from tahoe.store.side_by_side import in_threads
 
 if TYPE_CHECKING:
     from tahoe.txn.transaction import Transaction
@@ -80,8 +82,9 @@ def find_changes(
     """Return the selected rows, file by file; register the condition with the transaction for conflict detection."""
     transaction.read(condition.predicate)
     candidates = add_files(snapshot.files_matching(condition.predicate))
-    searched, ahead = tracked(candidates, progress, "files searched"), reading_ahead(snapshot, candidates)
-    return [change for add in searched if (change := find_rows(ahead, add, condition)) is not None]
+    find = partial(find_rows, reading_ahead(snapshot, candidates), condition=condition)
+    found = in_threads(snapshot.store, find, candidates, sum(add.size for add in candidates))
+    return [change for change in tracked(found, progress, "files searched", len(candidates)) if change is not None]
 
 
 def find_rows(snapshot: Snapshot, add: AddFile, condition: RowCondition) -> FileChange | None:

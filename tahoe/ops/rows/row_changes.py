@@ -47,6 +47,8 @@ if TYPE_CHECKING:
 BYTES_OF_A_FILE = 32 * 1024 * 1024
 """The approximate size in memory of a file of changed or copied rows, on disk less than half of it: while a file is written, the rows of
 the next file are read."""
+_ROWS_OF_A_BIT = 16
+"""Setting a bit in Python takes as long as looking up so many rows in a hash table."""
 VECTOR_FILE_BYTES = 2 * 1024 * 1024
 """Deletion vectors are packed into files of about this size."""
 
@@ -215,6 +217,11 @@ def is_in(positions: pa.Array, dead: BitMap64) -> pa.Array:
     window = BitMap64()
     window.add_range(first, last)
     window &= dead
+    if last - first == len(positions) and len(window) * _ROWS_OF_A_BIT <= len(positions):
+        bits = bytearray(-(-len(positions) // 8))
+        for position in window:
+            bits[position - first >> 3] |= 1 << (position - first & 7)
+        return pa.Array.from_buffers(pa.bool_(), len(positions), [None, pa.py_buffer(bits)])
     dead_here = pa.Array.from_buffers(pa.int64(), len(window), [None, pa.py_buffer(window.to_array())])
     return pc.is_in(positions, value_set=dead_here)
 

@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from functools import partial
 
 import pyarrow as pa
 
@@ -146,7 +147,8 @@ class _RowReporter:
 
 def _checked(config: TableConfig, schema: pa.Schema, layout: Layout, options: WriterOptions) -> Callable[[pa.Table], pa.Table]:
     enforcer = Enforcer.of(config, schema, options.completion, copied=options.copied)
-    return lambda table: enforcer.checked(table, layout.conformed)
+    conformed = partial(layout.conformed, are_valid=options.copied)
+    return lambda table: enforcer.checked(table, conformed)
 
 
 def _change_data_of(config: TableConfig, layout: Layout) -> Callable[[pa.Table], pa.Table]:
@@ -249,16 +251,18 @@ def _files_of(
     for number, table in enumerate(tables):
         for partition, rows in layout.partitions_of(table) if table.num_rows else ():
             waiting.setdefault(partition, []).append(rows)
+            bytes_of[partition] = bytes_of.get(partition, 0) + rows.nbytes
             if max_rows is not None:
                 full, rest = _cut(pa.concat_tables(waiting.pop(partition)), max_rows)
                 yield from ((partition, part) for part in full)
+                bytes_of[partition] = rest.nbytes
                 if rest.num_rows:
                     waiting[partition] = [rest]
-            bytes_of[partition] = sum(part.nbytes for part in waiting.get(partition, ())) if number else 0
-            if bytes_of[partition] >= most_bytes:
+            # The first table is in memory anyway.
+            if number and bytes_of[partition] >= most_bytes:
                 del bytes_of[partition]
                 yield partition, pa.concat_tables(waiting.pop(partition))
-        while sum(bytes_of.values()) > MOST_BYTES_IN_MEMORY:
+        while number and sum(bytes_of.values()) > MOST_BYTES_IN_MEMORY:
             largest = max(bytes_of, key=lambda key: bytes_of[key])
             del bytes_of[largest]
             yield largest, pa.concat_tables(waiting.pop(largest))

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tahoe.store.object_store import open_store
-from tahoe.store.side_by_side import both, each
+from tahoe.store.side_by_side import both, each, in_threads
 
 
 def test_both_calls_run_at_the_same_time_on_an_object_store() -> None:
@@ -68,3 +68,30 @@ def test_calls_are_made_one_by_one_where_no_thread_can_start(monkeypatch: pytest
     assert each(store, abs, [-3, 1, -2]) == [3, 1, 2]
     with pytest.raises(ZeroDivisionError):
         both(store, lambda: 1, lambda: 1 // 0)
+
+
+def test_results_come_in_order_from_threads_where_there_is_much_to_read(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    local = open_store(tmp_path)
+    monkeypatch.setattr("os.cpu_count", lambda: 2)
+    meeting = threading.Barrier(2, timeout=60)
+
+    def work(number: int) -> int:
+        meeting.wait()
+        return number * number
+
+    assert list(in_threads(local, work, range(4), 1 << 30)) == [0, 1, 4, 9]
+    assert list(in_threads(open_store("memory://side-by-side"), work, range(2), 10)) == [0, 1]
+    assert list(in_threads(local, lambda _: threading.current_thread(), range(4), 10)) == [threading.current_thread()] * 4
+
+
+@pytest.mark.parametrize("size", [10, 1 << 30])
+def test_the_first_error_is_raised_after_the_results_before_it(size: int, tmp_path: Path) -> None:
+    def work(number: int) -> int:
+        if number > 1:
+            raise ValueError(str(number))
+        return number
+
+    results = in_threads(open_store(tmp_path), work, range(9), size)
+    assert [next(results), next(results)] == [0, 1]
+    with pytest.raises(ValueError, match="2"):
+        next(results)

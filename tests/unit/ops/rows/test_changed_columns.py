@@ -17,6 +17,7 @@ import tahoe
 from tahoe.base.exceptions import InvariantViolation, StorageFailure, TahoeError
 from tahoe.ops.rows import changed_columns
 from tahoe.ops.write import parquet_files
+from tahoe.store import side_by_side
 from tests.sampling import sampled
 
 ROWS = 300
@@ -68,7 +69,7 @@ UPDATES = {
 @pytest.fixture(autouse=True)
 def with_threads_and_row_groups(monkeypatch):
     """Small tables are written as large ones are."""
-    monkeypatch.setattr(changed_columns, "_BYTES_WORTH_THREADS", 0)
+    monkeypatch.setattr(side_by_side, "_BYTES_WORTH_THREADS", 0)
     monkeypatch.setattr(parquet_files, "ROWS_OF_A_GROUP", 40)
 
 

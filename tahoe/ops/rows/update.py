@@ -150,8 +150,7 @@ def _new_rows(snapshot: Snapshot, changes: Iterable[FileChange], assignments: Se
     for change in changes:
         rows, positions = file_with_positions(snapshot, change.add)
         chosen = is_in(positions, change.dead)
-        before = rows.filter(chosen)
-        after = _assigned(snapshot, change, before, assignments)
+        after = _assigned(snapshot, change, rows.filter(chosen), assignments)
         yield RowIds.of(snapshot, change.add).onto(after, chosen, changed=True)
 
 
@@ -165,8 +164,7 @@ def _whole_new_files(snapshot: Snapshot, changes: Iterable[FileChange], assignme
     for change in changes:
         rows, positions = file_with_positions(snapshot, change.add)
         dead = is_in(positions, change.dead)
-        before = rows.filter(dead)
-        after = _assigned(snapshot, change, before, assignments)
+        after = _assigned(snapshot, change, rows.filter(dead), assignments)
         stay = rows.filter(pc.invert(dead)).cast(after.schema)
         ids = RowIds.of(snapshot, change.add)
         stay, after = ids.onto(stay, pc.invert(dead), changed=False), ids.onto(after, dead, changed=True)

@@ -8,7 +8,7 @@ read again, and a non-deterministic value, are seen once.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial, reduce
 from math import ceil
@@ -60,9 +60,9 @@ from tahoe.protocol.row_tracking import materialized_columns
 from tahoe.schema.evolve import store_anything
 from tahoe.schema.types import StructType
 from tahoe.snapshot.changes import CHANGE_TYPE
-from tahoe.spark.commands.assignments import Assignment, Value, assigned
+from tahoe.spark.commands.assignments import Assignment, Value
 from tahoe.spark.commands.merge.builder import DeltaMergeBuilder
-from tahoe.spark.commands.merge.match import BEFORE, CLAUSE, SOURCE_ROW, numbered
+from tahoe.spark.commands.merge.match import BEFORE, CLAUSE, SOURCE_ROW, first_true, numbered, outcome
 from tahoe.spark.commands.merge.statement import MergeRequest, Sides, Step, Term, evolved
 from tahoe.spark.commands.row_changes import FILE, ROW, RowMatches, changes_of
 from tahoe.spark.commands.row_changes import of_kind as of_change
@@ -321,7 +321,7 @@ class _Outcome:
 
     def of(self, rows: DataFrame, steps: Sequence[Step], source_row: Column) -> DataFrame:
         """Return the pairs, or the rows without a match, with the clause that applies and the resulting row."""
-        chosen = rows.select("*", _first_true(steps).alias(CLAUSE))
+        chosen = rows.select("*", first_true([(step, None) for step in steps]).alias(CLAUSE))
         target = self.target
         columns = [target[FILE], target[ROW], source_row.alias(SOURCE_ROW), sf.col(CLAUSE)]
         if self.after.properties.enable_change_data_feed:
@@ -339,32 +339,15 @@ class _Outcome:
         return None if existing is None else Value(self.target[quote_identifier(existing.name)], existing.data_type)
 
 
-def outcomes(steps: Sequence[Step], schema: StructType, old: Any) -> list[Column]:
-    """Return the table's columns, computed by the clause of the row.
+def outcomes(steps: Sequence[Step], schema: StructType, old: Callable[[str], Value | None]) -> list[Column]:
+    """Return the table's columns, computed by the clause of the row; NULL if there is no clause.
 
     Args:
         old: returns the value of a column before the MERGE, or None.
     """
-    columns = []
-    for column in schema:
-        value: Column = sf.lit(None)
-        for number, step in enumerate(steps):
-            new = assigned(fitted, column.data_type, old(column.name), step.inside(column.name))
-            applies = sf.col(CLAUSE) == step.number
-            value = sf.when(applies, new) if number == 0 else value.when(applies, new)
-        if not steps:
-            value = fitted(None, column.data_type)
-        columns.append(value.alias(column.name))
-    return columns
-
-
-def _first_true(steps: Sequence[Step]) -> Column:
-    """Return the number of the first clause whose condition is true; null if there is none."""
-    first: Column | None = None
-    for step in steps:
-        holds = sf.lit(True) if step.condition is None else step.condition
-        first = sf.when(holds, step.number) if first is None else first.when(holds, step.number)
-    return (sf.lit(None) if first is None else first).cast("int")
+    if not steps:
+        return [fitted(None, column.data_type).alias(column.name) for column in schema]
+    return [outcome(steps, column, old(column.name), fitted) for column in schema]
 
 
 @dataclass(frozen=True)
@@ -444,7 +427,9 @@ class _MatchedMerge:
             return None
         matched = self.matched_rows.select(sf.col(SOURCE_ROW).alias(_MATCHED_ROW))
         unmatched = self.source.join(matched, self.source[SOURCE_ROW] == sf.col(_MATCHED_ROW), "left_anti")
-        chosen = unmatched.select("*", _first_true(steps).alias(CLAUSE)).where(sf.col(CLAUSE).isNotNull())
+        chosen = unmatched.select("*", first_true([(step, None) for step in steps]).alias(CLAUSE)).where(
+            sf.col(CLAUSE).isNotNull()
+        )
         return chosen.select(CLAUSE, *outcomes(steps, self.files.config.schema, lambda _: None))
 
     def _write_updates(self) -> list[AddFile]:

@@ -19,7 +19,7 @@ from tahoe.ops.rows.row_changes import (
     live_rows,
     mark_dead,
     remove_files,
-    snapshot_to_change,
+    snapshot_to_delete_from,
     uses_vectors,
     vector_metrics,
     without_dead_files,
@@ -43,8 +43,7 @@ def stage_delete(
         InvalidRequest: the condition cannot be parsed, or the table is append-only.
         NotFound: there is no table.
     """
-    snapshot = snapshot_to_change(transaction)
-    snapshot.config.refuse_if_append_only()
+    snapshot = snapshot_to_delete_from(transaction)
     condition = row_condition(where, snapshot.schema, time_zone)
     whole = whole_files(snapshot, condition)
     if whole is not None:

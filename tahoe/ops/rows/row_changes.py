@@ -147,6 +147,13 @@ def snapshot_to_change(transaction: Transaction) -> Snapshot:
     return snapshot
 
 
+def snapshot_to_delete_from(transaction: Transaction) -> Snapshot:
+    """Return the snapshot of `snapshot_to_change`. Raises `InvalidRequest`, too: the table is append-only."""
+    snapshot = snapshot_to_change(transaction)
+    snapshot.config.refuse_if_append_only()
+    return snapshot
+
+
 def uses_vectors(config: TableConfig) -> bool:
     """Whether rows are deleted by deletion vectors, not by rewriting files."""
     return config.is_active(Feature.DELETION_VECTORS)

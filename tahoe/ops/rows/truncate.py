@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from tahoe.log.replay import add_files
 from tahoe.ops.rows.delete import stage_deleted_files
-from tahoe.ops.rows.row_changes import Staged, snapshot_to_change
+from tahoe.ops.rows.row_changes import Staged, snapshot_to_delete_from
 from tahoe.txn.transaction import Operation, Transaction
 
 _METRICS = ("numRemovedFiles", "executionTimeMs")
@@ -18,8 +18,7 @@ def stage_truncate(transaction: Transaction) -> Staged:
     Raises:
         InvalidRequest: ``DELTA_CANNOT_MODIFY_APPEND_ONLY``.
     """
-    snapshot = snapshot_to_change(transaction)
-    snapshot.config.refuse_if_append_only()
+    snapshot = snapshot_to_delete_from(transaction)
     staged = stage_deleted_files(transaction, snapshot, add_files(snapshot.files()), None, None)
     if staged.operation is None:
         return staged

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence, Sized
 from dataclasses import dataclass
 
 import pyarrow as pa
@@ -29,7 +29,7 @@ from tahoe.ops.rows.row_changes import (
     is_in,
     mark_dead,
     remove_files,
-    snapshot_to_change,
+    snapshot_to_delete_from,
     uses_vectors,
     vector_metrics,
     without_dead_files,
@@ -66,11 +66,8 @@ def stage_update(
         InvalidRequest: an expression cannot be parsed, a value cannot be computed or stored, or the table is append-only.
         NotFound: there is no table.
     """
-    snapshot = snapshot_to_change(transaction)
+    snapshot = snapshot_to_update(transaction, values)
     config = snapshot.config
-    config.refuse_if_append_only()
-    if not values:
-        raise InvalidRequest("An UPDATE needs at least one assignment.", code="TAHOE_NOTHING_ASSIGNED", table=config.table)
     started = transaction.clock.now_ms()
     condition = row_condition(where, config.schema, time_zone)
     texts = with_defaults(tuple(sql_texts(values).items()), config, Moment(started, time_zone))
@@ -101,6 +98,15 @@ class _ArrowUpdate(ArrowEngine):
 
     def write_change_data(self, changes: Sequence[FileChange]) -> list[AddCDCFile]:
         return write_change_data(self.transaction, self.config, _feed(self.snapshot_of(changes), changes, self.assignments))
+
+
+def snapshot_to_update(transaction: Transaction, values: Sized) -> Snapshot:
+    """Return the snapshot of `snapshot_to_delete_from`. Raises `InvalidRequest`, too: there is no assignment."""
+    snapshot = snapshot_to_delete_from(transaction)
+    if not values:
+        table = snapshot.config.table
+        raise InvalidRequest("An UPDATE needs at least one assignment.", code="TAHOE_NOTHING_ASSIGNED", table=table)
+    return snapshot
 
 
 def stage_updated_rows(operation: RowOperation, engine: UpdateEngine) -> Staged:
@@ -144,8 +150,7 @@ def _new_rows(snapshot: Snapshot, changes: Iterable[FileChange], assignments: Se
     for change in changes:
         rows, positions = file_with_positions(snapshot, change.add)
         chosen = is_in(positions, change.dead)
-        before = rows.filter(chosen)
-        after = _assigned(snapshot, change, before, assignments)
+        after = _assigned(snapshot, change, rows.filter(chosen), assignments)
         yield RowIds.of(snapshot, change.add).onto(after, chosen, changed=True)
 
 
@@ -159,8 +164,7 @@ def _whole_new_files(snapshot: Snapshot, changes: Iterable[FileChange], assignme
     for change in changes:
         rows, positions = file_with_positions(snapshot, change.add)
         dead = is_in(positions, change.dead)
-        before = rows.filter(dead)
-        after = _assigned(snapshot, change, before, assignments)
+        after = _assigned(snapshot, change, rows.filter(dead), assignments)
         stay = rows.filter(pc.invert(dead)).cast(after.schema)
         ids = RowIds.of(snapshot, change.add)
         stay, after = ids.onto(stay, pc.invert(dead), changed=False), ids.onto(after, dead, changed=True)

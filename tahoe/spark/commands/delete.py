@@ -8,7 +8,7 @@ from tahoe.expr.tree.predicate import TRUE, all_of
 from tahoe.log.replay import add_files
 from tahoe.ops.rows.delete import stage_deleted_files, stage_deleted_rows
 from tahoe.ops.rows.engine import RowOperation
-from tahoe.ops.rows.row_changes import RowsChanged, Staged, snapshot_to_change
+from tahoe.ops.rows.row_changes import RowsChanged, Staged, snapshot_to_delete_from
 from tahoe.spark.commands.conditions import ExpressionRules, has_subquery, resolve_condition
 from tahoe.spark.commands.row_changes import TableRows
 from tahoe.spark.commands.row_command import CommandTarget, run_row_command
@@ -34,8 +34,7 @@ def delete(target: CommandTarget, condition: str | Column | None = None) -> Rows
 
 def stage_delete(transaction: Transaction, target: CommandTarget, condition: str | Column | None) -> Staged:
     """Stage the changes that `delete` commits."""
-    snapshot = snapshot_to_change(transaction)
-    snapshot.config.refuse_if_append_only()
+    snapshot = snapshot_to_delete_from(transaction)
     started = transaction.clock.now_ms()
     if condition is None:
         return stage_deleted_files(transaction, snapshot, add_files(snapshot.files()), None, None)

@@ -8,13 +8,12 @@ from dataclasses import dataclass, field
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as sf
 
-from tahoe.base.exceptions import InvalidRequest
 from tahoe.expr.tree.predicate import quote_identifier
 from tahoe.ops.rows.assigned_places import Columns
 from tahoe.ops.rows.defaults import with_defaults
 from tahoe.ops.rows.engine import RowOperation
-from tahoe.ops.rows.row_changes import FileChange, RowsChanged, Staged, snapshot_to_change, uses_vectors, without_dead_files
-from tahoe.ops.rows.update import stage_updated_rows
+from tahoe.ops.rows.row_changes import FileChange, RowsChanged, Staged, uses_vectors, without_dead_files
+from tahoe.ops.rows.update import snapshot_to_update, stage_updated_rows
 from tahoe.protocol.actions import AddCDCFile, AddFile
 from tahoe.protocol.column_values.default_values import Moment
 from tahoe.protocol.column_values.identity import refuse_update
@@ -55,12 +54,8 @@ def _stage_update(
     values: Sequence[tuple[str, str | Column]],
     condition: str | Column | None,
 ) -> Staged:
-    spark, snapshot = target.spark, snapshot_to_change(transaction)
-    config = snapshot.config
-    config.refuse_if_append_only()
-    if not values:
-        raise InvalidRequest("An UPDATE needs at least one assignment.", code="TAHOE_NOTHING_ASSIGNED", table=config.table)
-    started = transaction.clock.now_ms()
+    spark, snapshot = target.spark, snapshot_to_update(transaction, values)
+    config, started = snapshot.config, transaction.clock.now_ms()
     version = target.at(snapshot)
     resolved = resolve_condition(version, condition, "UPDATE")
     columns = Columns.of(snapshot.schema, target.alias, case_sensitive=is_case_sensitive(spark))

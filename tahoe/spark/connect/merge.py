@@ -8,7 +8,7 @@ read again, and a non-deterministic value, are seen once.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial, reduce
 from math import ceil
@@ -60,10 +60,10 @@ from tahoe.protocol.row_tracking import materialized_columns
 from tahoe.schema.evolve import store_anything
 from tahoe.schema.types import StructType
 from tahoe.snapshot.changes import CHANGE_TYPE
-from tahoe.spark.commands.assignments import Assignment, Value, assigned
+from tahoe.spark.commands.assignments import Assignment, Value
 from tahoe.spark.commands.merge.builder import DeltaMergeBuilder
-from tahoe.spark.commands.merge.match import BEFORE, CLAUSE, SOURCE_ROW, numbered
-from tahoe.spark.commands.merge.statement import MergeRequest, Term, evolved
+from tahoe.spark.commands.merge.match import BEFORE, CLAUSE, SOURCE_ROW, first_true, numbered, outcome
+from tahoe.spark.commands.merge.statement import MergeRequest, Sides, Step, Term, evolved
 from tahoe.spark.commands.row_changes import FILE, ROW, RowMatches, changes_of
 from tahoe.spark.commands.row_changes import of_kind as of_change
 from tahoe.spark.commands.row_command import CommandTarget, run_row_command
@@ -117,29 +117,6 @@ def explain_merge(target: CommandTarget, request: MergeRequest) -> MergeExplaine
     )
 
 
-@dataclass(frozen=True, slots=True)
-class Shown:
-    """A condition, and its text for the history."""
-
-    column: Column
-    text: str
-
-
-@dataclass(frozen=True, slots=True)
-class _Step:
-    """A resolved clause; its expressions refer to the sides by name."""
-
-    number: int
-    kind: Kind
-    action: Action
-    condition: Shown | None
-    assignments: tuple[Assignment, ...]
-
-    def inside(self, name: str) -> list[Assignment]:
-        """The assignments to a column, their paths without its name."""
-        return [assignment.inside() for assignment in self.assignments if assignment.path[0] == name]
-
-
 def _matched(transaction: Transaction, target: CommandTarget, request: MergeRequest) -> _MatchedMerge:
     """Run every step before the writing."""
     spark, request = target.spark, request.under(target.spark)
@@ -154,7 +131,7 @@ def _matched(transaction: Transaction, target: CommandTarget, request: MergeRequ
     config = evolved(transaction, snapshot.config, request, columns)
     source = _stored_source(request.source)
     resolver = _Resolver(version, request, source, columns, config.schema)
-    on, steps = resolver.on(), resolver.steps()
+    (on, text), steps = resolver.on(), resolver.steps()
     for step in steps:
         check_identity(config, step.action, {assignment.path[0] for assignment in step.assignments})
     keys = candidates(snapshot, version.qualifier, MergeSource(source, columns, _alias_of(request.source)), request.on)
@@ -167,7 +144,7 @@ def _matched(transaction: Transaction, target: CommandTarget, request: MergeRequ
         transaction.read(predicate)
     files = snapshot.files_matching(predicate)
     rows = version.named(version.with_positions(files, ids=True))
-    sides = _Sides(rows, source, on.column)
+    sides = _Sides(rows, source, on)
     pairs = sides.pairs(steps, snapshot.config, config).localCheckpoint()
     with_clause = pairs.where(sf.col(CLAUSE).isNotNull())
     changed = changes_of(snapshot, files, with_clause)
@@ -185,7 +162,7 @@ def _matched(transaction: Transaction, target: CommandTarget, request: MergeRequ
         version,
         RemoteFiles(transaction, config),
         request,
-        on.text,
+        text,
         steps,
         source,
         single,
@@ -238,33 +215,34 @@ class _Resolver:
     columns: StructType
     schema: StructType
 
-    def on(self) -> Shown:
+    def on(self) -> tuple[Column, str]:
         return self._condition(
             self.request.on, Kind.MATCHED, "the search condition of a MERGE", "JOIN_CONDITION_IS_NOT_BOOLEAN_TYPE"
         )
 
-    def steps(self) -> tuple[_Step, ...]:
+    def steps(self) -> tuple[Step, ...]:
         return tuple(self._step(number, clause) for number, clause in enumerate(self.request.clauses))
 
-    def _step(self, number: int, clause: Clause[Term]) -> _Step:
+    def _step(self, number: int, clause: Clause[Term]) -> Step:
         where = f"WHEN {clause.kind.words} THEN {clause.action.name} of a MERGE"
-        condition = None
+        condition, text = None, None
         if clause.condition is not None:
-            condition = self._condition(clause.condition, clause.kind, f"the condition of {where}")
+            condition, text = self._condition(clause.condition, clause.kind, f"the condition of {where}")
         assignments = self._star(clause) if clause.values is None else self._assignments(clause.values, clause.kind, where)
-        return _Step(number, clause.kind, clause.action, condition, assignments)
+        return Step(number, clause.kind, clause.action, condition, assignments, text)
 
     def _seen(self, kind: Kind) -> DataFrame:
-        if kind == Kind.MATCHED:
-            return self.version.shape().crossJoin(self.source)
-        return self.source if kind == Kind.NOT_MATCHED else self.version.shape()
+        return Sides(self.version.shape(), self.source).seen_by(kind)
 
-    def _condition(self, term: Term, kind: Kind, where: str, code: str = "DATATYPE_MISMATCH.FILTER_NOT_BOOLEAN") -> Shown:
+    def _condition(
+        self, term: Term, kind: Kind, where: str, code: str = "DATATYPE_MISMATCH.FILTER_NOT_BOOLEAN"
+    ) -> tuple[Column, str]:
+        """Return a condition, and its text for the history."""
         column, text = sf.expr(term) if isinstance(term, str) else term, text_of(term)
         check_expression(text, where)
         with _naming(where):
             shown = check_boolean(self._seen(kind), column, text, where[0].upper() + where[1:], code)
-        return Shown(column, shown)
+        return column, shown
 
     def _assignments(self, values: Sequence[tuple[str, Term]], kind: Kind, where: str) -> tuple[Assignment, ...]:
         evolving = self.request.schema_evolution
@@ -309,7 +287,7 @@ class _Sides:
     source: DataFrame
     on: Column
 
-    def pairs(self, steps: Sequence[_Step], before: TableConfig, after: TableConfig) -> DataFrame:
+    def pairs(self, steps: Sequence[Step], before: TableConfig, after: TableConfig) -> DataFrame:
         """Return the matched target rows, each with its source row, and the unmatched target rows that a clause changes.
 
         Returns:
@@ -341,9 +319,9 @@ class _Outcome:
     after: TableConfig
     updates: bool
 
-    def of(self, rows: DataFrame, steps: Sequence[_Step], source_row: Column) -> DataFrame:
+    def of(self, rows: DataFrame, steps: Sequence[Step], source_row: Column) -> DataFrame:
         """Return the pairs, or the rows without a match, with the clause that applies and the resulting row."""
-        chosen = rows.select("*", _first_true(steps).alias(CLAUSE))
+        chosen = rows.select("*", first_true([(step, None) for step in steps]).alias(CLAUSE))
         target = self.target
         columns = [target[FILE], target[ROW], source_row.alias(SOURCE_ROW), sf.col(CLAUSE)]
         if self.after.properties.enable_change_data_feed:
@@ -361,32 +339,15 @@ class _Outcome:
         return None if existing is None else Value(self.target[quote_identifier(existing.name)], existing.data_type)
 
 
-def outcomes(steps: Sequence[_Step], schema: StructType, old: Any) -> list[Column]:
-    """Return the table's columns, computed by the clause of the row.
+def outcomes(steps: Sequence[Step], schema: StructType, old: Callable[[str], Value | None]) -> list[Column]:
+    """Return the table's columns, computed by the clause of the row; NULL if there is no clause.
 
     Args:
         old: returns the value of a column before the MERGE, or None.
     """
-    columns = []
-    for column in schema:
-        value: Column = sf.lit(None)
-        for number, step in enumerate(steps):
-            new = assigned(fitted, column.data_type, old(column.name), step.inside(column.name))
-            applies = sf.col(CLAUSE) == step.number
-            value = sf.when(applies, new) if number == 0 else value.when(applies, new)
-        if not steps:
-            value = fitted(None, column.data_type)
-        columns.append(value.alias(column.name))
-    return columns
-
-
-def _first_true(steps: Sequence[_Step]) -> Column:
-    """Return the number of the first clause whose condition is true; null if there is none."""
-    first: Column | None = None
-    for step in steps:
-        holds = sf.lit(True) if step.condition is None else step.condition.column
-        first = sf.when(holds, step.number) if first is None else first.when(holds, step.number)
-    return (sf.lit(None) if first is None else first).cast("int")
+    if not steps:
+        return [fitted(None, column.data_type).alias(column.name) for column in schema]
+    return [outcome(steps, column, old(column.name), fitted) for column in schema]
 
 
 @dataclass(frozen=True)
@@ -408,7 +369,7 @@ class _MatchedMerge:
     files: RemoteFiles
     request: MergeRequest
     on: str
-    steps: Sequence[_Step]
+    steps: Sequence[Step]
     source: DataFrame
     pairs: DataFrame
     matched_rows: DataFrame
@@ -449,9 +410,7 @@ class _MatchedMerge:
         return Staged(operation, *(counted(counts, action) for action in (Action.UPDATE, Action.DELETE, Action.INSERT)))
 
     def _parameters(self) -> dict[str, object]:
-        steps = self.steps
-        clauses = [Clause(s.kind, s.action, None if s.condition is None else s.condition.text) for s in steps]
-        return merge_parameters(self.on, clauses)
+        return merge_parameters(self.on, [Clause(step.kind, step.action, step.text) for step in self.steps])
 
     def _counts(self, inserted: dict[int, int]) -> list[ClauseCount]:
         rows = self.by_clause | inserted
@@ -468,7 +427,9 @@ class _MatchedMerge:
             return None
         matched = self.matched_rows.select(sf.col(SOURCE_ROW).alias(_MATCHED_ROW))
         unmatched = self.source.join(matched, self.source[SOURCE_ROW] == sf.col(_MATCHED_ROW), "left_anti")
-        chosen = unmatched.select("*", _first_true(steps).alias(CLAUSE)).where(sf.col(CLAUSE).isNotNull())
+        chosen = unmatched.select("*", first_true([(step, None) for step in steps]).alias(CLAUSE)).where(
+            sf.col(CLAUSE).isNotNull()
+        )
         return chosen.select(CLAUSE, *outcomes(steps, self.files.config.schema, lambda _: None))
 
     def _write_updates(self) -> list[AddFile]:
@@ -497,13 +458,13 @@ class _MatchedMerge:
                 added += self.files.write(self._laid_out(new.where(_is_of(steps)).drop(CLAUSE, *names), rows))
         return added
 
-    def _by_gaps(self, action: Action, key: str | None) -> dict[tuple[str, ...], list[_Step]]:
+    def _by_gaps(self, action: Action, key: str | None) -> dict[tuple[str, ...], list[Step]]:
         """Return the clauses of an action by the columns that they leave to the table.
 
         Args:
             key: the metadata of the columns that the table fills in; None for all kinds of them.
         """
-        groups: dict[tuple[str, ...], list[_Step]] = {}
+        groups: dict[tuple[str, ...], list[Step]] = {}
         for step in self.steps:
             if step.action == action:
                 silent = [column for column in self.files.config.schema if not step.inside(column.name)]
@@ -534,6 +495,6 @@ class _MatchedMerge:
         return rows.coalesce(max(1, ceil(count / _ROWS_OF_A_FILE)))
 
 
-def _is_of(steps: Sequence[_Step]) -> Column:
+def _is_of(steps: Sequence[Step]) -> Column:
     """Return whether one of these clauses applies to a row."""
     return sf.coalesce(sf.col(CLAUSE).isin([step.number for step in steps]), sf.lit(False)) if steps else sf.lit(False)

@@ -12,7 +12,6 @@ from dataclasses import dataclass, field
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as sf
 
-from tahoe.base.exceptions import InvalidRequest
 from tahoe.expr.tree.predicate import TRUE, quote_identifier
 from tahoe.log.replay import add_files
 from tahoe.ops.rows.assigned_places import Columns
@@ -25,11 +24,11 @@ from tahoe.ops.rows.row_changes import (
     RowsChanged,
     Staged,
     all_rows,
-    snapshot_to_change,
+    snapshot_to_delete_from,
     uses_vectors,
     without_dead_files,
 )
-from tahoe.ops.rows.update import stage_updated_rows
+from tahoe.ops.rows.update import snapshot_to_update, stage_updated_rows
 from tahoe.protocol.actions import AddCDCFile, AddFile
 from tahoe.protocol.column_values.default_values import Moment
 from tahoe.protocol.column_values.identity import refuse_update
@@ -53,8 +52,7 @@ def delete(target: CommandTarget, condition: str | Column | None = None) -> Rows
 
 
 def _stage_delete(transaction: Transaction, target: CommandTarget, condition: str | Column | None) -> Staged:
-    snapshot = snapshot_to_change(transaction)
-    snapshot.config.refuse_if_append_only()
+    snapshot = snapshot_to_delete_from(transaction)
     started = transaction.clock.now_ms()
     if condition is None:
         return stage_deleted_files(transaction, snapshot, add_files(snapshot.files()), None, None)
@@ -85,12 +83,8 @@ def update(
 def _stage_update(
     transaction: Transaction, target: CommandTarget, values: Sequence[tuple[str, str | Column]], condition: str | Column | None
 ) -> Staged:
-    spark, snapshot = target.spark, snapshot_to_change(transaction)
-    config = snapshot.config
-    config.refuse_if_append_only()
-    if not values:
-        raise InvalidRequest("An UPDATE needs at least one assignment.", code="TAHOE_NOTHING_ASSIGNED", table=config.table)
-    started = transaction.clock.now_ms()
+    spark, snapshot = target.spark, snapshot_to_update(transaction, values)
+    config, started = snapshot.config, transaction.clock.now_ms()
     version = RemoteVersion(spark, snapshot, target.alias)
     resolved = resolve_condition(version, condition, "UPDATE")
     columns = Columns.of(snapshot.schema, target.alias, case_sensitive=is_case_sensitive(spark))

@@ -14,7 +14,7 @@ from pyspark.sql.types import StructType as SparkStruct
 from tahoe.schema.types import StructType
 from tahoe.spark.commands.create import TableDefinition
 from tahoe.spark.commands.named import Creation, make_table
-from tahoe.spark.entry_points.wrapping import arguments_of, is_delta, takes_names, wrap
+from tahoe.spark.entry_points.wrapping import bound_arguments, is_delta, takes_names, wrap
 from tahoe.spark.jvm.storage import table_at
 from tahoe.spark.jvm.translate import from_spark_schema
 from tahoe.spark.names.entries import parts_of, path_of, table_named
@@ -31,7 +31,7 @@ def wrap_catalog() -> None:
 
 def _create_table(original: Callable[..., DataFrame], catalog: Any, *positional: Any, **named: Any) -> DataFrame:
     spark: SparkSession = catalog._sparkSession
-    arguments = arguments_of(original, catalog, *positional, **named)
+    arguments = bound_arguments(original, catalog, *positional, **named)
     is_delta_table = takes_names(spark) and is_delta(spark, arguments["source"])
     is_ours = is_delta_table and in_session_catalog(spark, parts_of(spark, arguments["tableName"]))
     creation = requested_creation(spark, arguments) if is_ours else None

@@ -29,7 +29,7 @@ from tahoe.spark.connect.statements import run_sql
 from tahoe.spark.connect.writes_by_name import existing, insert_into, save_as_table, save_into
 from tahoe.spark.entry_points.catalog_methods import requested_creation
 from tahoe.spark.entry_points.reading import single_path
-from tahoe.spark.entry_points.wrapping import arguments_of, is_delta, is_enabled, wrap
+from tahoe.spark.entry_points.wrapping import bound_arguments, is_delta, is_enabled, wrap
 from tahoe.spark.entry_points.writing import configure
 from tahoe.spark.executors.shipped import source_for_server
 from tahoe.spark.jvm.storage import table_at
@@ -111,7 +111,7 @@ def _sql(original: Callable[..., Any], spark: Any, sqlQuery: str, args: Any = No
 
 
 def _save(original: Callable[..., None], writer: Any, *positional: Any, **named: Any) -> None:
-    spark, arguments = writer._spark, arguments_of(original, writer, *positional, **named)
+    spark, arguments = writer._spark, bound_arguments(original, writer, *positional, **named)
     if not is_delta(spark, arguments["format"] or writer._write.source):
         original(writer, *positional, **named)
         return
@@ -124,7 +124,7 @@ def _save(original: Callable[..., None], writer: Any, *positional: Any, **named:
 
 
 def _save_as_table(original: Callable[..., None], writer: Any, *positional: Any, **named: Any) -> None:
-    spark, arguments = writer._spark, arguments_of(original, writer, *positional, **named)
+    spark, arguments = writer._spark, bound_arguments(original, writer, *positional, **named)
     parts = parts_of(spark, arguments["name"]) if is_enabled(spark) else ()
     how = _MODES[arguments["mode"] or writer._write.mode]
     appends = bool(parts) and how == "Append" and existing(spark, parts) is not None
@@ -211,7 +211,7 @@ def _overwrite(original: Callable[..., None], writer: Any, condition: Any) -> No
 
 
 def _create_table(original: Callable[..., Any], catalog: Any, *positional: Any, **named: Any) -> Any:
-    spark, arguments = catalog._sparkSession, arguments_of(original, catalog, *positional, **named)
+    spark, arguments = catalog._sparkSession, bound_arguments(original, catalog, *positional, **named)
     creation = requested_creation(spark, arguments) if is_delta(spark, arguments["source"]) else None
     if creation is None:
         return original(catalog, *positional, **named)
@@ -246,7 +246,7 @@ def _start(
 
 def _to_table(original: Callable[..., Any], writer: Any, *positional: Any, **named: Any) -> Any:
     spark, proto = writer._session, writer._write_proto
-    arguments = arguments_of(original, writer, *positional, **named)
+    arguments = bound_arguments(original, writer, *positional, **named)
     name = arguments["tableName"]
     parts = parts_of(spark, name) if is_enabled(spark) else ()
     table = existing(spark, parts) if parts else None

@@ -9,7 +9,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.readwriter import DataFrameReader
 
 from tahoe.base.exceptions import InvalidRequest
-from tahoe.spark.entry_points.wrapping import arguments_of, is_delta, takes_names, wrap
+from tahoe.spark.entry_points.wrapping import bound_arguments, is_delta, takes_names, wrap
 from tahoe.spark.jvm.bridge import Jvm
 from tahoe.spark.jvm.storage import table_at
 from tahoe.spark.names.entries import parts_of, table_named
@@ -27,7 +27,7 @@ def wrap_reader() -> None:
 
 
 def _load(original: Callable[..., DataFrame], reader: Any, *positional: Any, **named: Any) -> DataFrame:
-    arguments = arguments_of(original, reader, *positional, **named)
+    arguments = bound_arguments(original, reader, *positional, **named)
     if not is_delta(reader._spark, arguments["format"] or reader._jreader.source()):
         return original(reader, *positional, **named)
     configure_reader(reader, arguments)

@@ -11,7 +11,7 @@ from pyspark.sql.streaming.readwriter import DataStreamReader
 
 from tahoe.api.table import Table
 from tahoe.spark.entry_points.reading import configure_reader, single_path
-from tahoe.spark.entry_points.wrapping import arguments_of, is_delta, takes_names, wrap
+from tahoe.spark.entry_points.wrapping import bound_arguments, is_delta, takes_names, wrap
 from tahoe.spark.jvm.bridge import JavaObject, Jvm, is_classic
 from tahoe.spark.jvm.storage import table_at
 from tahoe.spark.names.entries import parts_of, table_named
@@ -29,7 +29,7 @@ def wrap_stream_reader() -> None:
 
 
 def _load(original: Callable[..., DataFrame], reader: Any, *positional: Any, **named: Any) -> DataFrame:
-    spark, arguments = reader._spark, arguments_of(original, reader, *positional, **named)
+    spark, arguments = reader._spark, bound_arguments(original, reader, *positional, **named)
     if not is_classic(spark) or not is_delta(spark, arguments["format"] or _ReaderSettings.of(reader).source):
         return original(reader, *positional, **named)
     configure_reader(reader, arguments)

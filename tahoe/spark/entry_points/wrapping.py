@@ -49,7 +49,7 @@ def wrap(owner: type, name: str, replacement: Callable[..., object]) -> None:
     setattr(owner, name, method)
 
 
-def arguments_of(original: Callable[..., object], *positional: object, **named: object) -> dict[str, Any]:
+def bound_arguments(original: Callable[..., object], *positional: object, **named: object) -> dict[str, Any]:
     """Return the arguments of a call of PySpark's method by the names of its parameters, defaults included, options under ``options``."""
     call = signature(original).bind(*positional, **named)
     call.apply_defaults()

@@ -13,7 +13,7 @@ from tahoe.spark.commands.insert import insert
 from tahoe.spark.commands.saved import Save, insert_into, save_as_table
 from tahoe.spark.commands.write_options import WriterCall, insert_request
 from tahoe.spark.entry_points.reading import single_path
-from tahoe.spark.entry_points.wrapping import arguments_of, is_delta, takes_names, wrap
+from tahoe.spark.entry_points.wrapping import bound_arguments, is_delta, takes_names, wrap
 from tahoe.spark.jvm.bridge import Jvm, is_classic
 from tahoe.spark.jvm.records import items
 from tahoe.spark.jvm.storage import table_at
@@ -31,7 +31,7 @@ def wrap_writer() -> None:
 
 
 def _save(original: Callable[..., None], writer: Any, *positional: Any, **named: Any) -> None:
-    spark, arguments = writer._spark, arguments_of(original, writer, *positional, **named)
+    spark, arguments = writer._spark, bound_arguments(original, writer, *positional, **named)
     if not is_classic(spark) or not is_delta(spark, arguments["format"] or writer._jwrite.source()):
         original(writer, *positional, **named)
         return
@@ -49,7 +49,7 @@ def _save_as_table(original: Callable[..., None], writer: Any, *positional: Any,
     if not takes_names(spark):
         original(writer, *positional, **named)
         return
-    arguments = arguments_of(original, writer, *positional, **named)
+    arguments = bound_arguments(original, writer, *positional, **named)
     name = arguments["name"]
     configure(writer, arguments)
     if arguments["format"] is not None:

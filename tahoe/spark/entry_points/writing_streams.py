@@ -13,7 +13,7 @@ from tahoe.base.exceptions import InvalidRequest
 from tahoe.spark.commands.create import TableDefinition
 from tahoe.spark.commands.named import Creation, make_table
 from tahoe.spark.commands.write_options import Insert
-from tahoe.spark.entry_points.wrapping import arguments_of, is_delta, takes_names, wrap
+from tahoe.spark.entry_points.wrapping import bound_arguments, is_delta, takes_names, wrap
 from tahoe.spark.jvm.bridge import is_classic
 from tahoe.spark.jvm.storage import table_at
 from tahoe.spark.names.entries import location_of, parts_of, path_of
@@ -35,7 +35,7 @@ def _start(original: Callable[..., StreamingQuery], writer: Any, *positional: An
     spark = writer._spark
     if not is_classic(spark):
         return original(writer, *positional, **named)
-    arguments = arguments_of(original, writer, *positional, **named)
+    arguments = bound_arguments(original, writer, *positional, **named)
     path = arguments["path"]
     _configure(writer, arguments)
     settings = StreamWriterOptions.of(spark, writer._jwrite)
@@ -50,7 +50,7 @@ def _to_table(original: Callable[..., StreamingQuery], writer: Any, *positional:
     spark = writer._spark
     if not takes_names(spark):
         return original(writer, *positional, **named)
-    arguments = arguments_of(original, writer, *positional, **named)
+    arguments = bound_arguments(original, writer, *positional, **named)
     name = arguments["tableName"]
     _configure(writer, arguments)
     settings, parts = StreamWriterOptions.of(spark, writer._jwrite), parts_of(spark, name)

@@ -19,8 +19,8 @@ from tahoe.ops.merge.clauses import Action, Kind
 from tahoe.protocol.config import TableConfig
 from tahoe.protocol.row_tracking import materialized_columns
 from tahoe.schema.evolve import without_void
-from tahoe.schema.types import StructType
-from tahoe.spark.commands.assignments import Value, assigned, fitting
+from tahoe.schema.types import StructField, StructType
+from tahoe.spark.commands.assignments import Fit, Value, assigned, fitting
 from tahoe.spark.commands.merge.statement import Plan, Step
 from tahoe.spark.commands.row_changes import FILE, ROW
 from tahoe.spark.commands.source_rows import StoredRows, sent_to_all
@@ -100,7 +100,7 @@ def pairs_of(plan: Plan, before: TableConfig, after: TableConfig) -> DataFrame:
     joined = target.join(source, plan.on, "left" if by_source else "inner")
     matched = source[SOURCE_ROW].isNotNull()
     guards = {Kind.MATCHED: matched, Kind.NOT_MATCHED_BY_SOURCE: ~matched}
-    number = _first_true([(step, guards[step.kind] if by_source else None) for step in steps])
+    number = first_true([(step, guards[step.kind] if by_source else None) for step in steps])
     # In its own projection, so that each condition is evaluated once.
     chosen = joined.select("*", number.alias(CLAUSE))
     if by_source:
@@ -129,7 +129,7 @@ def inserted(plan: Plan, pairs: StoredRows, config: TableConfig) -> DataFrame:
     steps = plan.of(Kind.NOT_MATCHED)
     matched = sent_to_all(pairs).where(sf.col(SOURCE_ROW).isNotNull()).select(SOURCE_ROW)
     unmatched = plan.sides.source.join(matched, SOURCE_ROW, "left_anti")
-    chosen = unmatched.select("*", _first_true([(step, None) for step in steps]).alias(CLAUSE)).where(sf.col(CLAUSE).isNotNull())
+    chosen = unmatched.select("*", first_true([(step, None) for step in steps]).alias(CLAUSE)).where(sf.col(CLAUSE).isNotNull())
     return chosen.select(CLAUSE, *_outcomes(plan, steps, StructType(()), config))
 
 
@@ -168,17 +168,22 @@ def _outcomes(plan: Plan, steps: Sequence[Step], before: StructType, after: Tabl
     for column in without_void(after.schema):
         fit, existing = fitting(jvm, Place(after.table, (column.name,), plan.casts)), before.find(column.name)
         old = None if existing is None else Value(target[quote_identifier(existing.name)], existing.data_type)
-        value: Column | None = None
-        for step in steps:
-            new = assigned(fit, column.data_type, old, step.inside(column.name))
-            applies = sf.col(CLAUSE) == step.number
-            value = sf.when(applies, new) if value is None else value.when(applies, new)
-        assert value is not None
-        outcomes.append(value.alias(column.name))
+        outcomes.append(outcome(steps, column, old, fit))
     return outcomes
 
 
-def _first_true(steps: Sequence[tuple[Step, Column | None]]) -> Column:
+def outcome(steps: Sequence[Step], column: StructField, old: Value | None, fit: Fit) -> Column:
+    """Return a column of the table, computed by the clause of the row; there is at least one clause."""
+    value: Column | None = None
+    for step in steps:
+        new = assigned(fit, column.data_type, old, step.inside(column.name))
+        applies = sf.col(CLAUSE) == step.number
+        value = sf.when(applies, new) if value is None else value.when(applies, new)
+    assert value is not None
+    return value.alias(column.name)
+
+
+def first_true(steps: Sequence[tuple[Step, Column | None]]) -> Column:
     """Return the number of the first clause whose guard and condition are true; null if there is none."""
     first: Column | None = None
     for step, guard in steps:

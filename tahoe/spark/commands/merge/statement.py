@@ -107,6 +107,7 @@ class Step:
         number: its position among all clauses.
         condition: a boolean column; None for every row of its kind.
         assignments: with whole paths.
+        text: the condition's text for the history, as a server shows it.
     """
 
     number: int
@@ -114,6 +115,7 @@ class Step:
     action: Action
     condition: Column | None
     assignments: tuple[Assignment, ...]
+    text: str | None = None
 
     def inside(self, name: str) -> list[Assignment]:
         """The assignments to a column, their paths without its name."""

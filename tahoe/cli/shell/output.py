@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+import io
 import json
+import os
+import shlex
+import shutil
+import subprocess
 import sys
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import date, datetime, time, timedelta
 from decimal import Decimal
@@ -19,7 +25,6 @@ import typer
 
 from tahoe.base.exceptions import InvalidRequest
 from tahoe.cli.shell.arguments import with_parameters
-from tahoe.cli.shell.pager import paged
 from tahoe.cli.shell.table_text import USUAL, WIDE, Columns, print_complete, print_fitted, print_pairs
 
 if TYPE_CHECKING:
@@ -143,7 +148,7 @@ def prints(formats: Sequence[Format]) -> Callable[[Callable[..., None]], Callabl
         @wraps(command)
         def call(**arguments: object) -> None:
             output, is_paged = _output_of(arguments, formats)
-            with paged(is_paged and output.is_text):
+            with _paged(is_paged and output.is_text):
                 command(**arguments, output=output)
 
         return with_parameters(call, command, "output", _parameters(formats))
@@ -239,3 +244,51 @@ def _plain(value: object) -> Any:
     if isinstance(value, bytes):
         return value.hex()
     raise TypeError(f"{type(value).__name__} cannot be converted to JSON")
+
+
+# -- long text on a terminal goes through a pager: the variable `PAGER`, or less --------------------------------------------------
+
+_PAGER = "less"
+_LESS = "FRX"  # end at once if all fits, keep colors, leave the text on the screen
+
+
+class _Collected(io.StringIO):
+    """Standard output of a command that is shown when it ends."""
+
+    def isatty(self) -> bool:
+        return True
+
+
+@contextmanager
+def _paged(is_wanted: bool) -> Iterator[None]:
+    """Collect standard output, and show it when the context ends, through a pager if it is longer than the terminal.
+
+    Without a terminal nothing is collected. An error is raised after the text before it is shown.
+    """
+    terminal = sys.stdout
+    if not is_wanted or not terminal.isatty():
+        yield
+        return
+    collected = _Collected()
+    sys.stdout = collected
+    try:
+        yield
+    finally:
+        sys.stdout = terminal
+        _show(collected.getvalue())
+
+
+def _show(text: str) -> None:
+    command = shlex.split(os.environ.get("PAGER", _PAGER))
+    if text.count("\n") < shutil.get_terminal_size().lines or not command or shutil.which(command[0]) is None:
+        sys.stdout.write(text)
+        sys.stdout.flush()
+        return
+    pager = subprocess.Popen(
+        command, stdin=subprocess.PIPE, text=True, encoding="utf-8", errors="replace", env={"LESS": _LESS, **os.environ}
+    )
+    with suppress(BrokenPipeError):  # the user left the pager before it had read all
+        pager.communicate(text)
+    while pager.poll() is None:
+        with suppress(KeyboardInterrupt):  # Ctrl-C is for the pager
+            pager.wait()

@@ -46,6 +46,8 @@ from tahoe.store.side_by_side import in_threads
 
 _MOST_BYTES = 256 * 1024 * 1024
 """The largest file that is copied in memory."""
+_MOST_BYTES_EACH = 32 * 1024 * 1024
+"""The largest file that is copied while others are."""
 
 
 @dataclass(frozen=True)
@@ -76,7 +78,9 @@ class ChangedColumns:
         config, now = self.snapshot.config, clock.now_ms()
         names = [new_name(config, clock, change.add.partition_values, number) for number, change in enumerate(changes)]
         try:
-            size = sum(change.add.size for change in changes)
+            sizes = [change.add.size for change in changes]
+            # Large files one after the other: each is in memory twice.
+            size = sum(sizes) if max(sizes) <= _MOST_BYTES_EACH else 0
             files = in_threads(lambda pair: self._file(*pair), list(zip(changes, names, strict=True)), size)
             written = list(tracked(files, progress, "files rewritten", len(changes)))
         except BaseException:

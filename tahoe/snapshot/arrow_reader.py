@@ -241,14 +241,14 @@ class FileReader:
         """
         task = self.task
         vector = None if task.deletion_vector is None else read_vector(task.deletion_vector)
-        wanted = RowsToRead(vector, predicate, options)
+        request = RowsToRead(vector, predicate, options)
         with _opened(task, open_input) as source, told_as_damage(task.name):
             file = self.checked(source, options.verify_pages)
             parts = None if predicate is None else self._parted(file, source, {path[0] for path in references(predicate)})
             if predicate is not None and parts is not None:
-                yield from self._matching_batches(file, source, wanted, predicate, parts)
+                yield from self._matching_batches(file, source, request, predicate, parts)
                 return
-            for start, batch in self._physical_batches(file, source, wanted):
+            for start, batch in self._physical_batches(file, source, request):
                 alive = _alive(vector, start, batch.num_rows)
                 logical = self.logical(batch, start)
                 if alive is not None:
@@ -259,22 +259,24 @@ class FileReader:
                     yield from filter_table(predicate, pa.Table.from_batches([logical])).to_batches()
 
     def _physical_batches(
-        self, file: pq.ParquetFile, source: pa.NativeFile, wanted: RowsToRead
+        self, file: pq.ParquetFile, source: pa.NativeFile, request: RowsToRead
     ) -> Iterator[tuple[int, pa.RecordBatch]]:
         """Yield the requested columns in the file's types, each batch with the position of its first row."""
-        self._check_vector(wanted.vector, file)
+        self._check_vector(request.vector, file)
         columns = self.columns_to_read(file.schema_arrow)
-        if columns and wanted.predicate is None and wanted.options.most_row_groups is None and is_tiny(source):
-            yield from whole(file, columns, wanted.options.batch_rows)
+        if columns and request.predicate is None and request.options.most_row_groups is None and is_tiny(source):
+            yield from whole(file, columns, request.options.batch_rows)
             return
-        row_groups = self._row_groups(file, wanted)
+        row_groups = self._row_groups(file, request)
         if not columns:
             for start, run in runs(file.metadata, row_groups):
-                yield from _empty_batches(start, sum(file.metadata.row_group(i).num_rows for i in run), wanted.options.batch_rows)
+                yield from _empty_batches(
+                    start, sum(file.metadata.row_group(i).num_rows for i in run), request.options.batch_rows
+                )
             return
         memory_release = MemoryRelease()
-        for start, run, opened in openings(file, source, row_groups, columns, wanted.options.verify_pages):
-            for batch in wanted.batches(opened, run, columns):
+        for start, run, opened in openings(file, source, row_groups, columns, request.options.verify_pages):
+            for batch in request.batches(opened, run, columns):
                 size, rows = batch.nbytes, batch.num_rows
                 yield start, plain(batch)
                 del batch
@@ -302,7 +304,7 @@ class FileReader:
         self,
         file: pq.ParquetFile,
         source: pa.NativeFile,
-        wanted: RowsToRead,
+        request: RowsToRead,
         predicate: Predicate,
         parts: tuple[FileReader, FileReader],
     ) -> Iterator[pa.RecordBatch]:
@@ -311,18 +313,18 @@ class FileReader:
         Args:
             parts: the readers of the predicate's columns and of all others (`parted`).
         """
-        self._check_vector(wanted.vector, file)
+        self._check_vector(request.vector, file)
         first, others = parts
         columns, more = (part.columns_to_read(file.schema_arrow) for part in parts)
         memory_release = MemoryRelease()
         for start, run, opened in openings(
-            file, source, self._row_groups(file, wanted), [*columns, *more], wanted.options.verify_pages
+            file, source, self._row_groups(file, request), [*columns, *more], request.options.verify_pages
         ):
             for index in run:
-                rest, done = OtherColumns(partial(wanted.batches, opened, [index], more)), 0
-                for batch in wanted.batches(opened, [index], columns):
+                rest, done = OtherColumns(partial(request.batches, opened, [index], more)), 0
+                for batch in request.batches(opened, [index], columns):
                     rows = first.logical(plain(batch), start)
-                    positions = positions_of_matches(predicate, rows, _alive(wanted.vector, start, rows.num_rows))
+                    positions = positions_of_matches(predicate, rows, _alive(request.vector, start, rows.num_rows))
                     if len(positions):
                         of_rest = rest.rows(pc.add(positions, scalar(done, positions.type)))
                         yield self._joined(taken(rows, positions), others.logical(of_rest, 0))
@@ -334,11 +336,11 @@ class FileReader:
         columns = {name: values for part in parts for name, values in zip(part.schema.names, part.columns, strict=True)}
         return pa.RecordBatch.from_arrays([columns[name] for name in self.arrow_schema.names], schema=self.arrow_schema)
 
-    def _row_groups(self, file: pq.ParquetFile, wanted: RowsToRead) -> Sequence[int]:
+    def _row_groups(self, file: pq.ParquetFile, request: RowsToRead) -> Sequence[int]:
         row_groups: Sequence[int] = range(file.num_row_groups)
-        if wanted.predicate is not None:
-            row_groups = row_groups_that_may_match(wanted.predicate, file, self._leaf_of(file.schema_arrow))
-        return row_groups if wanted.options.most_row_groups is None else evenly(row_groups, wanted.options.most_row_groups)
+        if request.predicate is not None:
+            row_groups = row_groups_that_may_match(request.predicate, file, self._leaf_of(file.schema_arrow))
+        return row_groups if request.options.most_row_groups is None else evenly(row_groups, request.options.most_row_groups)
 
     def _check_vector(self, vector: BitMap64 | None, file: pq.ParquetFile) -> None:
         if vector is not None and len(vector) and vector.max() >= file.metadata.num_rows:

@@ -9,9 +9,10 @@ new files, or rows must be checked or need ids, the whole file is rewritten in t
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from itertools import starmap
 
 import pyarrow as pa
 
@@ -46,6 +47,8 @@ from tahoe.store.side_by_side import in_threads
 
 _MOST_BYTES = 256 * 1024 * 1024
 """The largest file that is copied in memory."""
+_MOST_BYTES_EACH = 32 * 1024 * 1024
+"""The largest file that is copied while others are."""
 
 
 @dataclass(frozen=True)
@@ -71,13 +74,12 @@ class ChangedColumns:
         Raises:
             StorageFailure: from the store; files already written are deleted as far as storage allows.
         """
-        if not self._are_alone:
+        if not changes or not self._are_alone:
             return {}
         config, now = self.snapshot.config, clock.now_ms()
         names = [new_name(config, clock, change.add.partition_values, number) for number, change in enumerate(changes)]
         try:
-            size = sum(change.add.size for change in changes)
-            files = in_threads(self.snapshot.store, lambda pair: self._file(*pair), list(zip(changes, names, strict=True)), size)
+            files = self._files(list(zip(changes, names, strict=True)))
             written = list(tracked(files, progress, "files rewritten", len(changes)))
         except BaseException:
             for name in names:
@@ -86,6 +88,13 @@ class ChangedColumns:
             raise
         pairs = zip(changes, written, strict=True)
         return {change.add.path: replace(add, modification_time=now) for change, add in pairs if add is not None}
+
+    def _files(self, named: Sequence[tuple[FileChange, str]]) -> Iterator[AddFile | None]:
+        sizes = [change.add.size for change, _ in named]
+        # Large files one after the other: each is in memory twice.
+        if max(sizes) > _MOST_BYTES_EACH:
+            return starmap(self._file, named)
+        return in_threads(self.snapshot.store, lambda pair: self._file(*pair), named, sum(sizes))
 
     @cached_property
     def _schema(self) -> StructType:

@@ -83,8 +83,8 @@ def find_changes(
     transaction.read(condition.predicate)
     candidates = add_files(snapshot.files_matching(condition.predicate))
     find = partial(find_rows, reading_ahead(snapshot, candidates), condition=condition)
-    found = in_threads(snapshot.store, find, candidates, sum(add.size for add in candidates))
-    return [change for change in tracked(found, progress, "files searched", len(candidates)) if change is not None]
+    searched = in_threads(snapshot.store, find, candidates, sum(add.size for add in candidates))
+    return [change for change in tracked(searched, progress, "files searched", len(candidates)) if change is not None]
 
 
 def find_rows(snapshot: Snapshot, add: AddFile, condition: RowCondition) -> FileChange | None:

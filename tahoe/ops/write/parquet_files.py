@@ -107,14 +107,14 @@ def encoded_file(table: pa.Table, parquet_format: ParquetFormat, collected: Stat
     options = _writer_options(table, parquet_format, groups[0].num_rows, are_all=True)
     encode = partial(_encoded_group, options)
     if len(groups) == 1:
-        content = encode(table)
+        content = encode(table).to_pybytes()
         collected.add(table)
     else:
         with ThreadPoolExecutor(min(len(groups), os.cpu_count() or 1), thread_name_prefix="tahoe-encode") as pool:
             parts = pool.map(encode, groups)
             for group in groups:
                 collected.add(group)
-            content = join_parquet(list(parts))
+            content = join_parquet([memoryview(part) for part in parts])
     return content, collected.statistics(pq.read_metadata(pa.BufferReader(content)))
 
 
@@ -129,12 +129,11 @@ def encoded_groups(table: pa.Table, parquet_format: ParquetFormat, sizes: Sequen
     return content
 
 
-def _encoded_group(options: Mapping[str, Any], rows: pa.Table) -> bytes:
+def _encoded_group(options: Mapping[str, Any], rows: pa.Table) -> pa.Buffer:
     sink = pa.BufferOutputStream()
     with pq.ParquetWriter(sink, rows.schema, **options) as writer:
         writer.write_table(rows, row_group_size=max(1, rows.num_rows))
-    content: bytes = sink.getvalue().to_pybytes()
-    return content
+    return sink.getvalue()
 
 
 @contextmanager

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from tahoe.protocol.statistics.thrift import BINARY, I32, I64, LIST, MAGIC, STRUCT, Struct, footer_of, with_footer
 
 
-def join_parquet(files: Sequence[bytes]) -> bytes:
+def join_parquet(files: Sequence[bytes | memoryview]) -> bytes:
     """The rows of the files in their order.
 
     Args:

@@ -66,13 +66,13 @@ def read_list_head(data: bytes, at: int) -> tuple[int, int, int]:
     return data[at] & 0x0F, count, begin
 
 
-def footer_of(content: bytes) -> tuple[int, Struct]:
+def footer_of(content: bytes | memoryview) -> tuple[int, Struct]:
     """Return the offset and the contents of a Parquet file's footer. Raises `CorruptTable` if there is no plain footer."""
     length = int.from_bytes(content[-8:-4], "little")
     start = len(content) - 8 - length
     if content[:4] != MAGIC or content[-4:] != MAGIC or start < len(MAGIC):
         raise CorruptTable("The bytes are no Parquet file with a plain footer.", code="TAHOE_DATA_FILE_DAMAGED")
-    return start, read_struct(content[start:-8])
+    return start, read_struct(bytes(content[start:-8]))
 
 
 def with_footer(footer: Struct) -> bytes:

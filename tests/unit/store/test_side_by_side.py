@@ -93,5 +93,5 @@ def test_the_first_error_is_raised_after_the_results_before_it(size: int, tmp_pa
 
     results = in_threads(open_store(tmp_path), work, range(9), size)
     assert [next(results), next(results)] == [0, 1]
-    with pytest.raises(ValueError, match="2"):
+    with pytest.raises(ValueError, match=r"^2$"):
         next(results)

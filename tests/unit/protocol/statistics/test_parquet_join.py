@@ -7,12 +7,13 @@ from pathlib import Path
 
 import duckdb
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 
 from tahoe.base.exceptions import CorruptTable
 from tahoe.log.checkpoints.footer_check import fault_in_footer
-from tahoe.protocol.statistics.parquet_join import join_parquet
+from tahoe.protocol.statistics.parquet_join import join_parquet, replace_columns
 from tahoe.protocol.statistics.thrift import footer_of, read_struct, with_footer, write_struct
 
 SCHEMA = pa.schema([("i", pa.int64()), ("s", pa.struct([("t", pa.string()), ("l", pa.list_(pa.float64()))])), ("b", pa.bool_())])
@@ -76,3 +77,72 @@ def test_random_bytes_are_a_struct_or_refused() -> None:
             read_struct(data)
         except CorruptTable:
             continue
+
+
+def _with_blooms(rows: pa.Table, sizes: list[int], **options: object) -> bytes:
+    sink, start = pa.BufferOutputStream(), 0
+    filters = {name: {"ndv": 1000, "fpp": 0.01} for name in ("i", "t") if name in rows.column_names}
+    with pq.ParquetWriter(sink, rows.schema, store_schema=False, bloom_filter_options=filters, **options) as writer:
+        for size in sizes:
+            writer.write_table(rows.slice(start, size))
+            start += size
+    return bytes(sink.getvalue().to_pybytes())
+
+
+def _numbers(count: int) -> pa.Table:
+    return pa.table(
+        {
+            "i": pa.array(range(count), pa.int64()),
+            "t": [None if number % 7 == 0 else f"text {number}" for number in range(count)],
+            "s": [{"a": number, "b": [number]} for number in range(count)],
+            "x": [number / 2 for number in range(count)],
+        }
+    )
+
+
+@pytest.mark.parametrize("replaced", [["i"], ["t", "x"], ["s"], ["i", "t", "s", "x"]], ids=str)
+@pytest.mark.parametrize("options", [{}, {"compression": "zstd", "write_page_index": True, "write_page_checksum": True}], ids=str)
+def test_columns_are_replaced_and_the_others_are_as_before(
+    replaced: list[str], options: dict[str, object], tmp_path: Path
+) -> None:
+    old, sizes = _numbers(1200), [500, 700]
+    new = old.take(pa.array(range(1199, -1, -1))).select(replaced)
+    joined = replace_columns(_with_blooms(old, sizes, **options), _with_blooms(new, sizes))
+    assert joined is not None
+    path = tmp_path / "joined.parquet"
+    path.write_bytes(joined)
+    expected = pa.table({name: (new if name in replaced else old).column(name) for name in old.column_names})
+    file = pq.ParquetFile(path, page_checksum_verification=True)
+    assert file.read().equals(expected)
+    assert [file.metadata.row_group(number).num_rows for number in range(2)] == sizes
+    least = pc.min(expected["i"].slice(500)).as_py()
+    assert file.metadata.row_group(1).column(0).statistics.min == least
+    for value in (3, 1199):  # bloom filters are where the footer says
+        assert duckdb.sql(f"SELECT count(*) FROM '{path}' WHERE i = {value} OR t = 'text {value}'").fetchone() == (
+            len(
+                {
+                    place
+                    for place in range(1200)
+                    if expected["i"][place].as_py() == value or expected["t"][place].as_py() == f"text {value}"
+                }
+            ),
+        )
+    filters = duckdb.sql(f"SELECT count(*) FROM parquet_metadata('{path}') WHERE bloom_filter_length > 0").fetchone()
+    assert filters == (4,)
+    start, _ = footer_of(joined)
+    assert fault_in_footer(joined[start:-8]) is None
+
+
+def test_columns_that_cannot_be_copied_are_left_to_the_caller() -> None:
+    old = _with_blooms(_numbers(100), [60, 40])
+    new = _numbers(100).select(["x"])
+    assert replace_columns(old, _with_blooms(new, [60, 40])) is not None
+    assert replace_columns(old, _with_blooms(new, [50, 50])) is None, "other row groups"
+    assert replace_columns(old, _with_blooms(new.rename_columns(["y"]), [60, 40])) is None, "a column that the file lacks"
+    nested = pa.table({"x": [{"a": 1, "b": 2}] * 100})
+    assert replace_columns(old, _with_blooms(nested, [60, 40])) is None, "other leaves"
+    start, footer = footer_of(old)
+    unknown = old[:start] + with_footer(footer | {6: (8, b"parquet-cpp version 1.0.0")})
+    assert replace_columns(unknown, _with_blooms(new, [60, 40])) is None, "a writer that states sizes wrongly"
+    encrypted = old[:start] + with_footer(footer | {8: (12, {1: (12, {})})})
+    assert replace_columns(encrypted, _with_blooms(new, [60, 40])) is None

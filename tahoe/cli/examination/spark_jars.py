@@ -11,6 +11,7 @@ from pathlib import Path
 from zipfile import BadZipFile
 
 from tahoe.cli.examination.findings import Finding, State
+from tahoe.spark.versions.private_attributes import USED, missing_attributes
 from tahoe.spark.versions.private_members import REQUIRED, missing_members
 
 _DELTA = re.compile(r"delta-(spark|core|storage|contribs|connect)[\w.-]*", re.IGNORECASE)
@@ -65,8 +66,6 @@ def of_private_attributes(package: Path | None) -> Finding:
     Args:
         package: the folder of the package `pyspark`; None if it is not in a folder.
     """
-    from tahoe.spark.versions.private_attributes import USED, missing_attributes
-
     subject = "private attributes"
     if package is None or not (package / "sql").is_dir():
         return Finding(subject, State.NOT_EXAMINED, "PySpark is not in a folder here.", "Install it with pip.")

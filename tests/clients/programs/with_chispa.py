@@ -21,7 +21,7 @@ try:
     assert_df_equality(orders, expected, ignore_row_order=True)
     difference = None
 except DataFramesNotEqualError as error:
-    difference = "name='c'" in str(error)
+    difference = "name=c" in str(error) and "name=b" in str(error)
 first = spark.read.format("delta").option("versionAsOf", 0).load(f"{folder}/orders")
 assert_df_equality(first, expected, ignore_row_order=True)
 print()

@@ -41,7 +41,7 @@ from tahoe.store.location import is_outside, split_url, table_url
 from tahoe.store.log_store import Created, Entry, Exists, FolderStore, InFlight, LogStore, PutOutcome, Refused, Unanswered
 from tahoe.store.outside import OutsideFiles
 from tahoe.store.ranged_file import RangedFile, reopened
-from tahoe.store.refusals import names_credentials, remedy_of, without_credentials
+from tahoe.store.refusals import NO_BUCKET, names_credentials, remedy_of, without_credentials
 from tahoe.store.role_credentials import may_have_role
 
 Options = Mapping[str, str]
@@ -530,7 +530,7 @@ def _outcome(error: Exception, scheme: str) -> PutOutcome:
 def _failure(error: Exception, verb: str, name: str, url: str, has_credentials: bool) -> TahoeError:
     kind = _kind(error)
     where: dict[str, Any] = {"table": url, "file": name}
-    if isinstance(error, FileNotFoundError) and "NoSuchBucket" not in kind:
+    if isinstance(error, FileNotFoundError) and not any(code in kind for code in NO_BUCKET):
         return NotFound(
             f"There is no object '{name}' in '{url}'. If the table's log names it, it was removed by a VACUUM or by hand: read a "
             "newer version of the table.",

@@ -34,15 +34,16 @@ def storage_options(path: str, hadoop: Settings, environment: Settings) -> dict[
     """
     scheme, authority, _ = split_url(table_url(path))
     if scheme == "s3":
-        return _of_s3(_of_bucket(hadoop, authority), environment)
+        return {**_of_s3(_of_bucket(hadoop, authority), environment), **_of_lock_table(hadoop)}
     if scheme in _AZURE:
         return _of_azure(_of_account(hadoop, authority))
     return _of_google(hadoop) if scheme == "gs" else {}
 
 
+_LOCK_TABLE, _LOG_STORE = "io.delta.storage.S3DynamoDBLogStore.", "spark.delta.logStore.s3"
 _AZURE = ("abfs", "abfss")
 _PREFIXES = {
-    "s3": ("fs.s3a.",),
+    "s3": ("fs.s3a.", *(f"{spark}{_LOCK_TABLE}" for spark in ("", "spark.")), _LOG_STORE),
     "gs": ("fs.gs.", "google.cloud.auth."),
     **dict.fromkeys(_AZURE, ("fs.azure.",)),
 }
@@ -74,6 +75,15 @@ def _of_s3(settings: Settings, environment: Settings) -> dict[str, str]:
         if _is_true(settings, name):
             raise _unsupported(name)
     return options
+
+
+def _of_lock_table(hadoop: Settings) -> dict[str, str]:
+    """Return delta-spark's settings for a lock table, which keep their names; with its default if only the class of the log is set."""
+    own = {name: value for name, value in hadoop.items() if name.removeprefix("spark.").startswith(_LOCK_TABLE)}
+    classes = {hadoop.get(f"{_LOG_STORE}{kind}.impl") for kind in ("", "a")}
+    if _LOCK_TABLE[:-1] in classes and not any(name.endswith(".ddb.tableName") for name in own):
+        own[f"{_LOCK_TABLE}ddb.tableName"] = "delta_log"
+    return own
 
 
 def _s3_credentials(settings: Settings, environment: Settings) -> dict[str, str]:

@@ -182,7 +182,9 @@ def _hadoop(spark: SparkSession, url: str, options: Mapping[str, str]) -> dict[s
     prefixes = hadoop_prefixes(url)
     settings: dict[str, str] = {}
     if prefixes and is_classic(spark):
-        configuration, join = spark._jsparkSession.sessionState().newHadoopConf(), spark.sparkContext._jvm.java.lang.String.join
+        jvm = spark.sparkContext._jvm
+        assert jvm is not None, "a classic session has a JVM"
+        configuration, join = spark._jsparkSession.sessionState().newHadoopConf(), jvm.java.lang.String.join
         if key_store := configuration.get(KEY_STORE):
             settings[KEY_STORE] = str(key_store)
         for prefix in prefixes:

@@ -59,6 +59,16 @@ TRANSLATED: list[tuple[str, dict[str, str], dict[str, str]]] = [
     (S3, {"fs.s3a.proxy.host": "proxy", "fs.s3a.proxy.port": "3128"}, {"proxy_url": "http://proxy:3128"}),
     (S3, {"fs.s3a.requester.pays.enabled": "true"}, {"aws_request_payer": "true"}),
     (S3, {**KEYS, "hadoop.security.credential.provider.path": "jceks://file/x"}, OF_KEYS),
+    (
+        S3,
+        {"spark.io.delta.storage.S3DynamoDBLogStore.ddb.tableName": "locks"},
+        {"spark.io.delta.storage.S3DynamoDBLogStore.ddb.tableName": "locks"},
+    ),
+    (
+        S3,
+        {"spark.delta.logStore.s3a.impl": "io.delta.storage.S3DynamoDBLogStore"},
+        {"io.delta.storage.S3DynamoDBLogStore.ddb.tableName": "delta_log"},
+    ),
     (AZURE, {}, {}),
     (AZURE, {f"fs.azure.account.key{ACCOUNT}": "a2V5"}, {"azure_storage_account_key": "a2V5"}),
     (AZURE, {"fs.azure.account.key": "Z2Vu", f"fs.azure.account.key{ACCOUNT}": "a2V5"}, {"azure_storage_account_key": "a2V5"}),

@@ -21,7 +21,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache
-from typing import Any, BinaryIO, Literal, TypeVar
+from typing import Any, BinaryIO, Literal, TypeVar, cast
 
 import obstore
 import pyarrow as pa
@@ -36,12 +36,13 @@ from obstore.exceptions import (
 from obstore.store import AzureStore, GCSStore, MemoryStore, ObjectStore, S3Store
 
 from tahoe.base.exceptions import InvalidRequest, NotFound, StorageFailure, TahoeError, Unsupported
+from tahoe.store.dynamodb_store import DynamoDBLogStore, without_lock_table
 from tahoe.store.local_store import LocalLogStore
 from tahoe.store.location import is_outside, split_url, table_url
 from tahoe.store.log_store import Created, Entry, Exists, FolderStore, InFlight, LogStore, PutOutcome, Refused, Unanswered
 from tahoe.store.outside import OutsideFiles
 from tahoe.store.ranged_file import RangedFile, reopened
-from tahoe.store.refusals import names_credentials, remedy_of, without_credentials
+from tahoe.store.refusals import NO_BUCKET, names_credentials, remedy_of, without_credentials
 from tahoe.store.role_credentials import may_have_role
 
 Options = Mapping[str, str]
@@ -72,8 +73,10 @@ def open_store(path: str | os.PathLike[str], storage_options: Options | None = N
         return LocalLogStore(url, fsync=_boolean(options, "fsync"))
     if scheme == "memory":
         return ObjectLogStore(url, _memory_clients(authority), prefix=key)
-    configuration = tuple(sorted((str(name).lower(), str(value)) for name, value in options.items()))
-    return ObjectLogStore(url, _clients(scheme, authority, configuration, store_environment()), prefix=key, options=options)
+    lock_table, own = without_lock_table(scheme, {str(name): str(value) for name, value in options.items()})
+    configuration = tuple(sorted((name.lower(), value) for name, value in own.items()))
+    store = ObjectLogStore(url, _clients(scheme, authority, configuration, store_environment()), prefix=key, options=own)
+    return store if lock_table is None else cast(FolderStore, DynamoDBLogStore(store, lock_table, options))
 
 
 @dataclass(slots=True)
@@ -320,7 +323,8 @@ class ObjectLogStore:
     def _refuse_unconditional(self, reason: str) -> PutOutcome:
         raise Unsupported(
             f"The store of table '{self._url}' does not support conditional writes: {reason}. Two writers could both believe that they "
-            "won a commit. Use a store that honours If-None-Match on PUT, as Amazon S3 does, or upgrade this one.",
+            "won a commit. Use a store that honours If-None-Match on PUT, as Amazon S3 does, upgrade this one, or name a lock table "
+            "(docs/storage.md).",
             code="TAHOE_NO_CONDITIONAL_WRITES",
             table=self._url,
         )
@@ -530,7 +534,7 @@ def _outcome(error: Exception, scheme: str) -> PutOutcome:
 def _failure(error: Exception, verb: str, name: str, url: str, has_credentials: bool) -> TahoeError:
     kind = _kind(error)
     where: dict[str, Any] = {"table": url, "file": name}
-    if isinstance(error, FileNotFoundError) and "NoSuchBucket" not in kind:
+    if isinstance(error, FileNotFoundError) and not any(code in kind for code in NO_BUCKET):
         return NotFound(
             f"There is no object '{name}' in '{url}'. If the table's log names it, it was removed by a VACUUM or by hand: read a "
             "newer version of the table.",

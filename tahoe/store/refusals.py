@@ -5,6 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
+NO_BUCKET = {"NoSuchBucket": "bucket", "ContainerNotFound": "container"}
+"""The error codes of stores without the bucket, and the store's word for it."""
+
 
 def names_credentials(scheme: str, names: Iterable[str]) -> bool:
     """Whether options or environment variables contain credentials for a store, or declare that it needs none.
@@ -26,8 +29,8 @@ def remedy_of(kind: str, scheme: str = "", *, has_credentials: bool = True) -> s
     """
     status = re.match(r"HTTP status (\d{3})(?: \((\w+)\))?", kind)
     number, code = (int(status[1]), status[2] or "") if status else (0, "")
-    if code == "NoSuchBucket":
-        return "Create the bucket, or correct its name."
+    if code in NO_BUCKET:
+        return f"Create the {NO_BUCKET[code]}, or correct its name."
     if code in _BY_CODE:
         return f"Access was denied: {_BY_CODE[code]}"
     if number in (401, 403) and not has_credentials:

@@ -31,7 +31,10 @@ SECONDS = 20.0
 _LOG = "_delta_log"
 _PROBE = f"{_LOG}/.tahoe-probe"
 _MOST_SKEW_MS = 60_000
-_NETWORK = re.compile(r"nfs4?|cifs|smb3|smbfs|9p|afs|ceph|glusterfs|lustre|gpfs|fuse\.(sshfs|s3fs|rclone)")
+_NETWORK = re.compile(
+    r"nfs4?|cifs|smb3|smbfs|9p|afs|ceph|glusterfs|lustre|gpfs|beegfs|virtiofs|vboxsf|fuse\.(sshfs|s3fs|rclone|gcsfuse|blobfuse2?|goofys|mount-s3)"
+)
+_WITHOUT_LINKS = re.compile(r"vfat|msdos|exfat")
 _WRITING = "It needs a write: add --write, which writes hidden files to the log of the table."
 
 Answer = TypeVar("Answer")
@@ -103,6 +106,24 @@ def of_skew(skew_ms: int, elapsed_ms: int) -> Finding:
     return Finding("storage's clock", State.OK, f"It is {uncertain}.")
 
 
+def of_folder(place: str, *, may_write: bool, is_read_only: bool) -> Finding:
+    """Judge whether a local folder can be written.
+
+    Args:
+        may_write: by this user, by the permissions and the mount.
+        is_read_only: whether its file system is mounted read-only.
+    """
+    if is_read_only:
+        sentence = f"The file system of {place} is mounted read-only: the table can be read, and no command can write it."
+        return Finding(
+            "folder", State.NOTE, sentence, "Mount it for writing, or choose another folder, unless the table is only read."
+        )
+    if not may_write:
+        remedy = "Change its permissions unless the table is only read."
+        return Finding("folder", State.NOTE, f"This user may not write to {place}.", remedy)
+    return Finding("folder", State.OK, f"This user may write to {place}.")
+
+
 def of_file_system(kind: str | None) -> Finding:
     """Judge the type of a local folder's file system, as ``/proc/mounts`` names it; None if the system has no such file."""
     if kind is None:
@@ -115,6 +136,11 @@ def of_file_system(kind: str | None) -> Finding:
             State.NOTE,
             sentence,
             "Mount it without caches of names (for NFS: lookupcache=none), or use an object store.",
+        )
+    if _WITHOUT_LINKS.fullmatch(kind):
+        sentence = f"The folder is on {kind}, which has no hard links and ignores the case of letters: commits need hard links."
+        return Finding(
+            "file system", State.PROBLEM, sentence, "Use another file system, such as ext4 or XFS, or an object store."
         )
     return Finding("file system", State.OK, f"The folder is on {kind}.")
 
@@ -161,12 +187,7 @@ def _first_page(store: FolderStore) -> list[Entry]:
 
 def _of_folder(folder: Path) -> Iterator[Finding]:
     place = next(parent for parent in (folder, *folder.parents) if parent.exists())
-    if os.access(place, os.W_OK):
-        yield Finding("folder", State.OK, f"This user may write to {place}.")
-    else:
-        yield Finding(
-            "folder", State.NOTE, f"This user may not write to {place}.", "Change its permissions unless the table is only read."
-        )
+    yield of_folder(str(place), may_write=os.access(place, os.W_OK), is_read_only=bool(os.statvfs(place).f_flag & os.ST_RDONLY))
     yield of_file_system(file_system_of(folder, _mounts()))
     yield of_letter_case(_ignores_case(place))
 

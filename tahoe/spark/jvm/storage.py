@@ -14,7 +14,8 @@ from tahoe.base.cache import keep
 from tahoe.base.exceptions import CorruptTable, Unsupported
 from tahoe.snapshot.arrow_reader import wrong_size
 from tahoe.spark.jvm.bridge import is_classic
-from tahoe.store.location import split_url, table_url
+from tahoe.store.hadoop_settings import KEY_STORE, hadoop_prefixes, storage_options
+from tahoe.store.location import table_url
 from tahoe.txn.commit import Committed
 from tahoe.txn.hooks import Hook
 
@@ -32,14 +33,6 @@ _MANY = 100
 _MOST_SIZES = 10_000
 """The sizes of up to this many files per folder are checked, at some 10 microseconds each on a local disk."""
 
-_S3A = {
-    "fs.s3a.access.key": "aws_access_key_id",
-    "fs.s3a.secret.key": "aws_secret_access_key",
-    "fs.s3a.session.token": "aws_session_token",
-    "fs.s3a.endpoint": "aws_endpoint",
-    "fs.s3a.endpoint.region": "aws_region",
-}
-
 
 def hadoop_url(url: str) -> str:
     """Return a table's URL with the scheme that Hadoop supports."""
@@ -49,22 +42,6 @@ def hadoop_url(url: str) -> str:
 def hadoop_path(url: str) -> str:
     """Return a table's URL as a Hadoop path, which delta-spark uses in results: ``file:/data/t``."""
     return f"file:{url[7:]}" if url.startswith("file:///") else hadoop_url(url)
-
-
-def storage_options(path: str, hadoop: Mapping[str, str]) -> dict[str, str]:
-    """Return the object store's options (`tahoe.store.object_store.open_store`) for Hadoop's settings."""
-    if split_url(table_url(path))[0] != "s3":
-        return {}
-    settings = {ours: hadoop[theirs] for theirs, ours in _S3A.items() if theirs in hadoop}
-    endpoint = settings.get("aws_endpoint")
-    if endpoint is not None and "://" not in endpoint:
-        secure = hadoop.get("fs.s3a.connection.ssl.enabled", "true").lower() == "true"
-        settings["aws_endpoint"] = f"{'https' if secure else 'http'}://{endpoint}"
-    if settings.get("aws_endpoint", "").startswith("http://"):
-        settings["allow_http"] = "true"
-    if hadoop.get("fs.s3a.path.style.access", "false").lower() == "true":
-        settings["aws_virtual_hosted_style_request"] = "false"
-    return settings
 
 
 def table_at(spark: SparkSession, path: str, options: Mapping[str, str]) -> Table:
@@ -83,9 +60,8 @@ def table_at(spark: SparkSession, path: str, options: Mapping[str, str]) -> Tabl
             option="coordinator",
         )
     url, coordinator = table_url(path), str(spark.conf.get(COORDINATOR, ""))
-    if split_url(url)[0] != "s3":
-        return _table(url, (), coordinator)
-    return _table(url, tuple(sorted(storage_options(path, _hadoop(spark, options)).items())), coordinator)
+    translated = storage_options(url, _hadoop(spark, url, options), os.environ)
+    return _table(url, tuple(sorted(translated.items())), coordinator)
 
 
 def refuse_links_out(root: str, names: Sequence[str], sizes: Sequence[int] = ()) -> None:
@@ -201,13 +177,19 @@ def after_commits(hook: Hook, compactor: Compactor) -> None:
     _COMMIT_HOOKS.after, _COMMIT_HOOKS.compactor = hook, compactor
 
 
-def _hadoop(spark: SparkSession, options: Mapping[str, str]) -> dict[str, str]:
-    """Return Hadoop's settings for S3: the session's, overridden by those of the options."""
+def _hadoop(spark: SparkSession, url: str, options: Mapping[str, str]) -> dict[str, str]:
+    """Return Hadoop's settings for the store of a URL: the session's, overridden by those of the options."""
+    prefixes = hadoop_prefixes(url)
     settings: dict[str, str] = {}
-    if is_classic(spark):
-        configuration = spark._jsparkSession.sessionState().newHadoopConf()
-        for key in (*_S3A, "fs.s3a.path.style.access", "fs.s3a.connection.ssl.enabled"):
-            value = configuration.get(key)
-            if value:
-                settings[key] = str(value)
-    return {**settings, **{key: value for key, value in options.items() if key.startswith("fs.")}}
+    if prefixes and is_classic(spark):
+        jvm = spark.sparkContext._jvm
+        assert jvm is not None, "a classic session has a JVM"
+        configuration, join = spark._jsparkSession.sessionState().newHadoopConf(), jvm.java.lang.String.join
+        if key_store := configuration.get(KEY_STORE):
+            settings[KEY_STORE] = str(key_store)
+        for prefix in prefixes:
+            found = configuration.getPropsWithPrefix(prefix)
+            # Two texts, because each entry of a Java map costs two round trips. A map has its keys and values in one order.
+            names, values = join("\0", found.keySet()).split("\0"), join("\0", found.values()).split("\0")
+            settings |= {f"{prefix}{name}": value for name, value in zip(names, values, strict=True) if name}
+    return {**settings, **{key: value for key, value in options.items() if key.startswith((*prefixes, KEY_STORE))}}

@@ -11,6 +11,7 @@ from tahoe.store.refusals import names_credentials, remedy_of
     ("kind", "begins"),
     [
         ("HTTP status 404 (NoSuchBucket)", "Create the bucket"),
+        ("HTTP status 404 (ContainerNotFound)", "Create the container"),
         ("HTTP status 403 (InvalidAccessKeyId)", "Access was denied: the store does not know the access key id"),
         ("HTTP status 400 (ExpiredToken)", "Access was denied: the session token has expired"),
         ("HTTP status 403 (AccessDenied)", "Access was denied, and a retry cannot help"),

@@ -141,6 +141,28 @@ def test_the_innermost_mount_decides_the_file_system(folder: str, kind: str, sta
     assert table_storage.of_file_system(kind).state is state
 
 
+@pytest.mark.parametrize("kind", ["fuse.gcsfuse", "fuse.blobfuse2", "fuse.mount-s3", "cifs", "vboxsf", "virtiofs"])
+def test_a_network_file_system_is_noted(kind: str) -> None:
+    found = table_storage.of_file_system(kind)
+    assert found.state is State.NOTE and kind in found.sentence
+
+
+def test_a_file_system_without_hard_links_is_a_problem() -> None:
+    found = table_storage.of_file_system("exfat")
+    assert found.state is State.PROBLEM and "hard links" in found.sentence
+
+
+@pytest.mark.parametrize(
+    ("may_write", "is_read_only", "state", "says"),
+    [(True, False, State.OK, "may write"), (False, False, State.NOTE, "may not write"), (False, True, State.NOTE, "read-only")],
+)
+def test_a_folder_that_cannot_be_written_is_noted_with_the_reason(
+    may_write: bool, is_read_only: bool, state: State, says: str
+) -> None:
+    found = table_storage.of_folder("/mnt", may_write=may_write, is_read_only=is_read_only)
+    assert found.state is state and says in found.sentence
+
+
 def test_an_unknown_file_system_is_not_examined() -> None:
     assert table_storage.of_file_system(table_storage.file_system_of(Path("/x"), None)).state is State.NOT_EXAMINED
 

@@ -130,10 +130,11 @@ def each(modules: Modules, function: str, arguments: bytes, items: Iterable[byte
         items: pickled, like the results.
     """
     with modules:
-        call, first, expected = _member(function), None, _member("tahoe.base.exceptions.TahoeError")
+        call, first, expected = None, (), _member("tahoe.base.exceptions.TahoeError")
         for item in items:
             try:
-                first = pickle.loads(arguments) if first is None else first
+                if call is None:
+                    call, first = _member(function), pickle.loads(arguments)
                 answer = call(*first, pickle.loads(item))
             except expected as error:
                 answer = error
@@ -175,7 +176,17 @@ def message(modules: Modules, function: str, arguments: bytes, items: Iterator[o
 
 def _member(name: str) -> Any:
     module, _, member = name.rpartition(".")
-    return getattr(import_module(module), member)
+    try:
+        return getattr(import_module(module), member)
+    except ModuleNotFoundError as error:
+        if error.name is None or error.name.partition(".")[0] == _PACKAGE:
+            raise
+        raise _member("tahoe.base.exceptions.Unsupported")(
+            f"Spark's executors need the package '{error.name}', which their Python, {sys.executable}, does not have. Install pyarrow and "
+            "pyroaring there, or set PYSPARK_PYTHON to a Python that has them.",
+            code="TAHOE_PACKAGE_MISSING_ON_EXECUTORS",
+            package=error.name,
+        ) from error
 
 
 def loader(code: Any, own_code: bytes, digest: str) -> Callable[[], Any]:

@@ -11,7 +11,7 @@ from tests.spark.standalone import CONNECTED, cluster
 
 BEGIN = """
 from tahoe.api.process import UNIFORM_RUNTIME
-from tahoe.spark.shard_encoder import SparkShards
+from tahoe.spark.executors.shard_encoder import SparkShards
 from tahoe.spark.write import writer
 writer._FOOTERS_ON_DRIVER, writer._TASKS = 0, 2  # executors read footers
 spark = tahoe.enable(builder.getOrCreate())

@@ -1,4 +1,4 @@
-"""The error for a package that is not installed because it belongs to an extra of Tahoe."""
+"""Errors for packages that are not installed, here because they belong to an extra of Tahoe, or on Spark's executors."""
 
 from __future__ import annotations
 
@@ -23,4 +23,19 @@ def missing_pyspark(name: str, package: str) -> MissingExtra:
         "tahoe.Table works without it.",
         package=package,
         extra="spark",
+    )
+
+
+def missing_on_executors(package: str, python: str) -> MissingExtra:
+    """Return the error for a package that a task of Spark needs.
+
+    Args:
+        package: the missing package.
+        python: the program that runs the tasks.
+    """
+    return MissingExtra(
+        f"Spark's executors need the package '{package}', which their Python, {python}, does not have. Install pyarrow and pyroaring there, "
+        "or set PYSPARK_PYTHON to a Python that has them.",
+        code="TAHOE_PACKAGE_MISSING_ON_EXECUTORS",
+        package=package,
     )

@@ -13,16 +13,20 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-__all__ = ["connected", "remote", "server"]
+__all__ = ["connected", "python_without_tahoe", "remote", "server"]
 
 _MODE = "SPARK_CONNECT_MODE_ENABLED"
 
 
-def _python_without_tahoe(folder: Path) -> Path:
-    """A command that starts this Python without the `.pth` files of the environment, which may lead to Tahoe's sources."""
+def python_without_tahoe(folder: Path, before: str = "") -> Path:
+    """A command that starts this Python without the `.pth` files of the environment, which may lead to Tahoe's sources.
+
+    Args:
+        before: a shell command that runs first.
+    """
     packages = os.pathsep.join(place for place in sys.path if place.endswith("site-packages")) or site.getsitepackages()[0]
     command = folder / "python"
-    command.write_text(f'#!/bin/sh\nPYTHONPATH="{packages}:$TAHOE_PYSPARK" exec "{sys.executable}" -S "$@"\n')
+    command.write_text(f'#!/bin/sh\n{before}\nPYTHONPATH="{packages}:$TAHOE_PYSPARK" exec "{sys.executable}" -S "$@"\n')
     command.chmod(0o755)
     return command
 
@@ -37,7 +41,7 @@ def server(folder: Path, java_options: str) -> Iterator[str]:
     import pyspark
 
     home = Path(pyspark.__file__).parent
-    python = str(_python_without_tahoe(folder))
+    python = str(python_without_tahoe(folder))
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]

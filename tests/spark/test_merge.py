@@ -24,6 +24,8 @@ from tahoe.base.exceptions import (
     TahoeError,
 )
 from tahoe.protocol.actions import AddCDCFile, RemoveFile
+from tahoe.spark.commands.merge import merge as merging
+from tahoe.spark.commands.merge.match import pairs_of
 from tahoe.spark.commands.merge.merge import stage_merge
 from tahoe.tables import DeltaTable
 from tests.spark.merges import (
@@ -437,3 +439,31 @@ def test_merges_of_different_rows_of_one_file_both_succeed(
         table.commit(transaction, done.operation)
     assert amounts(table) == {**amounts_before(), 4: 44.0, 5: 55.0}
     assert table.check() == []
+
+
+@pytest.mark.parametrize("times", [1, 4])
+def test_a_merge_that_loses_its_rows_starts_again(
+    make: Callable[..., Table], news: DataFrame, spark: SparkSession, monkeypatch: pytest.MonkeyPatch, times: int
+) -> None:
+    """The blocks of its source are gone, as those of a dead executor."""
+    table, context = make(VECTORS), spark.sparkContext._jsc
+    before, runs = set(context.getPersistentRDDs()), []
+
+    def losing(*arguments: Any) -> DataFrame:
+        runs.append(arguments)
+        if len(runs) <= times:
+            for number in set(context.getPersistentRDDs()) - before:
+                context.sc().unpersistRDD(number, True)
+        return pairs_of(*arguments)
+
+    monkeypatch.setattr(merging, "pairs_of", losing)
+    merge = target(spark, table).merge(news, ON).whenMatchedUpdateAll().whenNotMatchedInsertAll()
+    version = table.version()
+    if times == 4:
+        with pytest.raises(Exception, match="CHECKPOINT_RDD_BLOCK_ID_NOT_FOUND"):
+            merge.execute()
+        assert (len(runs), table.version()) == (4, version)
+    else:
+        merge.execute()
+        assert (len(runs), table.version()) == (2, version + 1)
+        assert table.check() == []

@@ -82,6 +82,31 @@ class TestModes:
         assert Table(path).version() == 0
         assert [item.name for item in Path(path).iterdir() if item.is_dir()] == ["_delta_log"]
 
+    def test_only_files_that_tasks_report_are_in_the_table(self, spark, path):
+        """A task leaves a file in the folder of its job, as one does that dies after it has moved its files there."""
+        write(spark.range(3), path)
+
+        def leaving(batches):
+            from pathlib import Path
+            from shutil import copy
+            from uuid import UUID
+
+            def is_of_a_job(folder):
+                try:
+                    return UUID(folder.name)
+                except ValueError:
+                    return None
+
+            rows = list(batches)  # Spark sends them when it has the folder
+            (job,) = filter(is_of_a_job, Path(path).iterdir())
+            copy(next(Path(path).glob("*.parquet")), job / "part-00007-dead.c000.snappy.parquet")
+            yield from rows
+            assert (job / "part-00007-dead.c000.snappy.parquet").exists()
+
+        write(spark.range(3, 5, 1, 1).mapInArrow(leaving, "id long"), path)
+        assert ids(spark, path) == [0, 1, 2, 3, 4]
+        assert not list(Path(path).rglob("part-00007-*"))
+
     def test_writers_side_by_side_all_get_in(self, spark, path):
         with ThreadPoolExecutor(4) as pool:
             list(pool.map(lambda i: write(spark.range(i, i + 1), path), range(8)))

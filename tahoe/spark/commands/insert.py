@@ -41,7 +41,7 @@ from tahoe.protocol.features import ENFORCED
 from tahoe.spark.commands.conditions import ResolvedCondition, resolve_condition
 from tahoe.spark.commands.matched_rows import MatchedRows
 from tahoe.spark.commands.row_changes import TableRows, TableVersion, of_kind
-from tahoe.spark.commands.source_rows import stored
+from tahoe.spark.commands.source_rows import retry_if_lost, stored
 from tahoe.spark.commands.spark_engine import SparkEngine, whole_files
 from tahoe.spark.commands.statement_time import StatementTime
 from tahoe.spark.commands.write_options import Insert, Matching
@@ -88,7 +88,7 @@ def insert(
             return _staged(transaction, data, request, arrange)
 
     with resetting_version(data.sparkSession):
-        return commit_rows(table, request, stage, describe)
+        return retry_if_lost(lambda: commit_rows(table, request, stage, describe))
 
 
 def commit_rows(

@@ -1,9 +1,12 @@
-"""The frame of DELETE, UPDATE and MERGE on Spark: each runs in one commit, once, and again if a concurrent commit rearranged its rows."""
+"""The frame of DELETE, UPDATE and MERGE on Spark: each runs in one commit, once, and again if a concurrent commit
+rearranged its rows, or executors that stored them are lost.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 
 from pyspark.sql import SparkSession
 
@@ -12,6 +15,7 @@ from tahoe.base.exceptions import TahoeError, Unsupported
 from tahoe.ops.rows.row_changes import RowsChanged, Staged, observed_rows
 from tahoe.snapshot.snapshot import Snapshot
 from tahoe.spark.commands.row_changes import TableVersion
+from tahoe.spark.commands.source_rows import retry_if_lost
 from tahoe.spark.jvm.bridge import is_classic
 from tahoe.spark.jvm.errors import quiet_errors
 from tahoe.spark.jvm.job_progress import job_progress
@@ -62,7 +66,7 @@ def run_row_command(target: CommandTarget, operation: str, stage: Callable[[Tran
     """Stage a change of rows and commit it with the session's user metadata.
 
     Runs once for each transaction number that the session sets (`applied_once`), and repeats if a concurrent commit only rearranged the
-    rows.
+    rows, or executors that stored rows are lost.
     """
     spark, table = target.spark, target.table
 
@@ -76,6 +80,6 @@ def run_row_command(target: CommandTarget, operation: str, stage: Callable[[Tran
         look_at_settings(spark)
         try:
             with reading(table):
-                return observed_rows(operation.lower(), table.url, lambda: retry_if_rearranged(run))
+                return observed_rows(operation.lower(), table.url, lambda: retry_if_rearranged(partial(retry_if_lost, run)))
         except TahoeError as error:
             raise error.located(table=table.url) from error.__cause__

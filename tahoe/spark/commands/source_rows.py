@@ -2,23 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import logging
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import TypeVar
 
 from pyspark import StorageLevel
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as sf
 
 from tahoe.spark.jvm.bridge import JavaObject
+from tahoe.spark.jvm.errors import exception_text, origin_of
+
+logger = logging.getLogger(__name__)
+Result = TypeVar("Result")
 
 # Larger sides are shuffled, unless the session's own threshold is higher.
 _MOST_BYTES_BROADCAST = 64 * 1024 * 1024
+# As often as Spark runs a task.
+_MOST_RUNS = 4
+_LOST = "CHECKPOINT_RDD_BLOCK_ID_NOT_FOUND"
 
 
 @dataclass(frozen=True)
 class StoredRows:
-    """Rows that were computed once and are stored on the executors. They are never recomputed: if they are lost, the query fails."""
+    """Rows that were computed once and are stored on the executors. They are never recomputed: if they are lost, the query fails, and
+    `retry_if_lost` runs the command again."""
 
     frame: DataFrame
     blocks: JavaObject
@@ -45,6 +55,25 @@ def stored(frame: DataFrame) -> Iterator[StoredRows]:
     finally:
         # The RDD's own method warns that a checkpoint cannot be recomputed; these rows never are.
         frame.sparkSession.sparkContext._jsc.sc().unpersistRDD(blocks.id(), False)
+
+
+def retry_if_lost(run: Callable[[], Result]) -> Result:
+    """Return the result of a command. It runs again, at most four times in all, if executors that store rows of it are lost.
+
+    Args:
+        run: begins a transaction, stages and commits. Nothing is committed when its rows are lost.
+    """
+    for _ in range(_MOST_RUNS - 1):
+        try:
+            return run()
+        except Exception as error:
+            origin = origin_of(error)
+            if _LOST not in (str(error) if origin is None else exception_text(origin)):
+                raise
+            logger.warning(
+                "Executors that stored rows of a command are lost. The command starts again; it has committed nothing."
+            )
+    return run()
 
 
 def sent_to_all(rows: StoredRows) -> DataFrame:

@@ -12,6 +12,7 @@ import pickle
 import sys
 import zlib
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from importlib import import_module
 from importlib.machinery import ModuleSpec
 from importlib.util import spec_from_loader
@@ -130,11 +131,13 @@ def each(modules: Modules, function: str, arguments: bytes, items: Iterable[byte
         items: pickled, like the results.
     """
     with modules:
-        call, first, expected = _member(function), None, _member("tahoe.base.exceptions.TahoeError")
+        call, first, expected = None, (), _member("tahoe.base.exceptions.TahoeError")
         for item in items:
             try:
-                first = pickle.loads(arguments) if first is None else first
-                answer = call(*first, pickle.loads(item))
+                with _missing_packages_named():
+                    if call is None:
+                        call, first = _member(function), pickle.loads(arguments)
+                    answer = call(*first, pickle.loads(item))
             except expected as error:
                 answer = error
             yield pickle.dumps(answer, pickle.HIGHEST_PROTOCOL)
@@ -157,25 +160,34 @@ def stream(modules: Modules, function: str, arguments: bytes, items: Iterable[ob
         function, arguments: the arguments of `each`.
         items: values from Spark; Spark also transports the function's results. None of them are Tahoe values.
     """
-    with modules:
+    with modules, _missing_packages_named():
         yield from _member(function)(*pickle.loads(arguments), items)
 
 
 def part(modules: Modules, function: str, arguments: bytes, item: bytes) -> Iterator[object]:
     """Call a generator function with the values of a dictionary that is pickled in `item`, after its other arguments."""
-    with modules:
+    with modules, _missing_packages_named():
         yield from _member(function)(*pickle.loads(arguments), *pickle.loads(item).values())
 
 
 def message(modules: Modules, function: str, arguments: bytes, items: Iterator[object]) -> bytes:
     """Like `stream`, for a function that returns one value, which is pickled."""
-    with modules:
+    with modules, _missing_packages_named():
         return pickle.dumps(_member(function)(*pickle.loads(arguments), items), pickle.HIGHEST_PROTOCOL)
 
 
 def _member(name: str) -> Any:
     module, _, member = name.rpartition(".")
     return getattr(import_module(module), member)
+
+
+@contextmanager
+def _missing_packages_named() -> Iterator[None]:
+    """Raise an error of Tahoe for a package that this Python lacks; most are imported when a task needs them."""
+    try:
+        yield
+    except ModuleNotFoundError as error:
+        raise _member("tahoe.base.missing_extra.missing_on_executors")(str(error.name), sys.executable) from error
 
 
 def loader(code: Any, own_code: bytes, digest: str) -> Callable[[], Any]:

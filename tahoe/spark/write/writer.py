@@ -1,11 +1,11 @@
 """Writes the rows of a DataFrame to data files with Spark's own Parquet writer, and returns their `AddFile` actions.
 
-    fitted rows ─► Spark job into a separate folder below the table's root ─► that folder's listing ─► footers ─► AddFile
+    fitted rows ─► Spark job into a separate folder below the table's root ─► files that its tasks report ─► footers ─► AddFile
 
-The folder is new and named by a UUID, so its listing contains exactly the job's files, and no other job shares its temporary files. On
-local disk the files are then moved to the usual names of Delta tables (a rename each); in object stores, where a rename is a copy, they
-stay. The folder's name begins with a letter or digit, so any engine's VACUUM deletes the files of a crashed job. Partition values are
-encoded in folder names as text and read back from there; statistics come from the footers, so no row is read twice.
+The folder is new and named by a UUID. On local disk the files are then moved to the usual names of Delta tables (a rename each); in
+object stores, where a rename is a copy, they stay. The folder's name begins with a letter or digit, so any engine's VACUUM deletes the
+files of a crashed job. Partition values are encoded in folder names as text and read back from there; statistics come from the footers,
+so no row is read twice.
 """
 
 from __future__ import annotations
@@ -45,11 +45,11 @@ from tahoe.spark.executors.footers import Describe, DescribedFile, WrittenFile, 
 from tahoe.spark.executors.shipped import raised, run_each
 from tahoe.spark.jvm.bridge import Jvm
 from tahoe.spark.jvm.errors import raising, without_task_failures
-from tahoe.spark.jvm.storage import hadoop_url
 from tahoe.spark.versions.shredded_variants import UNSHREDDED
 from tahoe.spark.write.fitting import stored
+from tahoe.spark.write.reported_files import write_parquet
 from tahoe.store.location import encode_path, local_path
-from tahoe.store.log_store import LogStore
+from tahoe.store.log_store import Entry, LogStore
 from tahoe.txn.transaction import Transaction
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -124,8 +124,8 @@ def write_files(
     folder = f"{CHANGE_DATA_FOLDER}/{clock.uuid()}" if options.change_data else clock.uuid()
     new_folders = _missing_folders(local_path(store.url))
     try:
-        _run(data, layout, hadoop_url(f"{store.url}/{folder}"), config, options)
-        written = sorted(_written(store, folder, layout.partition), key=lambda file: file.entry.name)
+        entries = _run(data, layout, folder, config, options)
+        written = list(_written(store.url, folder, entries, layout.partition))
         described = _described(written, Describe.of(store, config, () if completion is None else completion.identities), data)
         adds = [file.add for file in described]
         if completion is not None:
@@ -204,26 +204,24 @@ def _named(column: StructField) -> Column:
     return sf.col(quote_identifier(column.name))
 
 
-def _run(data: DataFrame, layout: _Layout, target: str, config: TableConfig, options: FileOptions) -> None:
+def _run(data: DataFrame, layout: _Layout, folder: str, config: TableConfig, options: FileOptions) -> list[Entry]:
+    """Write the rows to a folder below the table's root; return its files, in order of their folders, and in one folder of their rows."""
     jvm, spark = Jvm.of(data.sparkSession), data.sparkSession
     laid_out = layout.applied(data)
     is_optimized = _optimizes(spark, config, options.optimized)
     shredding = {} if config.is_active(Feature.VARIANT_SHREDDING) else UNSHREDDED
     session = jvm.session_with(spark, {**_SETTINGS, **shredding, **(_settings_of_bins(spark) if is_optimized else {})})
     rows = jvm.frame(session, laid_out._jdf.queryExecution().analyzed(), spark)
-    job = (_rebalanced(rows, layout.folders) if is_optimized else rows).write.format("parquet").mode("error")
-    for key, value in {**_bloom_filters(config), **options.hadoop}.items():
-        job = job.option(key, value)
-    job = job.option("mapreduce.fileoutputcommitter.marksuccessfuljobs", "false")
+    rows = _rebalanced(rows, layout.folders) if is_optimized else rows
+    settings = {**_bloom_filters(config), **options.hadoop}
     compression = options.compression or config.properties.parquet_compression_codec
     if compression is not None:
-        job = job.option("compression", compression)
+        settings["compression"] = compression
     if options.max_records_per_file is not None:
-        job = job.option("maxRecordsPerFile", str(options.max_records_per_file))
-    if layout.folders:
-        job = job.partitionBy(*layout.folders)
+        settings["maxRecordsPerFile"] = str(options.max_records_per_file)
     with without_task_failures(spark) if _may_refuse_rows(config) else nullcontext():
-        job.save(target)
+        entries = write_parquet(rows, config.table, folder, len(layout.folders), settings)
+    return sorted(entries, key=lambda entry: os.path.dirname(entry.name))
 
 
 def _bloom_filters(config: TableConfig) -> dict[str, str]:
@@ -241,16 +239,14 @@ def _may_refuse_rows(config: TableConfig) -> bool:
     )
 
 
-def _written(store: LogStore, folder: str, partition: Sequence[StructField]) -> Iterator[WrittenFile]:
-    for entry in store.walk(folder):
-        *folders, name = entry.name.removeprefix(f"{folder}/").split("/")
-        if name.startswith((".", "_")) or any(part.startswith("_temporary") for part in folders):
-            continue
+def _written(table: str, folder: str, entries: Sequence[Entry], partition: Sequence[StructField]) -> Iterator[WrittenFile]:
+    for entry in entries:
+        *folders, _ = entry.name.removeprefix(f"{folder}/").split("/")
         texts = [part.rpartition("=")[2] for part in folders]
         values = {column.physical_name: _logged(text, column.data_type) for column, text in zip(partition, texts, strict=True)}
         for column in partition:
             if not column.nullable and values[column.physical_name] is None:
-                raise null_found((column.name,), store.url)
+                raise null_found((column.name,), table)
         yield WrittenFile(entry, values)
 
 
@@ -305,7 +301,7 @@ def _placed(transaction: Transaction, adds: Sequence[AddFile], config: TableConf
     root, clock = local_path(transaction.store.url), transaction.clock
     if root is None:
         return [_with_path(add, add.path) for add in adds]
-    placed, folders, names = [], set(), set()
+    placed, folders = [], set()
     for add in adds:
         target = "/".join(filter(None, (CHANGE_DATA_FOLDER if change_data else "", _final_folder(add, config, clock))))
         if target not in folders:
@@ -313,11 +309,6 @@ def _placed(transaction: Transaction, adds: Sequence[AddFile], config: TableConf
             folders.add(target)
         file = os.path.basename(add.path)
         name = "/".join(filter(None, (target, f"cdc{file.removeprefix('part')}" if change_data else file)))
-        if name in names:
-            # A task uses one name for its files in all partitions, and two of these may have the same random folder.
-            stem, dot, ending = name.rpartition("/")[2].partition(".")
-            name = f"{target}/{stem}-{clock.uuid()}{dot}{ending}"
-        names.add(name)
         os.rename(os.path.join(root, add.path), os.path.join(root, name))
         placed.append(_with_path(add, name))
     return placed

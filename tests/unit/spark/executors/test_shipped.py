@@ -22,7 +22,7 @@ from tahoe.log.replay import add_files
 from tahoe.ops.repair.statistics import statistics_of_file
 from tahoe.snapshot.scan import BareVersion
 from tahoe.spark.executors import worker
-from tahoe.spark.executors.bin_tasks import rewritten_bin
+from tahoe.spark.executors.bin_tasks import rewritten_bin, rows_of_parts
 from tahoe.spark.executors.shipped import packed, sent_whole
 
 ELSEWHERE = """
@@ -65,6 +65,21 @@ def test_a_python_without_tahoe_runs_a_task_and_returns_answers_and_errors(tmp_p
     statistics, error = (pickle.loads(answer) for answer in answers)
     assert '"minValues":{"id":3}' in statistics
     assert isinstance(error, NotFound) and "nowhere.parquet" in str(error)
+
+
+def test_a_package_that_a_worker_lacks_is_named(tmp_path: Path) -> None:
+    table = Table.create(tmp_path / "t", pa.schema({"id": pa.int64()}), properties={"delta.enableDeletionVectors": "true"})
+    table.append(pa.table({"id": [3, 5]}))
+    table.delete("id = 3")
+    snapshot = table.snapshot()
+    (add,) = add_files(snapshot.files())
+    version = BareVersion(snapshot.store, snapshot.version, snapshot.config)
+    (tmp_path / "pyroaring.py").write_text("raise ModuleNotFoundError('No module', name='pyroaring')")
+    task = sent_whole(worker.stream, rows_of_parts, version)
+    with pytest.raises(AssertionError) as raised:
+        run_elsewhere(tmp_path, task, [pickle.dumps((0, [add]))])
+    assert "MissingExtra: [TAHOE_PACKAGE_MISSING_ON_EXECUTORS]" in str(raised.value)
+    assert "need the package 'pyroaring'" in str(raised.value) and "PYSPARK_PYTHON" in str(raised.value)
 
 
 def test_no_path_of_the_driver_is_sent() -> None:

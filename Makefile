@@ -160,7 +160,7 @@ sbom: $(VENV)/.package .venv-release/.package ## the components of a release fro
 	.venv-release/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements-release.lock
 	@touch $@
 
-LOCK := uv pip compile pyproject.toml --extra connect --extra iceberg --extra hive --extra glue --extra serve --extra coordinator --extra opentelemetry --extra openlineage --group dev --universal \
+LOCK := uv pip compile pyproject.toml --extra connect --extra iceberg --extra hive --extra glue --extra serve --extra coordinator --extra opentelemetry --extra openlineage --extra dynamodb --group dev --universal \
   --generate-hashes --python-version 3.11 \
   --no-header --no-annotate --no-emit-index-url --no-emit-find-links --quiet
 

@@ -92,6 +92,7 @@ def serve(iceberg: Iceberg, flags: Flags, option: StorageOptions = []) -> None: 
         raise Unsupported(
             "'tahoe serve' needs uvicorn: pip install 'tahoe-delta[serve]'.", code="TAHOE_LIBRARY_MISSING"
         ) from error
+    from tahoe.api.process import UNIFORM_RUNTIME
     from tahoe.cli.connections import Limits
     from tahoe.cli.web_pages import WebPages
     from tahoe.uniform.serve.rest_protocol import ReadOnlyCatalog
@@ -101,10 +102,12 @@ def serve(iceberg: Iceberg, flags: Flags, option: StorageOptions = []) -> None: 
     limits = Limits(options.connections, min(options.connections, options.connections_of_a_peer))
     address = f"[{options.host}]" if ":" in options.host else options.host
     catalog = ReadOnlyCatalog(warehouse, secret)
-    _with_announcement(
+    server = _with_announcement(
         server_of(catalog, limits, WebPages(warehouse, catalog, lambda url: open_table(url, option))),
         f"{visible(warehouse.url)} as Iceberg, read-only, at http://{address}:{listening.getsockname()[1]} (Ctrl-C stops it)",
-    ).run(sockets=[listening])
+    )
+    UNIFORM_RUNTIME.progress = conversion_progress
+    server.run(sockets=[listening])
 
 
 def _check_numbers(options: ServeOptions) -> None:
@@ -123,7 +126,6 @@ def _warehouse(iceberg: str, options: ServeOptions, storage_options: dict[str, s
     from tahoe.api.process import UNIFORM_RUNTIME
     from tahoe.uniform.serve.warehouse import Warehouse
 
-    UNIFORM_RUNTIME.progress = conversion_progress
     warehouse = Warehouse(
         iceberg,
         storage_options,

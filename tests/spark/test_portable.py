@@ -344,6 +344,7 @@ COPIED = ["= copied 2", "= each once [0, 1, 100] True"]
 
 
 # Over five seconds: as above, and a query asks a Python process for each step of each batch.
+@pytest.mark.soak
 def test_on_spark_connect_a_table_is_a_source_and_a_sink_of_streams(tmp_path, java_options):
     assert streams_on_connect(tmp_path, java_options, "no more") == COPIED
 
@@ -447,6 +448,7 @@ def test_a_stream_of_changes_gives_workers_what_the_table_tells(path: str, start
 
 
 # Over five seconds: a driver, a worker's two executors and their Python processes are started; only so is it seen what travels to executors.
+@pytest.mark.soak
 @pytest.mark.own_jvm
 def test_on_executors_of_their_own_both_ways_work(path, java_options):
     assert run(ON_A_CLUSTER, path, java_options) == [

@@ -14,6 +14,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from itertools import count
 from typing import TYPE_CHECKING, Protocol
 
@@ -247,24 +248,44 @@ class Race:
         step = "version %d of %s is committed, but other writers may wait for it"
         with logged_after_commit(step, version, url, extra=about(url, version)):
             self.turn.withdraw()
-        beside = self.beside
+        beside, versions = self.beside, [*(commit.version for commit in self.concurrent), prepared.version]
+
+        def look_up() -> list[Entry]:
+            return each(self.store, partial(self._entry, prepared), versions)
+
         if beside is None:
-            return self._result(prepared, self._entries(prepared))
-        estimated = self._result(prepared, self._estimates(prepared))
-        entries, _ = both(self.store, lambda: self._entries(prepared), lambda: beside.while_looked_up(estimated))
+            return self._result(prepared, look_up())
+        estimated = self._result(prepared, [Entry(commit_name(version), 0, prepared.timestamp) for version in versions])
+        entries, _ = both(self.store, look_up, lambda: beside.while_looked_up(estimated))
         return self._result(prepared, entries)
 
     def _result(self, prepared: PreparedCommit, entries: Sequence[Entry]) -> Committed:
-        snapshot = _snapshot(self.store, prepared, self.concurrent, entries)
-        return Committed(prepared.version, snapshot, prepared.full_actions(), self.attempts, prepared, tuple(self.concurrent))
+        """Return the version just committed, from data in memory.
 
-    def _entries(self, prepared: PreparedCommit) -> list[Entry]:
-        """Return the entries of the concurrent commits and of the commit itself; see `_entry`."""
-        return each(self.store, lambda estimate: _entry(self.store, estimate), self._estimates(prepared))
+        Args:
+            entries: of the concurrent commits and of the commit itself.
+        """
+        actions, snapshot = prepared.full_actions(), prepared.snapshot
+        if snapshot is None:
+            snapshot = Snapshot.first(self.store, actions, entries[-1])
+        else:
+            for commit, entry in zip(self.concurrent, entries[:-1], strict=True):
+                snapshot = snapshot.after(commit.actions, entry)
+            snapshot = snapshot.after(actions, entries[-1])
+        return Committed(prepared.version, snapshot, actions, self.attempts, prepared, tuple(self.concurrent))
 
-    def _estimates(self, prepared: PreparedCommit) -> list[Entry]:
-        concurrent = [Entry(commit_name(commit.version), 0, prepared.timestamp) for commit in self.concurrent]
-        return [*concurrent, Entry(commit_name(prepared.version), len(prepared.to_bytes()), prepared.timestamp)]
+    def _entry(self, prepared: PreparedCommit, version: int) -> Entry:
+        """Return the entry of a commit's file; an estimate if storage fails. A refresh detects the difference and reads the log again.
+
+        Never raises: the commit is in the log, whatever storage does now.
+        """
+        name, entry = commit_name(version), None
+        step = "version %d of %s is committed, but its file cannot be read now"
+        with logged_after_commit(step, version, self.store.url, extra=about(self.store.url, version)):
+            entry = self.store.head(name)
+        if entry is not None:
+            return entry
+        return Entry(name, len(prepared.to_bytes()) if version == prepared.version else 0, prepared.timestamp)
 
     def timed_out(self, prepared: PreparedCommit) -> StorageFailure:
         """Return the error of a commit that lost until its deadline."""
@@ -392,34 +413,6 @@ def _commits_from(store: LogStore, version: int) -> list[Entry]:
 
 def _concurrent_commit(store: LogStore, version: int, body: bytes) -> ConcurrentCommit:
     return ConcurrentCommit(version, parse_commit(commit_name(version), body, store.url))
-
-
-def _snapshot(
-    store: LogStore, prepared: PreparedCommit, concurrent: Sequence[ConcurrentCommit], entries: Sequence[Entry]
-) -> Snapshot:
-    """Return the version just committed, from data in memory.
-
-    Args:
-        entries: of the concurrent commits and of the commit itself.
-    """
-    actions, snapshot = prepared.full_actions(), prepared.snapshot
-    if snapshot is None:
-        return Snapshot.first(store, actions, entries[-1])
-    for commit, entry in zip(concurrent, entries[:-1], strict=True):
-        snapshot = snapshot.after(commit.actions, entry)
-    return snapshot.after(actions, entries[-1])
-
-
-def _entry(store: LogStore, estimate: Entry) -> Entry:
-    """Return the entry of a commit's file; the estimate if storage fails. A refresh detects the difference and reads the log again.
-
-    Never raises: the commit is in the log, whatever storage does now.
-    """
-    entry, version = None, int(file_name(estimate.name).partition(".")[0])
-    step = "version %d of %s is committed, but its file cannot be read now"
-    with logged_after_commit(step, version, store.url, extra=about(store.url, version)):
-        entry = store.head(estimate.name)
-    return entry or estimate
 
 
 def _wait(clock: Clock, policy: RetryPolicy, attempt: int) -> None:

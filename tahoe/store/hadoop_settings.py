@@ -27,7 +27,7 @@ def storage_options(path: str, hadoop: Settings, environment: Settings) -> dict[
     """Return the options of the object store of a path.
 
     Args:
-        hadoop: all settings with the prefixes of `hadoop_prefixes`, and `KEY_STORE`.
+        hadoop: all settings with the prefixes of `hadoop_prefixes`, and `KEY_STORE`; others have no effect.
         environment: the process's variables, which one of S3A's credential providers reads.
 
     Raises `Unsupported` (``TAHOE_HADOOP_SETTING``) for settings that Tahoe cannot honor, `InvalidRequest` for malformed ones.

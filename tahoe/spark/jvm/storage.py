@@ -178,7 +178,7 @@ def after_commits(hook: Hook, compactor: Compactor) -> None:
 
 
 def _hadoop(spark: SparkSession, url: str, options: Mapping[str, str]) -> dict[str, str]:
-    """Return Hadoop's settings for the store of a URL: the session's, overridden by those of the options."""
+    """Return Hadoop's settings for the store of a URL: the session's, overridden by the options."""
     prefixes = hadoop_prefixes(url)
     settings: dict[str, str] = {}
     if prefixes and is_classic(spark):
@@ -192,4 +192,4 @@ def _hadoop(spark: SparkSession, url: str, options: Mapping[str, str]) -> dict[s
             # Two texts, because each entry of a Java map costs two round trips. A map has its keys and values in one order.
             names, values = join("\0", found.keySet()).split("\0"), join("\0", found.values()).split("\0")
             settings |= {f"{prefix}{name}": value for name, value in zip(names, values, strict=True) if name}
-    return {**settings, **{key: value for key, value in options.items() if key.startswith((*prefixes, KEY_STORE))}}
+    return {**settings, **options}

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from tahoe.api.table import Table
 from tahoe.base.exceptions import InvalidRequest, Unsupported
-from tahoe.store.hadoop_settings import KEY_STORE, hadoop_prefixes, storage_options
+from tahoe.store.hadoop_settings import storage_options
 from tahoe.store.log_store import LogStore
 
 if TYPE_CHECKING:
@@ -78,8 +78,7 @@ def _named(path: str) -> str:
 
 def storage_settings(path: str, options: Mapping[str, str]) -> dict[str, str]:
     """Return the storage settings in the options of a path."""
-    prefixes = (*hadoop_prefixes(path), KEY_STORE)
-    return storage_options(path, {key: value for key, value in options.items() if key.startswith(prefixes)}, os.environ)
+    return storage_options(path, options, os.environ)
 
 
 def option_of(options: Mapping[str, str], name: str, default: str) -> str:

@@ -15,13 +15,13 @@ __all__ = ["FIRST_OR_ALL", "SAMPLE_OR_ALL", "examples", "left_out", "sampled"]
 SEED = int(os.environ.get("TAHOE_SAMPLE_SEED", "0"))
 """Another seed selects other cases."""
 
-FEW_CASES, ONE_CASE_IN = 3, 4
+FEW_CASES, ONE_CASE_IN = 2, 8
 """A test with more cases than the former runs one in the latter in `make test`."""
 
 ONE_ON_SPARK_IN = 12
 """The same for tests that start Spark, of any number of cases: a case takes about a second, a hundred times that of other tests."""
 
-ONE_PLAIN_TEST_ON_SPARK_IN = 2
+ONE_PLAIN_TEST_ON_SPARK_IN = 4
 """The same for the tests of a module that start Spark and have one case. A test with a JVM of its own runs in any case."""
 
 ONE_OF_SAMPLE_IN, ONE_OF_SAMPLE_ON_SPARK_IN = 2, 3

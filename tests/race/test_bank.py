@@ -140,6 +140,7 @@ def test_no_money_is_lost_between_tellers_and_a_rewriter(tmp_path: Path) -> None
     race(str(tmp_path / "bank"), transfers=12, rewrites=4, tellers=3, rewriters=1)
 
 
+@pytest.mark.long
 def test_no_payment_fails_because_of_optimize(tmp_path: Path) -> None:
     """Four processes, and an audit of each version. `make soak` makes 2,000 payments from ten."""
     race_optimizers(str(tmp_path / "bank"), payments=3, tellers=2)

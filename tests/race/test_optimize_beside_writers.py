@@ -22,7 +22,11 @@ SCHEMA = pa.schema([("id", pa.int64()), ("writer", pa.int64()), ("times", pa.int
 
 @pytest.mark.parametrize(
     ("tracked", "cluster_by"),
-    [("true", None), pytest.param("false", None, marks=pytest.mark.long), ("true", ["times", "id"])],
+    [
+        ("true", None),
+        pytest.param("false", None, marks=pytest.mark.long),
+        pytest.param("true", ["times", "id"], marks=pytest.mark.long),
+    ],
 )
 def test_no_writer_fails_and_every_row_is_there_once(tracked: str, cluster_by: list[str] | None) -> None:
     """Each writer changes rows of its own, which lie in files with those of the others. Some seconds: changes are begun again and again."""

@@ -46,6 +46,7 @@ def race(path: str, writers: int, appends: int, options: Mapping[str, str] | Non
     assert table.check() == []
 
 
+@pytest.mark.long
 def test_four_processes_append_to_a_local_table(tmp_path: Path) -> None:
     race(str(tmp_path / "table"), 4, 10)
 

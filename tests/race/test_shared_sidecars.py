@@ -72,8 +72,10 @@ def makes_another_and_cleans(store: LogStore, now_ms: int) -> None:
 
 @pytest.mark.parametrize(
     ("one", "other"),
-    [(checkpoints, makes_another_and_cleans), (makes_another_and_cleans, checkpoints)],
-    ids=["writer", "cleaner"],
+    [
+        pytest.param(checkpoints, makes_another_and_cleans, id="writer"),
+        pytest.param(makes_another_and_cleans, checkpoints, id="cleaner", marks=pytest.mark.long),
+    ],
 )
 def test_no_checkpoint_is_left_without_a_sidecar(
     one: Callable[[LogStore, int], None], other: Callable[[LogStore, int], None]

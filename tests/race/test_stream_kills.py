@@ -138,6 +138,7 @@ class Chains:
 
 
 @pytest.mark.own_jvm
+@pytest.mark.long
 def test_chains_that_are_killed_between_any_two_logs_have_every_row_once(tmp_path: Path) -> None:
     points = list(POINTS)
     chains = Chains(tmp_path, seed=1, count=len(points))

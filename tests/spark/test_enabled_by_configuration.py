@@ -62,6 +62,7 @@ def spark_submit() -> str:
     return shutil.which("spark-submit", path=str(Path(sys.executable).parent)) or pytest.fail("PySpark has no spark-submit")
 
 
+@pytest.mark.long
 def test_a_submitted_job_is_enabled_by_the_setting(tmp_path):
     job = written(tmp_path / "job.py", _JOB)
     variables = {"PYTHONPATH": f"{_BOOTSTRAP}{os.pathsep}{ROOT}", "PYSPARK_DRIVER_PYTHON": sys.executable}

@@ -171,6 +171,7 @@ print("= streamed", Table(copy).to_arrow().num_rows, Table(copy).check())
 
 
 @pytest.mark.own_jvm
+@pytest.mark.long
 def test_the_data_source_works_where_tasks_cannot_import_tahoe(tmp_path: Path, java_options: str) -> None:
     blocked = tmp_path / "blocked"
     blocked.mkdir()

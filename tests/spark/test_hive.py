@@ -26,6 +26,7 @@ def told_by(step: str, folder: Path) -> dict:
 
 
 @pytest.mark.own_jvm
+@pytest.mark.long
 def test_tables_are_found_by_name_in_another_process_with_the_same_metastore(tmp_path):
     made = told_by("write", tmp_path)
     assert made == {"warehouse": ["built", "like", "managed", "other", "renamed"], "kept": True}

@@ -309,6 +309,7 @@ print("= footers", spark.read.format("delta").load(path).count())
 
 # Over five seconds: a server of Spark Connect of its own, and a Python process for each kind of step that Spark asks of a data source.
 @pytest.mark.own_jvm
+@pytest.mark.long
 def test_on_spark_connect_reading_and_appending_need_no_code(path, tmp_path, java_options):
     folder = tables_with(tmp_path / "features", SAMPLE)
     assert run(CONNECTED + FEATURES_ON_CONNECT + ON_CONNECT, path, java_options, folder) == [

@@ -73,6 +73,7 @@ def test_without_a_terminal_nothing_is_paged(path: str) -> None:
     assert "the pager begins" not in shown and shown.count("end") == 40
 
 
+@pytest.mark.long
 def test_a_missing_pager_and_one_that_ends_early_are_no_errors(path: str) -> None:
     long = ("head", path, "--limit", "40")
     assert on_terminal(*long, PAGER="no-such-pager").count("long") >= 40
@@ -88,6 +89,7 @@ def test_a_row_is_one_line_of_the_terminal_and_a_note_says_what_is_shortened(pat
     assert "…" in shown and "--wide shows all" in shown and "end2" not in shown
 
 
+@pytest.mark.long
 def test_wide_shows_values_completely(path: str) -> None:
     for option in ("--wide", "--no-truncate"):
         shown = on_terminal("head", path, "--limit", "3", option)

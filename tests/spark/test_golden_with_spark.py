@@ -35,7 +35,7 @@ def rows(session: SparkSession, table: GoldenTable):
 
 
 @pytest.mark.every_case
-@pytest.mark.parametrize("table", dat_tables() + golden_tables(), ids=lambda table: table.name)
+@pytest.mark.parametrize("table", _every_third(dat_tables() + golden_tables()), ids=lambda table: table.name)
 def test_a_golden_table_is_read_equal_by_the_native_scan(spark: SparkSession, table: GoldenTable):
     assert_same_rows(rows(spark, table), table.rows())
 

@@ -27,9 +27,21 @@ from tahoe.schema.widening import is_iceberg_widening, is_widening, type_changes
 DELETES_PROPERTY = "delta.universalFormat.config.iceberg.deletes"
 """``position``: under IcebergCompatV1 and V2, deletion vectors become Iceberg's position deletes."""
 
-_ALLOWED = frozenset(
-    ("byte", "short", "integer", "long", "float", "double", "string", "binary", "boolean", "timestamp", "timestamp_ntz", "date")
-)
+ICEBERG_TYPES: Mapping[str, str] = {
+    "byte": "int",
+    "short": "int",
+    "integer": "int",
+    "long": "long",
+    "float": "float",
+    "double": "double",
+    "boolean": "boolean",
+    "string": "string",
+    "binary": "binary",
+    "date": "date",
+    "timestamp": "timestamptz",
+    "timestamp_ntz": "timestamp",
+}
+"""Iceberg's types by the primitive types that IcebergCompat allows."""
 _ROW_TRACKING = "delta.enableRowTracking"
 
 
@@ -194,17 +206,13 @@ def _check_vectors(config: TableConfig, previous: TableConfig | None, version: i
             )
 
 
-def _allowed_types(version: int) -> frozenset[str]:
-    return _ALLOWED | {"void"} if version == 3 else _ALLOWED
-
-
 def check_types(config: TableConfig, version: int) -> None:
     """Refuse columns that Iceberg lacks or cannot follow; raises `InvalidRequest` that names the column.
 
     Args:
         version: of IcebergCompat.
     """
-    allowed = _allowed_types(version)
+    allowed = ICEBERG_TYPES.keys() | ({"void"} if version == 3 else set())
     for path, column in explode(config.schema):
         name = ".".join(path)
         if version == 1 and isinstance(column.data_type, (ArrayType, MapType)):
@@ -215,7 +223,7 @@ def check_types(config: TableConfig, version: int) -> None:
                 column=name,
             )
         for part in parts_of(column.data_type):
-            if isinstance(part, PrimitiveType) and part.name not in (allowed if part is column.data_type else _ALLOWED):
+            if isinstance(part, PrimitiveType) and part.name not in (allowed if part is column.data_type else ICEBERG_TYPES):
                 raise _violation(
                     config,
                     "UNSUPPORTED_DATA_TYPE",

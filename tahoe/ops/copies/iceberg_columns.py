@@ -13,22 +13,12 @@ from typing import Any
 import pyarrow as pa
 
 from tahoe.base.exceptions import Unsupported
+from tahoe.protocol.iceberg_compat import ICEBERG_TYPES
 from tahoe.schema.arrow import from_arrow_type
 from tahoe.schema.mapping import ID_KEY, NESTED_IDS_KEY, PHYSICAL_NAME_KEY
 from tahoe.schema.types import ArrayType, DataType, DecimalType, MapType, PrimitiveType, StructField, StructType
 
-_NAMES = {
-    "boolean": "boolean",
-    "int": "integer",
-    "long": "long",
-    "float": "float",
-    "double": "double",
-    "date": "date",
-    "timestamp": "timestamp_ntz",
-    "timestamptz": "timestamp",
-    "string": "string",
-    "binary": "binary",
-}
+_NAMES = {iceberg: delta for delta, iceberg in ICEBERG_TYPES.items()}  # of several types the last, the widest
 _DECIMAL = re.compile(r"decimal\(\s*(\d+)\s*,\s*(\d+)\s*\)")
 _WHOLE = ("byte", "short", "integer")  # one physical type
 _ID = b"PARQUET:field_id"

@@ -16,6 +16,7 @@ from typing import Any
 
 from tahoe.base.exceptions import Unsupported
 from tahoe.base.json_values import JsonObject
+from tahoe.protocol.iceberg_compat import ICEBERG_TYPES
 from tahoe.schema.types import DataType, DecimalType, PrimitiveType
 from tahoe.uniform.formats.avro import decode_long, encode_bytes, encode_long
 
@@ -34,21 +35,6 @@ _LONG = struct.Struct("<q").pack
 _FLOAT = struct.Struct("<f")
 _DOUBLE = struct.Struct("<d")
 _NO_BOUND = (ValueError, TypeError, AttributeError, ArithmeticError, struct.error)
-
-_ICEBERG_NAMES = {
-    "byte": "int",
-    "short": "int",
-    "integer": "int",
-    "long": "long",
-    "float": "float",
-    "double": "double",
-    "boolean": "boolean",
-    "string": "string",
-    "binary": "binary",
-    "date": "date",
-    "timestamp": "timestamptz",
-    "timestamp_ntz": "timestamp",
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,8 +67,8 @@ def iceberg_primitive(data_type: DataType) -> str:
     """Return the Iceberg type of a Delta primitive, in format version 3. Raises `Unsupported` for a type that Iceberg lacks."""
     if isinstance(data_type, DecimalType):
         return f"decimal({data_type.precision}, {data_type.scale})"
-    if isinstance(data_type, PrimitiveType) and data_type.name in _ICEBERG_NAMES:
-        return _ICEBERG_NAMES[data_type.name]
+    if isinstance(data_type, PrimitiveType) and data_type.name in ICEBERG_TYPES:
+        return ICEBERG_TYPES[data_type.name]
     if data_type == VOID:
         return "unknown"
     raise no_iceberg_type(data_type)

@@ -51,8 +51,8 @@ def normalised(text: str) -> str | None:
 
 
 def is_geospatial_name(name: str) -> bool:
-    """Whether a type name has the form of `normalised`."""
-    return name.startswith(("geometry(", "geography("))
+    """Whether a type name, with parameters or without, is that of a geometry or a geography."""
+    return name.startswith(("geometry", "geography"))
 
 
 def is_geography_name(name: str) -> bool:

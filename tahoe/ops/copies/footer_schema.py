@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from tahoe.base.exceptions import InvalidRequest, TahoeError, Unsupported
 from tahoe.schema.arrow import from_arrow_schema
 from tahoe.schema.evolve import as_nullable
+from tahoe.schema.geospatial import is_geospatial_name
 from tahoe.schema.mapping import transform_fields
 from tahoe.schema.types import (
     ArrayType,
@@ -136,7 +137,7 @@ def _by_physical_type(footer: pyarrow.parquet.FileMetaData) -> tuple[set[tuple[s
             zoned.add(tuple(column.path.split(".")))
         elif "nanoseconds" in logical:
             refused.append(column.path)
-        elif logical.startswith(("geometry", "geography")):
+        elif is_geospatial_name(logical):
             geospatial.append(column.path)
     return zoned, refused, geospatial
 

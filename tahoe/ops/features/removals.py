@@ -28,7 +28,7 @@ from tahoe.protocol.actions import Action, AddFile, DomainMetadata, Metadata, Pr
 from tahoe.protocol.clustering import DOMAIN as CLUSTERING_DOMAIN
 from tahoe.protocol.config import TableConfig
 from tahoe.protocol.dv import file_name
-from tahoe.protocol.features import ENFORCED, FEATURES, Feature, Use
+from tahoe.protocol.features import ENFORCED, FEATURES, Feature, TableFeature, Use
 from tahoe.protocol.properties import TableProperties
 from tahoe.protocol.row_tracking import DOMAIN as ROW_TRACKING_DOMAIN
 from tahoe.protocol.row_tracking import ENABLED, MATERIALIZED_ROW_COMMIT_VERSION, MATERIALIZED_ROW_ID, SUSPENDED
@@ -295,9 +295,8 @@ def _refuse_constraints(work: Work) -> bool:
     return False
 
 
-def _column_type(feature: Feature) -> Removal:
+def _column_type(row: TableFeature) -> Removal:
     """Return the removal of a feature that columns of its types prevent (`TableFeature.types`)."""
-    row = FEATURES[feature]
 
     def refuse_columns(work: Work) -> bool:
         snapshot = work.begin().existing()
@@ -358,8 +357,7 @@ REMOVALS: Mapping[str, Removal] = {
         is_of_checkpoint=True,
     ),
     Feature.VACUUM_PROTOCOL_CHECK: Removal(_none, _none, _nothing, uses=lambda action: False),
-    Feature.GEOSPATIAL: _column_type(Feature.GEOSPATIAL),
-    Feature.GEOSPATIAL_DEV: _column_type(Feature.GEOSPATIAL),
+    **{name: _column_type(row) for row in FEATURES.values() if row.types and Use.DROP in row.limits for name in row.names},
     Feature.CHECK_CONSTRAINTS: Removal(_constraint_names, _none, _refuse_constraints, obstacles="constraints"),
     Feature.IN_COMMIT_TIMESTAMP: Removal(
         traces=_time_traces,

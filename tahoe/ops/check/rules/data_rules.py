@@ -23,6 +23,7 @@ from tahoe.ops.check.subjects.table_settings import Settings
 from tahoe.protocol.actions import DeletionVectorDescriptor
 from tahoe.protocol.dv import decode, file_name
 from tahoe.protocol.features import Feature
+from tahoe.schema.geospatial import is_geospatial_name
 from tahoe.store.location import decode_path
 from tahoe.store.log_store import LogStore
 
@@ -142,7 +143,7 @@ def columns_have_the_types_of_the_schema(file: NamedFile) -> Breaches:
             continue
         column = _column(file, name)
         names = _DELTA_TYPES(column.type) if column is not None else ()
-        stored = "binary" if field.type.startswith(("geometry", "geography")) else field.type
+        stored = "binary" if is_geospatial_name(field.type) else field.type
         if names and stored not in names and not (widens and any(is_widening(each, field.type) for each in names)):
             yield f"column {name} is {field.type}, and {column.type if column is not None else None} in the file"
 

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from tahoe.ops.check.subjects.rule import Breaches, RuleList
 from tahoe.ops.check.subjects.table_settings import Settings
 from tahoe.protocol.features import FEATURES, Feature
+from tahoe.schema.types import PrimitiveType
 
 RULES: RuleList[Settings] = RuleList()
 
@@ -120,10 +121,9 @@ def columns_in_use_have_their_feature(settings: Settings) -> Breaches:
 
 def _needs(metadata: dict[str, object], kind: object) -> Iterator[tuple[str, str]]:
     for part in _type_names(kind):
-        if part in ("timestamp_ntz", "variant"):
-            yield {"timestamp_ntz": Feature.TIMESTAMP_NTZ, "variant": Feature.VARIANT_TYPE}[part], f"the type {part}"
-        elif part.startswith(("geometry", "geography")):
-            yield Feature.GEOSPATIAL, f"the type {part}"
+        for row in FEATURES.values():
+            if row.types is not None and row.types(PrimitiveType(part)):
+                yield row.name, f"the type {part}"
     for key in metadata:
         for feature, name in _KEYS.items():
             if key == name or (name.endswith(".") and key.startswith(name)):

@@ -10,27 +10,11 @@ from typing import Any
 
 from tahoe.ops.check.subjects.rule import Breaches, RuleList
 from tahoe.ops.check.subjects.table_settings import Field, Settings
+from tahoe.schema.geospatial import is_geospatial_name
+from tahoe.schema.types import PRIMITIVES
 
 RULES: RuleList[Settings] = RuleList()
 
-_PRIMITIVES = frozenset(
-    [
-        "string",
-        "long",
-        "integer",
-        "short",
-        "byte",
-        "float",
-        "double",
-        "boolean",
-        "binary",
-        "date",
-        "timestamp",
-        "timestamp_ntz",
-        "variant",
-        "void",
-    ]
-)
 _DECIMAL = re.compile(r"decimal\(\s*(\d+)\s*,\s*(-?\d+)\s*\)")
 _GEOSPATIAL = re.compile(
     r"geometry(\(\s*(?!SRID:ANY\b)\w+:-?\w+\s*\))?|"
@@ -81,7 +65,7 @@ def _unknown(kind: object) -> Iterator[Any]:
     if isinstance(kind, str):
         decimal = _DECIMAL.fullmatch(kind)
         fits = decimal is not None and 1 <= int(decimal[1]) <= 38 and 0 <= int(decimal[2]) <= int(decimal[1])
-        if kind not in _PRIMITIVES and not fits and not _GEOSPATIAL.fullmatch(kind):
+        if kind not in PRIMITIVES and not fits and not _GEOSPATIAL.fullmatch(kind):
             yield kind
     elif not isinstance(kind, dict) or kind.get("type") not in ("struct", "array", "map"):
         yield kind
@@ -109,7 +93,7 @@ def partition_columns_are_columns(settings: Settings) -> Breaches:
             yield f"the partition column {name} is no column of the schema"
         elif not isinstance(field.type, str):
             yield f"the partition column {name} is of a nested type"
-        elif field.type.startswith(("geometry", "geography")):
+        elif is_geospatial_name(field.type):
             yield f"the partition column {name} is of the type {field.type}, which has no partition values"
         if count > 1:
             yield f"the partition column {name} is listed {count} times"

@@ -138,9 +138,13 @@ def test_coordinates_that_pyspark_does_not_know_are_refused(spark, path):
     if release(spark) < WITH_TYPES:
         pytest.skip("PySpark before 4.2 knows none")
     made_without_spark(path, "geometry(IGNF:ATI)")
-    with pytest.raises(Unsupported, match="does not know the type of column g") as error:
-        spark.read.format("delta").load(path)
-    assert error.value.code == "DELTA_GEOSPATIAL_SRID_NOT_SUPPORTED"
+    for use in (
+        lambda: spark.read.format("delta").load(path),
+        lambda: spark.range(1).write.format("delta").mode("append").save(path),
+    ):
+        with pytest.raises(Unsupported, match="does not know the type of column g") as error:
+            use()
+        assert error.value.code == "DELTA_GEOSPATIAL_SRID_NOT_SUPPORTED"
 
 
 def test_the_portable_data_source_refuses_them(spark, path):

@@ -44,7 +44,7 @@ from tahoe.schema.mapping import transform_fields
 from tahoe.schema.text_limits import DECLARED_TYPE
 from tahoe.schema.types import DataType, DecimalType, PrimitiveType, StructField, StructType, schema_from_json
 from tahoe.spark.jvm.bridge import JavaObject
-from tahoe.spark.versions.geospatial_types import check_geospatial_types
+from tahoe.spark.versions.column_types import check_column_types
 
 _Type = TypeVar("_Type", bound=DataType)
 # Column metadata for writers; Spark would act on some of it, or show it as if it were the user's.
@@ -56,9 +56,9 @@ _WATERMARK = "spark.watermarkDelayMs"
 def to_spark_schema(schema: StructType) -> SparkStruct:
     """Return the Spark schema for a table's schema, including field metadata.
 
-    Raises: the errors of `check_geospatial_types`.
+    Raises: the errors of `check_column_types`.
     """
-    check_geospatial_types(schema)
+    check_column_types(schema)
     # Of a copy: PySpark removes collations from the metadata that it is passed.
     return SparkStruct.fromJson(json.loads(schema.to_json()))
 
@@ -84,7 +84,7 @@ def from_spark_schema(schema: SparkStruct) -> StructType:
                 column=column.name,
             ) from error
     converted = schema_from_json(plain.json())
-    check_geospatial_types(converted)
+    check_column_types(converted)
     return converted
 
 

@@ -24,7 +24,7 @@ from tahoe.spark.jvm.storage import table_at
 from tahoe.spark.jvm.stored_defaults import written_default
 from tahoe.spark.jvm.translate import with_shown_metadata
 from tahoe.spark.names.server_catalog import ServerEntry, server_entry
-from tahoe.spark.versions.geospatial_types import check_geospatial_types
+from tahoe.spark.versions.column_types import check_column_types
 from tahoe.sql.table_name import TableName, table_name
 
 SESSION_CATALOG = "spark_catalog"
@@ -171,7 +171,7 @@ def filled(jvm: Jvm, entry: JavaObject, snapshot: Snapshot, writing: SparkSessio
     schema = with_shown_metadata(snapshot.schema)
     if writing is not None:
         schema = _with_defaults(schema, snapshot, writing)
-    check_geospatial_types(schema)
+    check_column_types(schema)
     return copied(
         entry,
         schema=jvm.data_type(schema.to_json()),

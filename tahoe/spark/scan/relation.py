@@ -42,7 +42,7 @@ from tahoe.spark.scan import row_id_columns as row_ids
 from tahoe.spark.scan.deleted_rows import DELETED_ROWS, is_live
 from tahoe.spark.scan.file_index import FileIndex, has_vectors, opaque_columns
 from tahoe.spark.scan.renewal import follow_tables
-from tahoe.spark.versions.geospatial_types import check_geospatial_types
+from tahoe.spark.versions.column_types import check_column_types
 
 if TYPE_CHECKING:
     from tahoe.api.table import Table
@@ -262,7 +262,7 @@ def scan_of(
         is_stream: whether its rows are a micro-batch of a stream.
     """
     config = index.snapshot.config
-    check_geospatial_types(config.schema)
+    check_column_types(config.schema)
     jvm, by_id = Jvm.of(spark), config.column_mapping_mode == "id"
     session = jvm.session_with(spark, _BY_ID) if by_id else spark._jsparkSession
     relation: JavaObject = jvm.datasources("HadoopFsRelation")(

@@ -30,7 +30,7 @@ from tahoe.spark.names.settings import is_on
 from tahoe.spark.statements.command import Command
 from tahoe.spark.statements.statement_types import SparkStatement
 from tahoe.spark.statements.targets import name_parts, option_value
-from tahoe.spark.versions.geospatial_types import check_geospatial_types
+from tahoe.spark.versions.column_types import check_column_types
 
 _GENERATED = "GENERATION_EXPRESSION"
 _OF_SPARK = (_GENERATED, CURRENT_DEFAULT, EXISTS_DEFAULT)
@@ -142,7 +142,7 @@ def _schema(jvm: Jvm, columns: JavaObject) -> StructType:
     try:
         parsed = SparkStruct.fromJson(json.loads(text))
     except IllegalArgumentException:  # an SRID that Spark's parser supports, and PySpark does not
-        check_geospatial_types(schema_from_json(text))
+        check_column_types(schema_from_json(text))
         raise
     pairs = zip(from_spark_schema(parsed), items(columns), strict=True)
     return StructType(tuple(_with_delta_metadata(column, definition) for column, definition in pairs))

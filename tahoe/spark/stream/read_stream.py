@@ -31,7 +31,7 @@ from tahoe.spark.stream.running_query import has_completed_last_batch
 from tahoe.spark.stream.schema_logs import read_for_columns
 from tahoe.spark.stream.stream_options import stream_options
 from tahoe.spark.stream.watermarks import event_time_column
-from tahoe.spark.versions.geospatial_types import check_geospatial_types
+from tahoe.spark.versions.column_types import check_column_types
 from tahoe.spark.versions.source_names import name_argument, name_of_table
 from tahoe.spark.versions.streaming_package import streaming_package
 from tahoe.stream.source_options import SourceOptions
@@ -77,7 +77,7 @@ def _columns(jvm: Jvm, snapshot: Snapshot, options: SourceOptions) -> JavaObject
             table=snapshot.store.url,
         )
     columns = shown_schema(snapshot, read_change_feed=options.read_change_feed)
-    check_geospatial_types(columns)
+    check_column_types(columns)
     return jvm.data_type(columns.to_json())
 
 

@@ -1,4 +1,4 @@
-"""Geometry and geography: PySpark 4.1 has the types, and reads and writes them in Parquet since 4.2.
+"""Column types that some releases of PySpark lack: geometry and geography exist since 4.1, and are read and written in Parquet since 4.2.
 
 Obsolete when PySpark 4.2 is the oldest supported release, except for the check of the SRID.
 """
@@ -18,8 +18,8 @@ from tahoe.schema.walk import paths_of_type
 _FIRST_WITH_GEOSPATIAL = (4, 2)
 
 
-def check_geospatial_types(schema: StructType) -> None:
-    """Reject geometries and geographies that this PySpark version cannot read and write.
+def check_column_types(schema: StructType) -> None:
+    """Reject columns of types that this PySpark version cannot read and write. Called with each schema that is passed to Spark.
 
     Raises:
         Unsupported: ``DELTA_GEOSPATIAL_NOT_SUPPORTED``; ``DELTA_GEOSPATIAL_SRID_NOT_SUPPORTED`` for an SRID that PySpark does not know.

@@ -25,6 +25,7 @@ from tahoe.spark.jvm.bridge import Jvm
 from tahoe.spark.jvm.errors import raising_with_values
 from tahoe.spark.jvm.translate import from_spark_schema, to_spark_type
 from tahoe.spark.names.settings import is_on
+from tahoe.spark.versions.column_types import check_column_types
 
 _VOID, _STRING = PrimitiveType("void"), PrimitiveType("string")
 _STORE_ASSIGNMENT = "spark.sql.storeAssignmentPolicy"
@@ -103,6 +104,7 @@ def fitted(data: DataFrame, table: str, schema: StructType, also: Sequence[str] 
     Raises:
         SchemaMismatch: a column's type cannot be cast to the table's (``DATATYPE_MISMATCH``), or the policy forbids it.
     """
+    check_column_types(schema)
     jvm = Jvm.of(data.sparkSession)
     source = from_spark_schema(SparkStruct([column for column in data.schema if column.name not in also]))
     if data.columns == [*schema.names, *also] and all(_fits(left, right) for left, right in zip(source, schema, strict=True)):

@@ -9,6 +9,7 @@ from typing import cast
 import pyarrow as pa
 
 from tahoe.base.exceptions import TahoeError
+from tahoe.base.packing import packed
 from tahoe.store.log_store import LogStore
 
 _MOST_BYTES_OF_A_FILE = 1 << 20
@@ -27,22 +28,10 @@ def with_files_ahead(store: LogStore, files: Iterable[tuple[str, int | None]]) -
     """
     if store.asks_cheaply:
         return store
-    groups = [group for group in _groups(files) if len(group) > 1]
+    small = [(name, size) for name, size in files if size is not None and size <= _MOST_BYTES_OF_A_FILE]
+    together = packed(small, lambda file: file[1], _MOST_BYTES_AT_ONCE, _MOST_FILES_AT_ONCE)
+    groups = [[name for name, _ in group] for group in together if len(group) > 1]
     return cast(LogStore, _FilesAhead(store, groups)) if groups else store
-
-
-def _groups(files: Iterable[tuple[str, int | None]]) -> list[list[str]]:
-    groups: list[list[str]] = [[]]
-    size = 0
-    for name, bytes_of_file in files:
-        if bytes_of_file is None or bytes_of_file > _MOST_BYTES_OF_A_FILE:
-            continue
-        if size + bytes_of_file > _MOST_BYTES_AT_ONCE or len(groups[-1]) == _MOST_FILES_AT_ONCE:
-            groups.append([])
-            size = 0
-        groups[-1].append(name)
-        size += bytes_of_file
-    return groups
 
 
 class _Group:

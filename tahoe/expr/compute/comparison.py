@@ -10,7 +10,7 @@ from typing import Any
 import pyarrow as pa
 
 from tahoe.base.lazy import pc
-from tahoe.expr.compute.values import Array
+from tahoe.expr.compute.values import Array, row_by_row
 from tahoe.expr.tree.expression import Call, Literal
 from tahoe.schema.arrow_values import scalar
 
@@ -97,14 +97,12 @@ COMPARISONS: Mapping[str, Callable[..., Array]] = {
 
 def _compare_nested(op: str, left: Array, right: Array) -> Array:
     """Structs and lists value by value, from left to right; inside them NULL equals NULL and comes first."""
-    answers: list[bool | None] = []
-    for item, other in zip(left.to_pylist(), right.to_pylist(), strict=True):
-        if item is None or other is None:
-            answers.append(None)
-            continue
+
+    def compared(item: object, other: object) -> Any:
         first, second = _ordered(item), _ordered(other)
-        answers.append(first == second if op == "=" else first < second if op == "<" else first <= second)
-    return pa.array(answers, pa.bool_())
+        return first == second if op == "=" else first < second if op == "<" else first <= second
+
+    return row_by_row(compared, pa.bool_(), left, right)
 
 
 def _ordered(value: object) -> Any:

@@ -209,15 +209,13 @@ def _element(call: Call, values: Array, keys: Array) -> Array:
 
 def _contains(call: Call, lists: Array, searched: Array) -> Array:
     """array_contains: NULL where the value is not there but a NULL is."""
-    answers: list[bool | None] = []
-    for elements, value in zip(lists.to_pylist(), searched.to_pylist(), strict=True):
-        if elements is None or value is None:
-            answers.append(None)
-            continue
+
+    def contains(elements: list[object], value: object) -> bool | None:
         column = pa.array(elements, lists.type.value_type)
         mask = compare_arrays("=", column, pa.repeat(pa.scalar(value, column.type), len(column)))
-        answers.append(True if pc.any(mask).as_py() else None if column.null_count else False)
-    return pa.array(answers, pa.bool_())
+        return True if pc.any(mask).as_py() else None if column.null_count else False
+
+    return row_by_row(contains, pa.bool_(), lists, searched)
 
 
 def _struct(call: Call, *arrays: Array) -> Array:

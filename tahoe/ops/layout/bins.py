@@ -8,9 +8,10 @@ bin of a single file is left unchanged unless the file has a deletion vector. Fo
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 
+from tahoe.base.packing import packed
 from tahoe.protocol.actions import AddFile
 
 GIGABYTE = 1024**3
@@ -61,8 +62,9 @@ _SMALL_TABLE, _LARGE_TABLE = 2_560 * 1024**3, 10_000 * 1024**3
 def bins_of(adds: Iterable[AddFile], rules: Rules) -> list[Bin]:
     """Return the bins of these live files, partition by partition."""
     candidates = [add for add in adds if add.size < rules.least or has_many_dead_rows(add, rules.dead_rows)]
-    packed = [files for partition in _by_partition(candidates) for files in _packed(partition, rules.target)]
-    return [_bin(files) for files in packed if len(files) > 1 or files[0].deletion_vector is not None]
+    by_size = [sorted(files, key=lambda add: (add.size, add.modification_time, add.path)) for files in _by_partition(candidates)]
+    bins = [files for partition in by_size for files in packed(partition, lambda add: add.size, rules.target)]
+    return [_bin(files) for files in bins if len(files) > 1 or files[0].deletion_vector is not None]
 
 
 def one_bin_a_partition(adds: Iterable[AddFile]) -> list[Bin]:
@@ -89,15 +91,3 @@ def _by_partition(adds: Iterable[AddFile]) -> list[list[AddFile]]:
     for add in adds:
         grouped.setdefault(tuple(sorted(add.partition_values.items())), []).append(add)
     return list(grouped.values())
-
-
-def _packed(adds: Sequence[AddFile], target: int) -> list[list[AddFile]]:
-    packed: list[list[AddFile]] = []
-    size = 0
-    for add in sorted(adds, key=lambda file: (file.size, file.modification_time, file.path)):
-        if not packed or size + add.size > target:
-            packed.append([])
-            size = 0
-        packed[-1].append(add)
-        size += add.size
-    return packed

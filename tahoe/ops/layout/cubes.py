@@ -13,6 +13,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+from tahoe.base.packing import packed
 from tahoe.ops.layout.bins import GIGABYTE, Bin, has_many_dead_rows
 from tahoe.protocol.actions import AddFile
 from tahoe.protocol.clustering import PROVIDER, cube_of
@@ -107,15 +108,8 @@ def _live_bytes(add: AddFile) -> int:
 def _packed(adds: Sequence[AddFile], rules: CubeRules) -> list[Bin]:
     """Pack the files into bins, new files first, then cube by cube; the size of a bin is limited by that of a cube."""
     most = max(rules.least, rules.target)
-    packed: list[list[AddFile]] = []
-    size = 0
-    for add in sorted(adds, key=lambda file: (_id(file, rules) or "", file.modification_time, file.path)):
-        if not packed or size + add.size > most:
-            packed.append([])
-            size = 0
-        packed[-1].append(add)
-        size += add.size
-    return [Bin(tuple(files)) for files in packed]
+    ordered = sorted(adds, key=lambda file: (_id(file, rules) or "", file.modification_time, file.path))
+    return [Bin(tuple(files)) for files in packed(ordered, lambda file: file.size, most)]
 
 
 def _counted(adds: Iterable[AddFile]) -> tuple[int, int]:

@@ -20,6 +20,7 @@ from tahoe.base.clock import Clock
 from tahoe.base.events import Fields, observed
 from tahoe.base.html import ShownAsText
 from tahoe.base.lazy import pc, pq
+from tahoe.base.packing import packed
 from tahoe.ops.write.arrow_data import ArrowData
 from tahoe.ops.write.row_ids import RowIds, config_with_row_ids, with_id_columns, without_id_statistics
 from tahoe.ops.write.writer import WriterOptions, random_prefix, tagged, write_arrow
@@ -374,27 +375,13 @@ def _write_vectors(
     """Write the bitmaps to as few files as `VECTOR_FILE_BYTES` allows, and return their descriptors."""
     length = int(config.properties.get("delta.randomPrefixLength"))
     descriptors: list[DeletionVectorDescriptor] = []
-    for group in _groups(bitmaps):
+    for group in packed(bitmaps, lambda bitmap: len(bitmap_to_bytes(bitmap)), VECTOR_FILE_BYTES):
         content, places = pack(group)
         uuid = clock.uuid()
         prefix = random_prefix(clock, length) if config.random_prefixes else ""
         store.put(new_file_name(uuid, prefix), content)
         descriptors += [descriptor_in_file(uuid, place, prefix) for place in places]
     return descriptors
-
-
-def _groups(bitmaps: Sequence[BitMap64]) -> Iterator[list[BitMap64]]:
-    group: list[BitMap64] = []
-    size = 0
-    for bitmap in bitmaps:
-        length = len(bitmap_to_bytes(bitmap))
-        if group and size + length > VECTOR_FILE_BYTES:
-            yield group
-            group, size = [], 0
-        group.append(bitmap)
-        size += length
-    if group:
-        yield group
 
 
 def _wide_statistics(store: LogStore, add: AddFile) -> str:

@@ -15,6 +15,7 @@ import pyarrow as pa
 
 from tahoe.base.exceptions import TahoeError
 from tahoe.base.lazy import pq
+from tahoe.base.packing import packed
 from tahoe.log.files.listing import Checkpoint, checkpoints_in
 from tahoe.log.files.paths import LAST_CHECKPOINT, LOG_FOLDER, parse, sidecar_name
 from tahoe.store.log_store import Entry, LogStore
@@ -114,7 +115,7 @@ class RawLog:
 
     def versions(self, versions: Sequence[int]) -> Iterator[VersionFiles]:
         """Read the commits and checksums of versions; many files at once, bounded in number and bytes."""
-        for block in self._blocks(versions):
+        for block in packed(versions, self._size, _BYTES_AT_ONCE, _FILES_AT_ONCE):
             with_checksum = [version for version in block if version in self.checksums]
             names = [*(self.commits[version].name for version in block), *(self.checksums[each].name for each in with_checksum)]
             contents = self._get_many(names)
@@ -132,18 +133,8 @@ class RawLog:
         """Read a file in the format of a commit."""
         return commit_of(version, entry, self._get(entry.name))
 
-    def _blocks(self, versions: Sequence[int]) -> Iterator[list[int]]:
-        block: list[int] = []
-        size = 0
-        for version in versions:
-            more = self.commits[version].size + (self.checksums[version].size if version in self.checksums else 0)
-            if block and (len(block) >= _FILES_AT_ONCE or size + more > _BYTES_AT_ONCE):
-                yield block
-                block, size = [], 0
-            block.append(version)
-            size += more
-        if block:
-            yield block
+    def _size(self, version: int) -> int:
+        return self.commits[version].size + (self.checksums[version].size if version in self.checksums else 0)
 
     def _get_many(self, names: list[str]) -> list[bytes | TahoeError]:
         try:

@@ -55,16 +55,13 @@ class Metadata:
     def to_json_value(self) -> dict[str, Any]:
         """Return the action without its name, with the specification's member names."""
         value: dict[str, Any] = {"id": self.id}
-        if self.name is not None:
-            value["name"] = self.name
-        if self.description is not None:
-            value["description"] = self.description
+        _put(value, "name", self.name)
+        _put(value, "description", self.description)
         value["format"] = {"provider": self.format_provider, "options": dict(self.format_options)}
         value["schemaString"] = self.schema_string
         value["partitionColumns"] = list(self.partition_columns)
         value["configuration"] = dict(self.configuration)
-        if self.created_time is not None:
-            value["createdTime"] = self.created_time
+        _put(value, "createdTime", self.created_time)
         return value
 
 
@@ -107,12 +104,10 @@ class DeletionVectorDescriptor:
     def to_json_value(self) -> dict[str, Any]:
         """Return the member ``deletionVector`` of an `add` or a `remove`."""
         value: dict[str, Any] = {"storageType": self.storage_type, "pathOrInlineDv": self.path_or_inline_dv}
-        if self.offset is not None:
-            value["offset"] = self.offset
+        _put(value, "offset", self.offset)
         value["sizeInBytes"] = self.size_in_bytes
         value["cardinality"] = self.cardinality
-        if self.max_row_index is not None:
-            value["maxRowIndex"] = self.max_row_index
+        _put(value, "maxRowIndex", self.max_row_index)
         return value
 
 

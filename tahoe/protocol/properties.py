@@ -9,13 +9,15 @@ import logging
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 from tahoe.base.exceptions import CorruptTable, InvalidRequest
 from tahoe.base.wording import suggestion
 from tahoe.settings.property_settings import check_properties
 
 logger = logging.getLogger(__name__)
+
+T = TypeVar("T")
 
 
 FEATURE_PREFIX = "delta.feature."
@@ -32,11 +34,67 @@ _UNIT_MS = {
 _INTERVAL_PART = re.compile(r"(-?\d+)\s+(millisecond|second|minute|hour|day|week)s?")
 
 
+class _Value(Generic[T]):
+    """An attribute of `TableProperties`: the value of a property, or its default.
+
+    Args:
+        kind: converts the result of `TableProperties.get` to the attribute's type.
+    """
+
+    def __init__(self, key: str, kind: Callable[[Any], T]) -> None:
+        self._key = key
+        self._kind = kind
+
+    def __get__(self, properties: TableProperties, owner: type) -> T:
+        return self._kind(properties.get(self._key))
+
+
+def _optional(kind: Callable[[Any], T]) -> Callable[[Any], T | None]:
+    return lambda value: None if value is None else kind(value)
+
+
 @dataclass(frozen=True, slots=True)
 class TableProperties:
     """Typed access to `Metadata.configuration`; keys are matched without regard to case, as the reference does."""
 
     configuration: Mapping[str, str]
+
+    append_only = _Value("delta.appendOnly", bool)
+    """Whether rows may only be added."""
+    checkpoint_interval = _Value("delta.checkpointInterval", int)
+    """The number of versions from one checkpoint to the next."""
+    checkpoint_policy = _Value("delta.checkpointPolicy", str)
+    """``classic`` or ``v2``; the latter counts only with the protocol's feature."""
+    checkpoints_protected_before = _Value("delta.requireCheckpointProtectionBeforeVersion", int)
+    """The version before which checkpoints stay until all of them expire; counts only with the protocol's feature."""
+    write_stats_as_json = _Value("delta.checkpoint.writeStatsAsJson", bool)
+    """Whether checkpoints contain the statistics of files as JSON text."""
+    write_stats_as_struct = _Value("delta.checkpoint.writeStatsAsStruct", bool)
+    """Whether checkpoints contain the statistics of files as columns."""
+    log_retention_ms = _Value("delta.logRetentionDuration", int)
+    """How long a commit stays in the log after a checkpoint includes it, in milliseconds."""
+    deleted_file_retention_ms = _Value("delta.deletedFileRetentionDuration", int)
+    """How long a removed file stays for readers of older versions, in milliseconds."""
+    set_transaction_retention_ms = _Value("delta.setTransactionRetentionDuration", _optional(int))
+    """The age at which checkpoints drop an application's transaction, in milliseconds; None for never."""
+    enable_expired_log_cleanup = _Value("delta.enableExpiredLogCleanup", bool)
+    """Whether expired log files are deleted after a checkpoint."""
+    target_file_size = _Value("delta.targetFileSize", _optional(int))
+    """The size of OPTIMIZE's data files in bytes; None for the writer's default."""
+    enable_deletion_vectors = _Value("delta.enableDeletionVectors", bool)
+    """Whether writers may mark rows as deleted; counts only with the protocol's feature."""
+    column_mapping_mode = _Value("delta.columnMapping.mode", str)
+    """``none``, ``name`` or ``id``; counts only with the protocol's feature (`TableConfig.column_mapping_mode`)."""
+    max_column_id = _Value("delta.columnMapping.maxColumnId", int)
+    """The highest id that column mapping has assigned to a column; 0 if there is none."""
+    randomize_file_prefixes = _Value("delta.randomizeFilePrefixes", bool)
+    """Whether new files go to folders of random names."""
+    enable_type_widening = _Value("delta.enableTypeWidening", bool)
+    """Whether the types of columns may be widened."""
+    universal_format_enabled_formats = _Value[tuple[str, ...]]("delta.universalFormat.enabledFormats", tuple)
+    """Other formats in which the table is readable, such as ``iceberg``."""
+    parquet_compression_codec = _Value("delta.parquet.compression.codec", _optional(str))
+    """The codec of new data files; None for the writer's default."""
 
     def get(self, key: str) -> Any:
         """Return the typed value of the property `key` (full name), or its default. Raises `CorruptTable` if the table's value is invalid."""
@@ -54,63 +112,6 @@ class TableProperties:
             ) from error
 
     @property
-    def append_only(self) -> bool:
-        """Whether rows may only be added."""
-        return bool(self.get("delta.appendOnly"))
-
-    @property
-    def checkpoint_interval(self) -> int:
-        """The number of versions from one checkpoint to the next."""
-        return int(self.get("delta.checkpointInterval"))
-
-    @property
-    def checkpoint_policy(self) -> str:
-        """``classic`` or ``v2``; the latter counts only with the protocol's feature."""
-        return str(self.get("delta.checkpointPolicy"))
-
-    @property
-    def checkpoints_protected_before(self) -> int:
-        """The version before which checkpoints stay until all of them expire; counts only with the protocol's feature."""
-        return int(self.get("delta.requireCheckpointProtectionBeforeVersion"))
-
-    @property
-    def write_stats_as_json(self) -> bool:
-        """Whether checkpoints contain the statistics of files as JSON text."""
-        return bool(self.get("delta.checkpoint.writeStatsAsJson"))
-
-    @property
-    def write_stats_as_struct(self) -> bool:
-        """Whether checkpoints contain the statistics of files as columns."""
-        return bool(self.get("delta.checkpoint.writeStatsAsStruct"))
-
-    @property
-    def log_retention_ms(self) -> int:
-        """How long a commit stays in the log after a checkpoint includes it, in milliseconds."""
-        return int(self.get("delta.logRetentionDuration"))
-
-    @property
-    def deleted_file_retention_ms(self) -> int:
-        """How long a removed file stays for readers of older versions, in milliseconds."""
-        return int(self.get("delta.deletedFileRetentionDuration"))
-
-    @property
-    def set_transaction_retention_ms(self) -> int | None:
-        """The age at which checkpoints drop an application's transaction, in milliseconds; None for never."""
-        milliseconds = self.get("delta.setTransactionRetentionDuration")
-        return None if milliseconds is None else int(milliseconds)
-
-    @property
-    def enable_expired_log_cleanup(self) -> bool:
-        """Whether expired log files are deleted after a checkpoint."""
-        return bool(self.get("delta.enableExpiredLogCleanup"))
-
-    @property
-    def target_file_size(self) -> int | None:
-        """The size of OPTIMIZE's data files in bytes; None for the writer's default."""
-        size = self.get("delta.targetFileSize")
-        return None if size is None else int(size)
-
-    @property
     def auto_compacts(self) -> bool:
         """Whether a write is followed by a compaction of its small files; ``auto`` and ``legacy`` mean ``true`` here."""
         return bool(self.get("delta.autoOptimize")) or self.get("delta.autoOptimize.autoCompact") in ("true", "auto", "legacy")
@@ -122,45 +123,9 @@ class TableProperties:
         return bool(self.get("delta.autoOptimize")) if asked is None else bool(asked)
 
     @property
-    def enable_deletion_vectors(self) -> bool:
-        """Whether writers may mark rows as deleted; counts only with the protocol's feature."""
-        return bool(self.get("delta.enableDeletionVectors"))
-
-    @property
     def enable_change_data_feed(self) -> bool:
         """Whether commits record the changed rows; the property's older name counts too."""
         return bool(self.get("delta.enableChangeDataFeed")) or bool(self.get("delta.enableChangeDataCapture"))
-
-    @property
-    def column_mapping_mode(self) -> str:
-        """``none``, ``name`` or ``id``; counts only with the protocol's feature (`TableConfig.column_mapping_mode`)."""
-        return str(self.get("delta.columnMapping.mode"))
-
-    @property
-    def max_column_id(self) -> int:
-        """The highest id that column mapping has assigned to a column; 0 if there is none."""
-        return int(self.get("delta.columnMapping.maxColumnId"))
-
-    @property
-    def randomize_file_prefixes(self) -> bool:
-        """Whether new files go to folders of random names."""
-        return bool(self.get("delta.randomizeFilePrefixes"))
-
-    @property
-    def enable_type_widening(self) -> bool:
-        """Whether the types of columns may be widened."""
-        return bool(self.get("delta.enableTypeWidening"))
-
-    @property
-    def universal_format_enabled_formats(self) -> tuple[str, ...]:
-        """Other formats in which the table is readable, such as ``iceberg``."""
-        return tuple(self.get("delta.universalFormat.enabledFormats"))
-
-    @property
-    def parquet_compression_codec(self) -> str | None:
-        """The codec of new data files; None for the writer's default."""
-        codec = self.get("delta.parquet.compression.codec")
-        return None if codec is None else str(codec)
 
 
 def validate_properties(properties: Mapping[str, str]) -> dict[str, str]:

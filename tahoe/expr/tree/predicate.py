@@ -160,26 +160,19 @@ LONGEST_CHAIN = 16
 
 def all_of(parts: Iterable[Predicate]) -> Predicate:
     """Join the parts by AND: nested ANDs are flattened, TRUE and repetitions are dropped; FALSE if any part is FALSE."""
-    distinct: dict[Predicate, None] = {}
-    for part in parts:
-        for inner in part.parts if isinstance(part, And) else (part,):
-            if inner == FALSE:
-                return FALSE
-            if inner != TRUE:
-                distinct[inner] = None
-    return _joined(And, _lists_of_values(tuple(distinct), "!=", lambda test: Not(test)), TRUE)
+    distinct = _distinct(And, parts, TRUE)
+    return FALSE if FALSE in distinct else _joined(And, _lists_of_values(distinct, "!=", lambda test: Not(test)), TRUE)
 
 
 def any_of(parts: Iterable[Predicate]) -> Predicate:
     """Join the parts by OR: nested ORs are flattened, FALSE and repetitions are dropped; TRUE if any part is TRUE."""
-    distinct: dict[Predicate, None] = {}
-    for part in parts:
-        for inner in part.parts if isinstance(part, Or) else (part,):
-            if inner == TRUE:
-                return TRUE
-            if inner != FALSE:
-                distinct[inner] = None
-    return _joined(Or, _lists_of_values(tuple(distinct), "=", lambda test: test), FALSE)
+    distinct = _distinct(Or, parts, FALSE)
+    return TRUE if TRUE in distinct else _joined(Or, _lists_of_values(distinct, "=", lambda test: test), FALSE)
+
+
+def _distinct(kind: type[And] | type[Or], parts: Iterable[Predicate], neutral: Predicate) -> tuple[Predicate, ...]:
+    flat = (inner for part in parts for inner in (part.parts if isinstance(part, kind) else (part,)))
+    return tuple(dict.fromkeys(inner for inner in flat if inner != neutral))
 
 
 def normalise(predicate: Predicate) -> Predicate:

@@ -179,10 +179,17 @@ class _Tasks(Sent, InputPartition):
     tasks: tuple[ReadTask, ...]
 
 
-class _Reader(Sent, DataSourceReader):
-    """Reads one snapshot; sent to the workers as a plain value, without the snapshot's files."""
+class _PlannedReader(Sent, DataSourceReader):
+    """A reader that is sent to the workers as a plain value, without the plan."""
 
     kind = "DataSourceReader"
+
+    def __getstate__(self) -> dict[str, object]:
+        return {**self.__dict__, "_planned": None}
+
+
+class _Reader(_PlannedReader):
+    """Reads one snapshot; sent to the workers without the snapshot's files."""
 
     def __init__(self, snapshot: Snapshot) -> None:
         self._planned: Snapshot | None = snapshot
@@ -190,9 +197,6 @@ class _Reader(Sent, DataSourceReader):
         self._schema = snapshot.schema
         self._files = DataFiles(snapshot.store, snapshot.config)
         self._predicate: Predicate | None = None
-
-    def __getstate__(self) -> dict[str, object]:
-        return {**self.__dict__, "_planned": None}
 
     def partitions(self) -> Sequence[InputPartition]:
         assert self._planned is not None
@@ -228,19 +232,14 @@ class _ChangedFiles(Sent, InputPartition):
     files: tuple[ChangedFile, ...]
 
 
-class _ChangeReader(Sent, DataSourceReader):
+class _ChangeReader(_PlannedReader):
     """Reads the change data feed of a range of versions."""
-
-    kind = "DataSourceReader"
 
     def __init__(self, changes: Feed) -> None:
         self._planned: Feed | None = changes
         self._store = changes.store
         self._config = changes.config
         self._times = {version: changes.times[version] for version in range(changes.start, changes.end + 1)}
-
-    def __getstate__(self) -> dict[str, object]:
-        return {**self.__dict__, "_planned": None}
 
     def partitions(self) -> Sequence[InputPartition]:
         assert self._planned is not None

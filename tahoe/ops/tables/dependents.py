@@ -4,7 +4,7 @@ be dropped, renamed or changed."""
 from __future__ import annotations
 
 from tahoe.base.exceptions import InvalidRequest
-from tahoe.expr.tree.expression import references_of
+from tahoe.expr.tree.expression import Expression, references_of
 from tahoe.protocol.clustering import clustering_paths
 from tahoe.protocol.column_values.identity import identity_columns
 from tahoe.protocol.config import TableConfig
@@ -22,11 +22,8 @@ def refuse_dependents(config: TableConfig, path: Path) -> None:
         InvalidRequest: ``DELTA_CONSTRAINT_DEPENDENT_COLUMN_CHANGE`` or ``DELTA_GENERATED_COLUMNS_DEPENDENT_COLUMN_CHANGE``.
     """
     constraints = constraints_of(config)
-    checks = [
-        dependent for dependent in constraints.checks if any(_meet(path, ref.path) for ref in references_of(dependent.condition))
-    ]
-    if checks:
-        listing = "\n".join(f"{dependent.name} -> {dependent.text}" for dependent in checks)
+    listing = "\n".join(f"{check.name} -> {check.text}" for check in constraints.checks if _reads(check.condition, path))
+    if listing:
         raise InvalidRequest(
             f"Cannot alter column {name_of(path)} of table {config.table} because this column is referenced by the following check "
             f"constraint(s): {listing}. Drop them first (ALTER TABLE … DROP CONSTRAINT).",
@@ -34,11 +31,8 @@ def refuse_dependents(config: TableConfig, path: Path) -> None:
             table=config.table,
             column=name_of(path),
         )
-    generated = [
-        dependent for dependent in constraints.generated if any(_meet(path, ref.path) for ref in references_of(dependent.value))
-    ]
-    if generated:
-        listing = "\n".join(f"{dependent.column.name} -> {dependent.text}" for dependent in generated)
+    listing = "\n".join(f"{each.column.name} -> {each.text}" for each in constraints.generated if _reads(each.value, path))
+    if listing:
         raise InvalidRequest(
             f"Cannot alter column {name_of(path)} of table {config.table} because this column is referenced by the following generated "
             f"column(s): {listing}. Drop these first.",
@@ -91,6 +85,10 @@ def refuse_replacing(config: TableConfig) -> None:
             code="DELTA_IDENTITY_COLUMNS_REPLACE_COLUMN_NOT_SUPPORTED",
             table=config.table,
         )
+
+
+def _reads(expression: Expression, path: Path) -> bool:
+    return any(_meet(path, reference.path) for reference in references_of(expression))
 
 
 def _meet(first: Path, second: Path) -> bool:

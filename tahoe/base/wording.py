@@ -11,6 +11,11 @@ def counted(count: int, noun: str) -> str:
     return f"{count:,} {noun}{'' if count == 1 else 's'}"
 
 
+def shortened(text: str, most: int) -> str:
+    """Return the text, cut to so many characters with an ellipsis at its end if it is longer."""
+    return text if len(text) <= most else f"{text[: most - 1]}…"
+
+
 def utc_minute(time_ms: int) -> str:
     """Return a time as ``2026-01-31 12:34``, in UTC.
 

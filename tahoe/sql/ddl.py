@@ -10,7 +10,7 @@ from typing import Any
 
 from tahoe.expr.parse.lexer import string_value
 from tahoe.sql.dialect import STRING, Cursor, tokenize
-from tahoe.sql.dml import expression_until
+from tahoe.sql.dml import expression_until, quoted_path
 from tahoe.sql.table_name import TableName, take_table
 
 
@@ -233,11 +233,11 @@ def _creation_part(cursor: Cursor, parts: dict[str, Any]) -> None:
     elif cursor.take("PARTITIONED", "BY"):
         listed = cursor.listed(lambda: _partition_column(cursor))
         parts["partition_by"] = tuple(name for name, _ in listed)
-        typed = tuple(ColumnText(f"{_quoted([name])} {text}") for name, text in listed if text)
+        typed = tuple(ColumnText(f"{quoted_path([name])} {text}") for name, text in listed if text)
         if typed:
             parts["columns"] = (*parts.get("columns", ()), *typed)
     elif cursor.take("CLUSTER", "BY"):
-        parts["cluster_by"] = tuple(cursor.listed(lambda: _quoted(cursor.dotted())))
+        parts["cluster_by"] = tuple(cursor.listed(lambda: quoted_path(cursor.dotted())))
     elif cursor.take("LOCATION"):
         parts["location"] = cursor.string()
     elif cursor.take("COMMENT"):
@@ -261,7 +261,7 @@ def _partition_column(cursor: Cursor) -> tuple[str, str]:
 def _column(cursor: Cursor) -> ColumnText:
     """Parse ``name type [NOT NULL] [DEFAULT e] [GENERATED …] [COMMENT '…'] [FIRST | AFTER c]``."""
     *path, name = cursor.dotted()
-    kept, found = [_quoted([name])], dict[str, Any]()
+    kept, found = [quoted_path([name])], dict[str, Any]()
     while not cursor.at_end and not cursor.peek().is_symbol(",", ")", ";"):
         if cursor.take("GENERATED"):
             found |= _generated(cursor)
@@ -277,7 +277,7 @@ def _column(cursor: Cursor) -> ColumnText:
             kept.append("COMMENT " + cursor.text[start : cursor.tokens[cursor.place - 1].stop])
         else:
             kept.append(_type_part(cursor))
-    return ColumnText(" ".join(kept), _quoted(path) if path else "", **found)
+    return ColumnText(" ".join(kept), quoted_path(path) if path else "", **found)
 
 
 def _type_part(cursor: Cursor) -> str:
@@ -341,7 +341,7 @@ def _alter(cursor: Cursor) -> TableStatement | None:
     if cursor.take("RENAME"):
         if not cursor.take("COLUMN"):
             return None  # the entry in the catalog gets another name
-        column = _quoted(cursor.dotted())
+        column = quoted_path(cursor.dotted())
         cursor.need("TO")
         name = cursor.identifier()
         cursor.end()
@@ -360,7 +360,7 @@ def _alter(cursor: Cursor) -> TableStatement | None:
 
 
 def _change(cursor: Cursor, table: TableName) -> ChangeColumn:
-    column = _quoted(cursor.dotted())
+    column = quoted_path(cursor.dotted())
     found: dict[str, Any] = {}
     if cursor.take("TYPE"):
         found["data_type"] = _type_part(cursor)
@@ -391,19 +391,15 @@ def _listed_columns(cursor: Cursor) -> list[ColumnText]:
 
 def _names(cursor: Cursor) -> tuple[str, ...]:
     if cursor.peek().is_symbol("("):
-        return tuple(cursor.listed(lambda: _quoted(cursor.dotted())))
-    names = [_quoted(cursor.dotted())]
+        return tuple(cursor.listed(lambda: quoted_path(cursor.dotted())))
+    names = [quoted_path(cursor.dotted())]
     while cursor.take_symbol(","):
-        names.append(_quoted(cursor.dotted()))
+        names.append(quoted_path(cursor.dotted()))
     return tuple(names)
 
 
 def _key(cursor: Cursor) -> str:
     return cursor.string() if cursor.peek().kind == STRING else ".".join(cursor.dotted())
-
-
-def _quoted(parts: list[str]) -> str:
-    return ".".join(f"`{part.replace('`', '``')}`" for part in parts)
 
 
 # -- DESCRIBE and SHOW -----------------------------------------------------------------------------------------------------------

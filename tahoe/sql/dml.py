@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from tahoe.expr.tree.predicate import quote_identifier
 from tahoe.sql.dialect import Cursor, tokenize
 from tahoe.sql.table_name import TableName, take_table
 
@@ -184,7 +185,7 @@ def _clause(cursor: Cursor) -> MergeClause:
     cursor.need("INSERT")
     if cursor.take_symbol("*"):
         return MergeClause(kind, "INSERT", condition, None)
-    columns = cursor.listed(lambda: _quoted(cursor.dotted()))
+    columns = cursor.listed(lambda: quoted_path(cursor.dotted()))
     cursor.need("VALUES")
     values = cursor.listed(lambda: expression_until(cursor, ",", ")"))
     if len(columns) != len(values):
@@ -244,12 +245,13 @@ def _alias(cursor: Cursor) -> str | None:
 def _assignments(cursor: Cursor, *stops: str) -> tuple[tuple[str, str], ...]:
     values = []
     while True:
-        key = _quoted(cursor.dotted())
+        key = quoted_path(cursor.dotted())
         cursor.need_symbol("=")
         values.append((key, expression_until(cursor, ",", *stops)))
         if not cursor.take_symbol(","):
             return tuple(values)
 
 
-def _quoted(parts: list[str]) -> str:
-    return ".".join(f"`{part.replace('`', '``')}`" for part in parts)
+def quoted_path(parts: list[str]) -> str:
+    """Return a name of several parts, each in back-ticks."""
+    return ".".join(map(quote_identifier, parts))

@@ -10,7 +10,7 @@ from html import escape
 from typing import Protocol
 
 from tahoe.base.html import html_page, html_part, html_size, html_wide
-from tahoe.base.wording import counted, utc_minute
+from tahoe.base.wording import counted, shortened, utc_minute
 from tahoe.ops.layout.boxes import Box, ColumnLayout, PredicateCost
 from tahoe.snapshot.file_row_groups import evenly
 
@@ -186,10 +186,10 @@ def _ticks(layout: LayoutView, x: int, y: int) -> Iterator[str]:
     for place, value in layout.marks[x][:: max(1, len(layout.marks[x]) - 1)]:
         at = _MARGIN + place / layout.lengths[x] * _WIDTH
         anchor = "end" if place else "start"
-        yield f'<text x="{at:.1f}" y="{_HEIGHT + 20}" text-anchor="{anchor}">{escape(_short(value))}</text>'
+        yield f'<text x="{at:.1f}" y="{_HEIGHT + 20}" text-anchor="{anchor}">{escape(shortened(value, 22))}</text>'
     for place, value in layout.marks[y][:: max(1, len(layout.marks[y]) - 1)]:
         at = 4 + _HEIGHT - place / layout.lengths[y] * _HEIGHT
-        yield f'<text x="{_MARGIN - 6}" y="{min(_HEIGHT, max(14.0, at)):.1f}" text-anchor="end">{escape(_short(value, 7))}</text>'
+        yield f'<text x="{_MARGIN - 6}" y="{min(_HEIGHT, max(14.0, at)):.1f}" text-anchor="end">{escape(shortened(value, 7))}</text>'
 
 
 def _table(columns: Sequence[ColumnLayout]) -> str:
@@ -225,7 +225,3 @@ def _bar(measured: PredicateCost, most: float, colour: str) -> str:
     width = 6 * measured.point_bytes / max(most, 1e-9)
     bar = f'<span class="bar" style="width:{width:.2f}em;background:var({colour})"></span>'
     return f"{bar}{measured.point_files:,.1f} files, {html_size(measured.point_bytes)}"
-
-
-def _short(text: str, most: int = 22) -> str:
-    return text if len(text) <= most else f"{text[: most - 1]}…"

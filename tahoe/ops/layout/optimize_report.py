@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from tahoe.base.html import ShownAsText
+from tahoe.base.json_values import compact_json
 from tahoe.base.wording import counted
 from tahoe.ops.layout.optimize_plan import OptimizePlan
 from tahoe.ops.write.rewrite import rewrite_metrics
@@ -164,4 +164,4 @@ def _sizes(sizes: Sequence[int]) -> dict[str, float | int | None]:
 
 
 def _json(texts: Sequence[str]) -> str:
-    return json.dumps(list(texts), separators=(",", ":"), ensure_ascii=False)
+    return compact_json(list(texts))

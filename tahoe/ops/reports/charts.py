@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from html import escape
 
 from tahoe.base.html import html_wide
-from tahoe.base.wording import utc_minute
+from tahoe.base.wording import shortened, utc_minute
 
 WIDTH = 640
 _LABEL_WIDTH = 170
@@ -53,7 +53,7 @@ def bars(title: str, items: Sequence[Bar]) -> str:
     most = max((item.length for item in items), default=0) or 1
     room = WIDTH - _LABEL_WIDTH - 120
     lines = (
-        f'<text x="{_LABEL_WIDTH - 8}" y="{y + 13}" text-anchor="end">{escape(_shortened(item.name))}</text>'
+        f'<text x="{_LABEL_WIDTH - 8}" y="{y + 13}" text-anchor="end">{escape(shortened(item.name, 26))}</text>'
         f'<rect x="{_LABEL_WIDTH}" y="{y + 3}" width="{max(1.0, room * item.length / most):.1f}" height="{_BAR_HEIGHT - 6}" rx="2" '
         'style="fill:var(--old)"/>'
         f'<text class="value" x="{_LABEL_WIDTH + room * item.length / most + 8:.1f}" y="{y + 13}">{escape(item.text)}</text>'
@@ -105,7 +105,7 @@ def timeline(title: str, points: Sequence[Point]) -> str:
     bottom = len(lanes) * 24
     shown = [
         f'<line class="axis" x1="{left}" x2="{right}" y1="{y}" y2="{y}"/>'
-        f'<text x="{left - 8}" y="{y + 4}" text-anchor="end">{escape(_shortened(lane))}</text>'
+        f'<text x="{left - 8}" y="{y + 4}" text-anchor="end">{escape(shortened(lane, 26))}</text>'
         for y, lane in ((place * 24 + 12, lane) for place, lane in enumerate(lanes))
     ]
     shown += [
@@ -127,7 +127,3 @@ def _svg(label: str, height: int, shown: Iterator[str] | Sequence[str]) -> str:
 
 def _colour(groups: Sequence[str], group: str) -> str:
     return _COLOURS[groups.index(group) % len(_COLOURS)]
-
-
-def _shortened(text: str, most: int = 26) -> str:
-    return text if len(text) <= most else f"{text[: most - 1]}…"

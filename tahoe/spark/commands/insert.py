@@ -47,11 +47,10 @@ from tahoe.spark.commands.statement_time import StatementTime
 from tahoe.spark.commands.write_options import Insert, Matching
 from tahoe.spark.jvm.errors import quiet_errors, raising
 from tahoe.spark.jvm.job_progress import job_progress
-from tahoe.spark.jvm.translate import from_spark_schema
 from tahoe.spark.scan.inputs import inputs_of
 from tahoe.spark.scan.relation import named
 from tahoe.spark.write.enforce import enforced, session_time_zone
-from tahoe.spark.write.fitting import casts_of_inserts, nullable_schema
+from tahoe.spark.write.fitting import casts_of_inserts, columns_of
 from tahoe.spark.write.idempotent import resetting_version
 from tahoe.spark.write.writer import write_files
 from tahoe.txn.prepare import future_config
@@ -148,7 +147,7 @@ def _staged_rows(transaction: Transaction, data: DataFrame, request: Insert, mat
     if snapshot is not None and options.mode == "overwrite" and options.data_change:
         snapshot.config.refuse_if_append_only()
     matched = None if match is None else match.resolved()
-    config = prepare_schema(transaction, nullable_schema(from_spark_schema(data.schema)), options)
+    config = prepare_schema(transaction, columns_of(data), options)
     completion = Completion(transaction, data.columns, session_time_zone(spark))
     rows = enforced(data, config, completion=completion, casts=casts_of_inserts(spark))
     condition = None

@@ -17,7 +17,7 @@ from tahoe.base.exceptions import InvalidRequest
 from tahoe.expr.tree.predicate import quote_identifier
 from tahoe.ops.rows.row_changes import FileChange
 from tahoe.spark.commands.row_changes import TableVersion, changes_of
-from tahoe.spark.commands.source_keys import candidates, conjuncts
+from tahoe.spark.commands.source_keys import candidates
 from tahoe.spark.commands.source_rows import StoredRows, sent_to_all
 from tahoe.spark.commands.write_options import Matching
 from tahoe.spark.jvm.bridge import JavaObject
@@ -32,14 +32,10 @@ _CODES = {
 
 @dataclass(frozen=True)
 class MatchCondition:
-    """A condition on the columns of `target` and of the source.
-
-    Args:
-        parts: the Catalyst expressions whose conjunction is the condition.
-    """
+    """A condition, as a Catalyst expression, on the columns of `target` and of the source."""
 
     target: DataFrame
-    parts: tuple[JavaObject, ...]
+    expression: JavaObject
 
 
 @dataclass(frozen=True)
@@ -67,12 +63,12 @@ class MatchedRows:
         """
         self._check_columns()
         target = self.version.shape()
-        return MatchCondition(target, tuple(conjuncts(self._resolved(target))))
+        return MatchCondition(target, self._resolved(target))
 
     def find(self, transaction: Transaction, condition: MatchCondition) -> list[FileChange]:
         """Return the matching rows of each file; registers the read predicate."""
         snapshot = self.version.snapshot
-        predicate = candidates(snapshot, condition.target, self.source.frame, condition.parts).predicate
+        predicate = candidates(snapshot, condition.target, self.source.frame, condition.expression).predicate
         transaction.read(predicate)
         files = snapshot.files_matching(predicate)
         if not len(files):

@@ -10,7 +10,7 @@ from pyspark.sql import functions as sf
 
 from tahoe.expr.tree.predicate import quote_identifier
 from tahoe.ops.rows.assigned_places import Columns
-from tahoe.ops.rows.defaults import with_defaults
+from tahoe.ops.rows.defaults import Defaults, with_defaults
 from tahoe.ops.rows.engine import RowOperation
 from tahoe.ops.rows.row_changes import FileChange, RowsChanged, Staged, uses_vectors, without_dead_files
 from tahoe.ops.rows.update import snapshot_to_update, stage_updated_rows
@@ -59,8 +59,8 @@ def _stage_update(
     version = target.at(snapshot)
     resolved = resolve_condition(version, condition, "UPDATE")
     columns = Columns.of(snapshot.schema, target.alias, case_sensitive=is_case_sensitive(spark))
-    moment, default = Moment(started, session_time_zone(spark)), written_default(spark, config.table)
-    values = with_defaults(values, config, moment, columns, default)
+    defaults = Defaults(config, Moment(started, session_time_zone(spark)), written_default(spark, config.table))
+    values = with_defaults(values, columns, defaults)
     if any(has_subquery(Jvm.of(spark), value) for _, value in values):
         transaction.read_whole_table()
     assignments = parse_assignments(version.shape(), values, columns, "UPDATE")

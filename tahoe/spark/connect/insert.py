@@ -35,8 +35,7 @@ from tahoe.spark.commands.write_options import Insert, Matching
 from tahoe.spark.connect.conditions import RemoteCondition, resolve_condition
 from tahoe.spark.connect.remote_changes import RemoteEngine
 from tahoe.spark.connect.remote_rows import RemoteFiles, RemoteVersion
-from tahoe.spark.jvm.translate import from_spark_schema
-from tahoe.spark.write.fitting import nullable_schema
+from tahoe.spark.write.fitting import columns_of
 from tahoe.spark.write.idempotent import resetting_version
 from tahoe.txn.transaction import Operation, Transaction
 
@@ -62,7 +61,7 @@ def _staged(transaction: Transaction, data: DataFrame, request: Insert) -> Opera
         raise no_rows_to_match(f"at {transaction.store.url}", transaction.store.url, request.matching)
     if snapshot is not None and options.mode == "overwrite" and options.data_change:
         snapshot.config.refuse_if_append_only()
-    config = prepare_schema(transaction, nullable_schema(from_spark_schema(data.schema)), options)
+    config = prepare_schema(transaction, columns_of(data), options)
     files = RemoteFiles(transaction, config, WriterOptions(request.files.max_records_per_file, request.files.compression))
     if snapshot is None or (options.replace_where is None and request.matching is None):
         operation = stage_adds(transaction, config, files.new_files(data), None, options)

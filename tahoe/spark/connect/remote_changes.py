@@ -16,7 +16,7 @@ from tahoe.expr.tree.predicate import TRUE, quote_identifier
 from tahoe.log.replay import add_files
 from tahoe.ops.rows.assigned_places import Columns
 from tahoe.ops.rows.conditions import whole_files
-from tahoe.ops.rows.defaults import with_defaults
+from tahoe.ops.rows.defaults import Defaults, with_defaults
 from tahoe.ops.rows.delete import stage_deleted_files, stage_deleted_rows
 from tahoe.ops.rows.engine import RowOperation
 from tahoe.ops.rows.row_changes import (
@@ -88,7 +88,7 @@ def _stage_update(
     version = RemoteVersion(spark, snapshot, target.alias)
     resolved = resolve_condition(version, condition, "UPDATE")
     columns = Columns.of(snapshot.schema, target.alias, case_sensitive=is_case_sensitive(spark))
-    values = with_defaults(values, config, Moment(started, session_time_zone(spark)), columns)
+    values = with_defaults(values, columns, Defaults(config, Moment(started, session_time_zone(spark))))
     assignments = parse_assignments(version.shape(), values, columns, "an assignment of UPDATE")
     refuse_update(snapshot.schema, {assignment.path[0] for assignment in assignments}, config.table)
     engine = RemoteUpdate(version, RemoteFiles(transaction, config), resolved, assignments)

@@ -17,12 +17,11 @@ from tahoe.spark.commands.write_options import Insert, insert_request
 from tahoe.spark.connect.assigned import cast_or_fail, fitted
 from tahoe.spark.connect.creation import make_table
 from tahoe.spark.connect.insert import insert
-from tahoe.spark.jvm.translate import from_spark_schema
 from tahoe.spark.names.entries import NamedTable, table_named
 from tahoe.spark.names.error_names import appending_by_name
 from tahoe.spark.names.settings import settings_of
 from tahoe.spark.write.arranged import arranged, arrangement
-from tahoe.spark.write.fitting import nullable_schema
+from tahoe.spark.write.fitting import columns_of
 
 
 def existing(spark: SparkSession, name: tuple[str, ...]) -> NamedTable | None:
@@ -81,7 +80,7 @@ def _cast(rows: DataFrame, config: TableConfig, request: Insert) -> DataFrame:
     """
     if request.options.merge_schema:
         return rows
-    source = nullable_schema(from_spark_schema(rows.schema))
+    source = columns_of(rows)
     pairs = [(column, config.schema.find(column.name)) for column in source]
     known = [(column, target) for column, target in pairs if target is not None]
     check_writable(

@@ -33,12 +33,11 @@ from tahoe.spark.entry_points.wrapping import bound_arguments, is_delta, is_enab
 from tahoe.spark.entry_points.writing import configure
 from tahoe.spark.executors.shipped import source_for_server
 from tahoe.spark.jvm.storage import table_at
-from tahoe.spark.jvm.translate import from_spark_schema
 from tahoe.spark.names.entries import parts_of, path_of, table_named
 from tahoe.spark.names.settings import settings_of
 from tahoe.spark.portable.data_source import DeltaDataSource
 from tahoe.spark.portable.data_source_options import table_of
-from tahoe.spark.write.fitting import nullable_schema
+from tahoe.spark.write.fitting import columns_of
 
 _FILTERS = "spark.sql.python.filterPushdown.enabled"
 _SERVED: WeakSet[Any] = WeakSet()
@@ -256,7 +255,7 @@ def _to_table(original: Callable[..., Any], writer: Any, *positional: Any, **nam
         writer.partitionBy(arguments["partitionBy"])
     if table is None:
         frame = DataFrame(writer._write_stream._child, spark)
-        columns = nullable_schema(from_spark_schema(frame.schema))
+        columns = columns_of(frame)
         definition = TableDefinition(columns, tuple(proto.partitioning_column_names))
         make_table(spark, Creation(parts, "createIfNotExists", definition))
         table = existing(spark, parts)

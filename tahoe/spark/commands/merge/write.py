@@ -13,12 +13,12 @@ from pyspark.sql import functions as sf
 
 from tahoe.expr.tree.predicate import quote_identifier
 from tahoe.ops.merge.clauses import Action, Clause, Kind, may_match_often
-from tahoe.ops.merge.report import ClauseCount, StagedMerge, Times, counted, merge_metrics, merge_parameters
+from tahoe.ops.merge.report import ClauseCount, StagedMerge, Times, clause_counts, counted, merge_metrics, merge_parameters
 from tahoe.ops.rows.row_changes import FileChange, Staged, live_rows, mark_dead, remove_files, uses_vectors, without_dead_files
 from tahoe.protocol.actions import AddCDCFile, AddFile
 from tahoe.protocol.constraints import is_filled_in
 from tahoe.snapshot.changes import CHANGE_TYPE
-from tahoe.spark.commands.conditions import shown_in_history
+from tahoe.spark.commands.conditions import shown_in_history, text_of
 from tahoe.spark.commands.merge.match import BEFORE, CLAUSE, SOURCE_ROW, inserted, of_source
 from tahoe.spark.commands.merge.pairs import PairMatches
 from tahoe.spark.commands.merge.statement import MergeRequest, Plan, Step
@@ -116,7 +116,7 @@ class MatchedMerge:
 
     def _new(self) -> DataFrame:
         """Return the rows to insert, and `CLAUSE`."""
-        return self._with_generated(inserted(self.plan, self.matches.pairs, self.rows.config), self.plan.of(Kind.NOT_MATCHED))
+        return self._with_generated(inserted(self.plan, self.matches.pairs), self.plan.of(Kind.NOT_MATCHED))
 
     def _updated(self) -> DataFrame | None:
         """Return the new versions of updated rows; None if no row is updated."""
@@ -124,7 +124,7 @@ class MatchedMerge:
         if not any(self.matches.by_clause.get(step.number) for step in steps):
             return None
         if self.plan.is_upsert:
-            return of_source(self.plan, self.rows.config, self.matches.pairs)
+            return of_source(self.plan, self.matches.pairs)
         rows = self.matches.pairs.frame.where(_is_of(steps)).drop(FILE, ROW, SOURCE_ROW, BEFORE)
         return self._with_generated(rows, steps).drop(CLAUSE)
 
@@ -177,7 +177,7 @@ class MatchedMerge:
             rows.append(complete)
             count += self.source_rows
         if self._writes_the_source and self.source_rows:
-            rows.append(of_source(self.plan, self.rows.config))
+            rows.append(of_source(self.plan))
             count += self.source_rows - self.matches.rows
         if not rows:
             return []
@@ -215,7 +215,7 @@ class MatchedMerge:
     # -- counts ------------------------------------------------------------------------------------------------------------
 
     def _counts(self, rows: dict[int, int]) -> list[ClauseCount]:
-        return [ClauseCount(clause, rows.get(number, 0)) for number, clause in enumerate(self.request.clauses_as_text)]
+        return clause_counts(self.request.clauses, rows, text_of)
 
     def _inserted(self, written: StagedMerge) -> dict[int, int]:
         """Return the number of written rows that are neither updated nor copied, counted for the first inserting clause."""

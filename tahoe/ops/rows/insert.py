@@ -44,7 +44,6 @@ from tahoe.protocol.partition import deserialize
 from tahoe.schema.arrow import from_arrow_schema, to_arrow_schema
 from tahoe.schema.evolve import can_store, check_same_types, check_writable, merge_schemas, replace_schema
 from tahoe.schema.types import DataType, StructType
-from tahoe.schema.widening import NO_WIDENING
 from tahoe.snapshot.arrow_reader import ReadTask
 from tahoe.snapshot.changes import with_change_type
 from tahoe.snapshot.data_reader import DataFiles
@@ -290,13 +289,11 @@ def _future(transaction: Transaction, options: WriteOptions) -> TableConfig:
 def _schema_with(config: TableConfig, data_schema: StructType, options: WriteOptions) -> StructType:
     """Return the schema of an existing table with the columns and wider types that the data adds. Raises `SchemaMismatch`."""
     schema = config.schema
-    widening = config.automatic_widening(options.automatic_widening) if options.merge_schema else NO_WIDENING
-    if options.same_types and widening == NO_WIDENING:
+    if options.merge_schema:
+        schema = merge_schemas(schema, data_schema, config.automatic_widening(options.automatic_widening), options.stores)
+    if options.same_types:
         check_same_types(data_schema, schema)
     if options.merge_schema:
-        schema = merge_schemas(schema, data_schema, widening, options.stores)
-        if options.same_types:
-            check_same_types(data_schema, schema)
         check_dependents(config, schema)
     check_writable(data_schema, with_optional_generated(schema), options.stores)
     return schema

@@ -22,17 +22,16 @@ from tahoe.api.table import Table
 from tahoe.base.exceptions import DeltaConcurrentModificationException, InvalidRequest, InvariantViolation, NotFound
 from tahoe.expr.tree.predicate import all_of, quote_identifier
 from tahoe.ops.rows.insert import (
-    OverwriteActions,
     already_written,
     changes_nothing,
     check_replaced,
     prepare_schema,
-    rows_in,
     stage_adds,
     stage_replaced,
-    write_operation,
+    stage_replaced_files,
+    stage_rows,
 )
-from tahoe.ops.rows.row_changes import FileChange, remove_files
+from tahoe.ops.rows.row_changes import FileChange
 from tahoe.ops.write.completion import Completion
 from tahoe.ops.write.writer import tagged
 from tahoe.protocol.actions import AddCDCFile, AddFile
@@ -60,6 +59,8 @@ DescribeOperation = Callable[[Operation, TableConfig], Operation]
 Arrange = Callable[[DataFrame], DataFrame]
 """Renames the columns of a query to the table's column names."""
 
+MISMATCH = "DELTA_REPLACE_WHERE_MISMATCH"
+"""The error class of a new row that does not fulfill ``replaceWhere``."""
 _MODES = {"append": "Append", "overwrite": "Overwrite", "error": "ErrorIfExists", "ignore": "Ignore"}
 
 
@@ -155,7 +156,8 @@ def _staged_rows(transaction: Transaction, data: DataFrame, request: Insert, mat
         version = TableVersion(spark, snapshot, request.alias, request.files.hadoop)
         condition = _resolved(version, options.replace_where)
         if check_replaced(condition.columns, config, options):
-            rows = _fulfilling(rows, options.replace_where, request.alias, config)
+            failure = raising(mismatch(config, options.replace_where))
+            rows = fulfilling(named(rows, request.alias), options.replace_where, failure)
     changes = None if match is None or matched is None else match.find(transaction, matched)
     with _replacing(request):
         adds = write_files(rows, config, transaction, request.files, completion=completion)
@@ -218,13 +220,8 @@ class _Replacement:
         if self.condition is None or whole is None:
             replaced = stage_replaced(transaction, self.rows.config, self, data_change=options.data_change)
         else:
-            transaction.read(all_of(self.condition.meaning.predicates))
-            removed = remove_files(transaction, whole, data_change=options.data_change)
-            replaced = OverwriteActions(tuple(removed), deleted_rows=rows_in(whole))
-        transaction.stage(*self.adds)
-        if options.app is not None:
-            transaction.stage_app(*options.app)
-        return write_operation(self.adds, replaced, options, created=False, counts_rows=request.matching is not None)
+            replaced = stage_replaced_files(transaction, all_of(self.condition.meaning.predicates), whole, options)
+        return stage_rows(transaction, self.adds, replaced, options, counts_rows=request.matching is not None)
 
     def find_rows(self) -> Sequence[FileChange]:
         """Return the replaced rows."""
@@ -247,27 +244,37 @@ def _replacing(request: Insert) -> Iterator[None]:
     try:
         yield
     except InvariantViolation as error:
-        if request.matching is not None:
-            option, code = request.matching.text, "DELTA_REPLACE_ON_OR_USING_TABLE_CONSTRAINT_VIOLATION"
-        elif request.options.replace_where is not None:
-            option, code = request.options.replace_where, "DELTA_REPLACE_WHERE_MISMATCH"
-        else:
+        if request.matching is None and request.options.replace_where is None:
             raise
-        raise InvariantViolation(f"Of a write that replaces '{option}': {error.message}", code=code, **error.facts) from error
+        raise violation_of_replacing(request, error) from error
 
 
-def _fulfilling(rows: DataFrame, text: str, alias: str | None, config: TableConfig) -> DataFrame:
-    """Return the rows; the query fails on a row that does not fulfill ``replaceWhere``."""
-    error = InvalidRequest(
+def violation_of_replacing(request: Insert, error: InvariantViolation) -> InvariantViolation:
+    """Return the error of a write that replaces rows, with the replacing option."""
+    if request.matching is None:
+        option, code = request.options.replace_where, MISMATCH
+    else:
+        option, code = request.matching.text, "DELTA_REPLACE_ON_OR_USING_TABLE_CONSTRAINT_VIOLATION"
+    return InvariantViolation(f"Of a write that replaces '{option}': {error.message}", code=code, **error.facts)
+
+
+def mismatch(config: TableConfig, text: str) -> InvalidRequest:
+    """Return the error for a new row that does not fulfill ``replaceWhere``."""
+    return InvalidRequest(
         f"A row to be written to table {config.table} does not satisfy replaceWhere '{text}'. Nothing was committed. "
         "Write only rows that satisfy it, or change the condition.",
-        code="DELTA_REPLACE_WHERE_MISMATCH",
+        code=MISMATCH,
         table=config.table,
     )
+
+
+def fulfilling(rows: DataFrame, text: str, failure: Column) -> DataFrame:
+    """Return the rows; a row that does not fulfill ``replaceWhere`` evaluates `failure`.
+
+    Args:
+        rows: under the alias that the condition uses.
+    """
     first, *rest = rows.columns
-    checked = sf.when(_is_true(text), sf.col(quote_identifier(first))).otherwise(raising(error)).alias(first)
-    return named(rows, alias).select(checked, *(sf.col(quote_identifier(name)) for name in rest))
-
-
-def _is_true(text: str) -> Column:
-    return sf.coalesce(sf.expr(text), sf.lit(False))
+    fulfills = sf.coalesce(sf.expr(text), sf.lit(False))
+    checked = sf.when(fulfills, sf.col(quote_identifier(first))).otherwise(failure).alias(first)
+    return rows.select(checked, *(sf.col(quote_identifier(name)) for name in rest))

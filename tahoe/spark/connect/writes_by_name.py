@@ -47,15 +47,13 @@ def save_into(spark: SparkSession, save: Save, *, replacing: bool = False) -> bo
     if named is None:
         return False
     request = save_request(save, settings_of(spark), replacing=replacing)
-    describes = replacing and request.options.replace_where is None and request.matching is None
-    managed = named.on_server is not None and named.on_server.is_managed
-    describe = replacement(managed, save.call.cluster_by or ()) if describes else None
-    rows = save.data if replacing else _cast(save.data, named.table.snapshot().config, request)
     if replacing:
-        insert(named.table, rows, request, describe)
+        managed = named.on_server is not None and named.on_server.is_managed
+        insert(named.table, save.data, request, replacement(save, request, managed=managed))
     else:
+        rows = _cast(save.data, named.table.snapshot().config, request)
         with appending_by_name():
-            insert(named.table, rows, request, describe)
+            insert(named.table, rows, request)
     return True
 
 

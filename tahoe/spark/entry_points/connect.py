@@ -15,12 +15,12 @@ from pyspark.sql.connect.readwriter import DataFrameReader, DataFrameWriter, Dat
 from pyspark.sql.connect.session import SparkSession
 from pyspark.sql.connect.streaming.readwriter import DataStreamReader, DataStreamWriter
 
-from tahoe.base.exceptions import InvalidRequest, Unsupported
+from tahoe.base.exceptions import InvalidRequest
 from tahoe.schema.types import StructType
 from tahoe.spark.commands.create import TableDefinition
 from tahoe.spark.commands.named import Creation
 from tahoe.spark.commands.saved import Save
-from tahoe.spark.commands.write_options import WriterCall, insert_request, refuse_matching
+from tahoe.spark.commands.write_options import WriterCall, insert_request, refuse_buckets, refuse_matching
 from tahoe.spark.connect.conditions import text_of
 from tahoe.spark.connect.creation import make_table
 from tahoe.spark.connect.insert import insert
@@ -151,11 +151,7 @@ def _call_of(writer: Any, arguments: Mapping[str, Any] | None = None) -> WriterC
     if arguments is not None:
         configure(writer, arguments)
     write = writer._write
-    if write.num_buckets > 0:
-        raise Unsupported(
-            "bucketBy of a Delta table is not supported; leave it out, or use partitionBy or clusterBy.",
-            code="DELTA_OPERATION_NOT_ALLOWED_DETAIL",
-        )
+    refuse_buckets(write.num_buckets > 0)
     given = {key: value for key, value in write.options.items() if value is not None}
     evolves = bool(getattr(write, "with_schema_evolution", False))
     return WriterCall(_MODES[write.mode], given, write.partitioning_cols or None, write.clustering_cols or None, evolves)

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from pyspark.errors import ParseException
 from pyspark.sql import Column, DataFrame
@@ -20,7 +20,7 @@ from pyspark.sql import functions as sf
 
 from tahoe.api.table import Table
 from tahoe.base.exceptions import DeltaConcurrentModificationException, InvalidRequest, InvariantViolation, NotFound
-from tahoe.expr.tree.predicate import all_of, quote_identifier
+from tahoe.expr.tree.predicate import Predicate, all_of, quote_identifier
 from tahoe.ops.rows.insert import (
     already_written,
     changes_nothing,
@@ -31,17 +31,16 @@ from tahoe.ops.rows.insert import (
     stage_replaced_files,
     stage_rows,
 )
-from tahoe.ops.rows.row_changes import FileChange
 from tahoe.ops.write.completion import Completion
 from tahoe.ops.write.writer import tagged
-from tahoe.protocol.actions import AddCDCFile, AddFile
+from tahoe.protocol.actions import AddFile
 from tahoe.protocol.config import TableConfig
 from tahoe.protocol.features import ENFORCED
 from tahoe.spark.commands.conditions import ResolvedCondition, resolve_condition
 from tahoe.spark.commands.matched_rows import MatchedRows
-from tahoe.spark.commands.row_changes import TableRows, TableVersion, of_kind
+from tahoe.spark.commands.row_changes import TableRows, TableVersion
 from tahoe.spark.commands.source_rows import retry_if_lost, stored
-from tahoe.spark.commands.spark_engine import SparkEngine, whole_files
+from tahoe.spark.commands.spark_engine import Replacement, SparkEngine, whole_files
 from tahoe.spark.commands.statement_time import StatementTime
 from tahoe.spark.commands.write_options import Insert, Matching
 from tahoe.spark.jvm.errors import quiet_errors, raising
@@ -165,9 +164,32 @@ def _staged_rows(transaction: Transaction, data: DataFrame, request: Insert, mat
         operation = stage_adds(transaction, config, adds, None, options)
     else:
         new = [tagged(config, replace(add, data_change=options.data_change)) for add in adds]
-        table = TableRows(TableVersion(spark, snapshot, request.alias, request.files.hadoop), transaction, config, request.files)
-        operation = _Replacement(table, new, condition, changes or ()).stage(request)
+        version = TableVersion(spark, snapshot, request.alias, request.files.hadoop)
+        table = TableRows(version, transaction, config, request.files)
+        engine = Replacement(table, new, None if condition is None else SparkEngine(table, condition), changes or ())
+        whole = None if condition is None else whole_files(condition)
+        met = None if condition is None or whole is None else (all_of(condition.meaning.predicates), whole)
+        operation = stage_replacement(transaction, config, engine, request, met)
     return with_parameters(operation, request)
+
+
+def stage_replacement(
+    transaction: Transaction,
+    config: TableConfig,
+    engine: Replacement,
+    request: Insert,
+    whole: tuple[Predicate, Sequence[AddFile]] | None,
+) -> Operation:
+    """Stage the removal of the replaced rows and the new files; return the operation.
+
+    Args:
+        whole: the condition and its files, if it selects whole files; then the engine is only asked for the new files.
+    """
+    if whole is None:
+        replaced = stage_replaced(transaction, config, engine, data_change=request.options.data_change)
+    else:
+        replaced = stage_replaced_files(transaction, *whole, request.options)
+    return stage_rows(transaction, engine.adds, replaced, request.options, counts_rows=request.matching is not None)
 
 
 def with_parameters(operation: Operation, request: Insert) -> Operation:
@@ -197,45 +219,6 @@ def _resolved(version: TableVersion, text: str) -> ResolvedCondition:
             f"replaceWhere '{text}' is not a condition: {str(error).strip().partition(' SQLSTATE')[0]}",
             code="DELTA_FAILED_RECOGNIZE_PREDICATE",
         ) from error
-
-
-@dataclass(frozen=True, slots=True)
-class _Replacement:
-    """The `tahoe.ops.rows.engine.Engine` of an overwrite of some rows: replaced rows are deleted as in DELETE.
-
-    Args:
-        adds: the new files, about to be staged.
-        condition: selects the replaced rows; None if `matches` are these rows.
-    """
-
-    rows: TableRows
-    adds: Sequence[AddFile]
-    condition: ResolvedCondition | None
-    matches: Sequence[FileChange]
-
-    def stage(self, request: Insert) -> Operation:
-        """Stage the removal of the replaced rows and the new files; return the operation."""
-        transaction, options = self.rows.transaction, request.options
-        whole = None if self.condition is None else whole_files(self.condition)
-        if self.condition is None or whole is None:
-            replaced = stage_replaced(transaction, self.rows.config, self, data_change=options.data_change)
-        else:
-            replaced = stage_replaced_files(transaction, all_of(self.condition.meaning.predicates), whole, options)
-        return stage_rows(transaction, self.adds, replaced, options, counts_rows=request.matching is not None)
-
-    def find_rows(self) -> Sequence[FileChange]:
-        """Return the replaced rows."""
-        return self.matches if self.condition is None else SparkEngine(self.rows, self.condition).find_rows()
-
-    def copy_rows(self, changes: Sequence[FileChange]) -> list[AddFile]:
-        """Write the remaining rows of these files."""
-        return self.rows.copy(changes)
-
-    def write_change_data(self, changes: Sequence[FileChange]) -> list[AddCDCFile]:
-        """Write the replaced rows and the new rows."""
-        deleted = of_kind(self.rows.version.deleted_rows(changes), "delete")
-        inserted = of_kind(self.rows.written(self.adds), "insert")
-        return self.rows.write_change_data(deleted.unionByName(inserted, allowMissingColumns=True))
 
 
 @contextmanager

@@ -19,9 +19,9 @@ from tahoe.protocol.column_values.default_values import Moment
 from tahoe.protocol.column_values.identity import refuse_update
 from tahoe.spark.commands.assignments import Assignment, parse_assignments, with_assigned
 from tahoe.spark.commands.conditions import has_subquery, resolve_condition
-from tahoe.spark.commands.row_changes import CHOSEN, TableRows, of_kind
+from tahoe.spark.commands.row_changes import CHOSEN, TableRows
 from tahoe.spark.commands.row_command import CommandTarget, run_row_command
-from tahoe.spark.commands.spark_engine import SparkEngine
+from tahoe.spark.commands.spark_engine import SparkEngine, write_update_data
 from tahoe.spark.jvm.bridge import Jvm
 from tahoe.spark.jvm.stored_defaults import written_default
 from tahoe.spark.names.settings import is_case_sensitive
@@ -91,10 +91,8 @@ class _SparkUpdate(SparkEngine):
         return [*self.updated, *self.rows.copy([] if marked else without_dead_files(changes))]
 
     def write_change_data(self, changes: Sequence[FileChange]) -> list[AddCDCFile]:
-        """Write the changed rows, before and after the update, to change data files."""
-        before = of_kind(self.rows.version.deleted_rows(changes), "update_preimage")
-        after = of_kind(self.rows.written(self.updated), "update_postimage")
-        return self.rows.write_change_data(before.unionByName(after, allowMissingColumns=True))
+        """See `tahoe.ops.rows.engine.Engine`."""
+        return write_update_data(self.rows, changes, self.updated)
 
     def _with_new_values(self, rows: DataFrame) -> DataFrame:
         version, config = self.rows.version, self.rows.config

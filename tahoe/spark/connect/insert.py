@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import reduce
 from operator import and_
 from typing import Any
@@ -19,13 +19,9 @@ from tahoe.ops.rows.insert import (
     check_replaced,
     prepare_schema,
     stage_adds,
-    stage_replaced,
-    stage_replaced_files,
-    stage_rows,
 )
 from tahoe.ops.rows.row_changes import FileChange
 from tahoe.ops.write.writer import WriterOptions, tagged
-from tahoe.protocol.actions import AddCDCFile, AddFile
 from tahoe.protocol.config import TableConfig
 from tahoe.protocol.features import ENFORCED
 from tahoe.spark.commands.insert import (
@@ -35,15 +31,17 @@ from tahoe.spark.commands.insert import (
     fulfilling,
     mismatch,
     no_rows_to_match,
+    stage_replacement,
     violation_of_replacing,
     with_parameters,
 )
 from tahoe.spark.commands.matched_rows import check_matching_columns
-from tahoe.spark.commands.row_changes import changes_of, of_kind
+from tahoe.spark.commands.row_changes import changes_of
+from tahoe.spark.commands.spark_engine import Replacement
 from tahoe.spark.commands.write_options import Insert, Matching
 from tahoe.spark.connect.conditions import RemoteCondition, resolve_condition
 from tahoe.spark.connect.remote_changes import RemoteEngine
-from tahoe.spark.connect.remote_rows import RemoteFiles, RemoteVersion
+from tahoe.spark.connect.remote_rows import RemoteFiles, RemoteRows, RemoteVersion
 from tahoe.spark.write.fitting import columns_of
 from tahoe.spark.write.idempotent import resetting_version
 from tahoe.txn.transaction import Operation, Transaction
@@ -73,13 +71,14 @@ def _staged(transaction: Transaction, data: DataFrame, request: Insert) -> Opera
     if snapshot is None or (options.replace_where is None and request.matching is None):
         operation = stage_adds(transaction, config, files.new_files(data), None, options)
     else:
-        operation = _replacing(files, RemoteVersion(spark, snapshot, request.alias), data, request)
+        version = RemoteVersion(spark, snapshot, request.alias)
+        operation = _replacing(RemoteRows(transaction, config, files.options, version=version), data, request)
     return with_parameters(operation, request)
 
 
-def _replacing(files: RemoteFiles, version: RemoteVersion, data: DataFrame, request: Insert) -> Operation:
+def _replacing(rows: RemoteRows, data: DataFrame, request: Insert) -> Operation:
     """Stage the removal of the replaced rows and the new files; return the operation."""
-    transaction, options, config = files.transaction, request.options, files.config
+    transaction, options, config, version = rows.transaction, request.options, rows.config, rows.version
     condition: RemoteCondition | None = None
     matches: Sequence[FileChange] = ()
     if request.matching is not None:
@@ -90,20 +89,17 @@ def _replacing(files: RemoteFiles, version: RemoteVersion, data: DataFrame, requ
         condition = resolve_condition(version, options.replace_where, "replaceWhere")
         columns = config.schema.names if condition.meaning is None else condition.meaning.columns
         if check_replaced(columns, config, options):
-            rows = data if request.alias is None else data.alias(request.alias)
-            data = fulfilling(rows, options.replace_where, sf.raise_error(MISMATCH))
+            named = data if request.alias is None else data.alias(request.alias)
+            data = fulfilling(named, options.replace_where, sf.raise_error(MISMATCH))
     try:
-        adds = [tagged(config, replace(add, data_change=options.data_change)) for add in files.new_files(data)]
+        adds = [tagged(config, replace(add, data_change=options.data_change)) for add in rows.new_files(data)]
     except Exception as error:
         raise _of_replacing(error, request, config) from error
-    engine = _Replacement(version, files, adds, condition, matches)
+    engine = Replacement(rows, adds, None if condition is None else RemoteEngine(rows, condition), matches)
     meaning = None if condition is None else condition.meaning
     whole = None if meaning is None else whole_files(version.snapshot, meaning)
-    if whole is None or meaning is None:
-        replaced = stage_replaced(transaction, config, engine, data_change=options.data_change)
-    else:
-        replaced = stage_replaced_files(transaction, meaning.predicate, whole, options)
-    return stage_rows(transaction, adds, replaced, options, counts_rows=request.matching is not None)
+    met = None if meaning is None or whole is None else (meaning.predicate, whole)
+    return stage_replacement(transaction, config, engine, request, met)
 
 
 def _stored(data: DataFrame) -> DataFrame:
@@ -132,35 +128,3 @@ def _matching_rows(
     equal = (target[name] == source[name] for name in map(quote_identifier, matching.columns))
     on = sf.expr(matching.on) if matching.on is not None else reduce(and_, equal)
     return changes_of(snapshot, files, target.join(source, on, "left_semi")).changes
-
-
-@dataclass(frozen=True, slots=True)
-class _Replacement:
-    """The `tahoe.ops.rows.engine.Engine` of an overwrite of some rows.
-
-    Args:
-        adds: the new files, about to be staged.
-        condition: selects the replaced rows; None if `matches` are these rows.
-    """
-
-    version: RemoteVersion
-    files: RemoteFiles
-    adds: Sequence[AddFile]
-    condition: RemoteCondition | None
-    matches: Sequence[FileChange]
-
-    def find_rows(self) -> Sequence[FileChange]:
-        """Return the replaced rows."""
-        if self.condition is None:
-            return self.matches
-        return RemoteEngine(self.version, self.files, self.condition).find_rows()
-
-    def copy_rows(self, changes: Sequence[FileChange]) -> list[AddFile]:
-        """Write the remaining rows of these files."""
-        return self.files.write(self.version.remaining_rows(changes), copied=True) if changes else []
-
-    def write_change_data(self, changes: Sequence[FileChange]) -> list[AddCDCFile]:
-        """Write the replaced rows and the new rows."""
-        deleted = of_kind(self.version.changed_rows(changes), "delete")
-        inserted = of_kind(self.version.written(self.adds, self.files.config), "insert")
-        return self.files.write_change_data(deleted.unionByName(inserted, allowMissingColumns=True))

@@ -71,7 +71,7 @@ from tahoe.spark.commands.row_command import CommandTarget, run_row_command
 from tahoe.spark.connect.assigned import fitted, parse_assignments
 from tahoe.spark.connect.conditions import check_boolean, check_expression, text_of
 from tahoe.spark.connect.merge_keys import MergeSource, candidates
-from tahoe.spark.connect.remote_rows import RemoteFiles, RemoteVersion
+from tahoe.spark.connect.remote_rows import RemoteRows, RemoteVersion
 from tahoe.spark.names.settings import is_case_sensitive
 from tahoe.spark.versions.plan_ids import stands_for
 from tahoe.spark.write.enforce import session_time_zone
@@ -103,7 +103,7 @@ def explain_merge(target: CommandTarget, request: MergeRequest) -> MergeExplaine
     matched = _matched(target.table.begin(), target, request)
     changes = matched.changed.changes
     summary = MatchSummary(text_of(request.on), matched.counts(), matched.source_rows, matched.files_scanned, len(changes))
-    return explained(matched.version.snapshot, matched.files.config, summary)
+    return explained(matched.rows.version.snapshot, matched.rows.config, summary)
 
 
 def _matched(transaction: Transaction, target: CommandTarget, request: MergeRequest) -> _MatchedMerge:
@@ -135,8 +135,7 @@ def _matched(transaction: Transaction, target: CommandTarget, request: MergeRequ
     counts = {int(row[0]): int(row[1]) for row in single.groupBy(CLAUSE).count().collect()}
     times = (started, materialized, transaction.clock.now_ms())
     return _MatchedMerge(
-        version,
-        RemoteFiles(transaction, merge.config),
+        RemoteRows(transaction, merge.config, version=version),
         request,
         text,
         steps,
@@ -336,8 +335,7 @@ class _MatchedMerge:
         times: when the MERGE began, when the source was stored, and when the rows were found.
     """
 
-    version: RemoteVersion
-    files: RemoteFiles
+    rows: RemoteRows
     request: MergeRequest
     on: str
     steps: Sequence[Step]
@@ -358,7 +356,7 @@ class _MatchedMerge:
 
     def stage(self) -> Staged:
         """Write and stage files."""
-        transaction, config, marked = self.files.transaction, self.files.config, uses_vectors(self.files.config)
+        transaction, config, marked = self.rows.transaction, self.rows.config, uses_vectors(self.rows.config)
         changes = self.changed.changes
         removed = [change.add for change in changes if change.is_whole or not marked]
         remove_files(transaction, removed)
@@ -368,7 +366,7 @@ class _MatchedMerge:
         updates = self._write_updates()
         inserts = self._write_inserts(new, inserted)
         stay = [] if marked else without_dead_files(changes)
-        copied = self.files.write(self.version.remaining_rows(stay), copied=True) if stay else []
+        copied = self.rows.copy(stay)
         feed = self._write_feed(updates, inserts) if changes and config.properties.enable_change_data_feed else []
         if marked:
             mark_dead(transaction, config, without_dead_files(changes))
@@ -397,7 +395,7 @@ class _MatchedMerge:
         chosen = unmatched.select("*", first_true([(step, None) for step in steps]).alias(CLAUSE)).where(
             sf.col(CLAUSE).isNotNull()
         )
-        return chosen.select(CLAUSE, *outcomes(steps, self.files.config.schema, lambda _: None))
+        return chosen.select(CLAUSE, *outcomes(steps, self.rows.config.schema, lambda _: None))
 
     def _write_updates(self) -> list[AddFile]:
         added = []
@@ -405,24 +403,24 @@ class _MatchedMerge:
             rows = sum(self.by_clause.get(step.number, 0) for step in steps)
             if rows:
                 changed = self.pairs.where(_is_of(steps)).drop(FILE, ROW, SOURCE_ROW, CLAUSE, BEFORE, *names)
-                added += self.files.write(self._laid_out(changed, rows))
+                added += self.rows.write(self._laid_out(changed, rows))
         return added
 
     def _write_inserts(self, new: DataFrame | None, counts: dict[int, int]) -> list[AddFile]:
         groups = self._by_gaps(Action.INSERT, None)
-        identities = {column.name for column in identity_columns(self.files.config.schema, self.files.config.table)}
+        identities = {column.name for column in identity_columns(self.rows.config.schema, self.rows.config.table)}
         if len([names for names in groups if identities & set(names)]) > 1:
             raise Unsupported(
-                f"A MERGE into {self.files.config.table} whose INSERT clauses omit different columns that the table fills in, among them an "
+                f"A MERGE into {self.rows.config.table} whose INSERT clauses omit different columns that the table fills in, among them an "
                 "identity column, is not supported in a session of Spark Connect. Let the clauses assign the same columns.",
                 code="TAHOE_SPARK_CONNECT",
-                table=self.files.config.table,
+                table=self.rows.config.table,
             )
         added = []
         for names, steps in groups.items():
             rows = sum(counts.get(step.number, 0) for step in steps)
             if new is not None and rows:
-                added += self.files.write(self._laid_out(new.where(_is_of(steps)).drop(CLAUSE, *names), rows))
+                added += self.rows.write(self._laid_out(new.where(_is_of(steps)).drop(CLAUSE, *names), rows))
         return added
 
     def _by_gaps(self, action: Action, key: str | None) -> dict[tuple[str, ...], list[Step]]:
@@ -434,26 +432,26 @@ class _MatchedMerge:
         groups: dict[tuple[str, ...], list[Step]] = {}
         for step in self.steps:
             if step.action == action:
-                silent = [column for column in self.files.config.schema if not step.inside(column.name)]
+                silent = [column for column in self.rows.config.schema if not step.inside(column.name)]
                 names = (column.name for column in silent if (is_filled_in(column) if key is None else key in column.metadata))
                 groups.setdefault(tuple(names), []).append(step)
         return groups
 
     def _write_feed(self, updates: Sequence[AddFile], inserts: Sequence[AddFile]) -> list[AddCDCFile]:
         """Write the rows before and after the MERGE; those after it are read from the new files."""
-        before = [sf.col(f"{BEFORE}.{quote_identifier(name)}").alias(name) for name in self.version.snapshot.schema.names]
+        before = [sf.col(f"{BEFORE}.{quote_identifier(name)}").alias(name) for name in self.rows.version.snapshot.schema.names]
         deletes = [step for step in self.steps if step.action == Action.DELETE]
         kind = sf.when(_is_of(deletes), "delete").otherwise("update_preimage")
         rows = [of_change(self.pairs, kind).select(*before, CHANGE_TYPE.name)]
         for adds, name in ((updates, "update_postimage"), (inserts, "insert")):
             if adds:
-                rows.append(of_change(self.version.written(adds, self.files.config), name))
-        return self.files.write_change_data(reduce(partial(DataFrame.unionByName, allowMissingColumns=True), rows))
+                rows.append(of_change(self.rows.written(adds), name))
+        return self.rows.write_change_data(reduce(partial(DataFrame.unionByName, allowMissingColumns=True), rows))
 
     def _laid_out(self, rows: DataFrame, count: int) -> DataFrame:
         """Distribute the rows over as many tasks as files are wanted, grouped by the partition columns that they have."""
-        partitions = [name for name in self.files.config.partition_columns if name in rows.columns]
-        if self.files.config.partition_columns:
+        partitions = [name for name in self.rows.config.partition_columns if name in rows.columns]
+        if self.rows.config.partition_columns:
             return (
                 rows.hint("rebalance", *(sf.col(quote_identifier(name)) for name in partitions))
                 if partitions

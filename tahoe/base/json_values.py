@@ -1,7 +1,8 @@
-"""Names for the types of JSON values, as `json` reads and writes them."""
+"""Names for the types of JSON values, as `json` reads and writes them, and their compact text."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from typing import Any, TypeAlias
 
@@ -9,3 +10,8 @@ JsonObject: TypeAlias = dict[str, Any]
 """A JSON object that its owner may change."""
 JsonMapping: TypeAlias = Mapping[str, Any]
 """A JSON object that is only read."""
+
+
+def compact_json(value: object) -> str:
+    """Return JSON text without blanks, in which characters beyond ASCII stay as they are."""
+    return json.dumps(value, separators=(",", ":"), ensure_ascii=False)

@@ -13,6 +13,7 @@ from typing import Any, TypeVar
 from zlib import crc32
 
 from tahoe.base.exceptions import CorruptTable, NotFound
+from tahoe.base.json_values import compact_json
 from tahoe.log.files.last_checkpoint import count_of
 from tahoe.log.files.paths import checksum_name, parse
 from tahoe.log.totals import FileSizeHistogram, FileTotals
@@ -105,7 +106,7 @@ def read_checksum(store: LogStore, version: int) -> VersionChecksum | None:
 def encode_checksum(version: int, checksum: VersionChecksum) -> bytes:
     """Return the bytes of a checksum's file; other readers ignore Tahoe's own members."""
     value = {**checksum.to_json_value(), _VERSION: version}
-    text = json.dumps(value, separators=(",", ":"), ensure_ascii=False).encode()[:-1]
+    text = compact_json(value).encode()[:-1]
     return text + b"%s%d}" % (_OWN_CRC32, crc32(text))
 
 

@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 from tahoe.base.exceptions import CorruptTable, InvalidRequest
+from tahoe.base.json_values import compact_json
 from tahoe.protocol.actions import AddFile, DomainMetadata
 from tahoe.protocol.config import TableConfig
 from tahoe.protocol.features import Feature
@@ -80,7 +81,7 @@ def clustering_domain(paths: Sequence[Path]) -> DomainMetadata:
         paths: physical; empty for a table that is no longer clustered.
     """
     value = {"clusteringColumns": [list(path) for path in paths], "domainName": DOMAIN}
-    return DomainMetadata(DOMAIN, json.dumps(value, separators=(",", ":"), ensure_ascii=False))
+    return DomainMetadata(DOMAIN, compact_json(value))
 
 
 def logical_path(schema: StructType, physical: Path) -> Path:
@@ -140,7 +141,7 @@ def cube_of(add: AddFile) -> Cube | None:
 
 def with_cube(adds: Iterable[AddFile], cube: Cube) -> list[AddFile]:
     """Return files that were clustered together, with the tags of their cube."""
-    tags = {_ID: cube.id, _BY: json.dumps(list(cube.columns), separators=(",", ":"), ensure_ascii=False)}
+    tags = {_ID: cube.id, _BY: compact_json(list(cube.columns))}
     if cube.curve is not None:
         tags[_CURVE] = cube.curve
     return [replace(add, tags={**(add.tags or {}), **tags}, clustering_provider=PROVIDER) for add in adds]

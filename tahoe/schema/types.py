@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from tahoe.base.exceptions import CorruptTable, InvalidRequest, Unsupported
+from tahoe.base.json_values import compact_json
 from tahoe.base.wording import suggestion
 from tahoe.schema.geospatial import MIXED_CRS, is_geospatial_name, normalised
 
@@ -179,7 +180,7 @@ class StructType:
 
     def to_json(self) -> str:
         """Return the text of `Metadata.schema_string`."""
-        return json.dumps(self.to_json_value(), separators=(",", ":"), ensure_ascii=False)
+        return compact_json(self.to_json_value())
 
     def __str__(self) -> str:
         return f"struct<{','.join(f'{column.name}:{column.data_type}' for column in self.fields)}>"

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from tahoe.base.exceptions import InvalidRequest
+from tahoe.base.json_values import compact_json
 from tahoe.ops.merge.clauses import Action, Clause, Kind, of_kind
 from tahoe.ops.merge.explained import ClauseExplained, MergeExplained
 from tahoe.ops.rows.row_changes import FileChange, uses_vectors, vector_metrics
@@ -94,8 +94,8 @@ def merge_parameters(on: str, clauses: Sequence[Clause[str]]) -> dict[str, Any]:
         condition = {} if clause.condition is None else {"predicate": clause.condition}
         return {**condition, "actionType": clause.action.value}
 
-    parameters: dict[str, Any] = {"predicate": _json([on])}
-    return parameters | {kind.value: _json([shown(clause) for clause in of_kind(clauses, kind)]) for kind in Kind}
+    parameters: dict[str, Any] = {"predicate": compact_json([on])}
+    return parameters | {kind.value: compact_json([shown(clause) for clause in of_kind(clauses, kind)]) for kind in Kind}
 
 
 def merge_metrics(source_rows: int, counts: Sequence[ClauseCount], written: StagedMerge, times: Times) -> dict[str, int | str]:
@@ -167,7 +167,3 @@ def explained(snapshot: Snapshot, config: TableConfig, matched: MatchSummary) ->
         uses_deletion_vectors=uses_vectors(config),
         new_columns=tuple(name for name in config.schema.names if name not in existing),
     )
-
-
-def _json(value: object) -> str:
-    return json.dumps(value, separators=(",", ":"), ensure_ascii=False)

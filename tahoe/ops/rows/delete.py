@@ -5,9 +5,9 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 
+from tahoe.base.json_values import compact_json
 from tahoe.base.progress import Progress, silent
 from tahoe.expr.condition_forms import Condition
 from tahoe.expr.row_condition import row_condition
@@ -122,7 +122,7 @@ def stage_deleted_rows(operation: RowOperation, engine: Engine) -> Staged:
 
 def _parameters(text: str | None) -> dict[str, str]:
     texts = [] if text is None else [text]
-    return {"predicate": json.dumps(texts, separators=(",", ":"), ensure_ascii=False)}
+    return {"predicate": compact_json(texts)}
 
 
 def _metrics(started: int, scanned: int, transaction: Transaction) -> dict[str, int | str]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -13,6 +12,7 @@ import pyarrow as pa
 
 from tahoe.base.argument_checks import checked_arguments
 from tahoe.base.exceptions import InvalidRequest, SchemaMismatch
+from tahoe.base.json_values import compact_json
 from tahoe.base.lazy import pc
 from tahoe.base.progress import Progress, silent
 from tahoe.expr.row_condition import RowCondition, row_condition
@@ -359,7 +359,7 @@ def write_operation(
     parameters: dict[str, Any] = {
         "mode": options.mode.capitalize(),
         # The partition columns that this write names; a write to a partitioned table may omit them.
-        "partitionBy": json.dumps(list(options.partition_by or ()), separators=(",", ":"), ensure_ascii=False),
+        "partitionBy": compact_json(list(options.partition_by or ())),
     }
     if options.replace_where is not None:
         parameters["predicate"] = options.replace_where

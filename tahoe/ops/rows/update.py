@@ -5,13 +5,13 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Iterator, Sequence, Sized
 from dataclasses import dataclass
 
 import pyarrow as pa
 
 from tahoe.base.exceptions import InvalidRequest
+from tahoe.base.json_values import compact_json
 from tahoe.base.lazy import pc
 from tahoe.base.progress import Progress, silent, tracked
 from tahoe.expr.condition_forms import Condition
@@ -142,7 +142,7 @@ def stage_updated_rows(operation: RowOperation, engine: UpdateEngine) -> Staged:
         "rewriteTimeMs": ended - scanned,
     }
     texts = [] if operation.condition is None else [operation.condition]
-    parameters = {"predicate": json.dumps(texts, separators=(",", ":"), ensure_ascii=False)}
+    parameters = {"predicate": compact_json(texts)}
     return Staged(Operation("UPDATE", parameters, metrics), num_updated_rows=updated)
 
 

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from tahoe.base.exceptions import InvalidRequest
+from tahoe.base.json_values import compact_json
 from tahoe.base.lazy import pc
 from tahoe.base.progress import Progress, silent, tracked_rows
 from tahoe.log.replay import add_files
@@ -203,7 +204,7 @@ def stage_sync_identity(
         return None
     transaction.set_metadata(replace(snapshot.metadata, schema_string=schema.to_json()))
     described = schema.field(column.name).to_json_value()
-    return Operation("CHANGE COLUMN", {"column": json.dumps(described, separators=(",", ":"), ensure_ascii=False)})
+    return Operation("CHANGE COLUMN", {"column": compact_json(described)})
 
 
 def _furthest(snapshot: Snapshot, column: IdentityColumn, progress: Progress) -> int | None:

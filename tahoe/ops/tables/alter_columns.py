@@ -6,12 +6,12 @@ while a writer that prepared for the old columns fails with the conflict that th
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 from tahoe.base.exceptions import InvalidRequest
+from tahoe.base.json_values import compact_json
 from tahoe.base.progress import Progress, silent
 from tahoe.expr.tree.common_types import same_type
 from tahoe.expr.tree.predicate import quote_identifier
@@ -111,7 +111,7 @@ def stage_add_columns(transaction: Transaction, snapshot: Snapshot, columns: Seq
         {"column": _column_json(new.parent, new.column), **({} if new.position is None else {"position": str(new.position)})}
         for new in added
     ]
-    return Operation("ADD COLUMNS", {"columns": _json(described)})
+    return Operation("ADD COLUMNS", {"columns": compact_json(described)})
 
 
 def stage_drop_columns(
@@ -147,7 +147,7 @@ def stage_drop_columns(
         configuration = _with_stats_columns(configuration, path, None)
     metadata = with_schema(config, schema, transaction.clock)
     transaction.set_metadata(_with_stats_of(metadata, configuration))
-    return Operation("DROP COLUMNS", {"columns": _json([name_of(path) for path in there])})
+    return Operation("DROP COLUMNS", {"columns": compact_json([name_of(path) for path in there])})
 
 
 def stage_rename_column(transaction: Transaction, snapshot: Snapshot, path: Path, name: str) -> Operation:
@@ -214,8 +214,8 @@ def stage_change_columns(
     if required:
         validate_not_null(transaction, snapshot, [_spelled(snapshot.schema, path) for path in required], progress)
     if len(described) == 1:
-        return Operation("CHANGE COLUMN", {"column": _json(described[0][0]), **described[0][1]})
-    return Operation("CHANGE COLUMNS", {"columns": _json([{**column, **where} for column, where in described])})
+        return Operation("CHANGE COLUMN", {"column": compact_json(described[0][0]), **described[0][1]})
+    return Operation("CHANGE COLUMNS", {"columns": compact_json([{**column, **where} for column, where in described])})
 
 
 def stage_replace_columns(transaction: Transaction, snapshot: Snapshot, columns: StructType) -> Operation:
@@ -235,7 +235,7 @@ def stage_replace_columns(transaction: Transaction, snapshot: Snapshot, columns:
     metadata = with_schema(config, schema, transaction.clock)
     check_still_clusterable(snapshot, metadata)
     transaction.set_metadata(metadata)
-    return Operation("REPLACE COLUMNS", {"columns": _json([_column_json((), column) for column in target])})
+    return Operation("REPLACE COLUMNS", {"columns": compact_json([_column_json((), column) for column in target])})
 
 
 # -- one column --------------------------------------------------------------------------------------------------------------
@@ -453,10 +453,6 @@ def _column_json(parent: Path, column: StructField) -> dict[str, Any]:
             kind = str(other)
     metadata = dict(column.metadata)
     return {"name": name_of((*parent, column.name)), "type": kind, "nullable": column.nullable, "metadata": metadata}
-
-
-def _json(value: object) -> str:
-    return json.dumps(value, separators=(",", ":"), ensure_ascii=False)
 
 
 def _replaced_columns(config: TableConfig, target: StructType) -> tuple[StructType, list[Path]]:

@@ -8,6 +8,7 @@ from dataclasses import replace
 
 from tahoe.base.clock import Clock
 from tahoe.base.exceptions import InvalidRequest
+from tahoe.base.json_values import compact_json
 from tahoe.base.wording import suggestion
 from tahoe.ops.tables.cluster_by import stage_clustering
 from tahoe.protocol.actions import Metadata
@@ -196,7 +197,7 @@ def create_operation(
             "isManaged": "true" if is_managed else "false",
             "description": metadata.description,
             "partitionBy": json.dumps(list(metadata.partition_columns), separators=(",", ":")),
-            "clusterBy": json.dumps(list(cluster_by), separators=(",", ":"), ensure_ascii=False),
+            "clusterBy": compact_json(list(cluster_by)),
             "properties": json.dumps(dict(metadata.configuration), separators=(",", ":")),
         },
     )

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from dataclasses import replace
 
+from tahoe.base.json_values import compact_json
 from tahoe.base.progress import Progress, silent, tracked
 from tahoe.expr.condition_forms import Condition
 from tahoe.ops.rows.conditions import select_partitions
@@ -46,7 +46,7 @@ def stage_purge(
         return None
     operation = stage_rewrite(transaction, snapshot, adds, progress)
     shown = [] if selected.condition is None else [shown_where or selected.condition]
-    text = json.dumps(shown, separators=(",", ":"), ensure_ascii=False)
+    text = compact_json(shown)
     return replace(operation, parameters={**operation.parameters, "predicate": text})
 
 

@@ -6,7 +6,6 @@ and map values are the nested ids that IcebergCompatV2 stores in the nearest anc
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import date, datetime
@@ -16,7 +15,7 @@ from typing import Any
 import pyarrow as pa
 
 from tahoe.base.exceptions import CorruptTable, TahoeError
-from tahoe.base.json_values import JsonObject
+from tahoe.base.json_values import JsonObject, compact_json
 from tahoe.expr.compute.compute import compute
 from tahoe.protocol.column_values.default_values import CURRENT_DEFAULT, constant_default
 from tahoe.schema.mapping import explode, nested_ids_of
@@ -66,7 +65,7 @@ def name_mapping(schema: StructType, more_names: Mapping[str, int] | None = None
         others: ids by name of columns that files may have beyond the table's; some readers fail on a column without a name.
     """
     mapped = [*_mapped(schema), *(_entry(number, [name], []) for name, number in (more_names or {}).items())]
-    return json.dumps(mapped, separators=(",", ":"), ensure_ascii=False)
+    return compact_json(mapped)
 
 
 def last_column_id(schema: StructType) -> int:

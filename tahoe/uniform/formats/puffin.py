@@ -6,11 +6,11 @@ of its own, because some readers apply every vector of a file, including replace
 
 from __future__ import annotations
 
-import json
 import struct
 import zlib
 from typing import NamedTuple
 
+from tahoe.base.json_values import compact_json
 from tahoe.base.version import __version__
 from tahoe.uniform.formats.avro import encode_bytes, encode_long, encode_string
 from tahoe.uniform.formats.data_files import Target
@@ -52,7 +52,7 @@ def puffin_bytes(vector: bytes, url: str, cardinality: int) -> Puffin:
         "properties": {"referenced-data-file": url, "cardinality": str(cardinality)},
     }
     footer = {"blobs": [described], "properties": {"created-by": f"tahoe {__version__}"}}
-    payload = json.dumps(footer, separators=(",", ":"), ensure_ascii=False).encode()
+    payload = compact_json(footer).encode()
     ending = (_MAGIC, payload, struct.pack("<i", len(payload)), bytes(4), _MAGIC)
     return Puffin(b"".join((_MAGIC, blob, *ending)), len(blob))
 

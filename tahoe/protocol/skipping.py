@@ -148,8 +148,7 @@ class StatsCondition:
 
     def keep(self, files: pa.Table) -> pa.BooleanArray:
         """Return True for each file for which the condition is not FALSE."""
-        mask = pc.fill_null(evaluate(self.condition, self._facts(files)), scalar(True))
-        return combined(mask) if isinstance(mask, pa.ChunkedArray) else mask
+        return combined(pc.fill_null(evaluate(self.condition, self._facts(files)), scalar(True)))
 
     def _facts(self, files: pa.Table) -> pa.Table:
         """The columns that the condition names."""
@@ -478,7 +477,7 @@ def _struct_column(leaves: dict[tuple[str, ...], Any]) -> pa.StructArray:
     for name in dict.fromkeys(path[0] for path in leaves):
         inner = {path[1:]: values for path, values in leaves.items() if path[0] == name}
         values = inner[()] if () in inner else _struct_column(inner)
-        members[name] = combined(values) if isinstance(values, pa.ChunkedArray) else values
+        members[name] = combined(values)
     return pa.StructArray.from_arrays(list(members.values()), names=list(members))
 
 

@@ -31,8 +31,10 @@ def array(values: Sequence[object], data_type: pa.DataType) -> pa.Array:
         return pa.array(values, data_type)
 
 
-def combined(values: pa.ChunkedArray) -> pa.Array:
-    """As `values.combine_chunks()`, without a copy of a single chunk."""
+def combined(values: pa.Array | pa.ChunkedArray) -> pa.Array:
+    """As `values.combine_chunks()`, without a copy of an array or a single chunk."""
+    if not isinstance(values, pa.ChunkedArray):
+        return values
     if values.num_chunks == 1:
         return values.chunk(0)
     return values.combine_chunks() if values.num_chunks else pa.nulls(0, values.type)

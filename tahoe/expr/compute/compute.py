@@ -74,7 +74,7 @@ def _value(expression: Expression, table: pa.Table) -> Array:
         case Call("and", arguments):
             return _folded(pc.and_kleene, arguments, table, True)
         case Call("or", arguments) if len(arguments) > LONGEST_CHAIN and (same := _same_predicate(expression)) is not None:
-            return _combined(evaluate(same, table))
+            return combined(evaluate(same, table))
         case Call("or", arguments):
             return _folded(pc.or_kleene, arguments, table, False)
         case Call("in", (value, *options)) if len(
@@ -107,7 +107,7 @@ def _column(reference: Reference, table: pa.Table) -> Array:
     for name in reference.path[1:]:
         values = pc.struct_field(values, [name])  # a null struct makes its fields null, as SQL has it
     arrow_type = to_arrow_type(reference.data_type)
-    array = _combined(values)
+    array = combined(values)
     if array.type.equals(arrow_type):
         return array
     try:
@@ -118,10 +118,6 @@ def _column(reference: Reference, table: pa.Table) -> Array:
             code="DATATYPE_MISMATCH",
             column=str(reference),
         ) from error
-
-
-def _combined(values: object) -> Array:
-    return combined(values) if isinstance(values, pa.ChunkedArray) else values
 
 
 def _needed(expression: Expression, table: pa.Table, mask: Array) -> Array:

@@ -147,7 +147,7 @@ def _picked(lookup: _Table, table: pa.Table) -> Array:
     if unknown.true_count:
         # NULL = 1 is NULL, and NULL AND FALSE is FALSE.
         remainder = pc.and_kleene(evaluate(lookup.without_key, table.filter(unknown)), scalar(None, pa.bool_()))
-        answer = pc.replace_with_mask(answer, unknown, _in_one(remainder))
+        answer = pc.replace_with_mask(answer, unknown, combined(remainder))
     return answer
 
 
@@ -165,11 +165,7 @@ def _decoded(values: Array) -> Array:
     # NULL-ness of a dictionary column may sit in its values, so it is decoded before anything else looks at it.
     if pa.types.is_dictionary(values.type):
         values = values.cast(values.type.value_type)
-    return _in_one(values)
-
-
-def _in_one(values: Array) -> Array:
-    return combined(values) if isinstance(values, pa.ChunkedArray) else values
+    return combined(values)
 
 
 def _leaf(predicate: Comparison | In | IsNull | IsNotNull | StartsWith, values: Array) -> Array:

@@ -36,7 +36,7 @@ class RowEncoder:
 
     def rows(self, name: str, piece: pa.Table, structs: Callable[[pa.Table], pa.StructArray]) -> pa.Table:
         """Return rows in which only the struct column `name` is set."""
-        values = _one_array(structs(piece.combine_chunks()))
+        values = combined(structs(piece.combine_chunks()))
         columns = [values if field.name == name else pa.nulls(len(values), field.type) for field in self.schema]
         return pa.Table.from_arrays(columns, schema=self.schema)
 
@@ -161,7 +161,7 @@ class AddColumns:
 
     def of_files(self, files: pa.Table) -> pa.StructArray:
         """The `add` struct of each file. A row of a checkpoint changes no data."""
-        columns = {name: _one_array(files.column(name)) for name in FILES_SCHEMA.names if name != "stats" or self.json}
+        columns = {name: combined(files.column(name)) for name in FILES_SCHEMA.names if name != "stats" or self.json}
         columns["dataChange"] = pa.repeat(scalar(False), files.num_rows)
         if self.statistics is not None:
             columns["stats_parsed"] = _statistics(files, self.statistics)
@@ -174,14 +174,14 @@ class AddColumns:
 
 def _statistics(files: pa.Table, shape: pa.StructType) -> pa.StructArray:
     """Statistics as structs: as they are where an older checkpoint had them, parsed from their text elsewhere."""
-    texts = _one_array(files.column("stats"))
+    texts = combined(files.column("stats"))
     if "stats_parsed" not in files.column_names:
-        return _one_array(parse_statistics(texts, shape))
-    carried = cast_members(_one_array(files.column("stats_parsed")), shape)
+        return combined(parse_statistics(texts, shape))
+    carried = cast_members(combined(files.column("stats_parsed")), shape)
     missing = pc.and_(carried.is_null(), texts.is_valid())
     if not missing.true_count:
         return carried
-    parsed = _one_array(parse_statistics(texts.filter(missing), shape))
+    parsed = combined(parse_statistics(texts.filter(missing), shape))
     ranks = pc.add(pc.cumulative_sum(missing.cast(pa.int64())), scalar(len(carried) - 1, pa.int64()))
     return pa.concat_arrays([carried, parsed]).take(pc.if_else(missing, ranks, pa.arange(0, len(carried))))
 
@@ -202,10 +202,6 @@ def pieces(table: pa.Table, most: int) -> Iterator[pa.Table]:
         rows += batch.num_rows
     if rows:
         yield pa.Table.from_batches(waiting)
-
-
-def _one_array(values: pa.ChunkedArray | pa.Array) -> pa.Array:
-    return values if isinstance(values, pa.Array) else combined(values)
 
 
 def _repetitive_leaves(schema: pa.Schema) -> list[str]:

@@ -30,10 +30,10 @@ from tahoe.ops.merge.report import (
     StagedMerge,
     Times,
     ambiguous,
-    counted,
     explained,
     merge_metrics,
     merge_parameters,
+    staged,
 )
 from tahoe.ops.merge.schema import check_identity, check_target, evolved_schema, star_pairs, with_places
 from tahoe.ops.rows.assigned_places import Columns, assigned_places
@@ -66,7 +66,7 @@ from tahoe.schema.evolve import check_duplicates
 from tahoe.schema.types import StructType
 from tahoe.snapshot.changes import with_change_type
 from tahoe.snapshot.snapshot import Snapshot
-from tahoe.txn.transaction import Operation, Transaction
+from tahoe.txn.transaction import Transaction
 
 
 def stage_merge(transaction: Transaction, statement: MergeStatement, progress: Progress = silent) -> Staged:
@@ -334,8 +334,7 @@ class _Writing:
             StagedMerge(changes, marked, gone, added, feed),
             Times(started, started, scanned, transaction.clock.now_ms()),
         )
-        operation = Operation("MERGE", merge_parameters(statement.on, statement.clauses), metrics)
-        return Staged(operation, *(counted(counts, action) for action in (Action.UPDATE, Action.DELETE, Action.INSERT)))
+        return staged(merge_parameters(statement.on, statement.clauses), counts, metrics)
 
     def counts(self) -> list[ClauseCount]:
         """Return the row counts in the order of the statement's clauses."""

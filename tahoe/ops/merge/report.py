@@ -10,10 +10,11 @@ from tahoe.base.exceptions import InvalidRequest
 from tahoe.base.json_values import compact_json
 from tahoe.ops.merge.clauses import Action, Clause, Kind, of_kind
 from tahoe.ops.merge.explained import ClauseExplained, MergeExplained
-from tahoe.ops.rows.row_changes import FileChange, uses_vectors, vector_metrics
+from tahoe.ops.rows.row_changes import FileChange, Staged, uses_vectors, vector_metrics
 from tahoe.protocol.actions import AddCDCFile, AddFile
 from tahoe.protocol.config import TableConfig
 from tahoe.snapshot.snapshot import Snapshot
+from tahoe.txn.transaction import Operation
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,6 +127,12 @@ def merge_metrics(source_rows: int, counts: Sequence[ClauseCount], written: Stag
         "scanTimeMs": times.scanned - times.materialized,
         "rewriteTimeMs": times.ended - times.scanned,
     }
+
+
+def staged(parameters: dict[str, Any], counts: Sequence[ClauseCount], metrics: dict[str, int | str]) -> Staged:
+    """Return the result of a MERGE whose changes are staged."""
+    rows = (counted(counts, action) for action in (Action.UPDATE, Action.DELETE, Action.INSERT))
+    return Staged(Operation("MERGE", parameters, metrics), *rows)
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import partial, reduce
 from math import ceil
 from typing import Any
 
@@ -35,10 +34,10 @@ from tahoe.ops.merge.report import (
     Times,
     ambiguous,
     clause_counts,
-    counted,
     explained,
     merge_metrics,
     merge_parameters,
+    staged,
 )
 from tahoe.ops.merge.schema import star_pairs
 from tahoe.ops.rows.assigned_places import Columns
@@ -60,10 +59,19 @@ from tahoe.protocol.constraints import is_filled_in
 from tahoe.protocol.row_tracking import materialized_columns
 from tahoe.schema.evolve import store_anything
 from tahoe.schema.types import StructType
-from tahoe.snapshot.changes import CHANGE_TYPE
 from tahoe.spark.commands.assignments import Assignment, Value
 from tahoe.spark.commands.merge.builder import DeltaMergeBuilder
-from tahoe.spark.commands.merge.match import BEFORE, CLAUSE, SOURCE_ROW, first_true, numbered, outcome
+from tahoe.spark.commands.merge.match import (
+    BEFORE,
+    CLAUSE,
+    SOURCE_ROW,
+    first_true,
+    is_of,
+    numbered,
+    outcome,
+    rows_before,
+    together,
+)
 from tahoe.spark.commands.merge.statement import MergeRequest, PreparedMerge, Sides, Step, Term, prepared
 from tahoe.spark.commands.row_changes import FILE, ROW, RowMatches, changes_of
 from tahoe.spark.commands.row_changes import of_kind as of_change
@@ -76,7 +84,7 @@ from tahoe.spark.names.settings import is_case_sensitive
 from tahoe.spark.versions.plan_ids import stands_for
 from tahoe.spark.write.enforce import session_time_zone
 from tahoe.spark.write.fitting import columns_of
-from tahoe.txn.transaction import Operation, Transaction
+from tahoe.txn.transaction import Transaction
 
 _MATCHED_ROW = "__tahoe_matched_row"
 _ROWS_OF_A_FILE = 1_000_000
@@ -375,8 +383,7 @@ class _MatchedMerge:
             return Staged(None)
         written = StagedMerge(changes, marked, removed, [*updates, *inserts, *copied], feed)
         metrics = merge_metrics(self.source_rows, counts, written, Times(*self.times, transaction.clock.now_ms()))
-        operation = Operation("MERGE", self._parameters(), metrics)
-        return Staged(operation, *(counted(counts, action) for action in (Action.UPDATE, Action.DELETE, Action.INSERT)))
+        return staged(self._parameters(), counts, metrics)
 
     def _parameters(self) -> dict[str, object]:
         return merge_parameters(self.on, [Clause(step.kind, step.action, step.text) for step in self.steps])
@@ -402,7 +409,7 @@ class _MatchedMerge:
         for names, steps in self._by_gaps(Action.UPDATE, "delta.generationExpression").items():
             rows = sum(self.by_clause.get(step.number, 0) for step in steps)
             if rows:
-                changed = self.pairs.where(_is_of(steps)).drop(FILE, ROW, SOURCE_ROW, CLAUSE, BEFORE, *names)
+                changed = self.pairs.where(is_of(steps)).drop(FILE, ROW, SOURCE_ROW, CLAUSE, BEFORE, *names)
                 added += self.rows.write(self._laid_out(changed, rows))
         return added
 
@@ -420,7 +427,7 @@ class _MatchedMerge:
         for names, steps in groups.items():
             rows = sum(counts.get(step.number, 0) for step in steps)
             if new is not None and rows:
-                added += self.rows.write(self._laid_out(new.where(_is_of(steps)).drop(CLAUSE, *names), rows))
+                added += self.rows.write(self._laid_out(new.where(is_of(steps)).drop(CLAUSE, *names), rows))
         return added
 
     def _by_gaps(self, action: Action, key: str | None) -> dict[tuple[str, ...], list[Step]]:
@@ -439,14 +446,11 @@ class _MatchedMerge:
 
     def _write_feed(self, updates: Sequence[AddFile], inserts: Sequence[AddFile]) -> list[AddCDCFile]:
         """Write the rows before and after the MERGE; those after it are read from the new files."""
-        before = [sf.col(f"{BEFORE}.{quote_identifier(name)}").alias(name) for name in self.rows.version.snapshot.schema.names]
-        deletes = [step for step in self.steps if step.action == Action.DELETE]
-        kind = sf.when(_is_of(deletes), "delete").otherwise("update_preimage")
-        rows = [of_change(self.pairs, kind).select(*before, CHANGE_TYPE.name)]
+        rows = [rows_before(self.pairs, self.steps, self.rows.version.snapshot.schema.names)]
         for adds, name in ((updates, "update_postimage"), (inserts, "insert")):
             if adds:
                 rows.append(of_change(self.rows.written(adds), name))
-        return self.rows.write_change_data(reduce(partial(DataFrame.unionByName, allowMissingColumns=True), rows))
+        return self.rows.write_change_data(together(rows))
 
     def _laid_out(self, rows: DataFrame, count: int) -> DataFrame:
         """Distribute the rows over as many tasks as files are wanted, grouped by the partition columns that they have."""
@@ -458,8 +462,3 @@ class _MatchedMerge:
                 else rows.coalesce(1)
             )
         return rows.coalesce(max(1, ceil(count / _ROWS_OF_A_FILE)))
-
-
-def _is_of(steps: Sequence[Step]) -> Column:
-    """Return whether one of these clauses applies to a row."""
-    return sf.coalesce(sf.col(CLAUSE).isin([step.number for step in steps]), sf.lit(False)) if steps else sf.lit(False)

@@ -9,7 +9,8 @@ nothing else: a non-deterministic expression is evaluated once, for finding and 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from functools import partial, reduce
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as sf
@@ -20,9 +21,10 @@ from tahoe.protocol.config import TableConfig
 from tahoe.protocol.row_tracking import materialized_columns
 from tahoe.schema.evolve import without_void
 from tahoe.schema.types import StructField, StructType
+from tahoe.snapshot.changes import CHANGE_TYPE
 from tahoe.spark.commands.assignments import Fit, Value, assigned, fitting
 from tahoe.spark.commands.merge.statement import Plan, Step
-from tahoe.spark.commands.row_changes import FILE, ROW
+from tahoe.spark.commands.row_changes import FILE, ROW, of_kind
 from tahoe.spark.commands.source_rows import StoredRows, sent_to_all
 from tahoe.spark.jvm.bridge import Jvm
 from tahoe.spark.jvm.records import items
@@ -146,6 +148,29 @@ def of_source(plan: Plan, pairs: StoredRows | None = None) -> DataFrame:
         values.append(assigned(fit, column.data_type, None, insert.inside(column.name)).alias(column.name))
     rows = source if pairs is None else source.join(sent_to_all(pairs).select(SOURCE_ROW), SOURCE_ROW)
     return rows.select(*values)
+
+
+def is_of(steps: Iterable[Step]) -> Column:
+    """Return whether one of these clauses applies to a row of the pairs or of the new rows."""
+    numbers = [step.number for step in steps]
+    return sf.coalesce(sf.col(CLAUSE).isin(numbers), sf.lit(False)) if numbers else sf.lit(False)
+
+
+def rows_before(pairs: DataFrame, steps: Iterable[Step], names: Iterable[str]) -> DataFrame:
+    """Return the deleted and the updated rows as they were, with their ``_change_type``.
+
+    Args:
+        pairs: with `BEFORE`, one for each target row that a clause changes.
+        names: the columns of the table before the MERGE.
+    """
+    columns = [sf.col(f"{BEFORE}.{quote_identifier(name)}").alias(name) for name in names]
+    kind = sf.when(is_of(step for step in steps if step.action == Action.DELETE), "delete").otherwise("update_preimage")
+    return of_kind(pairs, kind).select(*columns, CHANGE_TYPE.name)
+
+
+def together(rows: Sequence[DataFrame]) -> DataFrame:
+    """Return the rows of all frames, by column name; missing columns are null."""
+    return reduce(partial(DataFrame.unionByName, allowMissingColumns=True), rows)
 
 
 def _whole_value(step: Step, name: str) -> Value | None:

@@ -115,7 +115,6 @@ TESTED_ELSEWHERE: Mapping[str, Mapping[str, str]] = {
         "ops/merge/explained": _MERGE,
         "ops/merge/match": _MERGE,
         "ops/merge/report": _MERGE,
-        "ops/merge/schema": _MERGE,
         "ops/rows/assignments": "tests/unit/ops/rows/test_update.py",
         "ops/rows/conditions": "tests/unit/ops/rows/test_delete.py",
         "ops/rows/engine": "tests/unit/ops/rows/test_delete.py",

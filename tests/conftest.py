@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import shutil
-import threading
 import urllib.request
 import uuid
 import zlib
@@ -16,6 +15,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from tests.java_options import JAVA_OPTIONS
+from tests.moto_server import moto_server
 from tests.sampling import left_out
 
 pytest.register_assert_rewrite("tahoe.testing")
@@ -74,38 +74,14 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 @pytest.fixture(scope="session")
 def s3_options() -> Iterator[dict[str, str]]:
     """Storage options for an S3 on the loopback that lives as long as the test session; its one bucket is `S3_BUCKET`."""
-    from moto.server import create_backend_app  # heavy: only for the tests that need it
-    from werkzeug.serving import WSGIRequestHandler, make_server
-
-    class Quiet(WSGIRequestHandler):
-        protocol_version = "HTTP/1.1"
-
-        def log(self, type: str, message: str, *args: object) -> None:
-            pass
-
-    moto = create_backend_app("s3")
-    one_at_a_time = threading.Lock()
-
-    def application(environ: dict[str, Any], start_response: Any) -> list[bytes]:
-        """Moto looks whether a name is taken and writes it later; S3 does both at once."""
-        with one_at_a_time:
-            return list(moto(environ, start_response))
-
-    server = make_server("127.0.0.1", 0, application, threaded=True, request_handler=Quiet)
-    server.daemon_threads = True  # type: ignore[attr-defined] # connections that clients keep open must not hold up the end
-    thread = threading.Thread(target=server.serve_forever)
-    thread.start()
-    endpoint = f"http://127.0.0.1:{server.server_port}"
-    urllib.request.urlopen(urllib.request.Request(f"{endpoint}/{S3_BUCKET}", method="PUT")).close()
-    yield {
-        "aws_endpoint": endpoint,
-        "aws_access_key_id": "an-access-key",
-        "aws_secret_access_key": "a-secret-key",
-        "aws_region": "us-east-1",
-    }
-    server.shutdown()
-    server.server_close()
-    thread.join()
+    with moto_server("s3") as endpoint:
+        urllib.request.urlopen(urllib.request.Request(f"{endpoint}/{S3_BUCKET}", method="PUT")).close()
+        yield {
+            "aws_endpoint": endpoint,
+            "aws_access_key_id": "an-access-key",
+            "aws_secret_access_key": "a-secret-key",
+            "aws_region": "us-east-1",
+        }
 
 
 @pytest.fixture

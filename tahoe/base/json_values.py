@@ -1,4 +1,4 @@
-"""The types of JSON values, as `json` reads and writes them, and their text."""
+"""Names for the types of JSON values, as `json` reads and writes them, and their compact text."""
 
 from __future__ import annotations
 
@@ -13,5 +13,5 @@ JsonMapping: TypeAlias = Mapping[str, Any]
 
 
 def compact_json(value: object) -> str:
-    """Return the JSON text without blanks, and with characters beyond ASCII as they are, as the reference writes it."""
+    """Return JSON text without blanks, in which characters beyond ASCII stay as they are."""
     return json.dumps(value, separators=(",", ":"), ensure_ascii=False)

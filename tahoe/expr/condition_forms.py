@@ -66,11 +66,6 @@ def predicate_of(condition: object, schema: StructType, time_zone: str = "UTC") 
     raise _no_condition(condition)
 
 
-def stated(condition: Condition | None, schema: StructType) -> str | Predicate | None:
-    """Return the condition as text or as a predicate; the history shows its text."""
-    return condition if condition is None or isinstance(condition, str) else predicate_of(condition, schema)
-
-
 # ---- lists of comparisons
 
 

@@ -91,10 +91,11 @@ def write_checksum_from(
     """Write the checksum of the version that a commit made, from the checksum of the version before; see `write_checksum_after`.
 
     Args:
-        previous: as read; None is returned if it contradicts the log.
+        previous: as read; None is returned if it contradicts the log, without the warning of `write_checksum_after`.
     """
-    agreeing = _agreeing(store.url, previous, version, state, actions)
-    checksum = None if agreeing is None else checksum_after(agreeing, state, actions, store.url)
+    if _contradictions(previous, state, actions):
+        return None
+    checksum = checksum_after(previous, state, actions, store.url)
     return checksum if checksum is not None and write_checksum(store, version, checksum) else None
 
 
@@ -134,7 +135,7 @@ def _counted(previous: VersionChecksum, url: str) -> FileTotals:
 
 
 def _previous(store: LogStore, version: int, state: TableState, actions: Sequence[Action]) -> VersionChecksum | None:
-    """Read the checksum of the version before; None if there is none, or if it contradicts the log before the commit."""
+    """Read the checksum of the version before; None if there is none, or, with a warning, if it contradicts the log before the commit."""
     if not version:
         return None
     try:
@@ -142,22 +143,19 @@ def _previous(store: LogStore, version: int, state: TableState, actions: Sequenc
     except CorruptTable as error:
         logger.warning("%s", error.message, extra=about(store.url, version - 1))
         return None
-    return None if previous is None else _agreeing(store.url, previous, version, state, actions)
-
-
-def _agreeing(
-    url: str, previous: VersionChecksum, version: int, state: TableState, actions: Sequence[Action]
-) -> VersionChecksum | None:
-    """Return the checksum of the version before; None, with a warning, if it contradicts the log before the commit.
-
-    The parts that the commit did not change must be the same before and after it.
-    """
-    wrong = state_differences(_untouched(previous, state, actions), replace(state, transaction_id=None, in_commit_timestamp=None))
+    wrong = [] if previous is None else _contradictions(previous, state, actions)
     if wrong:
-        name, record = checksum_name(version - 1), about(url, version - 1)
-        logger.warning("%s: %s was not carried forward, for it says %s", url, name, "; ".join(wrong), extra=record)
+        name, record = checksum_name(version - 1), about(store.url, version - 1)
+        logger.warning("%s: %s was not carried forward, for it says %s", store.url, name, "; ".join(wrong), extra=record)
         return None
     return previous
+
+
+def _contradictions(previous: VersionChecksum, state: TableState, actions: Sequence[Action]) -> list[str]:
+    """Describe the differences between the checksum of the version before a commit and the log: the parts that the commit did not change
+    must be the same before and after it.
+    """
+    return state_differences(_untouched(previous, state, actions), replace(state, transaction_id=None, in_commit_timestamp=None))
 
 
 def _untouched(previous: VersionChecksum, state: TableState, actions: Sequence[Action]) -> VersionChecksum:

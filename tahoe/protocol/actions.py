@@ -10,6 +10,7 @@ from functools import cached_property
 from typing import Any
 
 from tahoe.base.exceptions import CorruptTable
+from tahoe.base.json_values import compact_json
 from tahoe.protocol.action_members import check_action
 from tahoe.schema.types import StructType, schema_from_json
 
@@ -360,7 +361,7 @@ _NAMES: dict[type, str] = {
 
 def to_json_line(action: Action) -> str:
     """Return the action as one line of a commit, without the line break."""
-    return json.dumps({_NAMES[type(action)]: action.to_json_value()}, separators=(",", ":"), ensure_ascii=False)
+    return compact_json({_NAMES[type(action)]: action.to_json_value()})
 
 
 def action_from_json(line: Mapping[str, object]) -> Action | None:

@@ -171,10 +171,6 @@ def _features(version: int) -> tuple[str, ...]:
     return (ICEBERG_COMPAT[version], *FEATURES[ICEBERG_COMPAT[version]].requires)
 
 
-def _feature(version: int) -> str:
-    return f"icebergCompatV{version}"
-
-
 def _check_row_tracking(config: TableConfig, previous: TableConfig | None) -> None:
     if not config.properties.get(_ROW_TRACKING):
         raise _violation(

@@ -148,8 +148,7 @@ class StatsCondition:
 
     def keep(self, files: pa.Table) -> pa.BooleanArray:
         """Return True for each file for which the condition is not FALSE."""
-        mask = pc.fill_null(evaluate(self.condition, self._facts(files)), scalar(True))
-        return combined(mask)
+        return combined(pc.fill_null(evaluate(self.condition, self._facts(files)), scalar(True)))
 
     def _facts(self, files: pa.Table) -> pa.Table:
         """The columns that the condition names."""

@@ -32,8 +32,8 @@ def array(values: Sequence[object], data_type: pa.DataType) -> pa.Array:
 
 
 def combined(values: pa.Array | pa.ChunkedArray) -> pa.Array:
-    """As `values.combine_chunks()`, without a copy of a single chunk; an array is returned as it is."""
-    if isinstance(values, pa.Array):
+    """As `values.combine_chunks()`, without a copy of an array or a single chunk."""
+    if not isinstance(values, pa.ChunkedArray):
         return values
     if values.num_chunks == 1:
         return values.chunk(0)

@@ -150,25 +150,6 @@ def fresh(schema: StructType) -> StructType:
     return without_type_changes(without_mapping(schema))
 
 
-def widened(table: DataType, data: DataType, widening: Widening) -> Any:
-    """Return the table's type, widened to the data's where that is allowed; nothing is added, and nothing is refused."""
-    match table, data:
-        case StructType(), StructType():
-            pairs = ((column, data.find(column.name)) for column in table)
-            return StructType(
-                tuple(
-                    column if other is None else replace(column, data_type=widened(column.data_type, other.data_type, widening))
-                    for column, other in pairs
-                )
-            )
-        case ArrayType(), ArrayType():
-            return replace(table, element_type=widened(table.element_type, data.element_type, widening))
-        case MapType(), MapType():
-            key, value = widened(table.key_type, data.key_type, widening), widened(table.value_type, data.value_type, widening)
-            return replace(table, key_type=key, value_type=value)
-    return data if widening.allows(table, data) else table
-
-
 def is_lossless(source: DataType, target: DataType) -> bool:
     """Whether every value of `source` is one of `target`, and files of the one can be read as the other.
 

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from tahoe.base.exceptions import InvalidRequest
+from tahoe.base.json_values import compact_json
 
 BASE_INDEX = -100
 """Before everything in a version. Written as -1 in version 1 of the JSON, but never so in memory."""
@@ -103,7 +104,7 @@ class Position:
         }
         if self.event_time is not None:
             members |= {"eventTimeColumn": self.event_time.column, "eventTimeMicros": self.event_time.micros}
-        return json.dumps(members, separators=(",", ":"), ensure_ascii=False)
+        return compact_json(members)
 
     def __lt__(self, other: Position) -> bool:
         """Whether it is before another position in the same table."""

@@ -16,6 +16,8 @@ from urllib.parse import unquote, urlsplit
 
 import pytest
 
+from tests.moto_server import Application, moto_server, serving
+
 __all__ = ["glue_catalog", "postgresql", "rest_catalog"]
 
 
@@ -46,33 +48,25 @@ def postgresql(named: str | None) -> Iterator[str]:
 def glue_catalog() -> Iterator[dict[str, str]]:
     """AWS Glue as moto plays it, with the comparison of ``VersionId`` that moto leaves out."""
     from moto.glue.models import glue_backends
-    from moto.server import create_backend_app
-    from werkzeug.serving import WSGIRequestHandler, make_server
 
-    class Quiet(WSGIRequestHandler):
-        def log(self, type: str, message: str, *args: object) -> None:
-            pass
-
-    moto = create_backend_app("glue")
-    one_at_a_time = threading.Lock()
-
-    def application(environ: dict[str, Any], start_response: Any) -> list[bytes]:
-        body = environ["wsgi.input"].read(int(environ.get("CONTENT_LENGTH") or 0))
-        environ["wsgi.input"] = _Bytes(body)
-        with one_at_a_time:
+    def with_comparison(moto: Application) -> Application:
+        def application(environ: dict[str, Any], start_response: Any) -> list[bytes]:
+            body = environ["wsgi.input"].read(int(environ.get("CONTENT_LENGTH") or 0))
+            environ["wsgi.input"] = _Bytes(body)
             if environ.get("HTTP_X_AMZ_TARGET") == "AWSGlue.UpdateTable":
                 asked = json.loads(body)
                 table = glue_backends["123456789012"]["us-east-1"].get_table(asked["DatabaseName"], asked["TableInput"]["Name"])
                 if asked.get("VersionId", str(table._current_version)) != str(table._current_version):
                     start_response("400 Bad Request", [("Content-Type", "application/x-amz-json-1.1")])
                     return [json.dumps({"__type": "ConcurrentModificationException", "message": "another version"}).encode()]
-            return list(moto(environ, start_response))
+            return moto(environ, start_response)
 
-    server = make_server("127.0.0.1", 0, application, threaded=True, request_handler=Quiet)
-    with _serving(server):
+        return application
+
+    with moto_server("glue", with_comparison) as endpoint:
         yield {
             "type": "glue",
-            "glue.endpoint": f"http://127.0.0.1:{server.server_port}",
+            "glue.endpoint": endpoint,
             "glue.region": "us-east-1",
             "glue.access-key-id": "an-access-key",
             "glue.secret-access-key": "a-secret-key",
@@ -152,17 +146,5 @@ def rest_catalog(*, overwrite: bool = True) -> Iterator[dict[str, str]]:
 
     server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
     server.daemon_threads = True
-    with _serving(server):
+    with serving(server):
         yield {"type": "rest", "uri": f"http://127.0.0.1:{server.server_port}"}
-
-
-@contextmanager
-def _serving(server: Any) -> Iterator[None]:
-    thread = threading.Thread(target=server.serve_forever)
-    thread.start()
-    try:
-        yield
-    finally:
-        server.shutdown()
-        server.server_close()
-        thread.join()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import pytest
@@ -16,6 +16,7 @@ os.environ["PYSPARK_PYTHON"] = sys.executable
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")
     import pyspark
+    from pyspark.errors import PySparkRuntimeError
     from pyspark.sql import SparkSession
 
 # One set of versions that go together; PySpark 4.0 is the newest for which both had a release when this was written.
@@ -60,15 +61,35 @@ def jvm() -> Iterator[SparkSession]:
     """A session in which ``delta`` and ``iceberg`` are the JVM's own."""
     if not pyspark.__version__.startswith(PYSPARK):
         pytest.skip(f"the JVM's engines of this test are for PySpark {PYSPARK}x, found {pyspark.__version__}: run `make interop`")
-    builder = SparkSession.builder.master("local[2]").appName("tahoe-interop")
-    for key, value in (SETTINGS | SPARING).items():
+    yield from session_with_jars("tahoe-interop", SETTINGS | SPARING)
+
+
+def session_with_jars(name: str, settings: Mapping[str, str]) -> Iterator[SparkSession]:
+    """Yield a session with the JARs of ``spark.jars.packages``; skip the test if they cannot be fetched.
+
+    Spark's process ends without an answer if it cannot fetch them. If all of them are there, it ended for another reason, which is an error.
+    """
+    builder = SparkSession.builder.master("local[2]").appName(name)
+    for key, value in settings.items():
         builder = builder.config(key, value)
+    packages, folder = settings["spark.jars.packages"], Path(settings["spark.jars.ivy"])
     try:
         session = builder.getOrCreate()
-    except Exception as error:  # noqa: BLE001 - what is raised depends on how far Spark came
-        pytest.skip(f"Spark could not fetch the JARs of the JVM's Delta and Iceberg ({type(error).__name__})")
+    except PySparkRuntimeError as error:
+        if error.getCondition() != "JAVA_GATEWAY_EXITED" or not (missing := missing_jars(packages, folder)):
+            raise
+        pytest.skip(f"Spark could not fetch {', '.join(missing)} into {folder / 'jars'}")
     yield session
     session.stop()
+
+
+def missing_jars(packages: str, folder: Path) -> list[str]:
+    """Return the packages that Spark has not fetched into the Ivy folder."""
+    return [
+        package
+        for package in packages.split(",")
+        if not (folder / "jars" / f"{'{}_{}-{}'.format(*package.split(':'))}.jar").exists()
+    ]
 
 
 @pytest.fixture

@@ -11,7 +11,7 @@ from pyspark.sql import SparkSession
 
 from tests.conformance.cases import Case, load_cases
 from tests.conformance.engines import DELTA_SPARK, PYSPARK, failure_of
-from tests.jvm.conftest import SETTINGS, SPARING
+from tests.jvm.conftest import SETTINGS, SPARING, session_with_jars
 
 pytestmark = pytest.mark.jvm
 
@@ -21,16 +21,8 @@ def delta_spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSessi
     """A session of delta-spark's newest release."""
     if not pyspark.__version__.startswith(PYSPARK):
         pytest.skip(f"the cases are validated on PySpark {PYSPARK}x, found {pyspark.__version__}: run `make interop`")
-    builder = SparkSession.builder.master("local[2]").appName("tahoe-conformance")
-    builder = builder.config("spark.sql.warehouse.dir", str(tmp_path_factory.mktemp("warehouse")))
-    for key, value in (SETTINGS | SPARING | DELTA_SPARK).items():
-        builder = builder.config(key, value)
-    try:
-        session = builder.getOrCreate()
-    except Exception as error:  # noqa: BLE001 - what is raised depends on how far Spark came
-        pytest.skip(f"Spark could not fetch the JARs of delta-spark ({type(error).__name__})")
-    yield session
-    session.stop()
+    warehouse = {"spark.sql.warehouse.dir": str(tmp_path_factory.mktemp("warehouse"))}
+    yield from session_with_jars("tahoe-conformance", SETTINGS | SPARING | DELTA_SPARK | warehouse)
 
 
 @pytest.mark.parametrize("case", load_cases(), ids=lambda case: case.id)

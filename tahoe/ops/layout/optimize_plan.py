@@ -7,12 +7,11 @@ from dataclasses import dataclass, field, replace
 
 from tahoe.base.exceptions import InvalidRequest
 from tahoe.base.lazy import pc
-from tahoe.expr.condition_forms import stated
 from tahoe.ops.layout.bins import GIGABYTE, Bin, Rules, bins_of, one_bin_a_partition, target_for_rewrites
 from tahoe.ops.layout.cluster_columns import cluster_columns, refuse_for_clustered
 from tahoe.ops.layout.cubes import LEAST_BYTES, TARGET_BYTES, CubePlan, CubeRules, plan_cubes
 from tahoe.ops.layout.curves import CURVES
-from tahoe.ops.rows.conditions import partition_files
+from tahoe.ops.rows.conditions import select_partitions
 from tahoe.ops.tables.cluster_by import clustering_columns
 from tahoe.ops.tables.requests import OptimizeOptions
 from tahoe.protocol.actions import AddFile
@@ -146,12 +145,12 @@ def _usual_target(snapshot: Snapshot) -> int:
 def plan_optimize(snapshot: Snapshot, request: OptimizeRequest) -> OptimizePlan:
     """Plan an OPTIMIZE of a version. Raises `InvalidRequest` in the cases of `tahoe.ops.layout.optimize.optimize`."""
     properties = snapshot.config.properties
-    request = replace(request, where=stated(request.where, snapshot.schema))
     target = request.target_file_size or properties.target_file_size or _usual_target(snapshot)
     rules = Rules(target, request.min_file_size or target, request.max_deleted_rows_ratio)
     refuse_for_clustered(snapshot, where=request.where is not None, zorder_by=request.zorder_by, is_full=request.full)
-    adds = partition_files(snapshot, request.where, request.time_zone)
     paths = cluster_columns(snapshot, request.zorder_by, need_statistics=request.need_statistics)
+    selected = select_partitions(snapshot, request.where, request.time_zone)
+    adds, request = selected.adds, replace(request, where=selected.condition)
     bins = one_bin_a_partition(adds) if paths else bins_of(adds, rules)
     clustered, cubes = clustering_columns(snapshot), None
     if clustered:

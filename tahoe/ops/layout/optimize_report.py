@@ -89,9 +89,9 @@ def operation_of(plan: OptimizePlan, removed: Sequence[AddFile], added: Sequence
     if conditions is None:
         conditions = () if request.where is None else (str(request.where),)
     parameters = {
-        "predicate": _json(conditions),
-        "zOrderBy": _json(request.zorder_by),
-        "clusterBy": _json(cluster_by),
+        "predicate": compact_json(conditions),
+        "zOrderBy": compact_json(request.zorder_by),
+        "clusterBy": compact_json(cluster_by),
         "auto": request.is_auto,
         **({"isFull": request.full} if cluster_by else {}),
     }
@@ -161,7 +161,3 @@ def _sizes(sizes: Sequence[int]) -> dict[str, float | int | None]:
         "totalFiles": len(sizes),
         "totalSize": total,
     }
-
-
-def _json(texts: Sequence[str]) -> str:
-    return compact_json(list(texts))

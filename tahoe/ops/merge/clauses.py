@@ -11,11 +11,8 @@ from tahoe.base.argument_checks import checked_arguments
 from tahoe.base.exceptions import InvalidRequest
 from tahoe.expr.tree.python_values import SqlValues, sql_texts
 from tahoe.ops.merge.explained import MergeExplained
-from tahoe.ops.rows.defaults import text_of, with_defaults
 from tahoe.ops.rows.row_changes import RowsChanged
 from tahoe.ops.write.arrow_data import ArrowData
-from tahoe.protocol.column_values.default_values import Default, Moment, is_keyword
-from tahoe.protocol.config import TableConfig
 
 Term = TypeVar("Term")
 """The type of conditions and values: SQL text; with Spark, SQL text or a column."""
@@ -70,26 +67,6 @@ def of_kind(clauses: Iterable[Clause[Term]], kind: Kind) -> list[Clause[Term]]:
 def only_inserts(clauses: Iterable[Clause[Any]]) -> bool:
     """Whether all clauses insert, so that no row of the target can change."""
     return all(clause.action == Action.INSERT for clause in clauses)
-
-
-def with_default_values(
-    clauses: Iterable[Clause[Any]], config: TableConfig, moment: Moment, written: Callable[[Default], str] = text_of
-) -> tuple[Clause[Any], ...]:
-    """Replace the keyword DEFAULT in clauses by SQL text (`tahoe.ops.rows.defaults.with_defaults`).
-
-    Args:
-        clauses: the clauses, with keys without qualifiers (`tahoe.ops.merge.schema.with_places`).
-        config: the configuration of the table before the MERGE.
-        written: returns the SQL text of a default.
-    """
-
-    def filled(clause: Clause[Any]) -> Clause[Any]:
-        values = clause.values or ()
-        if not any(is_keyword(value) for _, value in values):
-            return clause
-        return replace(clause, values=with_defaults(values, config, moment, written=written))
-
-    return tuple(map(filled, clauses))
 
 
 def may_match_often(clauses: Sequence[Clause[Any]]) -> bool:

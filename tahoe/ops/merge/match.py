@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import reduce
+from typing import Any
 
 import pyarrow as pa
 
@@ -16,13 +17,15 @@ from tahoe.base.progress import Progress, silent, tracked
 from tahoe.expr.compute.compute import compute, compute_mask
 from tahoe.expr.tree.expression import Call, Expression, Reference, columns, conjuncts_of
 from tahoe.expr.tree.implied import to_predicate
-from tahoe.expr.tree.predicate import FALSE, Column, Comparison, In, Literal, Predicate, all_of
+from tahoe.expr.tree.predicate import FALSE, TRUE, Column, Comparison, In, Literal, Predicate, all_of
+from tahoe.ops.merge.clauses import Clause, Kind, of_kind
 from tahoe.ops.rows.row_changes import file_with_positions, reading_ahead
 from tahoe.protocol.actions import AddFile
 from tahoe.schema.arrow import to_arrow_schema
 from tahoe.schema.arrow_values import empty_table, scalar
 from tahoe.schema.types import DecimalType, PrimitiveType
 from tahoe.snapshot.snapshot import Snapshot
+from tahoe.txn.transaction import Transaction
 
 PAIRS_AT_ONCE = 1_000_000
 """The number of pairs of rows that are processed together."""
@@ -53,6 +56,21 @@ class Side:
             return {}
         rows = self.rows.take(indices)
         return {f"{self.alias}.{name}": rows.column(i) for i, name in enumerate(rows.column_names)}
+
+
+def files_to_match(
+    transaction: Transaction, snapshot: Snapshot, clauses: Sequence[Clause[Any]], predicate: Predicate
+) -> pa.Table:
+    """Return the files that may have rows on which the MERGE depends (`tahoe.log.replay.FILES_SCHEMA`); registers the read.
+
+    Args:
+        predicate: true for every row of the target that a row of the source may match.
+    """
+    if of_kind(clauses, Kind.NOT_MATCHED_BY_SOURCE):
+        transaction.read_whole_table()
+        return snapshot.files_matching(TRUE)
+    transaction.read(predicate)
+    return snapshot.files_matching(predicate)
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,22 +21,24 @@ from tahoe.expr.tree.expression import Expression, Reference, columns
 from tahoe.expr.tree.implied import to_predicate
 from tahoe.expr.tree.predicate import TRUE, Predicate, all_of, any_of
 from tahoe.log.replay import add_files
-from tahoe.ops.merge.clauses import Action, Clause, Kind, MergeStatement, may_match_often, only_inserts, with_default_values
+from tahoe.ops.merge.clauses import Action, Clause, Kind, MergeStatement, may_match_often, only_inserts
 from tahoe.ops.merge.explained import MergeExplained
-from tahoe.ops.merge.match import Pairs, Side, choose, context, find_pairs, pruning_predicate, read_target
+from tahoe.ops.merge.match import Pairs, Side, choose, context, files_to_match, find_pairs, pruning_predicate, read_target
 from tahoe.ops.merge.report import (
     ClauseCount,
+    MatchSummary,
     StagedMerge,
     Times,
     ambiguous,
-    clauses_explained,
-    counted,
+    explained,
     merge_metrics,
     merge_parameters,
+    staged,
 )
 from tahoe.ops.merge.schema import check_identity, check_target, evolved_schema, star_pairs, with_places
 from tahoe.ops.rows.assigned_places import Columns, assigned_places
 from tahoe.ops.rows.assignments import Assignment, assigned, parse_assignments
+from tahoe.ops.rows.defaults import Defaults
 from tahoe.ops.rows.row_changes import (
     FileChange,
     Staged,
@@ -52,7 +54,7 @@ from tahoe.ops.rows.row_changes import (
     write_change_data,
     write_rows,
 )
-from tahoe.ops.tables.create import with_schema
+from tahoe.ops.tables.create import set_schema
 from tahoe.ops.write.arrow_data import as_table
 from tahoe.ops.write.completion import Completion
 from tahoe.ops.write.row_ids import RowIds
@@ -64,8 +66,7 @@ from tahoe.schema.evolve import check_duplicates
 from tahoe.schema.types import StructType
 from tahoe.snapshot.changes import with_change_type
 from tahoe.snapshot.snapshot import Snapshot
-from tahoe.txn.prepare import future_config
-from tahoe.txn.transaction import Operation, Transaction
+from tahoe.txn.transaction import Transaction
 
 
 def stage_merge(transaction: Transaction, statement: MergeStatement, progress: Progress = silent) -> Staged:
@@ -88,20 +89,10 @@ def stage_merge(transaction: Transaction, statement: MergeStatement, progress: P
 def explain_merge(transaction: Transaction, statement: MergeStatement) -> MergeExplained:
     """Predict the result of `stage_merge`. Raises the errors that it raises before it writes. Do not commit the transaction."""
     writing = _matched(transaction, statement)
-    snapshot = writing.snapshot
-    columns_of_target = set(snapshot.schema.names)
-    return MergeExplained(
-        snapshot.store.url,
-        snapshot.version,
-        statement.on,
-        clauses_explained(writing.counts()),
-        source_rows=writing.source.count,
-        files=len(snapshot.files()),
-        files_scanned=len(writing.match.adds),
-        files_touched=len(writing.file_changes()),
-        uses_deletion_vectors=uses_vectors(writing.plan.config),
-        new_columns=tuple(name for name in writing.plan.config.schema.names if name not in columns_of_target),
+    matched = MatchSummary(
+        statement.on, writing.counts(), writing.source.count, len(writing.match.adds), len(writing.file_changes())
     )
+    return explained(writing.snapshot, writing.plan.config, matched)
 
 
 def _matched(transaction: Transaction, statement: MergeStatement, progress: Progress = silent) -> _Writing:
@@ -113,22 +104,15 @@ def _matched(transaction: Transaction, statement: MergeStatement, progress: Prog
     check_target(snapshot.schema, snapshot.config.table, evolving=statement.schema_evolution)
     table = as_table(statement.source)
     source, columns = Side(statement.source_alias, table, table.num_rows), from_arrow_schema(table.schema)
-    statement = replace(statement, clauses=_clauses(transaction, snapshot, statement, columns))
-    plan = _plan(transaction, snapshot, statement, columns)
-    return _Writing(transaction, snapshot, plan, _match(transaction, snapshot, plan, source, progress), source)
-
-
-def _clauses(
-    transaction: Transaction, snapshot: Snapshot, statement: MergeStatement, source: StructType
-) -> tuple[Clause[str], ...]:
-    """Return the clauses with resolved keys, and with default values in place of DEFAULT."""
     clauses = with_places(
         statement.clauses,
         Columns.of(snapshot.schema, statement.target_alias),
-        lambda: Columns.of(source, statement.source_alias),
+        lambda: Columns.of(columns, statement.source_alias),
+        Defaults(snapshot.config, Moment(transaction.clock.now_ms(), statement.time_zone)),
         evolving=statement.schema_evolution,
     )
-    return with_default_values(clauses, snapshot.config, Moment(transaction.clock.now_ms(), statement.time_zone))
+    plan = _plan(transaction, snapshot, replace(statement, clauses=clauses), columns)
+    return _Writing(transaction, snapshot, plan, _match(transaction, snapshot, plan, source, progress), source)
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,10 +183,7 @@ def _plan(transaction: Transaction, snapshot: Snapshot, statement: MergeStatemen
     if statement.schema_evolution:
         widening = snapshot.config.automatic_widening("ALWAYS")
         schema = evolved_schema(schema, source, statement.clauses, widening)
-    config = snapshot.config
-    if schema != config.schema:
-        transaction.set_metadata(with_schema(config, schema, transaction.clock))
-        config = future_config(transaction)
+    config = set_schema(transaction, snapshot.config, schema)
     both = {statement.target_alias: snapshot.schema, statement.source_alias: source}
     on = parse_condition(statement.on, both, statement.time_zone)
     steps = tuple(_step(clause, statement, both, config.schema) for clause in statement.clauses)
@@ -244,13 +225,10 @@ def _match(transaction: Transaction, snapshot: Snapshot, plan: _Plan, source: Si
     statement = plan.statement
     by_source = plan.of(Kind.NOT_MATCHED_BY_SOURCE)
     predicate: Predicate = TRUE
-    if by_source:
-        transaction.read_whole_table()
-    else:
+    if not by_source:
         predicate = pruning_predicate(plan.on, source, statement.target_alias, statement.time_zone)
         predicate = all_of([predicate, *_of_clauses(plan)])
-        transaction.read(predicate)
-    adds = add_files(snapshot.files_matching(predicate))
+    adds = add_files(files_to_match(transaction, snapshot, statement.clauses, predicate))
     rows, positions = read_target(snapshot, adds, plan.target_columns_to_match(), progress)
     offsets = [0]
     for places in positions:
@@ -356,8 +334,7 @@ class _Writing:
             StagedMerge(changes, marked, gone, added, feed),
             Times(started, started, scanned, transaction.clock.now_ms()),
         )
-        operation = Operation("MERGE", merge_parameters(statement.on, statement.clauses), metrics)
-        return Staged(operation, *(counted(counts, action) for action in (Action.UPDATE, Action.DELETE, Action.INSERT)))
+        return staged(merge_parameters(statement.on, statement.clauses), counts, metrics)
 
     def counts(self) -> list[ClauseCount]:
         """Return the row counts in the order of the statement's clauses."""

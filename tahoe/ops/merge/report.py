@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from tahoe.base.exceptions import InvalidRequest
+from tahoe.base.json_values import compact_json
 from tahoe.ops.merge.clauses import Action, Clause, Kind, of_kind
-from tahoe.ops.merge.explained import ClauseExplained
-from tahoe.ops.rows.row_changes import FileChange, vector_metrics
+from tahoe.ops.merge.explained import ClauseExplained, MergeExplained
+from tahoe.ops.rows.row_changes import FileChange, Staged, uses_vectors, vector_metrics
 from tahoe.protocol.actions import AddCDCFile, AddFile
+from tahoe.protocol.config import TableConfig
+from tahoe.snapshot.snapshot import Snapshot
+from tahoe.txn.transaction import Operation
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,6 +23,22 @@ class ClauseCount:
 
     clause: Clause[str]
     rows: int
+
+
+def clause_counts(clauses: Iterable[Clause[Any]], rows: Mapping[int, int], text_of: Callable[[Any], str]) -> list[ClauseCount]:
+    """Return the row counts in the order of the clauses.
+
+    Args:
+        rows: the number of rows by the number of the clause.
+        text_of: returns a condition as the user wrote it.
+    """
+    return [
+        ClauseCount(
+            Clause(clause.kind, clause.action, None if clause.condition is None else text_of(clause.condition)),
+            rows.get(number, 0),
+        )
+        for number, clause in enumerate(clauses)
+    ]
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,8 +95,8 @@ def merge_parameters(on: str, clauses: Sequence[Clause[str]]) -> dict[str, Any]:
         condition = {} if clause.condition is None else {"predicate": clause.condition}
         return {**condition, "actionType": clause.action.value}
 
-    parameters: dict[str, Any] = {"predicate": _json([on])}
-    return parameters | {kind.value: _json([shown(clause) for clause in of_kind(clauses, kind)]) for kind in Kind}
+    parameters: dict[str, Any] = {"predicate": compact_json([on])}
+    return parameters | {kind.value: compact_json([shown(clause) for clause in of_kind(clauses, kind)]) for kind in Kind}
 
 
 def merge_metrics(source_rows: int, counts: Sequence[ClauseCount], written: StagedMerge, times: Times) -> dict[str, int | str]:
@@ -110,12 +129,48 @@ def merge_metrics(source_rows: int, counts: Sequence[ClauseCount], written: Stag
     }
 
 
-def clauses_explained(counts: Iterable[ClauseCount]) -> tuple[ClauseExplained, ...]:
-    """Return the clauses for `explain()`."""
-    return tuple(
-        ClauseExplained(count.clause.kind.words, count.clause.action.name, count.clause.condition, count.rows) for count in counts
+def staged(parameters: dict[str, Any], counts: Sequence[ClauseCount], metrics: dict[str, int | str]) -> Staged:
+    """Return the result of a MERGE whose changes are staged."""
+    rows = (counted(counts, action) for action in (Action.UPDATE, Action.DELETE, Action.INSERT))
+    return Staged(Operation("MERGE", parameters, metrics), *rows)
+
+
+@dataclass(frozen=True, slots=True)
+class MatchSummary:
+    """The result of the search for matching rows.
+
+    Args:
+        on: the SQL text of the match condition.
+        files_scanned: the number of files that were read; `files_touched` of them contain rows that change.
+    """
+
+    on: str
+    counts: Sequence[ClauseCount]
+    source_rows: int
+    files_scanned: int
+    files_touched: int
+
+
+def explained(snapshot: Snapshot, config: TableConfig, matched: MatchSummary) -> MergeExplained:
+    """Return the result of `explain()`.
+
+    Args:
+        config: the configuration of the table after the MERGE.
+    """
+    clauses = (
+        ClauseExplained(count.clause.kind.words, count.clause.action.name, count.clause.condition, count.rows)
+        for count in matched.counts
     )
-
-
-def _json(value: object) -> str:
-    return json.dumps(value, separators=(",", ":"), ensure_ascii=False)
+    existing = set(snapshot.schema.names)
+    return MergeExplained(
+        snapshot.store.url,
+        snapshot.version,
+        matched.on,
+        tuple(clauses),
+        source_rows=matched.source_rows,
+        files=len(snapshot.files()),
+        files_scanned=matched.files_scanned,
+        files_touched=matched.files_touched,
+        uses_deletion_vectors=uses_vectors(config),
+        new_columns=tuple(name for name in config.schema.names if name not in existing),
+    )

@@ -10,12 +10,14 @@ from tahoe.base.exceptions import InvalidRequest, Unsupported
 from tahoe.expr.parse.column_names import name_parts
 from tahoe.ops.merge.clauses import Action, Clause, Kind
 from tahoe.ops.rows.assigned_places import Columns, UnresolvedColumn, assigned_places, check_assignable, lacks_fields
+from tahoe.ops.rows.defaults import Defaults
+from tahoe.protocol.column_values.default_values import is_keyword
 from tahoe.protocol.column_values.identity import refuse_explicit, refuse_update
 from tahoe.protocol.config import TableConfig
 from tahoe.protocol.constraints import is_filled_in
-from tahoe.schema.evolve import Storing, as_nullable, can_store, check_writable, merge_schemas
-from tahoe.schema.types import ArrayType, DataType, MapType, PrimitiveType, StructField, StructType
-from tahoe.schema.widening import NO_WIDENING, Widening, fresh, widened
+from tahoe.schema.evolve import Storing, can_store, check_writable, merge_schemas
+from tahoe.schema.types import DataType, StructField, StructType
+from tahoe.schema.widening import NO_WIDENING, Widening
 
 _ASSIGNED_TWICE = ("DELTA_CONFLICT_SET_COLUMN", "DELTA_DUPLICATE_COLUMNS_ON_INSERT")
 
@@ -36,22 +38,26 @@ class StarPair:
 
 
 def with_places(
-    clauses: Sequence[Clause[Any]], target: Columns, source: Callable[[], Columns], *, evolving: bool
+    clauses: Sequence[Clause[Any]], target: Columns, source: Callable[[], Columns], defaults: Defaults, *, evolving: bool
 ) -> tuple[Clause[Any], ...]:
-    """Resolve the keys of the clauses' values: the result has the target's spelling, without qualifiers.
+    """Resolve the keys of the clauses' values: the result has the target's spelling, without qualifiers, and default values as SQL text in
+    place of the keyword DEFAULT.
 
     Args:
         source: returns the source's columns, to which the keys of UPDATE and INSERT may also refer with schema evolution; called only if the
             target has no such column.
 
     Raises:
-        InvalidRequest: ``DELTA_MERGE_UNRESOLVED_EXPRESSION``: a key matches no column; the errors of `assigned_places`.
+        InvalidRequest: ``DELTA_MERGE_UNRESOLVED_EXPRESSION``: a key matches no column; the errors of `assigned_places` and of
+            `tahoe.ops.rows.defaults.Defaults`.
         Unsupported: a key of an INSERT is a nested field.
     """
-    return tuple(_with_places(clause, target, source, evolving=evolving) if clause.values else clause for clause in clauses)
+    return tuple(_with_places(clause, target, source, defaults, evolving) if clause.values else clause for clause in clauses)
 
 
-def _with_places(clause: Clause[Any], target: Columns, source: Callable[[], Columns], *, evolving: bool) -> Clause[Any]:
+def _with_places(
+    clause: Clause[Any], target: Columns, source: Callable[[], Columns], defaults: Defaults, evolving: bool
+) -> Clause[Any]:
     assert clause.values is not None
     keys, inserts = [key for key, _ in clause.values], clause.action == Action.INSERT
     try:
@@ -74,7 +80,10 @@ def _with_places(clause: Clause[Any], target: Columns, source: Callable[[], Colu
             code="DELTA_UNSUPPORTED_NESTED_FIELD_IN_OPERATION",
             column=nested,
         )
-    return replace(clause, values=tuple((str(place), value) for place, (_, value) in zip(places, clause.values, strict=True)))
+    values = [
+        defaults.text(place) if is_keyword(value) else value for place, (_, value) in zip(places, clause.values, strict=True)
+    ]
+    return replace(clause, values=tuple(zip(map(str, places), values, strict=True)))
 
 
 def check_target(schema: StructType, table: str, *, evolving: bool) -> None:
@@ -106,16 +115,16 @@ def evolved_schema(
     Raises:
         SchemaMismatch: the types of a column cannot be merged.
     """
-    if any(clause.is_star for clause in _seeing_source(clauses)):
-        return merge_schemas(target, source, widening, stores)
-    paths = [name_parts(key) or () for clause in _seeing_source(clauses) for key, _ in clause.values or ()]
-    assigned = _assigned(source, paths)
-    wider: StructType = widened(_with_fields(target, assigned), assigned, widening)
-    return wider
+    seeing_source = [clause for clause in clauses if clause.kind != Kind.NOT_MATCHED_BY_SOURCE]
+    if not any(clause.is_star for clause in seeing_source):
+        source = _assigned(source, [name_parts(key) or () for clause in seeing_source for key, _ in clause.values or ()])
+        # The value of an assignment need not have the type of the source's column; it is checked when the assignment is resolved.
+        stores = _any_type
+    return merge_schemas(target, source, widening, stores)
 
 
-def _seeing_source(clauses: Sequence[Clause[Any]]) -> list[Clause[Any]]:
-    return [clause for clause in clauses if clause.kind != Kind.NOT_MATCHED_BY_SOURCE]
+def _any_type(source: DataType, target: DataType) -> bool:
+    return True
 
 
 def _assigned(source: StructType, paths: Sequence[tuple[str, ...]]) -> StructType:
@@ -128,26 +137,6 @@ def _assigned(source: StructType, paths: Sequence[tuple[str, ...]]) -> StructTyp
         elif below and isinstance(column.data_type, StructType):
             fields.append(replace(column, data_type=_assigned(column.data_type, below)))
     return StructType(tuple(fields))
-
-
-def _with_fields(target: DataType, source: DataType) -> Any:
-    """Return the target's type with the fields that only the source's structs have; void becomes the source's type, others are unchanged."""
-    match target, source:
-        case PrimitiveType("void"), _:
-            return as_nullable(source)
-        case StructType(), StructType():
-            pairs = ((field, source.find(field.name)) for field in target)
-            existing = (
-                field if other is None else replace(field, data_type=_with_fields(field.data_type, other.data_type))
-                for field, other in pairs
-            )
-            added = as_nullable(fresh(StructType(tuple(field for field in source if target.find(field.name) is None))))
-            return StructType((*existing, *added))
-        case ArrayType(element), ArrayType(other):
-            return replace(target, element_type=_with_fields(element, other))
-        case MapType(key, value), MapType(other_key, other_value):
-            return replace(target, key_type=_with_fields(key, other_key), value_type=_with_fields(value, other_value))
-    return target
 
 
 def check_identity(config: TableConfig, action: Action, assigned: Iterable[str]) -> None:

@@ -18,8 +18,8 @@ import pyarrow as pa
 from tahoe.base.html import ShownAsText
 from tahoe.base.progress import Progress, silent
 from tahoe.base.wording import counted
-from tahoe.expr.condition_forms import Condition, stated
-from tahoe.ops.rows.conditions import partition_files
+from tahoe.expr.condition_forms import Condition
+from tahoe.ops.rows.conditions import select_partitions
 from tahoe.ops.write.stored_layout import Layout
 from tahoe.protocol.actions import AddFile
 from tahoe.protocol.features import ENFORCED
@@ -89,7 +89,8 @@ def compute_statistics(
     def attempt() -> Analyzed:
         transaction = begin()
         snapshot = transaction.existing()
-        adds, changed = partition_files(snapshot, where), list[AddFile]()
+        selected, changed = select_partitions(snapshot, where), list[AddFile]()
+        adds = selected.adds
         config = snapshot.config
         indexed = indexed_columns(config.schema, config.partition_columns, config.metadata.configuration)
         for done, (add, stats) in enumerate(zip(adds, collect(snapshot, adds), strict=True), start=1):
@@ -104,7 +105,7 @@ def compute_statistics(
         transaction.enforces = ENFORCED  # adds no rows
         transaction.row_ids_kept = True
         transaction.stage(*changed)
-        shown = json.dumps([] if where is None else [str(stated(where, snapshot.schema))], separators=(",", ":"))
+        shown = json.dumps([] if selected.condition is None else [selected.condition], separators=(",", ":"))
         return replace(result, version=commit(transaction, Operation("COMPUTE STATS", {"predicate": shown})).version)
 
     return retried(attempt)

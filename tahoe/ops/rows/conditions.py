@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -51,8 +52,21 @@ def whole_files(snapshot: Snapshot, condition: RowCondition) -> list[AddFile] | 
     return [add for add, met in zip(adds, mask.to_pylist(), strict=True) if met]
 
 
-def partition_files(snapshot: Snapshot, where: Condition | None, time_zone: str = "UTC") -> list[AddFile]:
-    """Return the live files of the selected partitions; all live files without a condition.
+@dataclass(frozen=True, slots=True)
+class SelectedPartitions:
+    """The partitions that a condition selects.
+
+    Args:
+        condition: its text, for the history; None for all partitions.
+        adds: the live files of the partitions.
+    """
+
+    condition: str | None
+    adds: list[AddFile]
+
+
+def select_partitions(snapshot: Snapshot, where: Condition | None, time_zone: str = "UTC") -> SelectedPartitions:
+    """Return the selected partitions; all partitions without a condition.
 
     Args:
         where: SQL text or a predicate, on partition columns only.
@@ -73,7 +87,7 @@ def partition_files(snapshot: Snapshot, where: Condition | None, time_zone: str 
             table=snapshot.config.table,
             column=rest[0],
         )
-    return whole_files(snapshot, condition) or []
+    return SelectedPartitions(condition.text, whole_files(snapshot, condition) or [])
 
 
 def find_changes(

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import TypeVar
 
 from tahoe.base.exceptions import InvalidRequest
+from tahoe.expr.tree.expression import Reference
 from tahoe.ops.rows.assigned_places import Columns, place_of
 from tahoe.protocol.column_values.default_values import Default, Moment, default_of, is_keyword
 from tahoe.protocol.config import TableConfig
@@ -13,40 +15,50 @@ from tahoe.protocol.config import TableConfig
 Term = TypeVar("Term")
 
 
-def text_of(default: Default) -> str:
+def _text_of(default: Default) -> str:
     """Return the SQL text of a default, for Tahoe's own evaluator."""
     return default.sql
 
 
+@dataclass(frozen=True, slots=True)
+class Defaults:
+    """The default values of a table's columns in one statement.
+
+    Args:
+        config: the configuration of the table before the statement.
+        moment: the time of the statement.
+        written: returns the SQL text of a default.
+    """
+
+    config: TableConfig
+    moment: Moment
+    written: Callable[[Default], str] = _text_of
+
+    def text(self, place: Reference) -> str:
+        """Return the default of a column as SQL text; NULL if it has none.
+
+        Raises:
+            InvalidRequest: the place is a field of a struct; there is no such column; the default cannot be used.
+        """
+        config = self.config
+        if len(place.path) > 1:
+            raise InvalidRequest(
+                f"'{place}' of table {config.table} is a field of a struct, and only columns have default values. Write the value itself.",
+                code="DEFAULT_PLACEMENT_INVALID",
+                table=config.table,
+                column=".".join(place.path),
+            )
+        default = default_of(config.schema.field(place.path[0]), config.table, self.moment)
+        return "NULL" if default is None else self.written(default)
+
+
 def with_defaults(
-    values: Sequence[tuple[str, Term | str]],
-    config: TableConfig,
-    moment: Moment,
-    columns: Columns | None = None,
-    written: Callable[[Default], str] = text_of,
+    values: Sequence[tuple[str, Term | str]], columns: Columns, defaults: Defaults
 ) -> tuple[tuple[str, Term | str], ...]:
-    """Replace each value that is the keyword DEFAULT by SQL text: the column's default, or NULL if it has none.
+    """Replace each value that is the keyword DEFAULT by SQL text (`Defaults.text`).
 
     Args:
         values: pairs of a column and an expression.
-        columns: the columns of the table with their qualifiers; by default without qualifiers.
-        written: returns the SQL text of a default.
-
-    Raises:
-        InvalidRequest: DEFAULT for a field of a struct, or for a name that is not a column; a default that cannot be used.
+        columns: the columns of the table with their qualifiers.
     """
-    columns = columns or Columns.of(config.schema)
-    return tuple((key, _default(key, config, moment, columns, written) if is_keyword(term) else term) for key, term in values)
-
-
-def _default(key: str, config: TableConfig, moment: Moment, columns: Columns, written: Callable[[Default], str]) -> str:
-    place = place_of(key, [columns])
-    if len(place.path) > 1:
-        raise InvalidRequest(
-            f"'{key}' of table {config.table} is a field of a struct, and only columns have default values. Write the value itself.",
-            code="DEFAULT_PLACEMENT_INVALID",
-            table=config.table,
-            column=key,
-        )
-    default = default_of(config.schema.field(place.path[0]), config.table, moment)
-    return "NULL" if default is None else written(default)
+    return tuple((key, defaults.text(place_of(key, [columns])) if is_keyword(term) else term) for key, term in values)

@@ -44,7 +44,6 @@ from tahoe.protocol.partition import deserialize
 from tahoe.schema.arrow import from_arrow_schema, to_arrow_schema
 from tahoe.schema.evolve import can_store, check_same_types, check_writable, merge_schemas, replace_schema
 from tahoe.schema.types import DataType, StructType
-from tahoe.schema.widening import NO_WIDENING
 from tahoe.snapshot.arrow_reader import ReadTask
 from tahoe.snapshot.changes import with_change_type
 from tahoe.snapshot.data_reader import DataFiles
@@ -62,9 +61,10 @@ __all__ = [
     "changes_nothing",
     "check_replaced",
     "prepare_schema",
-    "rows_in",
     "stage_adds",
     "stage_replaced",
+    "stage_replaced_files",
+    "stage_rows",
     "stage_write",
     "write_operation",
 ]
@@ -187,10 +187,26 @@ def stage_adds(
     if options.mode == "overwrite" and transaction.snapshot is not None:
         write = _Overwrite(transaction, transaction.snapshot, config, staged, condition, options, progress)
         replaced = _stage_removals(write)
-    transaction.stage(*staged)
+    return stage_rows(transaction, staged, replaced, options)
+
+
+def stage_rows(
+    transaction: Transaction,
+    adds: Sequence[AddFile],
+    replaced: OverwriteActions,
+    options: WriteOptions,
+    *,
+    counts_rows: bool = False,
+) -> Operation:
+    """Stage the new files of a write, whose removals are staged already, and the number of an idempotent write; return the operation.
+
+    Args:
+        counts_rows: whether the metrics include the counts of replaced rows; with ``replaceWhere`` they always do.
+    """
+    transaction.stage(*adds)
     if options.app is not None:
         transaction.stage_app(*options.app)
-    return write_operation(staged, replaced, options, created=transaction.snapshot is None)
+    return write_operation(adds, replaced, options, created=transaction.snapshot is None, counts_rows=counts_rows)
 
 
 def already_written(transaction: Transaction, app: tuple[str, int] | None) -> bool:
@@ -290,13 +306,11 @@ def _future(transaction: Transaction, options: WriteOptions) -> TableConfig:
 def _schema_with(config: TableConfig, data_schema: StructType, options: WriteOptions) -> StructType:
     """Return the schema of an existing table with the columns and wider types that the data adds. Raises `SchemaMismatch`."""
     schema = config.schema
-    widening = config.automatic_widening(options.automatic_widening) if options.merge_schema else NO_WIDENING
-    if options.same_types and widening == NO_WIDENING:
+    if options.merge_schema:
+        schema = merge_schemas(schema, data_schema, config.automatic_widening(options.automatic_widening), options.stores)
+    if options.same_types:
         check_same_types(data_schema, schema)
     if options.merge_schema:
-        schema = merge_schemas(schema, data_schema, widening, options.stores)
-        if options.same_types:
-            check_same_types(data_schema, schema)
         check_dependents(config, schema)
     check_writable(data_schema, with_optional_generated(schema), options.stores)
     return schema
@@ -326,7 +340,7 @@ def _stage_clustering(transaction: Transaction, snapshot: Snapshot, metadata: Me
         check_still_clusterable(snapshot, metadata)
 
 
-def rows_in(adds: Sequence[AddFile]) -> int | None:
+def _rows_in(adds: Sequence[AddFile]) -> int | None:
     """Return the number of live rows in files; None if a file has no statistics."""
     counts = [add.num_records for add in adds]
     dead = sum(add.deletion_vector.cardinality for add in adds if add.deletion_vector is not None)
@@ -340,7 +354,7 @@ def write_operation(
 
     Args:
         created: whether the commit creates the table.
-        counts_rows: whether the metrics include the counts of replaced rows; with ``replaceWhere`` they always do.
+        counts_rows: see `stage_rows`.
     """
     parameters: dict[str, Any] = {
         "mode": options.mode.capitalize(),
@@ -410,21 +424,19 @@ class _Overwrite:
 def _stage_removals(write: _Overwrite) -> OverwriteActions:
     """Stage the removal of the replaced rows, and the files with the remaining rows; register the reads for conflict detection."""
     transaction, options, condition = write.transaction, write.options, write.condition
-    met = None if condition is None else whole_files(write.snapshot, condition)
-    if condition is not None and met is None:
-        return _replaced_rows(write, condition)
+    if condition is not None:
+        met = whole_files(write.snapshot, condition)
+        if met is None:
+            return _replaced_rows(write, condition)
+        return stage_replaced_files(transaction, condition.predicate, met, options)
     now = transaction.clock.now_ms()
     if options.dynamic_partitions and write.config.partition_columns:
         removed = _dynamic(write, now)
-    elif condition is None or met is None:
+    else:
         transaction.read_whole_table()
         removed = [add.remove(now, options.data_change) for add in add_files(write.snapshot.files())]
-    else:
-        transaction.read(condition.predicate)
-        transaction.read_files(add.key for add in met)
-        removed = [add.remove(now, options.data_change) for add in met]
     transaction.stage(*removed)
-    return OverwriteActions(tuple(removed), deleted_rows=rows_in(met) if met is not None else None)
+    return OverwriteActions(tuple(removed))
 
 
 def _dynamic(write: _Overwrite, now: int) -> list[RemoveFile]:
@@ -471,6 +483,19 @@ class _ArrowReplacement(ArrowEngine):
         deleted = (_in_schema(rows, self.config) for rows in change_rows(self.snapshot, changes, "delete"))
         inserted = (with_change_type(rows, "insert") for rows in _rows_of(self.adds, self.config, self.transaction.store))
         return write_change_data(self.transaction, self.config, chain(deleted, inserted))
+
+
+def stage_replaced_files(
+    transaction: Transaction, predicate: Predicate, adds: Sequence[AddFile], options: WriteOptions
+) -> OverwriteActions:
+    """Stage the removal of files all of whose rows are replaced.
+
+    Args:
+        predicate: true for the rows that are replaced.
+    """
+    transaction.read(predicate)
+    removed = remove_files(transaction, adds, data_change=options.data_change)
+    return OverwriteActions(tuple(removed), deleted_rows=_rows_in(adds))
 
 
 def stage_replaced(

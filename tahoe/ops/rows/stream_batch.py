@@ -19,7 +19,7 @@ from tahoe.protocol.actions import AddFile
 from tahoe.protocol.config import TableConfig
 from tahoe.protocol.features import ENFORCED
 from tahoe.schema.mapping import explode
-from tahoe.schema.types import ArrayType, DataType, MapType, PrimitiveType, StructType
+from tahoe.schema.types import PrimitiveType, StructType, parts_of
 from tahoe.txn.commit import Committed
 from tahoe.txn.transaction import Operation, Transaction
 
@@ -160,7 +160,7 @@ def _operation(transaction: Transaction, batch: Batch, mode: str) -> Operation:
 
 def _refuse_void(columns: StructType, table: str) -> None:
     for path, column in explode(columns):
-        if _holds_void(column.data_type):
+        if _VOID in parts_of(column.data_type):
             raise InvalidRequest(
                 f"Column '{'.'.join(path)}' of the stream that is written to table {table} has the type void, of a value that is always "
                 "null. Cast it to a type, or drop it.",
@@ -168,15 +168,6 @@ def _refuse_void(columns: StructType, table: str) -> None:
                 table=table,
                 column=".".join(path),
             )
-
-
-def _holds_void(data_type: DataType) -> bool:
-    match data_type:
-        case ArrayType(element):
-            return _holds_void(element)
-        case MapType(key, value):
-            return _holds_void(key) or _holds_void(value)
-    return data_type == _VOID
 
 
 def _written_by_another(table: str, batch: Batch) -> ConcurrentTransactionException:

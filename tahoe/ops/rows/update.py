@@ -20,7 +20,7 @@ from tahoe.expr.tree.python_values import SqlValues, sql_texts
 from tahoe.ops.rows.assigned_places import Columns, assigned_places
 from tahoe.ops.rows.assignments import Assignment, assigned, parse_assignments
 from tahoe.ops.rows.changed_columns import ChangedColumns
-from tahoe.ops.rows.defaults import with_defaults
+from tahoe.ops.rows.defaults import Defaults, with_defaults
 from tahoe.ops.rows.engine import ArrowEngine, RowOperation, UpdateEngine
 from tahoe.ops.rows.row_changes import (
     FileChange,
@@ -70,8 +70,9 @@ def stage_update(
     config = snapshot.config
     started = transaction.clock.now_ms()
     condition = row_condition(where, config.schema, time_zone)
-    texts = with_defaults(tuple(sql_texts(values).items()), config, Moment(started, time_zone))
-    places = assigned_places((key for key, _ in texts), [Columns.of(config.schema)])
+    columns = Columns.of(config.schema)
+    texts = with_defaults(tuple(sql_texts(values).items()), columns, Defaults(config, Moment(started, time_zone)))
+    places = assigned_places((key for key, _ in texts), [columns])
     assignments = parse_assignments(places, (text for _, text in texts), config.schema, time_zone)
     refuse_update(config.schema, {assignment.path[0] for assignment in assignments}, config.table)
     engine = _ArrowUpdate(transaction, snapshot, config, condition, progress, assignments)

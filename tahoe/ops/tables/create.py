@@ -137,6 +137,14 @@ def with_schema(
     return replace(config.metadata, schema_string=schema.to_json(), partition_columns=columns, configuration=configuration)
 
 
+def set_schema(transaction: Transaction, config: TableConfig, schema: StructType) -> TableConfig:
+    """Stage the table's metadata with a schema that differs from the current one; return the configuration after the commit."""
+    if schema == config.schema:
+        return config
+    transaction.set_metadata(with_schema(config, schema, transaction.clock))
+    return future_config(transaction)
+
+
 def with_properties(config: TableConfig, properties: Mapping[str, str | None], clock: Clock) -> Metadata:
     """Return the table's metadata with properties set, or removed if the value is None.
 

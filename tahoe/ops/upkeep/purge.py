@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import json
+from collections.abc import Sequence
 from dataclasses import replace
 
+from tahoe.base.json_values import compact_json
 from tahoe.base.progress import Progress, silent, tracked
-from tahoe.expr.condition_forms import Condition, stated
-from tahoe.ops.rows.conditions import partition_files
+from tahoe.expr.condition_forms import Condition
+from tahoe.ops.rows.conditions import select_partitions
 from tahoe.ops.write.file_layout import expected_schema, has_dropped_columns
 from tahoe.ops.write.rewrite import footers, stage_rewrite
 from tahoe.protocol.actions import AddFile
@@ -39,26 +40,19 @@ def stage_purge(
         InvalidRequest: a predicate on other columns (`DELTA_NON_PARTITION_COLUMN_REFERENCE`).
     """
     snapshot = transaction.existing()
-    where = stated(where, snapshot.schema)
-    adds = files_to_purge(snapshot, where, progress, time_zone)
+    selected = select_partitions(snapshot, where, time_zone)
+    adds = _files_to_purge(snapshot, selected.adds, progress)
     if not adds:
         return None
     operation = stage_rewrite(transaction, snapshot, adds, progress)
-    shown = [] if where is None else [shown_where or str(where)]
-    text = json.dumps(shown, separators=(",", ":"), ensure_ascii=False)
+    shown = [] if selected.condition is None else [shown_where or selected.condition]
+    text = compact_json(shown)
     return replace(operation, parameters={**operation.parameters, "predicate": text})
 
 
-def files_to_purge(
-    snapshot: Snapshot, where: Condition | None = None, progress: Progress = silent, time_zone: str = "UTC"
-) -> list[AddFile]:
-    """Return the files with a deletion vector, and those with columns that were dropped from the table.
-
-    Args:
-        time_zone: in which strings in the condition become timestamps.
-    """
+def _files_to_purge(snapshot: Snapshot, adds: Sequence[AddFile], progress: Progress) -> list[AddFile]:
+    """Return the files with a deletion vector, and those with columns that were dropped from the table."""
     config = snapshot.config
-    adds = partition_files(snapshot, where, time_zone)
     marked = [add for add in adds if add.deletion_vector is not None]
     if config.column_mapping_mode == "none":
         return marked  # columns cannot be dropped

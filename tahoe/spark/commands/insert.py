@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from pyspark.errors import ParseException
 from pyspark.sql import Column, DataFrame
@@ -20,38 +20,35 @@ from pyspark.sql import functions as sf
 
 from tahoe.api.table import Table
 from tahoe.base.exceptions import DeltaConcurrentModificationException, InvalidRequest, InvariantViolation, NotFound
-from tahoe.expr.tree.predicate import all_of, quote_identifier
+from tahoe.expr.tree.predicate import Predicate, all_of, quote_identifier
 from tahoe.ops.rows.insert import (
-    OverwriteActions,
     already_written,
     changes_nothing,
     check_replaced,
     prepare_schema,
-    rows_in,
     stage_adds,
     stage_replaced,
-    write_operation,
+    stage_replaced_files,
+    stage_rows,
 )
-from tahoe.ops.rows.row_changes import FileChange, remove_files
 from tahoe.ops.write.completion import Completion
 from tahoe.ops.write.writer import tagged
-from tahoe.protocol.actions import AddCDCFile, AddFile
+from tahoe.protocol.actions import AddFile
 from tahoe.protocol.config import TableConfig
 from tahoe.protocol.features import ENFORCED
 from tahoe.spark.commands.conditions import ResolvedCondition, resolve_condition
 from tahoe.spark.commands.matched_rows import MatchedRows
-from tahoe.spark.commands.row_changes import TableRows, TableVersion, of_kind
+from tahoe.spark.commands.row_changes import TableRows, TableVersion
 from tahoe.spark.commands.source_rows import retry_if_lost, stored
-from tahoe.spark.commands.spark_engine import SparkEngine, whole_files
+from tahoe.spark.commands.spark_engine import Replacement, SparkEngine, whole_files
 from tahoe.spark.commands.statement_time import StatementTime
 from tahoe.spark.commands.write_options import Insert, Matching
 from tahoe.spark.jvm.errors import quiet_errors, raising
 from tahoe.spark.jvm.job_progress import job_progress
-from tahoe.spark.jvm.translate import from_spark_schema
 from tahoe.spark.scan.inputs import inputs_of
 from tahoe.spark.scan.relation import named
 from tahoe.spark.write.enforce import enforced, session_time_zone
-from tahoe.spark.write.fitting import casts_of_inserts, nullable_schema
+from tahoe.spark.write.fitting import casts_of_inserts, columns_of
 from tahoe.spark.write.idempotent import resetting_version
 from tahoe.spark.write.writer import write_files
 from tahoe.txn.prepare import future_config
@@ -61,6 +58,8 @@ DescribeOperation = Callable[[Operation, TableConfig], Operation]
 Arrange = Callable[[DataFrame], DataFrame]
 """Renames the columns of a query to the table's column names."""
 
+MISMATCH = "DELTA_REPLACE_WHERE_MISMATCH"
+"""The error class of a new row that does not fulfill ``replaceWhere``."""
 _MODES = {"append": "Append", "overwrite": "Overwrite", "error": "ErrorIfExists", "ignore": "Ignore"}
 
 
@@ -148,7 +147,7 @@ def _staged_rows(transaction: Transaction, data: DataFrame, request: Insert, mat
     if snapshot is not None and options.mode == "overwrite" and options.data_change:
         snapshot.config.refuse_if_append_only()
     matched = None if match is None else match.resolved()
-    config = prepare_schema(transaction, nullable_schema(from_spark_schema(data.schema)), options)
+    config = prepare_schema(transaction, columns_of(data), options)
     completion = Completion(transaction, data.columns, session_time_zone(spark))
     rows = enforced(data, config, completion=completion, casts=casts_of_inserts(spark))
     condition = None
@@ -156,7 +155,8 @@ def _staged_rows(transaction: Transaction, data: DataFrame, request: Insert, mat
         version = TableVersion(spark, snapshot, request.alias, request.files.hadoop)
         condition = _resolved(version, options.replace_where)
         if check_replaced(condition.columns, config, options):
-            rows = _fulfilling(rows, options.replace_where, request.alias, config)
+            failure = raising(mismatch(config, options.replace_where))
+            rows = fulfilling(named(rows, request.alias), options.replace_where, failure)
     changes = None if match is None or matched is None else match.find(transaction, matched)
     with _replacing(request):
         adds = write_files(rows, config, transaction, request.files, completion=completion)
@@ -164,9 +164,32 @@ def _staged_rows(transaction: Transaction, data: DataFrame, request: Insert, mat
         operation = stage_adds(transaction, config, adds, None, options)
     else:
         new = [tagged(config, replace(add, data_change=options.data_change)) for add in adds]
-        table = TableRows(TableVersion(spark, snapshot, request.alias, request.files.hadoop), transaction, config, request.files)
-        operation = _Replacement(table, new, condition, changes or ()).stage(request)
+        version = TableVersion(spark, snapshot, request.alias, request.files.hadoop)
+        table = TableRows(version, transaction, config, request.files)
+        engine = Replacement(table, new, None if condition is None else SparkEngine(table, condition), changes or ())
+        whole = None if condition is None else whole_files(condition)
+        met = None if condition is None or whole is None else (all_of(condition.meaning.predicates), whole)
+        operation = stage_replacement(transaction, config, engine, request, met)
     return with_parameters(operation, request)
+
+
+def stage_replacement(
+    transaction: Transaction,
+    config: TableConfig,
+    engine: Replacement,
+    request: Insert,
+    whole: tuple[Predicate, Sequence[AddFile]] | None,
+) -> Operation:
+    """Stage the removal of the replaced rows and the new files; return the operation.
+
+    Args:
+        whole: the condition and its files, if it selects whole files; then the engine is only asked for the new files.
+    """
+    if whole is None:
+        replaced = stage_replaced(transaction, config, engine, data_change=request.options.data_change)
+    else:
+        replaced = stage_replaced_files(transaction, *whole, request.options)
+    return stage_rows(transaction, engine.adds, replaced, request.options, counts_rows=request.matching is not None)
 
 
 def with_parameters(operation: Operation, request: Insert) -> Operation:
@@ -198,77 +221,43 @@ def _resolved(version: TableVersion, text: str) -> ResolvedCondition:
         ) from error
 
 
-@dataclass(frozen=True, slots=True)
-class _Replacement:
-    """The `tahoe.ops.rows.engine.Engine` of an overwrite of some rows: replaced rows are deleted as in DELETE.
-
-    Args:
-        adds: the new files, about to be staged.
-        condition: selects the replaced rows; None if `matches` are these rows.
-    """
-
-    rows: TableRows
-    adds: Sequence[AddFile]
-    condition: ResolvedCondition | None
-    matches: Sequence[FileChange]
-
-    def stage(self, request: Insert) -> Operation:
-        """Stage the removal of the replaced rows and the new files; return the operation."""
-        transaction, options = self.rows.transaction, request.options
-        whole = None if self.condition is None else whole_files(self.condition)
-        if self.condition is None or whole is None:
-            replaced = stage_replaced(transaction, self.rows.config, self, data_change=options.data_change)
-        else:
-            transaction.read(all_of(self.condition.meaning.predicates))
-            removed = remove_files(transaction, whole, data_change=options.data_change)
-            replaced = OverwriteActions(tuple(removed), deleted_rows=rows_in(whole))
-        transaction.stage(*self.adds)
-        if options.app is not None:
-            transaction.stage_app(*options.app)
-        return write_operation(self.adds, replaced, options, created=False, counts_rows=request.matching is not None)
-
-    def find_rows(self) -> Sequence[FileChange]:
-        """Return the replaced rows."""
-        return self.matches if self.condition is None else SparkEngine(self.rows, self.condition).find_rows()
-
-    def copy_rows(self, changes: Sequence[FileChange]) -> list[AddFile]:
-        """Write the remaining rows of these files."""
-        return self.rows.copy(changes)
-
-    def write_change_data(self, changes: Sequence[FileChange]) -> list[AddCDCFile]:
-        """Write the replaced rows and the new rows."""
-        deleted = of_kind(self.rows.version.deleted_rows(changes), "delete")
-        inserted = of_kind(self.rows.written(self.adds), "insert")
-        return self.rows.write_change_data(deleted.unionByName(inserted, allowMissingColumns=True))
-
-
 @contextmanager
 def _replacing(request: Insert) -> Iterator[None]:
     """Turn the violation of a table constraint into an error that names the replacing option, as in delta-spark."""
     try:
         yield
     except InvariantViolation as error:
-        if request.matching is not None:
-            option, code = request.matching.text, "DELTA_REPLACE_ON_OR_USING_TABLE_CONSTRAINT_VIOLATION"
-        elif request.options.replace_where is not None:
-            option, code = request.options.replace_where, "DELTA_REPLACE_WHERE_MISMATCH"
-        else:
+        if request.matching is None and request.options.replace_where is None:
             raise
-        raise InvariantViolation(f"Of a write that replaces '{option}': {error.message}", code=code, **error.facts) from error
+        raise violation_of_replacing(request, error) from error
 
 
-def _fulfilling(rows: DataFrame, text: str, alias: str | None, config: TableConfig) -> DataFrame:
-    """Return the rows; the query fails on a row that does not fulfill ``replaceWhere``."""
-    error = InvalidRequest(
+def violation_of_replacing(request: Insert, error: InvariantViolation) -> InvariantViolation:
+    """Return the error of a write that replaces rows, with the replacing option."""
+    if request.matching is None:
+        option, code = request.options.replace_where, MISMATCH
+    else:
+        option, code = request.matching.text, "DELTA_REPLACE_ON_OR_USING_TABLE_CONSTRAINT_VIOLATION"
+    return InvariantViolation(f"Of a write that replaces '{option}': {error.message}", code=code, **error.facts)
+
+
+def mismatch(config: TableConfig, text: str) -> InvalidRequest:
+    """Return the error for a new row that does not fulfill ``replaceWhere``."""
+    return InvalidRequest(
         f"A row to be written to table {config.table} does not satisfy replaceWhere '{text}'. Nothing was committed. "
         "Write only rows that satisfy it, or change the condition.",
-        code="DELTA_REPLACE_WHERE_MISMATCH",
+        code=MISMATCH,
         table=config.table,
     )
+
+
+def fulfilling(rows: DataFrame, text: str, failure: Column) -> DataFrame:
+    """Return the rows; a row that does not fulfill ``replaceWhere`` evaluates `failure`.
+
+    Args:
+        rows: under the alias that the condition uses.
+    """
     first, *rest = rows.columns
-    checked = sf.when(_is_true(text), sf.col(quote_identifier(first))).otherwise(raising(error)).alias(first)
-    return named(rows, alias).select(checked, *(sf.col(quote_identifier(name)) for name in rest))
-
-
-def _is_true(text: str) -> Column:
-    return sf.coalesce(sf.expr(text), sf.lit(False))
+    fulfills = sf.coalesce(sf.expr(text), sf.lit(False))
+    checked = sf.when(fulfills, sf.col(quote_identifier(first))).otherwise(failure).alias(first)
+    return rows.select(checked, *(sf.col(quote_identifier(name)) for name in rest))

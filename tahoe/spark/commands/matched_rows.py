@@ -16,8 +16,9 @@ from pyspark.sql import functions as sf
 from tahoe.base.exceptions import InvalidRequest
 from tahoe.expr.tree.predicate import quote_identifier
 from tahoe.ops.rows.row_changes import FileChange
+from tahoe.snapshot.snapshot import Snapshot
 from tahoe.spark.commands.row_changes import TableVersion, changes_of
-from tahoe.spark.commands.source_keys import candidates, conjuncts
+from tahoe.spark.commands.source_keys import candidates
 from tahoe.spark.commands.source_rows import StoredRows, sent_to_all
 from tahoe.spark.commands.write_options import Matching
 from tahoe.spark.jvm.bridge import JavaObject
@@ -32,14 +33,10 @@ _CODES = {
 
 @dataclass(frozen=True)
 class MatchCondition:
-    """A condition on the columns of `target` and of the source.
-
-    Args:
-        parts: the Catalyst expressions whose conjunction is the condition.
-    """
+    """A condition, as a Catalyst expression, on the columns of `target` and of the source."""
 
     target: DataFrame
-    parts: tuple[JavaObject, ...]
+    expression: JavaObject
 
 
 @dataclass(frozen=True)
@@ -65,14 +62,14 @@ class MatchedRows:
                 ``INVALID_NON_DETERMINISTIC_EXPRESSIONS``.
             AnalysisException: PySpark's own, for an invalid condition.
         """
-        self._check_columns()
+        check_matching_columns(self.matching, self.version.snapshot, self.source.frame, by_position=self.by_position)
         target = self.version.shape()
-        return MatchCondition(target, tuple(conjuncts(self._resolved(target))))
+        return MatchCondition(target, self._resolved(target))
 
     def find(self, transaction: Transaction, condition: MatchCondition) -> list[FileChange]:
         """Return the matching rows of each file; registers the read predicate."""
         snapshot = self.version.snapshot
-        predicate = candidates(snapshot, condition.target, self.source.frame, condition.parts).predicate
+        predicate = candidates(snapshot, condition.target, self.source.frame, condition.expression).predicate
         transaction.read(predicate)
         files = snapshot.files_matching(predicate)
         if not len(files):
@@ -111,24 +108,28 @@ class MatchedRows:
             )
         return condition
 
-    def _check_columns(self) -> None:
-        url = self.version.snapshot.store.url
-        table_columns, source_columns = (
-            [name.lower() for name in names] for names in (self.version.snapshot.schema.names, self.source.frame.columns)
-        )
-        for name in self.matching.columns:
-            for side, names in (("table", table_columns), ("source", source_columns)):
-                if name.lower() not in names:
-                    raise InvalidRequest(
-                        f"replaceUsing '{self.matching.using}' names '{name}', which is no column of the {side} of the write to "
-                        f"{url}; its columns are {', '.join(sorted(names))}.",
-                        code="UNRESOLVED_INSERT_REPLACE_USING_COLUMN",
-                        column=name,
-                    )
-            if self.by_position and table_columns.index(name.lower()) != source_columns.index(name.lower()):
+
+def check_matching_columns(matching: Matching, snapshot: Snapshot, source: DataFrame, *, by_position: bool = False) -> None:
+    """Reject ``replaceUsing`` with a column that the table or the source lacks.
+
+    Args:
+        by_position: reject columns that are at different positions in the table and in the source, too.
+    """
+    url = snapshot.store.url
+    table_columns, source_columns = ([name.lower() for name in names] for names in (snapshot.schema.names, source.columns))
+    for name in matching.columns:
+        for side, names in (("table", table_columns), ("source", source_columns)):
+            if name.lower() not in names:
                 raise InvalidRequest(
-                    f"Column '{name}' of replaceUsing is at different places in the table {url} and in the source, whose "
-                    "columns are taken by their places. Select them in the table's order, or use saveAsTable.",
-                    code="INSERT_REPLACE_USING_DISALLOW_MISALIGNED_COLUMNS",
+                    f"replaceUsing '{matching.using}' names '{name}', which is no column of the {side} of the write to {url}; its columns "
+                    f"are {', '.join(sorted(names))}.",
+                    code="UNRESOLVED_INSERT_REPLACE_USING_COLUMN",
                     column=name,
                 )
+        if by_position and table_columns.index(name.lower()) != source_columns.index(name.lower()):
+            raise InvalidRequest(
+                f"Column '{name}' of replaceUsing is at different places in the table {url} and in the source, whose columns are taken by "
+                "their places. Select them in the table's order, or use saveAsTable.",
+                code="INSERT_REPLACE_USING_DISALLOW_MISALIGNED_COLUMNS",
+                column=name,
+            )

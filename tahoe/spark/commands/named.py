@@ -24,7 +24,6 @@ from tahoe.spark.commands.row_command import CommandTarget
 from tahoe.spark.commands.write_options import Insert, WriterCall, insert_request
 from tahoe.spark.jvm.bridge import JavaObject
 from tahoe.spark.jvm.storage import table_at
-from tahoe.spark.jvm.translate import from_spark_schema
 from tahoe.spark.names.entries import entry_at, is_delta, location_of, path_of
 from tahoe.spark.names.error_names import CREATIONS_BY_NAME, with_classes
 from tahoe.spark.names.new_entries import (
@@ -39,7 +38,7 @@ from tahoe.spark.names.new_entries import (
     uri_of_text,
 )
 from tahoe.spark.names.settings import settings_of
-from tahoe.spark.write.fitting import nullable_schema
+from tahoe.spark.write.fitting import columns_of
 from tahoe.spark.write.idempotent import resetting_version
 from tahoe.store.location import table_url
 
@@ -192,7 +191,7 @@ def commit_table(spark: SparkSession, creation: Creation, table: Table, managed:
 def _rows(creation: Creation, request: Insert, definition: TableDefinition) -> tuple[Rows, TableDefinition]:
     assert creation.query is not None
     data = creation.query()
-    schema = nullable_schema(from_spark_schema(data.schema))
+    schema = columns_of(data)
     return Rows(data, request.files, creation.parameters, request.options.app, creation.write), replace(definition, schema=schema)
 
 

@@ -105,10 +105,6 @@ class TableVersion:
     def _selected(self, files: pa.Table) -> DataFrame:
         return read_rows(self.spark, self.snapshot, files, options=self.hadoop, metadata=False)
 
-    def deleted_rows(self, changes: Sequence[FileChange]) -> DataFrame:
-        """Return the rows of the changes, with the columns of `rows_of`."""
-        return self.rows_of(changes).where(sf.col(CHOSEN))
-
     def remaining_rows(self, changes: Sequence[FileChange]) -> DataFrame:
         """Return the other live rows of the changed files, with the columns of `rows_of`."""
         return self.rows_of(changes).where(~sf.col(CHOSEN))
@@ -132,6 +128,10 @@ class TableRows:
     def of(cls, version: TableVersion, transaction: Transaction, config: TableConfig) -> TableRows:
         """Return the writer of a command without options of its own for files."""
         return cls(version, transaction, config, FileOptions(hadoop=version.hadoop))
+
+    def changed(self, changes: Sequence[FileChange]) -> DataFrame:
+        """Return the rows of the changes, with the columns of `TableVersion.rows_of`."""
+        return self.version.rows_of(changes).where(sf.col(CHOSEN))
 
     def written(self, adds: Sequence[AddFile]) -> DataFrame:
         """Return the rows of files that the transaction has just written: the stored values, even of non-deterministic expressions."""

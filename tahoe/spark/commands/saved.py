@@ -6,7 +6,7 @@ SELECT. The history nevertheless records it as that operation, as delta-spark's 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
 
@@ -81,16 +81,9 @@ def save_into(spark: SparkSession, save: Save, *, replacing: bool = False) -> bo
     if replacing:
         refuse_other_location(spark, ".".join(save.name), table.url, path_option(save.call.options))
     request = save_request(save, settings_of(spark), replacing=replacing)
-    describes = replacing and request.options.replace_where is None and request.matching is None
-    managed = entry is not None and is_managed(entry)
-    describe = replacement(managed, save.call.cluster_by or ()) if describes else None
+    describe = replacement(save, request, managed=entry is not None and is_managed(entry)) if replacing else None
     with nullcontext() if replacing else appending_by_name():
-        insert(
-            table,
-            save.data,
-            request,
-            describe,
-        )
+        insert(table, save.data, request, describe)
     return True
 
 
@@ -129,12 +122,16 @@ def _table(spark: SparkSession, save: Save, entry: JavaObject | None) -> Table |
     return table if entry is not None or table.exists() else None
 
 
-def replacement(managed: bool, cluster_by: Sequence[str]) -> DescribeOperation:
-    """Return the function that describes an overwrite of a whole table by its name as the replacement that delta-spark logs."""
+def replacement(save: Save, request: Insert, *, managed: bool) -> DescribeOperation | None:
+    """Return the function that describes an overwrite of a whole table by its name as the replacement that delta-spark logs; None for an
+    overwrite of some rows.
+    """
+    if request.options.replace_where is not None or request.matching is not None:
+        return None
 
     def describe(operation: Operation, config: TableConfig) -> Operation:
         created = create_operation(
-            config.metadata, "CREATE OR REPLACE TABLE AS SELECT", is_managed=managed, cluster_by=cluster_by
+            config.metadata, "CREATE OR REPLACE TABLE AS SELECT", is_managed=managed, cluster_by=save.call.cluster_by or ()
         )
         parameters = {key: value for key, value in operation.parameters.items() if key in _KEPT_PARAMETERS}
         return Operation(created.name, {**created.parameters, **parameters, "isV1SaveAsTableOverwrite": True}, operation.metrics)

@@ -42,16 +42,17 @@ class Candidates:
 
 
 def candidates(
-    snapshot: Snapshot, target: DataFrame, source: DataFrame, parts: Sequence[JavaObject], of_target: Sequence[Column] = ()
+    snapshot: Snapshot, target: DataFrame, source: DataFrame, on: JavaObject, of_target: Sequence[Column] = ()
 ) -> Candidates:
     """Count the source rows and derive a condition from their keys.
 
     Args:
         target: `tahoe.spark.scan.relation.shape_of` the snapshot.
         source: the stored rows; the first query here computes them.
-        parts: the Catalyst expressions, over the columns of both sides, that are all true for matching rows.
+        on: the Catalyst expression, over the columns of both sides, that is true for matching rows.
         of_target: further conditions on the target's columns alone.
     """
+    parts = list(conjuncts(on))
     keys = list(_keys(snapshot, target, source, parts))
     return candidates_of(snapshot, source, keys, _of_target_alone(snapshot, target, parts, of_target))
 

@@ -10,7 +10,7 @@ from pyspark.sql import functions as sf
 
 from tahoe.expr.tree.predicate import quote_identifier
 from tahoe.ops.rows.assigned_places import Columns
-from tahoe.ops.rows.defaults import with_defaults
+from tahoe.ops.rows.defaults import Defaults, with_defaults
 from tahoe.ops.rows.engine import RowOperation
 from tahoe.ops.rows.row_changes import FileChange, RowsChanged, Staged, uses_vectors, without_dead_files
 from tahoe.ops.rows.update import snapshot_to_update, stage_updated_rows
@@ -19,9 +19,9 @@ from tahoe.protocol.column_values.default_values import Moment
 from tahoe.protocol.column_values.identity import refuse_update
 from tahoe.spark.commands.assignments import Assignment, parse_assignments, with_assigned
 from tahoe.spark.commands.conditions import has_subquery, resolve_condition
-from tahoe.spark.commands.row_changes import CHOSEN, TableRows, of_kind
+from tahoe.spark.commands.row_changes import CHOSEN, TableRows
 from tahoe.spark.commands.row_command import CommandTarget, run_row_command
-from tahoe.spark.commands.spark_engine import SparkEngine
+from tahoe.spark.commands.spark_engine import SparkEngine, write_update_data
 from tahoe.spark.jvm.bridge import Jvm
 from tahoe.spark.jvm.stored_defaults import written_default
 from tahoe.spark.names.settings import is_case_sensitive
@@ -59,8 +59,8 @@ def _stage_update(
     version = target.at(snapshot)
     resolved = resolve_condition(version, condition, "UPDATE")
     columns = Columns.of(snapshot.schema, target.alias, case_sensitive=is_case_sensitive(spark))
-    moment, default = Moment(started, session_time_zone(spark)), written_default(spark, config.table)
-    values = with_defaults(values, config, moment, columns, default)
+    defaults = Defaults(config, Moment(started, session_time_zone(spark)), written_default(spark, config.table))
+    values = with_defaults(values, columns, defaults)
     if any(has_subquery(Jvm.of(spark), value) for _, value in values):
         transaction.read_whole_table()
     assignments = parse_assignments(version.shape(), values, columns, "UPDATE")
@@ -91,10 +91,8 @@ class _SparkUpdate(SparkEngine):
         return [*self.updated, *self.rows.copy([] if marked else without_dead_files(changes))]
 
     def write_change_data(self, changes: Sequence[FileChange]) -> list[AddCDCFile]:
-        """Write the changed rows, before and after the update, to change data files."""
-        before = of_kind(self.rows.version.deleted_rows(changes), "update_preimage")
-        after = of_kind(self.rows.written(self.updated), "update_postimage")
-        return self.rows.write_change_data(before.unionByName(after, allowMissingColumns=True))
+        """See `tahoe.ops.rows.engine.Engine`."""
+        return write_update_data(self.rows, changes, self.updated)
 
     def _with_new_values(self, rows: DataFrame) -> DataFrame:
         version, config = self.rows.version, self.rows.config

@@ -150,6 +150,15 @@ def refuse_dynamic(settings: Mapping[str, str]) -> None:
         raise _excluded(_DYNAMIC, "replaceOn or replaceUsing", _WITH_DYNAMIC)
 
 
+def refuse_buckets(is_bucketed: bool) -> None:
+    """Raise `Unsupported` for ``bucketBy``."""
+    if is_bucketed:
+        raise Unsupported(
+            "bucketBy of a Delta table is not supported; leave it out, or use partitionBy or clusterBy.",
+            code="DELTA_OPERATION_NOT_ALLOWED_DETAIL",
+        )
+
+
 def refuse_matching(options: Mapping[str, str]) -> None:
     """Raise `InvalidRequest` for ``replaceOn`` and ``replaceUsing`` in a writer that creates or replaces a whole table."""
     name = next((key for key in options if key.lower() in ("replaceon", "replaceusing")), None)

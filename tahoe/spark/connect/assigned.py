@@ -16,8 +16,8 @@ from tahoe.ops.rows.assigned_places import Columns, assigned_places, check_assig
 from tahoe.schema.types import ArrayType, DataType, PrimitiveType, StructType
 from tahoe.spark.commands.assignments import Assignment, Value, field_of
 from tahoe.spark.connect.conditions import check_expression, text_of
-from tahoe.spark.jvm.translate import from_spark_schema, to_spark_type
-from tahoe.spark.write.fitting import nullable_schema
+from tahoe.spark.jvm.translate import to_spark_type
+from tahoe.spark.write.fitting import columns_of
 
 
 def parse_assignments(
@@ -45,7 +45,7 @@ def parse_assignments(
     for _, term in values:
         check_expression(text_of(term), where, chance=True)
     selected = rows.select(*(term.alias(f"value{number}") for number, term in enumerate(terms)))
-    types = [column.data_type for column in nullable_schema(from_spark_schema(selected.schema))]
+    types = [column.data_type for column in columns_of(selected)]
     for place, data_type in zip(places, types, strict=True):
         check_assignable(data_type, place.data_type, place.path, may_lack_fields=may_lack_fields)
     return tuple(

@@ -9,8 +9,7 @@ read again, and a non-deterministic value, are seen once.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
-from functools import partial, reduce
+from dataclasses import dataclass
 from math import ceil
 from typing import Any
 
@@ -18,30 +17,31 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as sf
 
 from tahoe.base.exceptions import InvalidRequest, Unsupported
-from tahoe.expr.tree.predicate import TRUE, Predicate, quote_identifier
+from tahoe.expr.tree.predicate import quote_identifier
 from tahoe.ops.merge.clauses import (
     Action,
     Clause,
     Kind,
-    check_clauses,
     may_match_often,
     of_kind,
-    only_inserts,
-    with_default_values,
 )
 from tahoe.ops.merge.explained import MergeExplained
+from tahoe.ops.merge.match import files_to_match
 from tahoe.ops.merge.report import (
     ClauseCount,
+    MatchSummary,
     StagedMerge,
     Times,
     ambiguous,
-    clauses_explained,
-    counted,
+    clause_counts,
+    explained,
     merge_metrics,
     merge_parameters,
+    staged,
 )
-from tahoe.ops.merge.schema import check_identity, check_target, star_pairs, with_places
+from tahoe.ops.merge.schema import star_pairs
 from tahoe.ops.rows.assigned_places import Columns
+from tahoe.ops.rows.defaults import Defaults
 from tahoe.ops.rows.row_changes import (
     RowsChanged,
     Staged,
@@ -59,24 +59,32 @@ from tahoe.protocol.constraints import is_filled_in
 from tahoe.protocol.row_tracking import materialized_columns
 from tahoe.schema.evolve import store_anything
 from tahoe.schema.types import StructType
-from tahoe.snapshot.changes import CHANGE_TYPE
 from tahoe.spark.commands.assignments import Assignment, Value
 from tahoe.spark.commands.merge.builder import DeltaMergeBuilder
-from tahoe.spark.commands.merge.match import BEFORE, CLAUSE, SOURCE_ROW, first_true, numbered, outcome
-from tahoe.spark.commands.merge.statement import MergeRequest, Sides, Step, Term, evolved
+from tahoe.spark.commands.merge.match import (
+    BEFORE,
+    CLAUSE,
+    SOURCE_ROW,
+    first_true,
+    is_of,
+    numbered,
+    outcome,
+    rows_before,
+    together,
+)
+from tahoe.spark.commands.merge.statement import MergeRequest, PreparedMerge, Sides, Step, Term, prepared
 from tahoe.spark.commands.row_changes import FILE, ROW, RowMatches, changes_of
 from tahoe.spark.commands.row_changes import of_kind as of_change
 from tahoe.spark.commands.row_command import CommandTarget, run_row_command
 from tahoe.spark.connect.assigned import fitted, parse_assignments
 from tahoe.spark.connect.conditions import check_boolean, check_expression, text_of
 from tahoe.spark.connect.merge_keys import MergeSource, candidates
-from tahoe.spark.connect.remote_rows import RemoteFiles, RemoteVersion
-from tahoe.spark.jvm.translate import from_spark_schema
+from tahoe.spark.connect.remote_rows import RemoteRows, RemoteVersion
 from tahoe.spark.names.settings import is_case_sensitive
 from tahoe.spark.versions.plan_ids import stands_for
 from tahoe.spark.write.enforce import session_time_zone
-from tahoe.spark.write.fitting import nullable_schema
-from tahoe.txn.transaction import Operation, Transaction
+from tahoe.spark.write.fitting import columns_of
+from tahoe.txn.transaction import Transaction
 
 _MATCHED_ROW = "__tahoe_matched_row"
 _ROWS_OF_A_FILE = 1_000_000
@@ -101,51 +109,27 @@ def merge(target: CommandTarget, request: MergeRequest) -> RowsChanged:
 def explain_merge(target: CommandTarget, request: MergeRequest) -> MergeExplained:
     """Return the effects of `merge` without writing. Raises the errors that `merge` raises before it writes."""
     matched = _matched(target.table.begin(), target, request)
-    snapshot, config = matched.version.snapshot, matched.files.config
-    existing = set(snapshot.schema.names)
-    return MergeExplained(
-        snapshot.store.url,
-        snapshot.version,
-        text_of(request.on),
-        clauses_explained(matched.counts()),
-        source_rows=matched.source_rows,
-        files=len(snapshot.files()),
-        files_scanned=matched.files_scanned,
-        files_touched=len(matched.changed.changes),
-        uses_deletion_vectors=uses_vectors(config),
-        new_columns=tuple(name for name in config.schema.names if name not in existing),
-    )
+    changes = matched.changed.changes
+    summary = MatchSummary(text_of(request.on), matched.counts(), matched.source_rows, matched.files_scanned, len(changes))
+    return explained(matched.rows.version.snapshot, matched.rows.config, summary)
 
 
 def _matched(transaction: Transaction, target: CommandTarget, request: MergeRequest) -> _MatchedMerge:
     """Run every step before the writing."""
-    spark, request = target.spark, request.under(target.spark)
-    check_clauses(request.clauses)
+    request = request.under(target.spark)
     snapshot = snapshot_to_change(transaction)
-    if not only_inserts(request.clauses):
-        snapshot.config.refuse_if_append_only()
-    version, started = RemoteVersion(spark, snapshot, target.alias), transaction.clock.now_ms()
-    columns = nullable_schema(from_spark_schema(request.source.schema))
-    clauses = with_default_values(_placed(version, request, columns), snapshot.config, Moment(started, session_time_zone(spark)))
-    request = replace(request, clauses=clauses)
-    config = evolved(transaction, snapshot.config, request, columns)
+    version, started = RemoteVersion(target.spark, snapshot, target.alias), transaction.clock.now_ms()
+    merge = _prepared(transaction, version, request, started)
     source = _stored_source(request.source)
-    resolver = _Resolver(version, request, source, columns, config.schema)
+    resolver = _Resolver(version, merge, source)
     (on, text), steps = resolver.on(), resolver.steps()
-    for step in steps:
-        check_identity(config, step.action, {assignment.path[0] for assignment in step.assignments})
-    keys = candidates(snapshot, version.qualifier, MergeSource(source, columns, _alias_of(request.source)), request.on)
+    merge.check_identities(steps)
+    keys = candidates(snapshot, version.qualifier, MergeSource(source, merge.columns, _alias_of(request.source)), request.on)
     materialized = transaction.clock.now_ms()
-    predicate: Predicate = TRUE
-    if of_kind(request.clauses, Kind.NOT_MATCHED_BY_SOURCE):
-        transaction.read_whole_table()
-    else:
-        predicate = keys.predicate
-        transaction.read(predicate)
-    files = snapshot.files_matching(predicate)
+    files = files_to_match(transaction, snapshot, request.clauses, keys.predicate)
     rows = version.named(version.with_positions(files, ids=True))
     sides = _Sides(rows, source, on)
-    pairs = sides.pairs(steps, snapshot.config, config).localCheckpoint()
+    pairs = sides.pairs(steps, snapshot.config, merge.config).localCheckpoint()
     with_clause = pairs.where(sf.col(CLAUSE).isNotNull())
     changed = changes_of(snapshot, files, with_clause)
     both = pairs.where(sf.col(SOURCE_ROW).isNotNull())
@@ -159,8 +143,7 @@ def _matched(transaction: Transaction, target: CommandTarget, request: MergeRequ
     counts = {int(row[0]): int(row[1]) for row in single.groupBy(CLAUSE).count().collect()}
     times = (started, materialized, transaction.clock.now_ms())
     return _MatchedMerge(
-        version,
-        RemoteFiles(transaction, config),
+        RemoteRows(transaction, merge.config, version=version),
         request,
         text,
         steps,
@@ -175,15 +158,12 @@ def _matched(transaction: Transaction, target: CommandTarget, request: MergeRequ
     )
 
 
-def _placed(version: RemoteVersion, request: MergeRequest, columns: StructType) -> tuple[Clause[Term], ...]:
-    snapshot = version.snapshot
-    check_target(snapshot.schema, snapshot.config.table, evolving=request.schema_evolution)
-    case_sensitive = is_case_sensitive(version.spark)
-    alias = _alias_of(request.source)
-    qualifier = () if alias is None else (alias,)
-    source = Columns(tuple((qualifier, column) for column in columns), case_sensitive)
-    target = Columns.of(snapshot.schema, version.alias, case_sensitive=case_sensitive)
-    return with_places(request.clauses, target, lambda: source, evolving=request.schema_evolution)
+def _prepared(transaction: Transaction, version: RemoteVersion, request: MergeRequest, started: int) -> PreparedMerge:
+    before, case_sensitive = version.snapshot.config, is_case_sensitive(version.spark)
+    source = Columns.of(columns_of(request.source), _alias_of(request.source), case_sensitive=case_sensitive)
+    target = Columns.of(before.schema, version.alias, case_sensitive=case_sensitive)
+    defaults = Defaults(before, Moment(started, session_time_zone(version.spark)))
+    return prepared(transaction, request, target, lambda: source, defaults)
 
 
 def _alias_of(frame: DataFrame) -> str | None:
@@ -210,18 +190,16 @@ class _Resolver:
     """Resolves the clauses: analyzes each expression on the side or sides that its clause may see."""
 
     version: RemoteVersion
-    request: MergeRequest
+    merge: PreparedMerge
     source: DataFrame
-    columns: StructType
-    schema: StructType
 
     def on(self) -> tuple[Column, str]:
         return self._condition(
-            self.request.on, Kind.MATCHED, "the search condition of a MERGE", "JOIN_CONDITION_IS_NOT_BOOLEAN_TYPE"
+            self.merge.request.on, Kind.MATCHED, "the search condition of a MERGE", "JOIN_CONDITION_IS_NOT_BOOLEAN_TYPE"
         )
 
     def steps(self) -> tuple[Step, ...]:
-        return tuple(self._step(number, clause) for number, clause in enumerate(self.request.clauses))
+        return tuple(self._step(number, clause) for number, clause in enumerate(self.merge.request.clauses))
 
     def _step(self, number: int, clause: Clause[Term]) -> Step:
         where = f"WHEN {clause.kind.words} THEN {clause.action.name} of a MERGE"
@@ -245,13 +223,13 @@ class _Resolver:
         return column, shown
 
     def _assignments(self, values: Sequence[tuple[str, Term]], kind: Kind, where: str) -> tuple[Assignment, ...]:
-        evolving = self.request.schema_evolution
+        evolving, target = self.merge.request.schema_evolution, Columns.of(self.merge.config.schema)
         with _naming(where):
-            return parse_assignments(self._seen(kind), values, Columns.of(self.schema), where, may_lack_fields=evolving)
+            return parse_assignments(self._seen(kind), values, target, where, may_lack_fields=evolving)
 
     def _star(self, clause: Clause[Term]) -> tuple[Assignment, ...]:
-        evolving = self.request.schema_evolution
-        pairs = star_pairs(clause.action, self.columns, self.schema, evolving=evolving, stores=store_anything)
+        evolving, schema = self.merge.request.schema_evolution, self.merge.config.schema
+        pairs = star_pairs(clause.action, self.merge.columns, schema, evolving=evolving, stores=store_anything)
         return tuple(
             Assignment(pair.target, Value(self.source[quote_identifier(pair.source[0])], pair.source_type), pair.keeps_fields)
             for pair in pairs
@@ -365,8 +343,7 @@ class _MatchedMerge:
         times: when the MERGE began, when the source was stored, and when the rows were found.
     """
 
-    version: RemoteVersion
-    files: RemoteFiles
+    rows: RemoteRows
     request: MergeRequest
     on: str
     steps: Sequence[Step]
@@ -387,7 +364,7 @@ class _MatchedMerge:
 
     def stage(self) -> Staged:
         """Write and stage files."""
-        transaction, config, marked = self.files.transaction, self.files.config, uses_vectors(self.files.config)
+        transaction, config, marked = self.rows.transaction, self.rows.config, uses_vectors(self.rows.config)
         changes = self.changed.changes
         removed = [change.add for change in changes if change.is_whole or not marked]
         remove_files(transaction, removed)
@@ -397,7 +374,7 @@ class _MatchedMerge:
         updates = self._write_updates()
         inserts = self._write_inserts(new, inserted)
         stay = [] if marked else without_dead_files(changes)
-        copied = self.files.write(self.version.remaining_rows(stay), copied=True) if stay else []
+        copied = self.rows.copy(stay)
         feed = self._write_feed(updates, inserts) if changes and config.properties.enable_change_data_feed else []
         if marked:
             mark_dead(transaction, config, without_dead_files(changes))
@@ -406,19 +383,14 @@ class _MatchedMerge:
             return Staged(None)
         written = StagedMerge(changes, marked, removed, [*updates, *inserts, *copied], feed)
         metrics = merge_metrics(self.source_rows, counts, written, Times(*self.times, transaction.clock.now_ms()))
-        operation = Operation("MERGE", self._parameters(), metrics)
-        return Staged(operation, *(counted(counts, action) for action in (Action.UPDATE, Action.DELETE, Action.INSERT)))
+        return staged(self._parameters(), counts, metrics)
 
     def _parameters(self) -> dict[str, object]:
         return merge_parameters(self.on, [Clause(step.kind, step.action, step.text) for step in self.steps])
 
     def _counts(self, inserted: dict[int, int]) -> list[ClauseCount]:
         rows = self.by_clause | inserted
-        clauses = [
-            Clause(clause.kind, clause.action, None if clause.condition is None else text_of(clause.condition))
-            for clause in self.request.clauses
-        ]
-        return [ClauseCount(clause, rows.get(number, 0)) for number, clause in enumerate(clauses)]
+        return clause_counts(self.request.clauses, rows, text_of)
 
     def _new(self) -> DataFrame | None:
         """Return the rows to insert for source rows without a match: `CLAUSE`, and the table's columns; None if no clause inserts."""
@@ -430,32 +402,32 @@ class _MatchedMerge:
         chosen = unmatched.select("*", first_true([(step, None) for step in steps]).alias(CLAUSE)).where(
             sf.col(CLAUSE).isNotNull()
         )
-        return chosen.select(CLAUSE, *outcomes(steps, self.files.config.schema, lambda _: None))
+        return chosen.select(CLAUSE, *outcomes(steps, self.rows.config.schema, lambda _: None))
 
     def _write_updates(self) -> list[AddFile]:
         added = []
         for names, steps in self._by_gaps(Action.UPDATE, "delta.generationExpression").items():
             rows = sum(self.by_clause.get(step.number, 0) for step in steps)
             if rows:
-                changed = self.pairs.where(_is_of(steps)).drop(FILE, ROW, SOURCE_ROW, CLAUSE, BEFORE, *names)
-                added += self.files.write(self._laid_out(changed, rows))
+                changed = self.pairs.where(is_of(steps)).drop(FILE, ROW, SOURCE_ROW, CLAUSE, BEFORE, *names)
+                added += self.rows.write(self._laid_out(changed, rows))
         return added
 
     def _write_inserts(self, new: DataFrame | None, counts: dict[int, int]) -> list[AddFile]:
         groups = self._by_gaps(Action.INSERT, None)
-        identities = {column.name for column in identity_columns(self.files.config.schema, self.files.config.table)}
+        identities = {column.name for column in identity_columns(self.rows.config.schema, self.rows.config.table)}
         if len([names for names in groups if identities & set(names)]) > 1:
             raise Unsupported(
-                f"A MERGE into {self.files.config.table} whose INSERT clauses omit different columns that the table fills in, among them an "
+                f"A MERGE into {self.rows.config.table} whose INSERT clauses omit different columns that the table fills in, among them an "
                 "identity column, is not supported in a session of Spark Connect. Let the clauses assign the same columns.",
                 code="TAHOE_SPARK_CONNECT",
-                table=self.files.config.table,
+                table=self.rows.config.table,
             )
         added = []
         for names, steps in groups.items():
             rows = sum(counts.get(step.number, 0) for step in steps)
             if new is not None and rows:
-                added += self.files.write(self._laid_out(new.where(_is_of(steps)).drop(CLAUSE, *names), rows))
+                added += self.rows.write(self._laid_out(new.where(is_of(steps)).drop(CLAUSE, *names), rows))
         return added
 
     def _by_gaps(self, action: Action, key: str | None) -> dict[tuple[str, ...], list[Step]]:
@@ -467,34 +439,26 @@ class _MatchedMerge:
         groups: dict[tuple[str, ...], list[Step]] = {}
         for step in self.steps:
             if step.action == action:
-                silent = [column for column in self.files.config.schema if not step.inside(column.name)]
+                silent = [column for column in self.rows.config.schema if not step.inside(column.name)]
                 names = (column.name for column in silent if (is_filled_in(column) if key is None else key in column.metadata))
                 groups.setdefault(tuple(names), []).append(step)
         return groups
 
     def _write_feed(self, updates: Sequence[AddFile], inserts: Sequence[AddFile]) -> list[AddCDCFile]:
         """Write the rows before and after the MERGE; those after it are read from the new files."""
-        before = [sf.col(f"{BEFORE}.{quote_identifier(name)}").alias(name) for name in self.version.snapshot.schema.names]
-        deletes = [step for step in self.steps if step.action == Action.DELETE]
-        kind = sf.when(_is_of(deletes), "delete").otherwise("update_preimage")
-        rows = [of_change(self.pairs, kind).select(*before, CHANGE_TYPE.name)]
+        rows = [rows_before(self.pairs, self.steps, self.rows.version.snapshot.schema.names)]
         for adds, name in ((updates, "update_postimage"), (inserts, "insert")):
             if adds:
-                rows.append(of_change(self.version.written(adds, self.files.config), name))
-        return self.files.write_change_data(reduce(partial(DataFrame.unionByName, allowMissingColumns=True), rows))
+                rows.append(of_change(self.rows.written(adds), name))
+        return self.rows.write_change_data(together(rows))
 
     def _laid_out(self, rows: DataFrame, count: int) -> DataFrame:
         """Distribute the rows over as many tasks as files are wanted, grouped by the partition columns that they have."""
-        partitions = [name for name in self.files.config.partition_columns if name in rows.columns]
-        if self.files.config.partition_columns:
+        partitions = [name for name in self.rows.config.partition_columns if name in rows.columns]
+        if self.rows.config.partition_columns:
             return (
                 rows.hint("rebalance", *(sf.col(quote_identifier(name)) for name in partitions))
                 if partitions
                 else rows.coalesce(1)
             )
         return rows.coalesce(max(1, ceil(count / _ROWS_OF_A_FILE)))
-
-
-def _is_of(steps: Sequence[Step]) -> Column:
-    """Return whether one of these clauses applies to a row."""
-    return sf.coalesce(sf.col(CLAUSE).isin([step.number for step in steps]), sf.lit(False)) if steps else sf.lit(False)

@@ -16,7 +16,7 @@ from tahoe.expr.tree.predicate import TRUE, quote_identifier
 from tahoe.log.replay import add_files
 from tahoe.ops.rows.assigned_places import Columns
 from tahoe.ops.rows.conditions import whole_files
-from tahoe.ops.rows.defaults import with_defaults
+from tahoe.ops.rows.defaults import Defaults, with_defaults
 from tahoe.ops.rows.delete import stage_deleted_files, stage_deleted_rows
 from tahoe.ops.rows.engine import RowOperation
 from tahoe.ops.rows.row_changes import (
@@ -33,11 +33,12 @@ from tahoe.protocol.actions import AddCDCFile, AddFile
 from tahoe.protocol.column_values.default_values import Moment
 from tahoe.protocol.column_values.identity import refuse_update
 from tahoe.spark.commands.assignments import Assignment, Value, assigned
-from tahoe.spark.commands.row_changes import changes_of, of_kind
+from tahoe.spark.commands.row_changes import changes_of
 from tahoe.spark.commands.row_command import CommandTarget, run_row_command
+from tahoe.spark.commands.spark_engine import RowsEngine, write_update_data
 from tahoe.spark.connect.assigned import fitted, parse_assignments
 from tahoe.spark.connect.conditions import RemoteCondition, resolve_condition
-from tahoe.spark.connect.remote_rows import RemoteFiles, RemoteVersion
+from tahoe.spark.connect.remote_rows import RemoteRows, RemoteVersion
 from tahoe.spark.names.settings import is_case_sensitive
 from tahoe.spark.write.enforce import session_time_zone
 from tahoe.txn.transaction import Transaction
@@ -63,8 +64,8 @@ def _stage_delete(transaction: Transaction, target: CommandTarget, condition: st
     if whole is not None and meaning is not None:
         predicate = None if meaning.predicate == TRUE else meaning.predicate
         return stage_deleted_files(transaction, snapshot, whole, predicate, resolved.text)
-    engine = RemoteEngine(version, RemoteFiles(transaction, snapshot.config), resolved)
-    return stage_deleted_rows(RowOperation(transaction, snapshot, resolved.text, started), engine)
+    rows = RemoteRows(transaction, snapshot.config, version=version)
+    return stage_deleted_rows(RowOperation(transaction, snapshot, resolved.text, started), RemoteEngine(rows, resolved))
 
 
 def update(
@@ -88,46 +89,35 @@ def _stage_update(
     version = RemoteVersion(spark, snapshot, target.alias)
     resolved = resolve_condition(version, condition, "UPDATE")
     columns = Columns.of(snapshot.schema, target.alias, case_sensitive=is_case_sensitive(spark))
-    values = with_defaults(values, config, Moment(started, session_time_zone(spark)), columns)
+    values = with_defaults(values, columns, Defaults(config, Moment(started, session_time_zone(spark))))
     assignments = parse_assignments(version.shape(), values, columns, "an assignment of UPDATE")
     refuse_update(snapshot.schema, {assignment.path[0] for assignment in assignments}, config.table)
-    engine = RemoteUpdate(version, RemoteFiles(transaction, config), resolved, assignments)
+    engine = RemoteUpdate(RemoteRows(transaction, config, version=version), resolved, assignments)
     return stage_updated_rows(RowOperation(transaction, snapshot, resolved.text, started), engine)
 
 
 @dataclass(frozen=True, slots=True)
-class RemoteEngine:
+class RemoteEngine(RowsEngine[RemoteRows]):
     """The `tahoe.ops.rows.engine.Engine` of a DELETE on the executors of a server."""
 
-    version: RemoteVersion
-    files: RemoteFiles
     condition: RemoteCondition
 
     def find_rows(self) -> Sequence[FileChange]:
         """Return the selected rows of each file: reads the files that may have any, and registers the read with the transaction."""
-        snapshot, meaning = self.version.snapshot, self.condition.meaning
+        version, meaning = self.rows.version, self.condition.meaning
+        snapshot = version.snapshot
         if meaning is None or meaning.predicate == TRUE:
-            self.files.transaction.read_whole_table()
+            self.rows.transaction.read_whole_table()
         else:
-            self.files.transaction.read(meaning.predicate)
+            self.rows.transaction.read(meaning.predicate)
         whole = None if meaning is None else whole_files(snapshot, meaning)
         if whole is not None:
             return [all_rows(snapshot, add) for add in whole]
         candidates = snapshot.files() if meaning is None else snapshot.files_matching(meaning.predicate)
         if not len(candidates):
             return []
-        rows = self.version.named(self.version.with_positions(candidates))
-        return changes_of(
-            snapshot, candidates, rows if self.condition.column is None else rows.where(self.condition.column)
-        ).changes
-
-    def copy_rows(self, changes: Sequence[FileChange]) -> list[AddFile]:
-        """See `tahoe.ops.rows.engine.Engine`."""
-        return self.files.write(self.version.remaining_rows(changes), copied=True) if changes else []
-
-    def write_change_data(self, changes: Sequence[FileChange]) -> list[AddCDCFile]:
-        """See `tahoe.ops.rows.engine.Engine`."""
-        return self.files.write_change_data(of_kind(self.version.changed_rows(changes), "delete"))
+        rows, column = version.named(version.with_positions(candidates)), self.condition.column
+        return changes_of(snapshot, candidates, rows if column is None else rows.where(column)).changes
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,19 +133,18 @@ class RemoteUpdate(RemoteEngine):
 
     def write_updated(self, changes: Sequence[FileChange]) -> list[AddFile]:
         """See `tahoe.ops.rows.engine.UpdateEngine`."""
-        rows = self.version.named(self.version.changed_rows(changes, ids=True, get_new_values=True))
-        self.updated.extend(self.files.write(self._with_new_values(rows)))
-        copied = [] if uses_vectors(self.files.config) else self.copy_rows(without_dead_files(changes))
+        version = self.rows.version
+        rows = version.named(version.changed_rows(changes, ids=True, get_new_values=True))
+        self.updated.extend(self.rows.write(self._with_new_values(rows)))
+        copied = [] if uses_vectors(self.rows.config) else self.copy_rows(without_dead_files(changes))
         return [*self.updated, *copied]
 
     def write_change_data(self, changes: Sequence[FileChange]) -> list[AddCDCFile]:
-        """Write the changed rows, before and after the update, to change data files."""
-        before = of_kind(self.version.changed_rows(changes), "update_preimage")
-        after = of_kind(self.version.written(self.updated, self.files.config), "update_postimage")
-        return self.files.write_change_data(before.unionByName(after, allowMissingColumns=True))
+        """See `tahoe.ops.rows.engine.Engine`."""
+        return write_update_data(self.rows, changes, self.updated)
 
     def _with_new_values(self, rows: DataFrame) -> DataFrame:
-        schema = self.version.snapshot.schema
+        schema = self.rows.version.snapshot.schema
         columns = [sf.col(quote_identifier(name)) for name in rows.columns if schema.find(name) is None]
         for column in schema:
             inside = [assignment.inside() for assignment in self.assignments if assignment.path[0] == column.name]

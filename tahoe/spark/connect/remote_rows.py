@@ -80,7 +80,7 @@ class RemoteVersion:
             files: of the snapshot (`tahoe.log.replay.FILES_SCHEMA`).
             ids: whether the columns of row ids follow, if the table tracks rows.
         """
-        return self._read([FileRows(number, add) for number, add in enumerate(add_files(files))], self._rows(ids))
+        return self.read([FileRows(number, add) for number, add in enumerate(add_files(files))], self._rows(ids))
 
     def changed_rows(self, changes: Sequence[FileChange], *, ids: bool = False, get_new_values: bool = False) -> DataFrame:
         """Return the rows of the changes, with the columns of `with_positions`.
@@ -89,29 +89,20 @@ class RemoteVersion:
             get_new_values: whether the version of the rows becomes that of the commit.
         """
         files = [FileRows(number, change.add, change.dead.serialize()) for number, change in enumerate(changes)]
-        return self._read(files, self._rows(ids, get_new_values))
+        return self.read(files, self._rows(ids, get_new_values))
 
     def remaining_rows(self, changes: Sequence[FileChange]) -> DataFrame:
         """Return the other live rows of the changed files, with the columns of `with_positions` and the row ids."""
         files = [FileRows(number, change.add, change.dead.serialize(), True) for number, change in enumerate(changes)]
-        return self._read(files, self._rows(True))
-
-    def written(self, adds: Sequence[AddFile], config: TableConfig) -> DataFrame:
-        """Return the rows of files that a transaction has just written.
-
-        Args:
-            config: of the table after the commit.
-        """
-        version = BareVersion(self.snapshot.store, self.snapshot.version, config)
-        rows = self._read([FileRows(number, add) for number, add in enumerate(adds)], RowsOf(version))
-        return rows.drop(FILE, ROW)
+        return self.read(files, self._rows(True))
 
     def _rows(self, ids: bool, changed: bool = False) -> RowsOf:
         snapshot = self.snapshot
         version = BareVersion(snapshot.store, snapshot.version, snapshot.config)
         return RowsOf(version, ids and materialized_columns(snapshot.config) is not None, changed)
 
-    def _read(self, files: Iterable[FileRows], rows: RowsOf) -> DataFrame:
+    def read(self, files: Iterable[FileRows], rows: RowsOf) -> DataFrame:
+        """Return rows of files, with `FILE` and `ROW`."""
         items = [pickle.dumps(part, pickle.HIGHEST_PROTOCOL) for part in binned(files)]
         frame = self.spark.createDataFrame(pa.table([pa.array(items, pa.binary())], schema=_ITEM))
         columns = _spark_columns(rows.version.schema)
@@ -179,6 +170,28 @@ class RemoteFiles:
     def filled_in(self, columns: Iterable[str]) -> FilledIn:
         """Return the values of the columns that rows lack."""
         return filled_in(self.config, columns, self.transaction.clock.now_ms())
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RemoteRows(RemoteFiles):
+    """Reads and writes the rows of a command that changes a version of a table (`tahoe.spark.commands.spark_engine.CommandRows`)."""
+
+    version: RemoteVersion
+
+    def changed(self, changes: Sequence[FileChange]) -> DataFrame:
+        """Return the rows of the changes, with the columns of `RemoteVersion.with_positions`."""
+        return self.version.changed_rows(changes)
+
+    def copy(self, changes: Sequence[FileChange]) -> list[AddFile]:
+        """Write the remaining rows of the changed files to new files, and stage these."""
+        return self.write(self.version.remaining_rows(changes), copied=True) if changes else []
+
+    def written(self, adds: Sequence[AddFile]) -> DataFrame:
+        """Return the rows of files that the transaction has just written."""
+        snapshot = self.version.snapshot
+        version = BareVersion(snapshot.store, snapshot.version, self.config)
+        rows = self.version.read([FileRows(number, add) for number, add in enumerate(adds)], RowsOf(version))
+        return rows.drop(FILE, ROW)
 
 
 def written_by(rows: DataFrame, target: NewFiles) -> list[WrittenFiles]:

@@ -17,12 +17,11 @@ from tahoe.spark.commands.write_options import Insert, insert_request
 from tahoe.spark.connect.assigned import cast_or_fail, fitted
 from tahoe.spark.connect.creation import make_table
 from tahoe.spark.connect.insert import insert
-from tahoe.spark.jvm.translate import from_spark_schema
 from tahoe.spark.names.entries import NamedTable, table_named
 from tahoe.spark.names.error_names import appending_by_name
 from tahoe.spark.names.settings import settings_of
 from tahoe.spark.write.arranged import arranged, arrangement
-from tahoe.spark.write.fitting import nullable_schema
+from tahoe.spark.write.fitting import columns_of
 
 
 def existing(spark: SparkSession, name: tuple[str, ...]) -> NamedTable | None:
@@ -48,15 +47,13 @@ def save_into(spark: SparkSession, save: Save, *, replacing: bool = False) -> bo
     if named is None:
         return False
     request = save_request(save, settings_of(spark), replacing=replacing)
-    describes = replacing and request.options.replace_where is None and request.matching is None
-    managed = named.on_server is not None and named.on_server.is_managed
-    describe = replacement(managed, save.call.cluster_by or ()) if describes else None
-    rows = save.data if replacing else _cast(save.data, named.table.snapshot().config, request)
     if replacing:
-        insert(named.table, rows, request, describe)
+        managed = named.on_server is not None and named.on_server.is_managed
+        insert(named.table, save.data, request, replacement(save, request, managed=managed))
     else:
+        rows = _cast(save.data, named.table.snapshot().config, request)
         with appending_by_name():
-            insert(named.table, rows, request, describe)
+            insert(named.table, rows, request)
     return True
 
 
@@ -81,7 +78,7 @@ def _cast(rows: DataFrame, config: TableConfig, request: Insert) -> DataFrame:
     """
     if request.options.merge_schema:
         return rows
-    source = nullable_schema(from_spark_schema(rows.schema))
+    source = columns_of(rows)
     pairs = [(column, config.schema.find(column.name)) for column in source]
     known = [(column, target) for column, target in pairs if target is not None]
     check_writable(

@@ -15,12 +15,12 @@ from pyspark.sql.connect.readwriter import DataFrameReader, DataFrameWriter, Dat
 from pyspark.sql.connect.session import SparkSession
 from pyspark.sql.connect.streaming.readwriter import DataStreamReader, DataStreamWriter
 
-from tahoe.base.exceptions import InvalidRequest, Unsupported
+from tahoe.base.exceptions import InvalidRequest
 from tahoe.schema.types import StructType
 from tahoe.spark.commands.create import TableDefinition
 from tahoe.spark.commands.named import Creation
 from tahoe.spark.commands.saved import Save
-from tahoe.spark.commands.write_options import WriterCall, insert_request, refuse_matching
+from tahoe.spark.commands.write_options import WriterCall, insert_request, refuse_buckets, refuse_matching
 from tahoe.spark.connect.conditions import text_of
 from tahoe.spark.connect.creation import make_table
 from tahoe.spark.connect.insert import insert
@@ -33,12 +33,11 @@ from tahoe.spark.entry_points.wrapping import bound_arguments, is_delta, is_enab
 from tahoe.spark.entry_points.writing import configure
 from tahoe.spark.executors.shipped import source_for_server
 from tahoe.spark.jvm.storage import table_at
-from tahoe.spark.jvm.translate import from_spark_schema
 from tahoe.spark.names.entries import parts_of, path_of, table_named
 from tahoe.spark.names.settings import settings_of
 from tahoe.spark.portable.data_source import DeltaDataSource
 from tahoe.spark.portable.data_source_options import table_of
-from tahoe.spark.write.fitting import nullable_schema
+from tahoe.spark.write.fitting import columns_of
 
 _FILTERS = "spark.sql.python.filterPushdown.enabled"
 _SERVED: WeakSet[Any] = WeakSet()
@@ -152,11 +151,7 @@ def _call_of(writer: Any, arguments: Mapping[str, Any] | None = None) -> WriterC
     if arguments is not None:
         configure(writer, arguments)
     write = writer._write
-    if write.num_buckets > 0:
-        raise Unsupported(
-            "bucketBy of a Delta table is not supported; leave it out, or use partitionBy or clusterBy.",
-            code="DELTA_OPERATION_NOT_ALLOWED_DETAIL",
-        )
+    refuse_buckets(write.num_buckets > 0)
     given = {key: value for key, value in write.options.items() if value is not None}
     evolves = bool(getattr(write, "with_schema_evolution", False))
     return WriterCall(_MODES[write.mode], given, write.partitioning_cols or None, write.clustering_cols or None, evolves)
@@ -256,7 +251,7 @@ def _to_table(original: Callable[..., Any], writer: Any, *positional: Any, **nam
         writer.partitionBy(arguments["partitionBy"])
     if table is None:
         frame = DataFrame(writer._write_stream._child, spark)
-        columns = nullable_schema(from_spark_schema(frame.schema))
+        columns = columns_of(frame)
         definition = TableDefinition(columns, tuple(proto.partitioning_column_names))
         make_table(spark, Creation(parts, "createIfNotExists", definition))
         table = existing(spark, parts)

@@ -8,10 +8,9 @@ from typing import Any
 from pyspark.sql import SparkSession
 from pyspark.sql.readwriter import DataFrameWriter
 
-from tahoe.base.exceptions import Unsupported
 from tahoe.spark.commands.insert import insert
 from tahoe.spark.commands.saved import Save, insert_into, save_as_table
-from tahoe.spark.commands.write_options import WriterCall, insert_request
+from tahoe.spark.commands.write_options import WriterCall, insert_request, refuse_buckets
 from tahoe.spark.entry_points.reading import single_path
 from tahoe.spark.entry_points.wrapping import bound_arguments, is_delta, takes_names, wrap
 from tahoe.spark.jvm.bridge import Jvm, is_classic
@@ -37,7 +36,7 @@ def _save(original: Callable[..., None], writer: Any, *positional: Any, **named:
         return
     configure(writer, arguments)
     writer_options = _options_of(spark, writer)
-    _refuse_layouts(writer)
+    refuse_buckets(writer._jwrite.bucketColumnNames().isDefined())
     mode = str(writer._jwrite.curmode().name())
     call = WriterCall(mode, writer_options, _partition_by(writer), _cluster_by(writer), writer_evolves(writer))
     request = insert_request(call, settings_of(spark))
@@ -61,7 +60,7 @@ def _save_as_table(original: Callable[..., None], writer: Any, *positional: Any,
     ):
         original(writer, name)
         return
-    _refuse_layouts(writer)
+    refuse_buckets(writer._jwrite.bucketColumnNames().isDefined())
     partition_by, cluster_by = _partition_by(writer), _cluster_by(writer)
     call = WriterCall(how, _options_of(spark, writer), partition_by, cluster_by, writer_evolves(writer))
     save_as_table(spark, Save(parts, writer._df, call))
@@ -118,11 +117,3 @@ def _partition_by(writer: Any) -> list[str] | None:
 def _cluster_by(writer: Any) -> list[str] | None:
     columns = writer._jwrite.clusteringColumns()
     return [str(name) for name in items(columns.get())] if columns.isDefined() else None
-
-
-def _refuse_layouts(writer: Any) -> None:
-    if writer._jwrite.bucketColumnNames().isDefined():
-        raise Unsupported(
-            "bucketBy of a Delta table is not supported; leave it out, or use partitionBy or clusterBy.",
-            code="DELTA_OPERATION_NOT_ALLOWED_DETAIL",
-        )

@@ -20,9 +20,9 @@ from tahoe.spark.names.entries import location_of, parts_of, path_of
 from tahoe.spark.names.new_entries import delta_entry, in_session_catalog
 from tahoe.spark.names.options import path_option
 from tahoe.spark.names.settings import settings_of
-from tahoe.spark.sink.batches import columns_of
 from tahoe.spark.sink.sink import StreamWriterOptions, start_query
 from tahoe.spark.sink.sink_request import sink_request
+from tahoe.spark.write.fitting import columns_of
 
 
 def wrap_stream_writer() -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from datetime import datetime
 
 from tahoe.base.exceptions import InvalidRequest
 from tahoe.schema.widening import WIDENING_MODES
@@ -157,6 +158,11 @@ def widening_mode(text: str | None) -> str:
 def path_option(options: Mapping[str, str]) -> str | None:
     """Return the path in the options."""
     return next((value for key, value in options.items() if key.lower() == "path"), None)
+
+
+def milliseconds(timestamp: datetime) -> int:
+    """Return a timestamp in milliseconds since the epoch, rounded down as the timestamps of commits."""
+    return int(timestamp.timestamp() * 1000)
 
 
 def boolean_option(options: Mapping[str, str], name: str, default: bool) -> bool:

@@ -10,7 +10,6 @@ whole files; filters on the table's columns skip files by statistics and reach t
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from datetime import datetime
 from functools import reduce
 
 from pyspark.sql import Column, DataFrame, SparkSession
@@ -24,7 +23,7 @@ from tahoe.spark.jvm.errors import install
 from tahoe.spark.jvm.local_rows import local_frame
 from tahoe.spark.jvm.translate import to_spark_schema, with_shown_metadata
 from tahoe.spark.names.error_names import reading
-from tahoe.spark.names.options import ChangeRange
+from tahoe.spark.names.options import ChangeRange, milliseconds
 from tahoe.spark.names.settings import is_on
 from tahoe.spark.names.snapshots import parsed_timestamp
 from tahoe.spark.scan.changed_files import KIND, ROW_CONDITIONS, TIME, VERSION, ChangedFilesIndex, OpenRange, groups_of
@@ -54,7 +53,7 @@ def read_changes(
     """
     install()
     first, last = (
-        None if text is None else _milliseconds(parsed_timestamp(spark, text))
+        None if text is None else milliseconds(parsed_timestamp(spark, text))
         for text in (requested.start_timestamp, requested.end_timestamp)
     )
     bounds = Bounds(requested.start_version, requested.end_version, first, last)
@@ -126,8 +125,3 @@ def _scan(
         base[TIME.name].alias(COMMIT_TIMESTAMP.name),
     )
     return without_preview_types(rows, snapshot)
-
-
-def _milliseconds(timestamp: datetime) -> int:
-    # A commit's timestamp has whole milliseconds.
-    return int(timestamp.timestamp() * 1000)

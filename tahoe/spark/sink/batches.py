@@ -12,19 +12,12 @@ from tahoe.ops.rows.stream_batch import Batch, CommitsTable, commit_batch
 from tahoe.ops.write.completion import Completion
 from tahoe.protocol.actions import AddFile
 from tahoe.protocol.config import TableConfig
-from tahoe.schema.types import StructType
 from tahoe.spark.commands.write_options import Insert
 from tahoe.spark.jvm.job_progress import job_progress
-from tahoe.spark.jvm.translate import from_spark_schema
 from tahoe.spark.write.enforce import enforced, session_time_zone
-from tahoe.spark.write.fitting import casts_of_inserts, nullable_schema
+from tahoe.spark.write.fitting import casts_of_inserts, columns_of
 from tahoe.spark.write.writer import write_files
 from tahoe.txn.transaction import Transaction
-
-
-def columns_of(data: DataFrame) -> StructType:
-    """Return the columns of a stream as a table's schema."""
-    return nullable_schema(from_spark_schema(data.schema))
 
 
 def write_batch(

@@ -8,7 +8,7 @@ from typing import Literal
 
 from tahoe.base.exceptions import InvalidRequest
 from tahoe.settings.dataframe_options import SCHEMA_CHANGE_OPTIONS, check_stream_reader_options
-from tahoe.spark.names.options import boolean_option, illegal_option
+from tahoe.spark.names.options import boolean_option, illegal_option, milliseconds
 from tahoe.stream.source_options import SourceOptions
 
 
@@ -32,7 +32,7 @@ def stream_options(options: Mapping[str, str], moment: Callable[[str], datetime]
     feeds = [boolean_option(by_name, name, False) for name in ("readChangeFeed", "readChangeData")]
     return SourceOptions(
         starting_version=_starting_version(by_name.get("startingversion")),
-        starting_timestamp_ms=None if timestamp is None else _milliseconds(moment(timestamp)),
+        starting_timestamp_ms=None if timestamp is None else milliseconds(moment(timestamp)),
         max_files_per_trigger=_count(by_name, "maxFilesPerTrigger"),
         max_bytes_per_trigger=_bytes(by_name, "maxBytesPerTrigger"),
         ignore_deletes=boolean_option(by_name, "ignoreDeletes", False),
@@ -103,8 +103,3 @@ def _bytes(by_name: Mapping[str, str], name: str) -> int | None:
     if not digits.isdecimal() or factor is None or int(digits) < 1:
         raise illegal_option(name, text, "must be a size, 1 byte or more, as '500000' or '512m'")
     return int(digits) * factor
-
-
-def _milliseconds(moment: datetime) -> int:
-    # A commit's timestamp has whole milliseconds.
-    return int(moment.timestamp() * 1000)

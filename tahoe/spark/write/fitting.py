@@ -131,6 +131,11 @@ def cast_or_fail(jvm: Jvm, values: Column, data_type: DataType) -> Column:
     return _cast(jvm, values, data_type, "ANSI")
 
 
+def columns_of(data: DataFrame) -> StructType:
+    """Return the columns of a DataFrame as those of a table (`nullable_schema`)."""
+    return nullable_schema(from_spark_schema(data.schema))
+
+
 def nullable_schema(schema: StructType) -> StructType:
     """Return the schema with everything nullable, at every depth, and without default values: a DataFrame's do not define the table's.
 

@@ -13,7 +13,8 @@ import pytest
 
 from tahoe.base.exceptions import InvalidRequest
 from tahoe.expr.compute.evaluate import filter_table
-from tahoe.expr.condition_forms import predicate_of, stated
+from tahoe.expr.condition_forms import predicate_of
+from tahoe.expr.row_condition import row_condition
 from tahoe.schema.arrow import from_arrow_schema
 
 NOON = dt.datetime(2026, 1, 2, 12, tzinfo=dt.UTC)
@@ -125,7 +126,7 @@ def test_an_expression_that_is_not_understood_is_refused_with_the_remedy(express
 )
 def test_a_list_of_comparisons_is_a_predicate(condition: Any, text: str) -> None:
     assert str(predicate_of(condition, SCHEMA)) == text
-    assert str(stated(condition, SCHEMA)) == text
+    assert row_condition(condition, SCHEMA).text == text
 
 
 @pytest.mark.parametrize(
@@ -154,4 +155,4 @@ def test_a_list_that_is_no_condition_is_refused(condition: Any) -> None:
 
 
 def test_text_stays_text() -> None:
-    assert stated("id > 1", SCHEMA) == "id > 1" and stated(None, SCHEMA) is None
+    assert row_condition("id > 1", SCHEMA).text == "id > 1" and row_condition(None, SCHEMA).text is None

@@ -22,7 +22,6 @@ from tahoe.schema.widening import (
     is_widening,
     preview_type_changes,
     type_changes_of,
-    widened,
     with_type_changes,
     without_type_changes,
 )
@@ -226,21 +225,6 @@ def test_another_column_of_the_same_name_records_nothing():
     old = StructType((StructField("a", P("byte"), metadata={PHYSICAL_NAME_KEY: "col-1"}),))
     new = StructType((StructField("a", P("long"), metadata={PHYSICAL_NAME_KEY: "col-2"}),))
     assert with_type_changes(old, new) == new
-
-
-def test_a_schema_becomes_as_wide_as_the_data_and_gets_nothing_else_of_it():
-    table = struct(a=P("byte"), s=struct(x=P("float"), y=P("string")), l=ArrayType(P("date")), m=MapType(P("short"), P("long")))
-    data = struct(
-        A=P("long"),
-        s=struct(X=P("double"), z=P("long")),
-        l=ArrayType(P("string")),
-        m=MapType(P("integer"), P("byte")),
-        n=P("long"),
-    )
-    assert widened(table, data, ALWAYS) == struct(
-        a=P("long"), s=struct(x=P("double"), y=P("string")), l=ArrayType(P("date")), m=MapType(P("integer"), P("long"))
-    )
-    assert widened(table, data, NEVER) == table
 
 
 def test_only_changes_of_the_preview_are_told_as_such():

@@ -7,14 +7,11 @@ import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from threading import Lock, Thread
 from typing import Any, cast
 
 import pyarrow as pa
 import pytest
 from botocore.exceptions import ReadTimeoutError
-from moto.server import create_backend_app
-from werkzeug.serving import WSGIRequestHandler, make_server
 
 from tahoe.api.table import Table
 from tahoe.base.exceptions import InvalidRequest, StorageFailure, Unsupported
@@ -24,6 +21,7 @@ from tahoe.store.dynamodb_store import DynamoDBLogStore, LockTable, without_lock
 from tahoe.store.log_store import Created, Exists, FolderStore, LogStore, Refused
 from tahoe.store.object_store import open_store
 from tahoe.testing.faulty_store import WrappedStore
+from tests.moto_server import moto_server
 
 PREFIX = "io.delta.storage.S3DynamoDBLogStore."
 OPTIONS = {f"{PREFIX}ddb.tableName": "locks", f"{PREFIX}ddb.region": "eu-west-1"}
@@ -58,28 +56,8 @@ class Storage(WrappedStore):
 @pytest.fixture(scope="module")
 def endpoint() -> Iterator[str]:
     """A DynamoDB on the loopback."""
-    moto = create_backend_app("dynamodb")
-    one_at_a_time = Lock()
-
-    def application(environ: dict[str, Any], start_response: Any) -> list[bytes]:
-        """Moto checks a condition and writes later; DynamoDB does both at once."""
-        with one_at_a_time:
-            return list(moto(environ, start_response))
-
-    class Quiet(WSGIRequestHandler):
-        protocol_version = "HTTP/1.1"
-
-        def log(self, type: str, message: str, *args: object) -> None:
-            pass
-
-    server = make_server("127.0.0.1", 0, application, threaded=True, request_handler=Quiet)
-    server.daemon_threads = True  # type: ignore[attr-defined]
-    thread = Thread(target=server.serve_forever)
-    thread.start()
-    yield f"http://127.0.0.1:{server.server_port}"
-    server.shutdown()
-    server.server_close()
-    thread.join()
+    with moto_server("dynamodb") as url:
+        yield url
 
 
 @pytest.fixture

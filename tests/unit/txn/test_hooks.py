@@ -109,11 +109,16 @@ def test_a_previous_checksum_that_cannot_be_read_with_the_commit_is_read_after_i
     assert store.reads == 2 and store.get(checksum_name(1)) == written_from_scratch(memory_url, 1)
 
 
-def test_a_previous_checksum_that_contradicts_the_log_is_not_carried_forward(memory_url: str) -> None:
+def test_a_previous_checksum_that_contradicts_the_log_is_not_carried_forward_and_is_reported_once(
+    memory_url: str, caplog: pytest.LogCaptureFixture
+) -> None:
     table = made(memory_url)
     other = made(f"{memory_url}2")
     table.store.put(checksum_name(0), other.store.get(checksum_name(0)))
     assert table.append(ROWS) == 1 and table.store.head(checksum_name(1)) is None
+    assert [record.message for record in caplog.records if "was not carried forward" in record.message] == [
+        f"{table.url}: {checksum_name(0)} was not carried forward, for it says a metaData action whose id the log gives otherwise"
+    ]
 
 
 def test_a_commit_that_lost_a_race_has_the_checksum_of_its_own_version(memory_url: str) -> None:

@@ -9,7 +9,8 @@ nothing else: a non-deterministic expression is evaluated once, for finding and 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from functools import partial, reduce
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as sf
@@ -20,9 +21,10 @@ from tahoe.protocol.config import TableConfig
 from tahoe.protocol.row_tracking import materialized_columns
 from tahoe.schema.evolve import without_void
 from tahoe.schema.types import StructField, StructType
+from tahoe.snapshot.changes import CHANGE_TYPE
 from tahoe.spark.commands.assignments import Fit, Value, assigned, fitting
 from tahoe.spark.commands.merge.statement import Plan, Step
-from tahoe.spark.commands.row_changes import FILE, ROW
+from tahoe.spark.commands.row_changes import FILE, ROW, of_kind
 from tahoe.spark.commands.source_rows import StoredRows, sent_to_all
 from tahoe.spark.jvm.bridge import Jvm
 from tahoe.spark.jvm.records import items
@@ -58,14 +60,14 @@ def with_identities(rows: DataFrame, shape: DataFrame) -> DataFrame:
     return jvm.frame(spark._jsparkSession, jvm.catalyst("plans.logical.Project")(jvm.seq(*columns), plan), spark)
 
 
-def is_upsert(plan: Plan, before: TableConfig, after: TableConfig) -> bool:
+def is_upsert(plan: Plan, before: TableConfig) -> bool:
     """Return whether a source row writes the same values whether it matches or not, and none of the target row; then pairs need no values
     (`of_source`).
 
     Args:
         before: the current table.
-        after: the table after the MERGE.
     """
+    after = plan.config
     if [(step.kind, step.action) for step in plan.steps] != _UPSERT or any(step.condition is not None for step in plan.steps):
         return False
     if after.properties.enable_change_data_feed or materialized_columns(before) is not None:
@@ -82,13 +84,12 @@ def is_upsert(plan: Plan, before: TableConfig, after: TableConfig) -> bool:
     return True
 
 
-def pairs_of(plan: Plan, before: TableConfig, after: TableConfig) -> DataFrame:
+def pairs_of(plan: Plan, before: TableConfig) -> DataFrame:
     """Return the matched target rows, each with its source row, and the unmatched target rows that a clause changes.
 
     Args:
         plan: bound to the files to be read, with row positions, and to the stored source.
         before: the current table.
-        after: the table after the MERGE.
 
     Returns:
         `FILE`, `ROW`, `SOURCE_ROW`, `CLAUSE`; if there are updates, the columns of the table after the MERGE and the row ids, NULL for rows
@@ -108,7 +109,7 @@ def pairs_of(plan: Plan, before: TableConfig, after: TableConfig) -> DataFrame:
     columns = [target[FILE], target[ROW], source[SOURCE_ROW], sf.col(CLAUSE)]
     if plan.is_upsert:
         return chosen.select(*columns)
-    if steps and after.properties.enable_change_data_feed:
+    if steps and plan.config.properties.enable_change_data_feed:
         fields = [target[quote_identifier(column.name)].alias(column.name) for column in before.schema]
         columns.append(sf.struct(*fields).alias(BEFORE))
     updates = [step for step in steps if step.action == Action.UPDATE]
@@ -116,32 +117,30 @@ def pairs_of(plan: Plan, before: TableConfig, after: TableConfig) -> DataFrame:
     if updates and tracked is not None:
         # The version stays NULL, which means that of the coming commit.
         columns.append(target[tracked.row_id])
-    return chosen.select(*columns, *_outcomes(plan, updates, before.schema, after))
+    return chosen.select(*columns, *_outcomes(plan, updates, before.schema))
 
 
-def inserted(plan: Plan, pairs: StoredRows, config: TableConfig) -> DataFrame:
+def inserted(plan: Plan, pairs: StoredRows) -> DataFrame:
     """Return the rows to insert for source rows without a match: `CLAUSE`, and the table's columns.
 
     Args:
         plan: bound to the stored source.
-        config: the table after the MERGE.
     """
     steps = plan.of(Kind.NOT_MATCHED)
     matched = sent_to_all(pairs).where(sf.col(SOURCE_ROW).isNotNull()).select(SOURCE_ROW)
     unmatched = plan.sides.source.join(matched, SOURCE_ROW, "left_anti")
     chosen = unmatched.select("*", first_true([(step, None) for step in steps]).alias(CLAUSE)).where(sf.col(CLAUSE).isNotNull())
-    return chosen.select(CLAUSE, *_outcomes(plan, steps, StructType(()), config))
+    return chosen.select(CLAUSE, *_outcomes(plan, steps, StructType(())))
 
 
-def of_source(plan: Plan, config: TableConfig, pairs: StoredRows | None = None) -> DataFrame:
+def of_source(plan: Plan, pairs: StoredRows | None = None) -> DataFrame:
     """Return the rows that an upsert (`is_upsert`) writes: the table's columns.
 
     Args:
         plan: bound to the stored source.
-        config: the table after the MERGE.
         pairs: return one row for each pair; if None, one row for each source row.
     """
-    source, jvm = plan.sides.source, Jvm.of(plan.sides.source.sparkSession)
+    source, jvm, config = plan.sides.source, Jvm.of(plan.sides.source.sparkSession), plan.config
     insert = plan.steps[-1]
     values = []
     for column in without_void(config.schema):
@@ -151,6 +150,29 @@ def of_source(plan: Plan, config: TableConfig, pairs: StoredRows | None = None) 
     return rows.select(*values)
 
 
+def is_of(steps: Iterable[Step]) -> Column:
+    """Return whether one of these clauses applies to a row of the pairs or of the new rows."""
+    numbers = [step.number for step in steps]
+    return sf.coalesce(sf.col(CLAUSE).isin(numbers), sf.lit(False)) if numbers else sf.lit(False)
+
+
+def rows_before(pairs: DataFrame, steps: Iterable[Step], names: Iterable[str]) -> DataFrame:
+    """Return the deleted and the updated rows as they were, with their ``_change_type``.
+
+    Args:
+        pairs: with `BEFORE`, one for each target row that a clause changes.
+        names: the columns of the table before the MERGE.
+    """
+    columns = [sf.col(f"{BEFORE}.{quote_identifier(name)}").alias(name) for name in names]
+    kind = sf.when(is_of(step for step in steps if step.action == Action.DELETE), "delete").otherwise("update_preimage")
+    return of_kind(pairs, kind).select(*columns, CHANGE_TYPE.name)
+
+
+def together(rows: Sequence[DataFrame]) -> DataFrame:
+    """Return the rows of all frames, by column name; missing columns are null."""
+    return reduce(partial(DataFrame.unionByName, allowMissingColumns=True), rows)
+
+
 def _whole_value(step: Step, name: str) -> Value | None:
     """Return the value that the clause assigns to the column; None if a part of the old value stays."""
     return next(
@@ -158,11 +180,11 @@ def _whole_value(step: Step, name: str) -> Value | None:
     )
 
 
-def _outcomes(plan: Plan, steps: Sequence[Step], before: StructType, after: TableConfig) -> list[Column]:
+def _outcomes(plan: Plan, steps: Sequence[Step], before: StructType) -> list[Column]:
     """Return the table's columns, computed by the clause of the row."""
     if not steps:
         return []
-    target = plan.sides.target
+    target, after = plan.sides.target, plan.config
     jvm = Jvm.of(target.sparkSession)
     outcomes = []
     for column in without_void(after.schema):

@@ -11,29 +11,23 @@ from __future__ import annotations
 from contextlib import ExitStack
 from dataclasses import replace
 
-from tahoe.expr.tree.predicate import TRUE, Predicate
-from tahoe.ops.merge.clauses import Kind, check_clauses, may_match_often, of_kind, only_inserts, with_default_values
+from tahoe.ops.merge.clauses import may_match_often
 from tahoe.ops.merge.explained import MergeExplained
-from tahoe.ops.merge.report import ambiguous, clauses_explained
-from tahoe.ops.merge.schema import check_identity
-from tahoe.ops.rows.row_changes import RowsChanged, Staged, snapshot_to_change, uses_vectors
-from tahoe.protocol.column_values.default_values import Moment
+from tahoe.ops.merge.match import files_to_match
+from tahoe.ops.merge.report import MatchSummary, ambiguous, explained
+from tahoe.ops.rows.row_changes import RowsChanged, Staged, snapshot_to_change
 from tahoe.spark.commands.conditions import text_of
 from tahoe.spark.commands.merge.match import is_upsert, numbered, pairs_of, with_identities
 from tahoe.spark.commands.merge.pairs import evaluated
-from tahoe.spark.commands.merge.statement import MergeRequest, Sides, evolved, of_clauses, placed, resolved
+from tahoe.spark.commands.merge.statement import MergeRequest, Sides, of_clauses, resolved
 from tahoe.spark.commands.merge.write import MatchedMerge
 from tahoe.spark.commands.row_changes import TableRows
 from tahoe.spark.commands.row_command import CommandTarget, run_row_command
 from tahoe.spark.commands.source_keys import candidates
 from tahoe.spark.commands.source_rows import sent_to_all, stored
-from tahoe.spark.commands.statement_time import StatementTime
-from tahoe.spark.jvm.stored_defaults import written_default
-from tahoe.spark.jvm.translate import from_spark_schema
+from tahoe.spark.jvm.bridge import Jvm
 from tahoe.spark.scan.inputs import inputs_of
 from tahoe.spark.scan.row_id_columns import with_row_ids
-from tahoe.spark.write.enforce import session_time_zone
-from tahoe.spark.write.fitting import nullable_schema
 from tahoe.txn.transaction import Transaction
 
 __all__ = ["MergeRequest", "explain_merge", "merge", "stage_merge"]
@@ -63,20 +57,10 @@ def explain_merge(target: CommandTarget, request: MergeRequest) -> MergeExplaine
     """Return the effects of `merge` without writing. Raises the errors that `merge` raises before it writes."""
     with ExitStack() as stack:
         matched = _match(target.table.begin(), target, request, stack)
-        snapshot, config = matched.rows.version.snapshot, matched.rows.config
-        existing = set(snapshot.schema.names)
-        return MergeExplained(
-            snapshot.store.url,
-            snapshot.version,
-            text_of(request.on),
-            clauses_explained(matched.counts()),
-            source_rows=matched.source_rows,
-            files=len(snapshot.files()),
-            files_scanned=matched.files_scanned,
-            files_touched=len(matched.changes),
-            uses_deletion_vectors=uses_vectors(config),
-            new_columns=tuple(name for name in config.schema.names if name not in existing),
+        summary = MatchSummary(
+            text_of(request.on), matched.counts(), matched.source_rows, matched.files_scanned, len(matched.changes)
         )
+        return explained(matched.rows.version.snapshot, matched.plan.config, summary)
 
 
 def _match(transaction: Transaction, target: CommandTarget, request: MergeRequest, stack: ExitStack) -> MatchedMerge:
@@ -85,44 +69,27 @@ def _match(transaction: Transaction, target: CommandTarget, request: MergeReques
     Args:
         stack: releases the stored rows.
     """
-    spark, request = target.spark, request.under(target.spark)
-    check_clauses(request.clauses)
+    request = request.under(target.spark)
     snapshot = snapshot_to_change(transaction)
-    if not only_inserts(request.clauses):
-        snapshot.config.refuse_if_append_only()
-    version = target.at(snapshot)
-    started = transaction.clock.now_ms()
-    statement_time, moment = StatementTime(spark), Moment(started, session_time_zone(spark))
-    default = written_default(spark, snapshot.config.table)
-    clauses = with_default_values(placed(version, request), snapshot.config, moment, default)
-    request = replace(request, source=statement_time.frame(request.source), clauses=clauses)
-    columns = nullable_schema(from_spark_schema(request.source.schema))
-    config = evolved(transaction, snapshot.config, request, columns)
-    plan = resolved(request, Sides(version.shape(), request.source), columns, config.schema, statement_time)
-    for step in plan.steps:
-        check_identity(config, step.action, {assignment.path[0] for assignment in step.assignments})
-    transaction.inputs = inputs_of(request.source)
-    source = stack.enter_context(stored(numbered(request.source)))
-    keys = candidates(snapshot, plan.sides.target, source.frame, plan.parts, of_clauses(plan))
+    version, started = target.at(snapshot), transaction.clock.now_ms()
+    plan = resolved(transaction, version, request, started)
+    transaction.inputs = inputs_of(plan.sides.source)
+    source = stack.enter_context(stored(numbered(plan.sides.source)))
+    on = Jvm.of(target.spark).expression(plan.on)
+    keys = candidates(snapshot, plan.sides.target, source.frame, on, of_clauses(plan))
     materialized = transaction.clock.now_ms()
-    predicate: Predicate = TRUE
-    if of_kind(request.clauses, Kind.NOT_MATCHED_BY_SOURCE):
-        transaction.read_whole_table()
-    else:
-        predicate = keys.predicate
-        transaction.read(predicate)
-    files = snapshot.files_matching(predicate)
+    files = files_to_match(transaction, snapshot, request.clauses, keys.predicate)
     rows = with_row_ids(version.with_positions(files, metadata=False), snapshot.config)
-    plan = replace(plan, sides=Sides(with_identities(rows, plan.sides.target), sent_to_all(source)))
-    plan = replace(plan, is_upsert=is_upsert(plan, snapshot.config, config))
-    matches = evaluated(plan, snapshot, files, stack.enter_context(stored(pairs_of(plan, snapshot.config, config))))
+    sides = Sides(with_identities(rows, plan.sides.target), sent_to_all(source))
+    plan = replace(plan, sides=sides, is_upsert=is_upsert(plan, snapshot.config))
+    matches = evaluated(plan, snapshot, files, stack.enter_context(stored(pairs_of(plan, snapshot.config))))
     if matches.ambiguous and not may_match_often(request.clauses):
         raise ambiguous(snapshot.store.url)
     for change in matches.matched:
         # The new rows depend on the matched rows, changed or not.
         transaction.read_rows(change.add.key, change.dead)
     return MatchedMerge(
-        rows=TableRows.of(version, transaction, config),
+        rows=TableRows.of(version, transaction, plan.config),
         request=request,
         plan=plan,
         matches=matches,

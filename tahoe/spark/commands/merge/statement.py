@@ -6,7 +6,7 @@ or sides that their clause may see. The resulting columns are bound to those fra
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial, reduce
 from operator import and_, or_
@@ -18,10 +18,12 @@ from pyspark.sql.types import BooleanType, NullType
 
 from tahoe.base.exceptions import InvalidRequest
 from tahoe.expr.tree.predicate import quote_identifier
-from tahoe.ops.merge.clauses import Action, Clause, Kind
-from tahoe.ops.merge.schema import check_target, evolved_schema, star_pairs, with_places
+from tahoe.ops.merge.clauses import Action, Clause, Kind, check_clauses, only_inserts
+from tahoe.ops.merge.schema import check_identity, check_target, evolved_schema, star_pairs, with_places
 from tahoe.ops.rows.assigned_places import Columns, assigned_places, check_assignable
-from tahoe.ops.tables.create import with_schema
+from tahoe.ops.rows.defaults import Defaults
+from tahoe.ops.tables.create import set_schema
+from tahoe.protocol.column_values.default_values import Moment
 from tahoe.protocol.config import TableConfig
 from tahoe.schema.evolve import can_coerce, check_duplicates, store_anything
 from tahoe.schema.types import DataType, StructType
@@ -32,11 +34,12 @@ from tahoe.spark.commands.source_keys import conjuncts
 from tahoe.spark.commands.statement_time import StatementTime
 from tahoe.spark.jvm.bridge import JavaObject, Jvm
 from tahoe.spark.jvm.records import items
+from tahoe.spark.jvm.stored_defaults import written_default
 from tahoe.spark.jvm.translate import from_spark_schema
 from tahoe.spark.names.options import AUTO_MERGE, AUTOMATIC_WIDENING, widening_mode
 from tahoe.spark.names.settings import is_case_sensitive, is_on
-from tahoe.spark.write.fitting import Casts, casts_of_assignments, nullable_schema
-from tahoe.txn.prepare import future_config
+from tahoe.spark.write.enforce import session_time_zone
+from tahoe.spark.write.fitting import Casts, casts_of_assignments, columns_of
 from tahoe.txn.transaction import Transaction
 
 Term = str | Column
@@ -63,14 +66,6 @@ class MergeRequest:
     schema_evolution: bool = False
     keeps_schema: bool = False
     automatic_widening: str = "ALWAYS"
-
-    @property
-    def clauses_as_text(self) -> tuple[Clause[str], ...]:
-        """The clauses with their conditions as text, for the history."""
-        return tuple(
-            Clause(clause.kind, clause.action, None if clause.condition is None else text_of(clause.condition))
-            for clause in self.clauses
-        )
 
     def under(self, spark: SparkSession) -> MergeRequest:
         """Return the request with schema evolution and its widening mode as the session's settings require."""
@@ -129,16 +124,16 @@ class Plan:
     Args:
         sides: the frames to which all columns here are bound.
         on: a boolean column.
-        parts: the Catalyst expressions whose conjunction is `on`.
         casts: how values are cast to the table's columns.
+        config: the table after the MERGE.
         is_upsert: whether new rows depend only on the source (`tahoe.spark.commands.merge.match.is_upsert`).
     """
 
     sides: Sides
     on: Column
-    parts: tuple[JavaObject, ...]
     steps: tuple[Step, ...]
     casts: Casts
+    config: TableConfig
     is_upsert: bool = False
 
     def of(self, *kinds: Kind) -> list[Step]:
@@ -146,64 +141,87 @@ class Plan:
         return [step for step in self.steps if step.kind in kinds]
 
 
-def placed(version: TableVersion, request: MergeRequest) -> tuple[Clause[Term], ...]:
-    """Return the clauses with the columns and fields that they assign to (`with_places`).
-
-    Raises:
-        InvalidRequest: raised by `check_target` and `with_places`.
-    """
-    case_sensitive, snapshot = is_case_sensitive(version.spark), version.snapshot
-    check_target(snapshot.schema, snapshot.config.table, evolving=request.schema_evolution)
-    target = Columns.of(snapshot.schema, version.alias, case_sensitive=case_sensitive)
-    source = partial(_columns_of, request.source, case_sensitive)
-    return with_places(request.clauses, target, source, evolving=request.schema_evolution)
-
-
-def _columns_of(frame: DataFrame, case_sensitive: bool) -> Columns:
-    """Return the columns of a frame with the names by which Spark resolves them."""
-    output = items(frame._jdf.queryExecution().analyzed().output())
-    qualifiers = [tuple(map(str, items(attribute.qualifier()))) for attribute in output]
-    return Columns(tuple(zip(qualifiers, from_spark_schema(frame.schema), strict=True)), case_sensitive)
-
-
-def evolved(transaction: Transaction, config: TableConfig, request: MergeRequest, source: StructType) -> TableConfig:
-    """Return the configuration after the MERGE; stage the new metadata if it differs.
-
-    Raises:
-        SchemaMismatch: the source's and the table's schemas are incompatible.
-    """
-    check_duplicates(source)
-    _refuse_reserved_names([*source.names, *config.schema.names], config.table)
-    schema = config.schema
-    if request.schema_evolution:
-        widening = config.automatic_widening(request.automatic_widening)
-        schema = evolved_schema(schema, source, request.clauses, widening, can_coerce)
-    if schema == config.schema:
-        return config
-    transaction.set_metadata(with_schema(config, schema, transaction.clock))
-    return future_config(transaction)
-
-
-def resolved(request: MergeRequest, sides: Sides, source: StructType, schema: StructType, statement_time: StatementTime) -> Plan:
-    """Resolve the statement on these frames.
+@dataclass(frozen=True, slots=True)
+class PreparedMerge:
+    """A MERGE whose clauses assign to known columns.
 
     Args:
-        source: the schema of the source's own columns.
-        schema: the schema of the table after the MERGE.
-        statement_time: the timestamp shared by all queries of the MERGE.
+        request: the keys of its values are columns and fields of the table after the MERGE, without qualifiers.
+        columns: the columns of the source.
+        config: the table after the MERGE.
+    """
+
+    request: MergeRequest
+    columns: StructType
+    config: TableConfig
+
+    def check_identities(self, steps: Iterable[Step]) -> None:
+        """Refuse assignments to an identity column whose values only the table may generate."""
+        for step in steps:
+            check_identity(self.config, step.action, {assignment.path[0] for assignment in step.assignments})
+
+
+def prepared(
+    transaction: Transaction, request: MergeRequest, target: Columns, source: Callable[[], Columns], defaults: Defaults
+) -> PreparedMerge:
+    """Check the clauses, resolve the columns that they assign to, and evolve the table's schema: its new metadata is staged if it differs.
+
+    Args:
+        target, source: see `tahoe.ops.merge.schema.with_places`.
+        defaults: of the table before the MERGE.
+
+    Raises:
+        InvalidRequest: the clauses violate a rule, assign to an unknown column, or change rows of an append-only table.
+        SchemaMismatch: the source's and the table's schemas are incompatible.
+    """
+    before = defaults.config
+    _refuse_reserved_names([*request.source.columns, *before.schema.names], before.table)
+    check_clauses(request.clauses)
+    if not only_inserts(request.clauses):
+        before.refuse_if_append_only()
+    check_target(before.schema, before.table, evolving=request.schema_evolution)
+    clauses = with_places(request.clauses, target, source, defaults, evolving=request.schema_evolution)
+    columns = columns_of(request.source)
+    check_duplicates(columns)
+    schema = before.schema
+    if request.schema_evolution:
+        widening = before.automatic_widening(request.automatic_widening)
+        schema = evolved_schema(schema, columns, clauses, widening, can_coerce)
+    return PreparedMerge(replace(request, clauses=clauses), columns, set_schema(transaction, before, schema))
+
+
+def resolved(transaction: Transaction, version: TableVersion, request: MergeRequest, started: int) -> Plan:
+    """Resolve the statement, whose expressions see the table under its alias and the source.
+
+    Args:
+        started: the start of the MERGE, in milliseconds since the epoch.
 
     Raises:
         InvalidRequest: ``DELTA_MERGE_UNRESOLVED_EXPRESSION`` for a name that is no visible column; aggregates, non-deterministic
-            conditions, two assignments to one column or field.
+            conditions, two assignments to one column or field; the errors of `prepared`.
         Unsupported: a condition with a subquery.
         SchemaMismatch: the type of a value does not fit.
         ParseException: PySpark's own, for invalid SQL text.
     """
-    spark = sides.target.sparkSession
-    resolver = _Resolver(Jvm.of(spark), request, sides, source, schema, statement_time, casts_of_assignments(spark))
+    spark, before = version.spark, version.snapshot.config
+    case_sensitive, statement_time = is_case_sensitive(spark), StatementTime(spark)
+    defaults = Defaults(before, Moment(started, session_time_zone(spark)), written_default(spark, before.table))
+    request = replace(request, source=statement_time.frame(request.source))
+    target = Columns.of(before.schema, version.alias, case_sensitive=case_sensitive)
+    merge = prepared(transaction, request, target, partial(_visible_columns, request.source, case_sensitive), defaults)
+    sides, casts = Sides(version.shape(), request.source), casts_of_assignments(spark)
+    resolver = _Resolver(Jvm.of(spark), merge, sides, statement_time, casts)
     on = resolver.condition(request.on, Kind.MATCHED, "the search condition of a MERGE", "JOIN_CONDITION_IS_NOT_BOOLEAN_TYPE")
-    steps = tuple(resolver.step(number, clause) for number, clause in enumerate(request.clauses))
-    return Plan(sides, resolver.jvm.column(on), tuple(conjuncts(on)), steps, resolver.casts)
+    steps = tuple(resolver.step(number, clause) for number, clause in enumerate(merge.request.clauses))
+    merge.check_identities(steps)
+    return Plan(sides, resolver.jvm.column(on), steps, casts, merge.config)
+
+
+def _visible_columns(frame: DataFrame, case_sensitive: bool) -> Columns:
+    """Return the columns of a frame with the names by which Spark resolves them."""
+    output = items(frame._jdf.queryExecution().analyzed().output())
+    qualifiers = [tuple(map(str, items(attribute.qualifier()))) for attribute in output]
+    return Columns(tuple(zip(qualifiers, from_spark_schema(frame.schema), strict=True)), case_sensitive)
 
 
 @dataclass(frozen=True)
@@ -217,7 +235,7 @@ class _Selection:
 
     @property
     def types(self) -> list[DataType]:
-        return [column.data_type for column in nullable_schema(from_spark_schema(self.frame.schema))]
+        return [column.data_type for column in columns_of(self.frame)]
 
 
 @dataclass(frozen=True)
@@ -225,10 +243,8 @@ class _Resolver:
     """Resolves names in expressions to columns of frames."""
 
     jvm: Jvm
-    request: MergeRequest
+    merge: PreparedMerge
     sides: Sides
-    source: StructType
-    schema: StructType
     statement_time: StatementTime
     casts: Casts
 
@@ -259,12 +275,12 @@ class _Resolver:
     def _assignments(self, values: Sequence[tuple[str, Term]], kind: Kind, where: str) -> tuple[Assignment, ...]:
         if not values:
             return ()
-        places = assigned_places((key for key, _ in values), [Columns.of(self.schema)])
+        places = assigned_places((key for key, _ in values), [Columns.of(self.merge.config.schema)])
         selection = self._selected([value for _, value in values], kind, where)
         types = selection.types
         if self.casts.by_name:
             for place, data_type in zip(places, types, strict=True):
-                check_assignable(data_type, place.data_type, place.path, may_lack_fields=self.request.schema_evolution)
+                check_assignable(data_type, place.data_type, place.path, may_lack_fields=self.merge.request.schema_evolution)
         columns = map(self.jvm.column, self._bound(selection))
         return tuple(
             Assignment(place.path, Value(column, data_type))
@@ -291,9 +307,9 @@ class _Resolver:
     def _star(self, clause: Clause[Term]) -> tuple[Assignment, ...]:
         pairs = star_pairs(
             clause.action,
-            self.source,
-            self.schema,
-            evolving=self.request.schema_evolution,
+            self.merge.columns,
+            self.merge.config.schema,
+            evolving=self.merge.request.schema_evolution,
             stores=store_anything,
             by_name=self.casts.by_name,
         )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
-from functools import cached_property, partial, reduce
+from functools import cached_property
 from math import ceil
 
 from pyspark.sql import Column, DataFrame
@@ -13,13 +13,12 @@ from pyspark.sql import functions as sf
 
 from tahoe.expr.tree.predicate import quote_identifier
 from tahoe.ops.merge.clauses import Action, Clause, Kind, may_match_often
-from tahoe.ops.merge.report import ClauseCount, StagedMerge, Times, counted, merge_metrics, merge_parameters
+from tahoe.ops.merge.report import ClauseCount, StagedMerge, Times, clause_counts, merge_metrics, merge_parameters, staged
 from tahoe.ops.rows.row_changes import FileChange, Staged, live_rows, mark_dead, remove_files, uses_vectors, without_dead_files
 from tahoe.protocol.actions import AddCDCFile, AddFile
 from tahoe.protocol.constraints import is_filled_in
-from tahoe.snapshot.changes import CHANGE_TYPE
-from tahoe.spark.commands.conditions import shown_in_history
-from tahoe.spark.commands.merge.match import BEFORE, CLAUSE, SOURCE_ROW, inserted, of_source
+from tahoe.spark.commands.conditions import shown_in_history, text_of
+from tahoe.spark.commands.merge.match import BEFORE, CLAUSE, SOURCE_ROW, inserted, is_of, of_source, rows_before, together
 from tahoe.spark.commands.merge.pairs import PairMatches
 from tahoe.spark.commands.merge.statement import MergeRequest, Plan, Step
 from tahoe.spark.commands.row_changes import FILE, ROW, TableRows
@@ -27,7 +26,6 @@ from tahoe.spark.commands.row_changes import of_kind as of_change
 from tahoe.spark.commands.source_rows import stored
 from tahoe.spark.jvm.bridge import Jvm
 from tahoe.spark.write.enforce import recomputed
-from tahoe.txn.transaction import Operation
 
 # The target size of new files; they are smaller if more tasks can write in parallel.
 _ROWS_OF_A_FILE = 1_000_000
@@ -89,8 +87,7 @@ class MatchedMerge:
         if not any(count.rows for count in counts) and transaction.metadata is None:
             return Staged(None)
         metrics = merge_metrics(self.source_rows, counts, written, Times(*self.times, transaction.clock.now_ms()))
-        operation = Operation("MERGE", self._parameters(), metrics)
-        return Staged(operation, *(counted(counts, action) for action in (Action.UPDATE, Action.DELETE, Action.INSERT)))
+        return staged(self._parameters(), counts, metrics)
 
     @property
     def _writes_the_source(self) -> bool:
@@ -116,7 +113,7 @@ class MatchedMerge:
 
     def _new(self) -> DataFrame:
         """Return the rows to insert, and `CLAUSE`."""
-        return self._with_generated(inserted(self.plan, self.matches.pairs, self.rows.config), self.plan.of(Kind.NOT_MATCHED))
+        return self._with_generated(inserted(self.plan, self.matches.pairs), self.plan.of(Kind.NOT_MATCHED))
 
     def _updated(self) -> DataFrame | None:
         """Return the new versions of updated rows; None if no row is updated."""
@@ -124,8 +121,8 @@ class MatchedMerge:
         if not any(self.matches.by_clause.get(step.number) for step in steps):
             return None
         if self.plan.is_upsert:
-            return of_source(self.plan, self.rows.config, self.matches.pairs)
-        rows = self.matches.pairs.frame.where(_is_of(steps)).drop(FILE, ROW, SOURCE_ROW, BEFORE)
+            return of_source(self.plan, self.matches.pairs)
+        rows = self.matches.pairs.frame.where(is_of(steps)).drop(FILE, ROW, SOURCE_ROW, BEFORE)
         return self._with_generated(rows, steps).drop(CLAUSE)
 
     def _with_generated(self, rows: DataFrame, steps: Sequence[Step]) -> DataFrame:
@@ -135,7 +132,7 @@ class MatchedMerge:
             if "delta.generationExpression" in column.metadata:
                 silent = [step for step in steps if not step.inside(column.name)]
                 if silent:
-                    where[column.name] = _is_of(silent)
+                    where[column.name] = is_of(silent)
         return recomputed(rows, self.rows.config, where) if where else rows
 
     @cached_property
@@ -153,7 +150,7 @@ class MatchedMerge:
         added = []
         for names, steps in ({} if new is None else self._steps_with_gaps).items():
             assert new is not None
-            rows = new.where(_is_of(steps)).drop(CLAUSE, *names)
+            rows = new.where(is_of(steps)).drop(CLAUSE, *names)
             added += self.rows.write(self._laid_out(rows, self.source_rows))
         return added
 
@@ -162,7 +159,7 @@ class MatchedMerge:
         filled_in = [step for steps in self._steps_with_gaps.values() for step in steps]
         if len(filled_in) == len(self.plan.of(Kind.NOT_MATCHED)):
             return None
-        return (new.where(~_is_of(filled_in)) if filled_in else new).drop(CLAUSE)
+        return (new.where(~is_of(filled_in)) if filled_in else new).drop(CLAUSE)
 
     def _write(self, new: DataFrame | None, marked: bool) -> list[AddFile]:
         stay = [] if marked else without_dead_files(self.changes)
@@ -177,22 +174,17 @@ class MatchedMerge:
             rows.append(complete)
             count += self.source_rows
         if self._writes_the_source and self.source_rows:
-            rows.append(of_source(self.plan, self.rows.config))
+            rows.append(of_source(self.plan))
             count += self.source_rows - self.matches.rows
         if not rows:
             return []
-        return self.rows.write(self._laid_out(_together(rows), count))
+        return self.rows.write(self._laid_out(together(rows), count))
 
     def _write_feed(self, new: DataFrame | None, numbered: Sequence[AddFile]) -> list[AddCDCFile]:
-        columns = self.rows.version.snapshot.schema
-        before = [sf.col(f"{BEFORE}.{quote_identifier(name)}").alias(name) for name in columns.names]
-        kind = sf.when(_is_of([step for step in self.plan.steps if step.action == Action.DELETE]), "delete").otherwise(
-            "update_preimage"
-        )
         changed = self.matches.pairs.frame.where(sf.col(CLAUSE).isNotNull())
         if may_match_often(self.request.clauses):
             changed = changed.dropDuplicates([FILE, ROW])
-        rows = [of_change(changed, kind).select(*before, CHANGE_TYPE.name)]
+        rows = [rows_before(changed, self.plan.steps, self.rows.version.snapshot.schema.names)]
         updated = self._updated()
         if updated is not None:
             rows.append(of_change(updated, "update_postimage"))
@@ -200,7 +192,7 @@ class MatchedMerge:
             rows.append(of_change(complete, "insert"))
         if numbered:
             rows.append(of_change(self.rows.written(numbered), "insert"))
-        return self.rows.write_change_data(self._laid_out(_together(rows), 2 * self.matches.rows + self.source_rows))
+        return self.rows.write_change_data(self._laid_out(together(rows), 2 * self.matches.rows + self.source_rows))
 
     def _laid_out(self, rows: DataFrame, count: int) -> DataFrame:
         """Distribute the rows over as many tasks as files are wanted, grouped by the partition columns that they already have; the table
@@ -215,7 +207,7 @@ class MatchedMerge:
     # -- counts ------------------------------------------------------------------------------------------------------------
 
     def _counts(self, rows: dict[int, int]) -> list[ClauseCount]:
-        return [ClauseCount(clause, rows.get(number, 0)) for number, clause in enumerate(self.request.clauses_as_text)]
+        return clause_counts(self.request.clauses, rows, text_of)
 
     def _inserted(self, written: StagedMerge) -> dict[int, int]:
         """Return the number of written rows that are neither updated nor copied, counted for the first inserting clause."""
@@ -224,12 +216,3 @@ class MatchedMerge:
         updated = sum(self.matches.by_clause.get(step.number, 0) for step in self.plan.steps if step.action == Action.UPDATE)
         rows = sum(live_rows(self.rows.version.snapshot, add) for add in written.added)
         return {self.plan.of(Kind.NOT_MATCHED)[0].number: rows - updated - written.copied}
-
-
-def _together(rows: Sequence[DataFrame]) -> DataFrame:
-    return reduce(partial(DataFrame.unionByName, allowMissingColumns=True), rows)
-
-
-def _is_of(steps: Sequence[Step]) -> Column:
-    """Return whether one of these clauses applies to a row."""
-    return sf.coalesce(sf.col(CLAUSE).isin(*(step.number for step in steps)), sf.lit(False)) if steps else sf.lit(False)

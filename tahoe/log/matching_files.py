@@ -157,7 +157,7 @@ def _groups(source: ParquetSource, plan: ScanPlan) -> list[RowGroup]:
 
 def _sift(group: RowGroup, batch: pa.RecordBatch, plan: ScanPlan) -> _SiftedRows:
     struct = batch.column("add")
-    members = _members(struct)
+    members = dict(zip([field.name for field in struct.type], struct.flatten(), strict=True))
     if plan.reads_partitions:
         # NULL does not match most predicates, so a missing partition value must not be taken for NULL.
         maps = members["partitionValues"]
@@ -182,15 +182,11 @@ def _sift(group: RowGroup, batch: pa.RecordBatch, plan: ScanPlan) -> _SiftedRows
         else:
             mask = pc.and_(mask, _kept(on_data, members, "partitionValues", "stats", "tags"))
             exact = "stats" in members
-    return _SiftedRows(mask, mask.true_count, exact, _texts(members, mask))
+    return _SiftedRows(mask, mask.true_count, exact, members["stats"].filter(mask) if "stats" in members else None)
 
 
 def _with_keys(group: RowGroup, files: pa.Table, plan: ScanPlan) -> pa.Table:
     return check_keys(group.file.store.url, files, plan.files.schema, plan.files.partition_columns, group.file.checkpoint)
-
-
-def _texts(members: dict[str, pa.Array], mask: pa.Array) -> pa.Array | None:
-    return members["stats"].filter(mask) if "stats" in members else None
 
 
 def _kept(condition: StatsCondition, members: dict[str, pa.Array], *names: str) -> pa.Array:
@@ -208,10 +204,6 @@ def _columns(group: RowGroup, without_stats: bool = False) -> list[str]:
     if "stats_parsed" in present and group.non_null("add.stats") != group.non_null("add.path"):
         names.append("stats_parsed")
     return [f"add.{name}" for name in names]
-
-
-def _members(struct: pa.StructArray) -> dict[str, pa.Array]:
-    return dict(zip([field.name for field in struct.type], struct.flatten(), strict=True))
 
 
 def _leaf_paths(kind: pa.StructType, path: str) -> Iterator[str]:

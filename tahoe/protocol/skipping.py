@@ -396,7 +396,7 @@ def statistics_of(files: pa.Table, shape: pa.StructType) -> pa.ChunkedArray:
     if "stats_parsed" not in names:
         return parse_statistics(texts, shape)
     parsed = files.column("stats_parsed")
-    narrow = _narrow(parsed, shape)
+    narrow = pa.chunked_array([_narrow_chunk(chunk, shape) for chunk in parsed.chunks], shape)
     unparsed = pc.and_(pc.is_null(parsed), pc.is_valid(texts))
     if not pc.any(unparsed).as_py():
         return narrow
@@ -407,10 +407,6 @@ def statistics_of(files: pa.Table, shape: pa.StructType) -> pa.ChunkedArray:
 
 def _counting(rows: int) -> pa.Array:
     return pc.subtract(pc.cumulative_sum(pa.repeat(scalar(1, pa.int64()), rows)), scalar(1))
-
-
-def _narrow(parsed: pa.ChunkedArray, shape: pa.StructType) -> pa.ChunkedArray:
-    return pa.chunked_array([_narrow_chunk(chunk, shape) for chunk in parsed.chunks], shape)
 
 
 def _narrow_chunk(chunk: pa.StructArray, shape: pa.StructType) -> pa.StructArray:

@@ -20,7 +20,7 @@ from tahoe.base.exceptions import TahoeError
 from tahoe.cli.examination.findings import Finding, State
 from tahoe.ops.upkeep.vacuum_files import store_time_ms
 from tahoe.store.location import local_path, split_url, table_url
-from tahoe.store.log_store import Created, Entry, Exists, FolderStore, pages_from
+from tahoe.store.log_store import Created, Exists, FolderStore, pages_from
 from tahoe.store.object_store import open_store, store_environment
 from tahoe.store.refusals import names_credentials, without_credentials
 from tahoe.store.role_credentials import may_have_role
@@ -59,7 +59,7 @@ def of_storage(path: str, options: Mapping[str, str], *, writes: bool, seconds: 
     if folder is None:
         yield of_credentials(split_url(url)[0], {**dict(store_environment()), **options})
     try:
-        is_table = bool(in_time(lambda: _first_page(store), seconds))
+        is_table = bool(in_time(lambda: next(iter(pages_from(store, _LOG)), []), seconds))
         yield Finding("storage", State.OK, f"{url} answers a listing.")
     except (TahoeError, OutOfTime) as error:
         yield _unanswered("storage", url, error, seconds)
@@ -179,10 +179,6 @@ def file_system_of(folder: Path, mounts: str | None) -> str | None:
 def _without_writes(remedy: str) -> Iterator[Finding]:
     for subject in ("conditional writes", "storage's clock"):
         yield Finding(subject, State.NOT_EXAMINED, "No file was written.", remedy)
-
-
-def _first_page(store: FolderStore) -> list[Entry]:
-    return next(iter(pages_from(store, _LOG)), [])
 
 
 def _of_folder(folder: Path) -> Iterator[Finding]:

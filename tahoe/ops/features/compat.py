@@ -46,7 +46,7 @@ def readers_of(protocol: Protocol) -> tuple[str, ...]:
 
 def _judged(engine: Engine, protocol: Protocol, mapping_mode: str) -> EngineCompat:
     needed = features_of(protocol)
-    of_readers = {name for name in needed if _is_of_readers(name)}
+    of_readers = {name for name in needed if name not in FEATURES or FEATURES[name].reader}
     reads, unread = _answer(of_readers, engine.reads, engine, protocol.min_reader_version > engine.most_reader)
     if engine.by_name_only and mapping_mode == "id":
         reads, unread = "no", "columns mapped by id"
@@ -60,10 +60,6 @@ def _judged(engine: Engine, protocol: Protocol, mapping_mode: str) -> EngineComp
     return EngineCompat(
         engine.name, engine.versions, reads, writes, _why(unread, f"to write: {unwritten}" if unwritten else ""), engine.source
     )
-
-
-def _is_of_readers(name: str) -> bool:
-    return FEATURES[name].reader if name in FEATURES else True
 
 
 def _answer(needed: Iterable[str], supported: str, engine: Engine, is_too_new: bool) -> tuple[Answer, str]:

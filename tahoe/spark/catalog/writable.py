@@ -176,7 +176,7 @@ def _condition_text(jvm: Jvm, node: JavaObject) -> str:
     """
     kind = str(node.getClass().getSimpleName())
     if kind == "LiteralValue":
-        return _literal(jvm, node)
+        return str(compiled_object(jvm, "LiteralText", node).toString())
     if kind == "FieldReference":
         return ".".join(quoted_if_needed(str(part)) for part in node.fieldNames())
     if kind in ("AlwaysTrue", "AlwaysFalse"):
@@ -213,7 +213,3 @@ def _unknown(node: JavaObject, name: str) -> Unsupported:
         code="DELTA_UNSUPPORTED_EXPRESSION",
         expression=name,
     )
-
-
-def _literal(jvm: Jvm, node: JavaObject) -> str:
-    return str(compiled_object(jvm, "LiteralText", node).toString())

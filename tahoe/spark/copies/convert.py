@@ -176,7 +176,7 @@ def _of_catalog(spark: SparkSession, entry: JavaObject, columns: StructType | No
         _adopt_properties(spark, table, name, properties)
     else:
         folder = folder_of_entry(spark, entry, table, folder_request(spark, partitioning, statistics, properties))
-        request = ConvertRequest(statistics, folder.configuration, _names(columns), _identifier(entry))
+        request = ConvertRequest(statistics, folder.configuration, _names(columns), str(entry.identifier().toString()))
         _convert(spark, table, partial(parquet_table, table.store, folder), request)
     _become_delta(spark, entry)
     return table
@@ -184,10 +184,6 @@ def _of_catalog(spark: SparkSession, entry: JavaObject, columns: StructType | No
 
 def _plain(column: StructField) -> tuple[str, DataType]:
     return column.name, column.data_type
-
-
-def _identifier(entry: JavaObject) -> str:
-    return str(entry.identifier().toString())
 
 
 def _check_parquet(entry: JavaObject, name: str) -> None:

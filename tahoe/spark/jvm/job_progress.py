@@ -41,7 +41,8 @@ def job_progress(spark: SparkSession, clock: Clock = SYSTEM_CLOCK) -> Iterator[N
 def jobs_shown_by(spark: SparkSession, progress: Progress) -> Iterator[None]:
     """Show the progress of the jobs of the block as `job_progress` does, on a bar that the command has opened already."""
     # Poll Spark only if the progress is displayed.
-    if progress is silent or not is_classic(spark) or _has_bar_setting(spark):
+    # getConf() would copy every setting, with one call into the JVM each.
+    if progress is silent or not is_classic(spark) or spark.sparkContext._conf.get(_SPARK_BAR) is not None:
         yield
         return
     with reporting_jobs(spark.sparkContext, progress):
@@ -62,11 +63,6 @@ def reporting_jobs(context: SparkContext, progress: Progress) -> Iterator[None]:
     finally:
         over.set()
         thread.join()
-
-
-def _has_bar_setting(spark: SparkSession) -> bool:
-    # getConf() would copy every setting, with one call into the JVM each.
-    return spark.sparkContext._conf.get(_SPARK_BAR) is not None
 
 
 def _poll(context: SparkContext, progress: Progress, over: threading.Event) -> None:

@@ -199,7 +199,7 @@ def _source(jvm: Jvm, name: str, original: JavaObject, answered_in_python: Seque
     for interface in interfaces:
         for method in filter(None, map(_Method.of, _texts(jvm, jvm.reflected(interface).getMethods()))):
             if method.owner not in is_implemented:
-                is_implemented[method.owner] = _is_instance(jvm, method.owner, original)
+                is_implemented[method.owner] = bool(jvm.reflected(method.owner).isInstance(original))
             in_python = method.name in answered_in_python
             if in_python or is_implemented[method.owner] or not method.is_default:
                 signature = f"{method.name}({','.join(method.types)})"
@@ -213,10 +213,6 @@ def _texts(jvm: Jvm, array: JavaObject) -> list[str]:
     objects = jvm.gateway.new_array(jvm.java_class("java.lang.Object"), len(array))
     jvm.java_class("java.lang.System").arraycopy(array, 0, objects, 0, len(array))
     return str(jvm.seq_of(objects).mkString("\n")).splitlines()
-
-
-def _is_instance(jvm: Jvm, owner: str, original: JavaObject) -> bool:
-    return bool(jvm.reflected(owner).isInstance(original))
 
 
 def _method_source(method: _Method, is_forwarded: bool) -> str:

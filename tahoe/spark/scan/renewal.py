@@ -100,7 +100,7 @@ class _Renewal(Proxied):
             partitionSchema=newest.java.partitionSchema(),
             dataSchema=jvm.data_type(in_files.to_json()),
         )
-        more = _attributes(jvm, hidden)
+        more = list(items(jvm.catalyst("types.DataTypeUtils").toAttributes(jvm.data_type(hidden.to_json()))))
         scan = jvm.frame(relation.sparkSession(), copied(leaf, relation=wider, output=jvm.seq(*output, *more)), self._spark)
         column = row_index if row_index is not None else more[-1]
         position = jvm.column(metadata)["row_index"] if metadata is not None else jvm.column(column)
@@ -137,10 +137,6 @@ def text_of(leaf: JavaObject) -> str | None:
         return None
     relation = leaf.relation()
     return str(relation.location().toString()) if str(relation.getClass().getSimpleName()) == "HadoopFsRelation" else None
-
-
-def _attributes(jvm: Jvm, columns: StructType) -> list[JavaObject]:
-    return list(items(jvm.catalyst("types.DataTypeUtils").toAttributes(jvm.data_type(columns.to_json()))))
 
 
 def refuse_other_columns(planned: Snapshot, newest: Snapshot) -> None:

@@ -31,7 +31,7 @@ def recache(spark: SparkSession, committed: Committed) -> None:
     if manager.isEmpty():
         return
     url = committed.snapshot.store.url
-    for entry in _entries(manager):
+    for entry in list(items(private_value(manager, "cachedData", "cache written tables again"))):
         leaf = _leaf(entry.plan(), url)
         if leaf is None:
             continue
@@ -45,11 +45,6 @@ def recache(spark: SparkSession, committed: Committed) -> None:
         newest = _named(session, str(name.get()), url)
         if newest is not None:
             manager.cacheQuery(newest, name, builder.storageLevel())
-
-
-def _entries(manager: JavaObject) -> list[JavaObject]:
-    """Return the ``CachedData`` entries of Spark's private list."""
-    return list(items(private_value(manager, "cachedData", "cache written tables again")))
 
 
 def _leaf(plan: JavaObject, url: str) -> JavaObject | None:

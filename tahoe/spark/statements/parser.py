@@ -54,7 +54,7 @@ class _Parser:
         return self._converted(text, lambda: self._original.parsePlanWithParameters(text, values))
 
     def _converted(self, text: str, parse_on_spark: Callable[[], JavaObject]) -> JavaObject:
-        if _travels_by_path(text):
+        if _TRAVEL.search(text) is not None:
             first, parse_on_spark = parse_on_spark, lambda: _with_catalog(self._spark, first())
         if reads_streams(text):
             plain, parse_on_spark = parse_on_spark, lambda: with_streams(self._spark, plain())
@@ -129,11 +129,6 @@ class _Parser:
 # format ``delta``. It ignores three-part names, so the catalog's name is prefixed here, when the text is parsed.
 
 _TRAVEL = re.compile(r"\bdelta\s*\.\s*`.*\b(?:timestamp|system_time)\s+as\s+of\b", re.IGNORECASE | re.DOTALL)
-
-
-def _travels_by_path(text: str) -> bool:
-    """Return whether a text may read a table by path as of a timestamp."""
-    return _TRAVEL.search(text) is not None
 
 
 def _with_catalog(spark: SparkSession, plan: JavaObject) -> JavaObject:

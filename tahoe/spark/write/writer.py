@@ -40,7 +40,7 @@ from tahoe.protocol.features import Feature
 from tahoe.protocol.partition import HIVE_NULL, deserialize, partition_folder, serialize
 from tahoe.schema.evolve import check_holds_data, without_void
 from tahoe.schema.mapping import explode
-from tahoe.schema.types import DataType, PrimitiveType, StructField, StructType
+from tahoe.schema.types import DataType, PrimitiveType, StructField
 from tahoe.spark.executors.footers import Describe, DescribedFile, WrittenFile, described_file
 from tahoe.spark.executors.shipped import raised, run_each
 from tahoe.spark.jvm.bridge import Jvm
@@ -232,7 +232,7 @@ def _bloom_filters(config: TableConfig) -> dict[str, str]:
 
 def _may_refuse_rows(config: TableConfig) -> bool:
     """Return whether the table has rules that may make the job fail for a row."""
-    fields = list(_all_fields(config.schema))
+    fields = [column for _, column in explode(config.schema)]
     named = any(key.lower().startswith("delta.constraints.") for key in config.metadata.configuration)
     return named or any(
         not field.nullable or any(key in _DEMANDING or key.startswith(IDENTITY) for key in field.metadata) for field in fields
@@ -360,10 +360,6 @@ def _discard(store: LogStore, folder: str) -> None:
     with suppress(StorageFailure):
         for entry in list(store.walk(folder)):
             store.delete(entry.name)
-
-
-def _all_fields(schema: StructType) -> Iterator[StructField]:
-    return (column for _, column in explode(schema))
 
 
 # ---- optimized writes: a shuffle before the write, so that each partition gets few files of similar size

@@ -28,8 +28,8 @@ from tahoe.base.exceptions import (
 )
 from tahoe.protocol.actions import AddFile, RemoveFile
 from tahoe.settings.warn_once import reset_warnings
-from tahoe.spark.sink import batches
-from tahoe.spark.sink.batches import write_batch
+from tahoe.spark.sink import sink
+from tahoe.spark.sink.sink import write_batch
 from tahoe.spark.sink.sink_request import sink_request
 from tahoe.tables import DeltaTable
 from tests.spark.written import actions, ids, info
@@ -296,7 +296,7 @@ class TestNames:
 class TestOtherWriters:
     def test_the_files_of_a_batch_are_committed_again_where_another_wins(self, spark, path, monkeypatch):
         spark.range(10).coalesce(1).write.format("delta").save(path)
-        write = batches.write_files
+        write = sink.write_files
         runs = []
 
         def beaten(*arguments: Any, **named: Any) -> Any:
@@ -305,7 +305,7 @@ class TestOtherWriters:
             Table(path).delete("id = 3")
             return adds
 
-        monkeypatch.setattr(batches, "write_files", beaten)
+        monkeypatch.setattr(sink, "write_files", beaten)
         request = sink_request("Complete", None, {}, {})
         version = write_batch(Table(path), "q", 0, spark.range(2), request)
         assert (version, len(runs)) == (2, 1)
@@ -313,21 +313,21 @@ class TestOtherWriters:
 
     def test_files_that_no_longer_fit_are_not_committed(self, spark, path, monkeypatch):
         spark.range(1).write.format("delta").save(path)
-        write = batches.write_files
+        write = sink.write_files
 
         def beaten(*arguments: Any, **named: Any) -> Any:
             adds = write(*arguments, **named)
             Table(path).add_constraint("small", "id < 10")
             return adds
 
-        monkeypatch.setattr(batches, "write_files", beaten)
+        monkeypatch.setattr(sink, "write_files", beaten)
         with pytest.raises(MetadataChangedException):
             write_batch(Table(path), "q", 0, spark.range(20, 21), sink_request("append", None, {}, {}))
         assert ids(spark, path) == [0]
 
     def test_a_second_run_of_the_query_is_told(self, spark, path, monkeypatch):
         spark.range(1).write.format("delta").save(path)
-        write, request = batches.write_files, sink_request("append", None, {}, {})
+        write, request = sink.write_files, sink_request("append", None, {}, {})
         first = [True]
 
         def beaten(*arguments: Any, **named: Any) -> Any:
@@ -337,7 +337,7 @@ class TestOtherWriters:
                 write_batch(Table(path), "q", 0, spark.range(7, 8), request)
             return adds
 
-        monkeypatch.setattr(batches, "write_files", beaten)
+        monkeypatch.setattr(sink, "write_files", beaten)
         with pytest.raises(ConcurrentTransactionException):
             write_batch(Table(path), "q", 0, spark.range(7, 8), request)
         assert ids(spark, path) == [0, 7]

@@ -1,8 +1,8 @@
 """A ``Sink`` of Structured Streaming: the JVM object that receives the batches of a query.
 
-    start ─► DeltaSink (Java) ──(query, number, rows)──► `tahoe.spark.sink.batches.write_batch`
-                    ▲                                              │
-                    └────────── nothing, or the exception to throw ┘
+    start ─► DeltaSink (Java) ──(query, number, rows)──► `write_batch` ─► `tahoe.ops.rows.stream_batch`: one commit for each batch
+                    ▲                                          │
+                    └────── nothing, or the exception to throw ┘
 
 Spark has no public method for a sink object, only for a provider class; so a query is started by the private method of ``DataStreamWriter``
 by which Spark starts its own sinks (docs/design/026).
@@ -10,8 +10,9 @@ by which Spark starts its own sinks (docs/design/026).
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
@@ -19,15 +20,23 @@ from pyspark.sql import DataFrame, SparkSession
 
 from tahoe.api.table import Table
 from tahoe.base.exceptions import TahoeError
+from tahoe.ops.rows.stream_batch import Batch, CommitsTable, commit_batch
+from tahoe.ops.write.completion import Completion
+from tahoe.protocol.actions import AddFile
+from tahoe.protocol.config import TableConfig
 from tahoe.spark.commands.write_options import Insert
 from tahoe.spark.jvm.bridge import JavaObject, Jvm, handle_of
 from tahoe.spark.jvm.compiled import compiled_object
 from tahoe.spark.jvm.errors import java_exception
+from tahoe.spark.jvm.job_progress import job_progress
 from tahoe.spark.jvm.proxies import Proxied, answered
 from tahoe.spark.jvm.records import items
 from tahoe.spark.jvm.storage import hadoop_path
-from tahoe.spark.sink.batches import write_batch
 from tahoe.spark.versions.members import private_method, private_value
+from tahoe.spark.write.enforce import enforced, session_time_zone
+from tahoe.spark.write.fitting import casts_of_inserts, columns_of
+from tahoe.spark.write.writer import write_files
+from tahoe.txn.transaction import Transaction
 
 _USE = "write streams but by foreachBatch"
 
@@ -118,6 +127,29 @@ class _Batches(Proxied):
         """The interface that the JVM may call on this object."""
 
         implements = ("scala.Function4",)
+
+
+def write_batch(
+    table: Table, query: str, number: int, data: DataFrame, request: Insert, *, reads_target: bool = False
+) -> int | None:
+    """Write the rows in a Spark job and commit; return the version, or None if the table already has the batch.
+
+    Args:
+        query, number, reads_target: see `tahoe.ops.rows.stream_batch.Batch`.
+        data: the rows, which a separate job may write.
+
+    Raises: see `tahoe.ops.rows.stream_batch.commit_batch`.
+    """
+
+    def write(transaction: Transaction, config: TableConfig) -> Sequence[AddFile]:
+        completion = Completion(transaction, data.columns, session_time_zone(data.sparkSession))
+        rows = enforced(data, config, completion=completion, casts=casts_of_inserts(data.sparkSession))
+        with job_progress(data.sparkSession, transaction.clock):
+            return write_files(rows, config, transaction, request.files, completion=completion)
+
+    commit = partial(table.commit, user_metadata=request.user_metadata)
+    batch = Batch(query, number, columns_of(data), reads_target)
+    return commit_batch(CommitsTable(table.url, table.begin, commit), batch, request.options, write)
 
 
 def _frame(spark: SparkSession, rows: JavaObject) -> DataFrame:

@@ -71,7 +71,6 @@ TESTED_ELSEWHERE: Mapping[str, Mapping[str, str]] = {
     "a command of `tahoe`, whose output and exit code are tested through the command line": {
         "cli/reports/sql": _REPORTS,
         "cli/reports/summaries": _REPORTS,
-        "cli/shell_completion": _REPORTS,
         "cli/upkeep": _COMMAND,
         "cli/versions": _COMMAND,
         "cli/files": _COMMAND,

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import sys
+from enum import StrEnum
 from typing import Annotated
 
 import typer
@@ -27,7 +28,6 @@ from tahoe.cli.shell.arguments import NO_ANSWER
 from tahoe.cli.shell.hints import for_shell
 from tahoe.cli.shell.startup import import_little
 from tahoe.cli.shell.text import visible
-from tahoe.cli.shell_completion import COMPLETE_VARIABLE, completion, prepare_completion
 from tahoe.cli.uniform import uniform
 from tahoe.cli.upkeep import (
     analyze,
@@ -44,6 +44,29 @@ from tahoe.cli.upkeep import (
     vacuum,
 )
 from tahoe.cli.versions import detail, history, watch
+
+_COMPLETE_VARIABLE = "_TAHOE_COMPLETE"
+"""The environment variable with which a completion script runs `tahoe`."""
+
+
+class Shell(StrEnum):
+    """Shells for which there is a script."""
+
+    BASH = "bash"
+    ZSH = "zsh"
+    FISH = "fish"
+    POWERSHELL = "powershell"
+
+
+Name = Annotated[Shell, typer.Argument(help="The shell.", show_default=False)]
+
+
+def completion(shell: Name) -> None:
+    """Print the completion script of a shell: tahoe completion bash > ~/.local/share/bash-completion/completions/tahoe"""
+    from typer._completion_shared import get_completion_script
+
+    typer.echo(get_completion_script(prog_name="tahoe", complete_var=_COMPLETE_VARIABLE, shell=shell))
+
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -93,8 +116,8 @@ app.add_typer(uniform, name="uniform", short_help="the Iceberg side: enable, sta
 def main() -> None:
     """Run the console script: run a command, and convert an exception to one sentence and an exit code."""
     import_little()
-    if COMPLETE_VARIABLE in os.environ:
-        prepare_completion()
+    if _COMPLETE_VARIABLE in os.environ:
+        _prepare_completion()
     try:
         try:
             app(prog_name="tahoe")  # also for `python -m tahoe.cli`: shells find their completion by this name
@@ -115,6 +138,13 @@ def main() -> None:
         if os.environ.get("TAHOE_TRACEBACK"):
             raise
         _fail(f"unexpected {type(error).__name__}: {error} (TAHOE_TRACEBACK=1 shows where)")
+
+
+def _prepare_completion() -> None:
+    """Make the command answer completion scripts; typer does it only for applications with its own options for completion."""
+    from typer._completion_classes import completion_init
+
+    completion_init()
 
 
 def _fail(sentence: str) -> None:

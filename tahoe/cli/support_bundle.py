@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING
 from tahoe.base.exceptions import TahoeError
 from tahoe.base.secrets import HIDDEN, without_secrets
 from tahoe.base.version import __version__
+from tahoe.cli.examination.spark_jars import spark_defaults
 from tahoe.cli.shell.arguments import open_table, options_of
 
 if TYPE_CHECKING:
@@ -97,12 +98,7 @@ def _installed(package: str) -> str | None:
 
 def _spark_settings(environment: Mapping[str, str]) -> list[str]:
     """Return the names of the settings in ``spark-defaults.conf``."""
-    home = environment.get("SPARK_HOME")
-    folder = environment.get("SPARK_CONF_DIR") or (home and os.path.join(home, "conf"))
-    file = Path(folder, "spark-defaults.conf") if folder else None
-    if file is None or not file.is_file():
-        return []
-    lines = (line.strip() for line in file.read_text(encoding="utf-8", errors="replace").splitlines())
+    lines = map(str.strip, spark_defaults(environment))
     return [line.split("=")[0].split()[0] for line in lines if line.startswith("spark.")]
 
 

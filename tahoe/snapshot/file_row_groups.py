@@ -31,6 +31,7 @@ from tahoe.expr.tree.predicate import (
     StartsWith,
     normalise,
 )
+from tahoe.protocol.statistics.checkpoint_row_groups import leaf_positions
 
 Value = TypeVar("Value")
 
@@ -41,9 +42,7 @@ LeafOf = Callable[[tuple[str, ...]], tuple[str, ...] | None]
 def row_groups_that_may_match(predicate: Predicate, file: pq.ParquetFile, leaf_of: LeafOf) -> list[int]:
     """Numbers of the row groups that must be read, ascending."""
     metadata = file.metadata
-    # Names with dots in them can make two leaves look alike; such columns are not used.
-    paths = [metadata.schema.column(i).path for i in range(metadata.num_columns)]
-    positions = {path: i for i, path in enumerate(paths) if paths.count(path) == 1}
+    positions = leaf_positions(metadata)
     selected = _in_short(predicate)
 
     def bounds_in(group: pq.RowGroupMetaData) -> Callable[[Column], _Bounds | None]:

@@ -101,12 +101,16 @@ def jars_in(folders: Iterable[Path]) -> list[str]:
 
 def jar_settings(environment: Mapping[str, str]) -> str:
     """Return the texts that add JARs to sessions: in ``spark-defaults.conf`` and in ``PYSPARK_SUBMIT_ARGS``."""
+    chosen = [line for line in spark_defaults(environment) if re.split(r"[\s=]", line.strip(), maxsplit=1)[0] in _SETTINGS]
+    return "\n".join([*chosen, environment.get("PYSPARK_SUBMIT_ARGS", "")])
+
+
+def spark_defaults(environment: Mapping[str, str]) -> list[str]:
+    """Return the lines of Spark's ``spark-defaults.conf``; none if there is no such file."""
     home = environment.get("SPARK_HOME")
     folder = environment.get("SPARK_CONF_DIR") or (home and os.path.join(home, "conf"))
     file = Path(folder, "spark-defaults.conf") if folder else None
-    lines = file.read_text(encoding="utf-8", errors="replace").splitlines() if file is not None and file.is_file() else []
-    chosen = [line for line in lines if re.split(r"[\s=]", line.strip(), maxsplit=1)[0] in _SETTINGS]
-    return "\n".join([*chosen, environment.get("PYSPARK_SUBMIT_ARGS", "")])
+    return file.read_text(encoding="utf-8", errors="replace").splitlines() if file is not None and file.is_file() else []
 
 
 def _in_several_versions(names: Iterable[str]) -> list[str]:

@@ -196,11 +196,16 @@ def _for_whole(name: str, column: Column, data_type: DataType, literal: Literal)
     return Fraction(value), _Domain(-limit, limit - 1, lambda index: index, int)
 
 
-def _for_decimal(data_type: DecimalType, column: Column, literal: Literal) -> tuple[Any, _Domain | None]:
+def _number(column: Column, data_type: DataType, literal: Literal) -> int | float | Decimal:
     # Spark reads a string as a double next to a decimal.
     value = number_of(literal.value) if isinstance(literal.value, str) else literal.value
     if isinstance(value, bool) or not isinstance(value, int | float | Decimal):
         raise _no_common_type(column, data_type, literal)
+    return value
+
+
+def _for_decimal(data_type: DecimalType, column: Column, literal: Literal) -> tuple[Any, _Domain | None]:
+    value = _number(column, data_type, literal)
     unit = 10**data_type.scale
     limit = 10**data_type.precision
 
@@ -217,9 +222,7 @@ def _for_decimal(data_type: DecimalType, column: Column, literal: Literal) -> tu
 
 
 def _for_floating(name: str, column: Column, data_type: DataType, literal: Literal) -> tuple[Any, _Domain | None]:
-    value = number_of(literal.value) if isinstance(literal.value, str) else literal.value
-    if isinstance(value, bool) or not isinstance(value, int | float | Decimal):
-        raise _no_common_type(column, data_type, literal)
+    value = _number(column, data_type, literal)
     try:
         number = float(value)
     except OverflowError:

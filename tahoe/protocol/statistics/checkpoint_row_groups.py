@@ -31,15 +31,19 @@ def row_groups_to_read(metadata: pq.FileMetaData, condition: Predicate | None) -
         metadata: of a checkpoint or sidecar, whose column ``add`` is a struct.
         condition: from `stats_predicate`; None selects all row groups with ``add`` rows.
     """
-    paths = [metadata.schema.column(i).path for i in range(metadata.num_columns)]
-    # A name with dots can make two leaves look alike; neither is used then.
-    positions = {path: i for i, path in enumerate(paths) if paths.count(path) == 1}
+    positions = leaf_positions(metadata)
     selected = []
     for i in range(metadata.num_row_groups):
         group = _Group(metadata.row_group(i), positions, shows_nan(metadata))
         if group.has_files and (condition is None or _possible(condition, group)):
             selected.append(i)
     return selected
+
+
+def leaf_positions(metadata: pq.FileMetaData) -> dict[str, int]:
+    """Return the numbers of a file's leaf columns by their paths. A name with dots can make two leaves look alike; both are left out then."""
+    paths = [metadata.schema.column(i).path for i in range(metadata.num_columns)]
+    return {path: i for i, path in enumerate(paths) if paths.count(path) == 1}
 
 
 @dataclass(frozen=True, slots=True)

@@ -39,6 +39,7 @@ from tahoe.log.files.live_files import (
     without_rows,
 )
 from tahoe.log.files.paths import commit_name
+from tahoe.log.files.removed_files import RemovedFiles, parts_of
 from tahoe.log.matching_files import ScanPlan, plan_scan, scan_checkpoint
 from tahoe.log.origin import located_in_log
 from tahoe.log.partition_keys import check_keys, check_keys_for
@@ -271,13 +272,24 @@ class _SegmentReader:
         return concat([*parts, tail.removes], TOMBSTONES_SCHEMA)
 
 
-def advance_files(files: pa.Table, actions: Iterable[Action], root_url: str = "") -> pa.Table:
+def advance_files(files: pa.Table, actions: Sequence[Action], root_url: str = "") -> pa.Table:
     """Apply the actions of further commits, oldest first, to the live files; nothing is read.
 
     Args:
         files: the live files before (`LogReader.files`).
         root_url: the table's URL; needed only if the log uses absolute paths.
     """
+    for part in parts_of(actions):
+        if isinstance(part, RemovedFiles):
+            removed = part.adds.files.select(["path", "deletionVector"])
+            keys = [file_keys(batch, root_url) for batch in removed.to_batches(max_chunksize=_ROWS_OF_KEYS)]
+            files = _without(files, pa.chunked_array(keys, pa.string()), root_url)
+        else:
+            files = _advanced(files, part, root_url)
+    return files
+
+
+def _advanced(files: pa.Table, actions: Iterable[Action], root_url: str) -> pa.Table:
     last: dict[str, AddFile | RemoveFile] = {}
     for action in actions:
         if isinstance(action, AddFile | RemoveFile):
@@ -291,7 +303,7 @@ def advance_files(files: pa.Table, actions: Iterable[Action], root_url: str = ""
     return with_fewer_chunks(concat([remaining, files_table(adds)], FILES_SCHEMA) if adds else remaining)
 
 
-def _without(files: pa.Table, keys: pa.Array, root_url: str) -> pa.Table:
+def _without(files: pa.Table, keys: pa.Array | pa.ChunkedArray, root_url: str) -> pa.Table:
     """Return the rows whose key is not among `keys`."""
     if len(keys) == 0 or files.num_rows == 0:
         return files

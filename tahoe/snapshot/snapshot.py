@@ -22,6 +22,7 @@ from tahoe.log.commit_identity import check_identities, identity_of, no_in_commi
 from tahoe.log.commit_times import CommitTimes, in_commit_timestamp_of
 from tahoe.log.files.commits import parse_commit, read_commit
 from tahoe.log.files.paths import LOG_FOLDER, commit_name
+from tahoe.log.files.removed_files import joined, single_actions
 from tahoe.log.intents import notice
 from tahoe.log.origin import located_in_log
 from tahoe.log.replay import (
@@ -69,7 +70,7 @@ class Snapshot:
     store: LogStore
     segment: LogSegment
     state: TableState
-    base: tuple[pa.Table, tuple[Action, ...]] | None = field(default=None, repr=False, compare=False)
+    base: tuple[pa.Table, Sequence[Action]] | None = field(default=None, repr=False, compare=False)
     steps: int = field(default=0, repr=False, compare=False)
     log: LogReader | None = field(default=None, repr=False, compare=False)
 
@@ -174,7 +175,7 @@ class Snapshot:
     @cached_property
     def _files(self) -> pa.Table:
         if self.base is not None:
-            for action in self.base[1]:
+            for action in single_actions(self.base[1]):
                 if isinstance(action, AddFile):
                     with self.naming_origins():
                         check_partition_values(
@@ -268,10 +269,10 @@ class Snapshot:
         )
         base = None
         if self.has_files_in_memory:
-            base = (self._files, tuple(actions))
+            base = (self._files, joined(actions))
         elif self.base is not None:
-            base = (self.base[0], (*self.base[1], *actions))
-        return Snapshot(self.store, segment, advance_state(self.state, actions), base, self.steps + 1)
+            base = (self.base[0], joined(self.base[1], actions))
+        return Snapshot(self.store, segment, advance_state(self.state, single_actions(actions)), base, self.steps + 1)
 
     def refreshed(self) -> Snapshot:
         """Return the newest version: this value if nothing was committed since, else the result of applying the later commits to it.

@@ -151,7 +151,7 @@ def prepare(transaction: Transaction, operation: Operation, *, user_metadata: st
         timestamp = max(timestamp, snapshot.timestamp_ms + 1)  # which is not in a checkpoint, but in its version's commit
     if enabling:
         config = with_enablement(config, version, timestamp)
-    reads, readded = transaction.reads, list[AddFile]()
+    reads, readded = replace(transaction.reads, rows=dict(transaction.reads.rows)), list[AddFile]()
     if has_row_tracking(config) and not (snapshot and has_row_tracking(snapshot.config)):
         readded = _files_without_row_ids(transaction, config)
         reads = replace(reads, whole_table=True)

@@ -115,6 +115,7 @@ class Transaction:
         self.marks: Mapping[str, int] = {}
         self.inputs: tuple[str, ...] = ()
         self.future: tuple[tuple[object, ...], TableConfig] | None = None
+        self._rows: dict[FileKey, BitMap64] = {}  # those of `reads`: one dictionary, as they may be of very many files
         self._writable: list[tuple[TableConfig, frozenset[str]]] = []
 
     def __repr__(self) -> str:
@@ -161,8 +162,10 @@ class Transaction:
                 read and no row mattered.
         """
         earlier = self.reads.rows.get(key)
-        both = positions.copy() if earlier is None else earlier | positions
-        self.reads = replace(self.reads, rows={**self.reads.rows, key: both})
+        if self.reads.rows is not self._rows:
+            self._rows = dict(self.reads.rows)
+            self.reads = replace(self.reads, rows=self._rows)
+        self._rows[key] = positions.copy() if earlier is None else earlier | positions
 
     def read_app(self, app_id: str) -> int | None:
         """Return the newest version that an application has written, or None, and record the read."""

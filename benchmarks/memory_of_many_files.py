@@ -43,11 +43,11 @@ WORK: dict[str, Callable[[Table], object]] = {
     "stream, first batch": lambda table: len(next(table.tail(max_files_per_trigger=10)).files),
     "OPTIMIZE, planned": lambda table: len(plan_optimize(table.snapshot(), OptimizeRequest()).bins),
     "checkpoint": lambda table: table.checkpoint(),
-    "clone, shallow": lambda table: table.clone(Path(f"{table.url.removeprefix('file://')}-clone"), shallow=True).version,
     "VACUUM, nothing to delete": lambda table: table.vacuum(dry_run=True).deleted,
     "DELETE of all rows": lambda table: table.delete().num_deleted_rows,
     "VACUUM, all to delete, dry run": lambda table: len(_vacuumed(table, dry_run=True).plan.files),
     "RESTORE": lambda table: table.restore(version=20).version,
+    "clone, shallow": lambda table: table.clone(Path(f"{table.url.removeprefix('file://')}-clone"), shallow=True).version,
     "first conversion": lambda table: table.uniform.sync(rebuild=True).version,
 }
 """In the order of execution: later operations change the table."""

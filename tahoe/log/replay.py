@@ -17,7 +17,7 @@ import pyarrow as pa
 from tahoe.base.exceptions import CorruptTable, NotFound, Unsupported
 from tahoe.base.lazy import pc
 from tahoe.expr.tree.predicate import Predicate
-from tahoe.log.checkpoints.checkpoint_reader import THREADS, CheckpointReader, open_checkpoint
+from tahoe.log.checkpoints.checkpoint_reader import STORED_COLUMNS, THREADS, CheckpointReader, open_checkpoint
 from tahoe.log.checkpoints.parquet_source import DamagedCheckpoint
 from tahoe.log.consistency import (
     check_adds_of_checkpoint,
@@ -97,6 +97,10 @@ class LogReader:
         They are checked against the version's ``.crc``, if there is one.
         """
         return self._answer(_SegmentReader.files)
+
+    def stored_files(self) -> pa.Table:
+        """Return the live files with `STORED_COLUMNS` only. The checks are those of `files`."""
+        return self._answer(lambda segment: segment.files(without_statistics=True))
 
     def tombstones(self) -> pa.Table:
         """Return the tombstones in the log: `TOMBSTONES_SCHEMA`."""
@@ -220,9 +224,13 @@ class _SegmentReader:
                 self.store.url, checkpoint, checkpoint.names[0], error.message, code=error.code
             ) from located_in_log(error, self.store, self.segment)
 
-    def files(self) -> pa.Table:
-        """See `LogReader.files`."""
+    def files(self, *, without_statistics: bool = False) -> pa.Table:
+        """See `LogReader.files` and `LogReader.stored_files`."""
         store, segment, tail, checkpoint = self.store, self.segment, self.tail, self.checkpoint
+        lists_files = tail.checksum is not None and tail.checksum.all_files is not None
+        if without_statistics and (checkpoint is None or lists_files):
+            return self.files().select(list(STORED_COLUMNS))
+        added = tail.adds.select(list(STORED_COLUMNS)) if without_statistics else tail.adds
         metadata = tail.metadata or newest(() if checkpoint is None else checkpoint.single_actions, Metadata)
         check_keys_for(store.url, tail.adds, metadata)
         if checkpoint is None:
@@ -234,11 +242,12 @@ class _SegmentReader:
             all_of_checkpoint.append(part.select(["path", "size", "deletionVector"]))
             return _without(part, tail.keys, store.url)
 
-        live = check_keys_for(store.url, checkpoint.adds(sift), metadata, checkpoint.checkpoint)
+        live = checkpoint.adds(sift, without_statistics=without_statistics)
+        check_keys_for(store.url, live, metadata, checkpoint.checkpoint)
         whole = concat(all_of_checkpoint, FILES_SCHEMA)
         check_adds_of_checkpoint(store, checkpoint, segment.hint, tail, whole)
         live = self._without_removed(live, checkpoint)
-        files = concat([live, tail.adds], FILES_SCHEMA) if len(tail.adds) else live
+        files = concat([live, added], FILES_SCHEMA) if len(added) else live
         check_files(store, segment, files, tail)
         return files
 

@@ -18,6 +18,7 @@ from tahoe.base.lazy import cached_property
 from tahoe.base.secrets import shown_properties
 from tahoe.expr.tree.expression import Expression
 from tahoe.expr.tree.predicate import Predicate
+from tahoe.log.checkpoints.checkpoint_reader import STORED_COLUMNS
 from tahoe.log.commit_identity import check_identities, identity_of, no_in_commit_timestamp
 from tahoe.log.commit_times import CommitTimes, in_commit_timestamp_of
 from tahoe.log.files.commits import parse_commit, read_commit
@@ -33,6 +34,7 @@ from tahoe.log.replay import (
     files_table,
 )
 from tahoe.log.segment import LogSegment, newest_listed_segment, segment_for
+from tahoe.log.totals import FileTotals
 from tahoe.protocol.action_members import check_partition_values
 from tahoe.protocol.actions import Action, AddFile, CommitInfo, Metadata, Protocol
 from tahoe.protocol.config import TableConfig
@@ -196,6 +198,17 @@ class Snapshot:
     def files(self) -> pa.Table:
         """Return the live files, one row a file (`tahoe.log.replay.FILES_SCHEMA`). Read on first use and cached."""
         return self._files
+
+    def stored_files(self) -> pa.Table:
+        """Return the live files without statistics and tags (`STORED_COLUMNS`): not cached, unless `files` is in memory."""
+        if self.has_files_in_memory or self.base is not None:
+            return self.files().select(list(STORED_COLUMNS))
+        return self._log.stored_files()
+
+    @cached_property
+    def totals(self) -> FileTotals:
+        """The number and the sizes of the live files, without histograms."""
+        return FileTotals.of(self.stored_files(), histograms=False)
 
     @property
     def has_files_in_memory(self) -> bool:

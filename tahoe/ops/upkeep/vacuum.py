@@ -10,10 +10,13 @@ fails (`tahoe.txn.vanished`). A crash leaves the table unchanged; the next VACUU
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from itertools import chain
+
+import pyarrow as pa
 
 from tahoe.base.events import Fields, observed
 from tahoe.base.exceptions import InvalidRequest, NotFound, TahoeError
@@ -36,11 +39,13 @@ from tahoe.ops.upkeep.vacuum_files import (
 )
 from tahoe.ops.upkeep.vacuum_needed import (
     commits_in,
+    file_names,
     late_streams,
+    live_names,
     lost_versions,
     names_in,
+    names_of_the_past,
     needed_by_clones,
-    needed_names,
 )
 from tahoe.ops.upkeep.vacuum_plan import HOUR_MS, THREADS, VacuumPlan, deletable, partition_prefixes, retention_of
 from tahoe.protocol.actions import AddCDCFile, RemoveFile
@@ -160,25 +165,27 @@ def plan_vacuum(
     check_writable(snapshot.protocol, snapshot.store.url)
     retention_ms, store, prefixes = retention_of(request, snapshot.config), snapshot.store, partition_prefixes(snapshot.config)
     cut_off_ms = store_time_ms(store, snapshot.segment.last_modified_ms) - retention_ms
-    entries, complete = _candidates(store, request, prefixes, cut_off_ms, progress)
+    found = _found(snapshot, request, cut_off_ms, progress)
     # All commits up to now are read here: a writer that commits a listed file later conflicts with VACUUM START.
     newest = Snapshot.at(store)
     commits = commits_in(store)
     versions = tuple(pinned(newest, cut_off_ms + retention_ms))
-    needed = needed_names(newest, commits, cut_off_ms, versions)
+    needed = names_of_the_past(newest, commits, cut_off_ms, versions)
+    if (newest.version, newest.state) != (snapshot.version, snapshot.state):
+        needed |= live_names(newest)
     needed |= needed_by_clones(newest, cut_off_ms, cut_off_ms + retention_ms)
-    needed |= real_names(store, needed - entries.keys())
-    files = without_links(store, deletable(entries.values(), needed, cut_off_ms, prefixes, store.url))
+    needed |= real_names(store, chain(found.missing, needed - found.entries.keys()))
+    files = without_links(store, deletable(found.entries.values(), needed, cut_off_ms, prefixes, store.url))
     if request.lite or request.inventory is not None:
         files = confirmed(store, files, cut_off_ms, THREADS)
-    expired = complete if request.lite else expired_version(commits, cut_off_ms)
+    expired = found.complete if request.lite else expired_version(commits, cut_off_ms)
     vacuumed_version = None if expired is None else min([expired, *versions])
     return VacuumPlan(
         table=store.url,
         version=newest.version,
         request=request,
         files=tuple(files),
-        folders=len({entry.name.rpartition("/")[0] for entry in entries.values()} | {""}),
+        folders=found.folders,
         retention_ms=retention_ms,
         cut_off_ms=cut_off_ms,
         vacuumed_version=vacuumed_version,
@@ -198,16 +205,44 @@ def _warn_of_late_streams(plan: VacuumPlan) -> None:
         )
 
 
-def _candidates(
-    store: LogStore, request: VacuumRequest, prefixes: tuple[str, ...], cut_off_ms: int, progress: Progress
-) -> tuple[dict[str, Entry], int | None]:
-    """Return the candidate files by name and, for LITE, the version up to which they are complete."""
+@dataclass(frozen=True, slots=True)
+class _Found:
+    """The files in storage.
+
+    Args:
+        entries: by name: old files that are not live. A table has far fewer of them than live files, whose entries are not kept.
+        missing: live files that were not found.
+        folders: the number of folders of all files, including the table's own.
+        complete: for LITE, the version up to which the files are complete.
+    """
+
+    entries: Mapping[str, Entry]
+    missing: Sequence[str]
+    folders: int
+    complete: int | None = None
+
+
+def _found(snapshot: Snapshot, request: VacuumRequest, cut_off_ms: int, progress: Progress) -> _Found:
+    store, complete = snapshot.store, None
+    found: Iterable[Entry]
     if request.lite:
         commits = commits_in(store)
-        return removed_files(store, commits, expired_version(commits, cut_off_ms), cut_off_ms)
-    if request.inventory is not None:
-        return {entry.name: entry for entry in entries_of_inventory(request.inventory, store)}, None
-    return {entry.name: entry for entry in listed(store, prefixes, THREADS, progress)}, None
+        removed, complete = removed_files(store, commits, expired_version(commits, cut_off_ms), cut_off_ms)
+        found = removed.values()
+    elif request.inventory is not None:
+        found = entries_of_inventory(request.inventory, store)
+    else:
+        found = listed(store, partition_prefixes(snapshot.config), THREADS, progress)
+    was_found = dict.fromkeys(file_names(snapshot.stored_files(), store.url), False)
+    pa.default_memory_pool().release_unused()  # as much again as the names
+    entries, folders = dict[str, Entry](), {""}
+    for entry in found:
+        folders.add(entry.name.rpartition("/")[0])
+        if entry.name in was_found:
+            was_found[entry.name] = True
+        elif entry.modified_ms < cut_off_ms:
+            entries[entry.name] = entry
+    return _Found(entries, [name for name, was in was_found.items() if not was], len(folders), complete)
 
 
 def _is_logged(request: VacuumRequest, plan: VacuumPlan, snapshot: Snapshot) -> bool:

@@ -7,6 +7,7 @@ is identified by its real name.
 from __future__ import annotations
 
 import os
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
@@ -182,8 +183,11 @@ def _in_parallel(work: Callable[[Item], Answer], items: Iterable[Item], threads:
     remaining = iter(items)
     with ThreadPoolExecutor(threads, thread_name_prefix="tahoe-vacuum") as pool:
         try:
-            while batch := list(islice(remaining, 1000)):
-                yield from pool.map(work, batch)
+            # Not all at once: the listing of a folder may be long, and waits here until the listings before it are consumed.
+            running = deque(pool.submit(work, item) for item in islice(remaining, threads))
+            while running:
+                yield running.popleft().result()
+                running.extend(pool.submit(work, item) for item in islice(remaining, 1))
         except BaseException:
             pool.shutdown(cancel_futures=True)
             raise

@@ -36,6 +36,8 @@ _CLOCK = f"{LOG_FOLDER}/.tahoe-clock"
 def store_time_ms(store: LogStore, newest_commit_ms: int) -> int:
     """Return the current time by the storage's clock, which sets the times of files and may differ from this machine's.
 
+    It is the time of a file, which `delete_clock` deletes.
+
     Args:
         newest_commit_ms: the time of the newest commit's file. It is returned if storage is read-only: then no file younger than it counts
             as old.
@@ -44,8 +46,13 @@ def store_time_ms(store: LogStore, newest_commit_ms: int) -> int:
     with suppress(StorageFailure):
         store.put(_CLOCK, b"")
         written = store.head(_CLOCK)
-        store.delete(_CLOCK)
     return newest_commit_ms if written is None else max(written.modified_ms, newest_commit_ms)
+
+
+def delete_clock(store: LogStore) -> None:
+    """Delete the file that `store_time_ms` has written. A failure is no error, since the file is hidden."""
+    with suppress(StorageFailure):
+        store.delete(_CLOCK)
 
 
 def listed(store: LogStore, prefixes: tuple[str, ...], threads: int, progress: Progress) -> Iterator[Entry]:

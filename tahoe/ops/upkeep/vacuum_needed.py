@@ -20,8 +20,8 @@ from tahoe.protocol.actions import Action, AddCDCFile, AddFile, DeletionVectorDe
 from tahoe.protocol.dv import file_name
 from tahoe.snapshot.snapshot import Snapshot
 from tahoe.store.log_store import Entry, LogStore
-from tahoe.store.outside import clones_of
-from tahoe.store.stream_records import StreamRecord, streams_of
+from tahoe.store.outside import CloneRecord
+from tahoe.store.stream_records import StreamRecord
 
 
 def commits_in(store: LogStore) -> list[tuple[int, Entry]]:
@@ -78,17 +78,18 @@ def names_of_the_past(
     return needed
 
 
-def needed_by_clones(snapshot: Snapshot, cut_off_ms: int, now_ms: int) -> set[str]:
+def needed_by_clones(snapshot: Snapshot, clones: Iterable[CloneRecord], cut_off_ms: int, now_ms: int) -> set[str]:
     """Return the names of files that known shallow clones of the table need; each clone applies its own retention.
 
     A record without a table is that of a clone in progress while it is young, later of a deleted clone.
 
     Args:
         snapshot: the newest version of the clones' source table.
+        clones: of this table (`tahoe.store.outside.clones_of`).
         cut_off_ms, now_ms: by the clock of the storage.
     """
     store, needed = snapshot.store, set[str]()
-    for record in clones_of(store):
+    for record in clones:
         other = store.outside.open(record.table)
         try:
             clone = Snapshot.at(other)
@@ -149,11 +150,12 @@ def file_names(files: pa.Table, root_url: str) -> Iterator[str]:
             yield name
 
 
-def late_streams(store: LogStore, vacuumed_version: int | None) -> tuple[StreamRecord, ...]:
+def late_streams(streams: Iterable[StreamRecord], vacuumed_version: int | None) -> tuple[StreamRecord, ...]:
     """Return the streams that may still need to read files that this VACUUM deletes.
 
     Args:
+        streams: of this table (`tahoe.store.stream_records.streams_of`).
         vacuumed_version: files that commits up to this one removed are deleted; None for none.
     """
     # A stream of changes that has not read the last of these commits still needs the files which that commit removed.
-    return () if vacuumed_version is None else tuple(stream for stream in streams_of(store) if stream.version <= vacuumed_version)
+    return () if vacuumed_version is None else tuple(stream for stream in streams if stream.version <= vacuumed_version)

@@ -14,4 +14,7 @@ JsonMapping: TypeAlias = Mapping[str, Any]
 
 def compact_json(value: object) -> str:
     """Return JSON text without blanks, in which characters beyond ASCII stay as they are."""
-    return json.dumps(value, separators=(",", ":"), ensure_ascii=False)
+    return _compact.encode(value)
+
+
+_compact = json.JSONEncoder(separators=(",", ":"), ensure_ascii=False)  # `json.dumps` makes one for each call

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 import pyarrow as pa
@@ -12,6 +12,7 @@ from tahoe.base.exceptions import CorruptTable
 from tahoe.base.log_fields import about
 from tahoe.log.checksum import VersionChecksum, encode_checksum, read_checksum, state_differences
 from tahoe.log.files.paths import checksum_name
+from tahoe.log.files.removed_files import RemovedFiles, joined, parts_of, single_actions
 from tahoe.log.totals import FileTotals
 from tahoe.protocol.actions import Action, AddFile, DomainMetadata, Metadata, Protocol, RemoveFile, SetTransaction
 from tahoe.protocol.config import TableConfig
@@ -45,14 +46,18 @@ def checksum_after(
     Returns:
         None if the commit is not sufficient: a removed file lacks its size, or added files may already be in the table.
     """
-    adds = [action for action in actions if isinstance(action, AddFile)]
-    removes = [action for action in actions if isinstance(action, RemoveFile)]
+    adds = [action for action in single_actions(actions) if isinstance(action, AddFile)]
+    removes = joined(*(part if isinstance(part, RemovedFiles) else _removes(part) for part in parts_of(actions)))
     if adds and not removes and not any(add.data_change for add in adds):
         return None  # adds that change nothing may repeat files of the table, with other statistics or tags
     totals = (FileTotals.empty() if previous is None else _counted(previous, url)).after(adds, removes)
     if totals is None or totals.num_files < 0 or totals.size_bytes < 0:
         return None
     return _checksum(state, totals, TableConfig(state.protocol, state.metadata, url))
+
+
+def _removes(actions: Iterable[Action]) -> list[RemoveFile]:
+    return [action for action in actions if isinstance(action, RemoveFile)]
 
 
 def write_checksum_after(
@@ -160,9 +165,10 @@ def _contradictions(previous: VersionChecksum, state: TableState, actions: Seque
 
 def _untouched(previous: VersionChecksum, state: TableState, actions: Sequence[Action]) -> VersionChecksum:
     """Return the checksum with the parts that the commit changed replaced by the commit's."""
-    kinds = {type(action) for action in actions}
-    applications = {action.app_id for action in actions if isinstance(action, SetTransaction)}
-    names = {action.domain for action in actions if isinstance(action, DomainMetadata)}
+    others = list(single_actions(actions))
+    kinds = {type(action) for action in others}
+    applications = {action.app_id for action in others if isinstance(action, SetTransaction)}
+    names = {action.domain for action in others if isinstance(action, DomainMetadata)}
     domains = None
     if previous.domains is not None:
         unchanged = [domain for domain in previous.domains if domain.domain not in names]

@@ -17,7 +17,7 @@ import pyarrow as pa
 from tahoe.base.exceptions import CorruptTable, NotFound, Unsupported
 from tahoe.base.lazy import pc
 from tahoe.expr.tree.predicate import Predicate
-from tahoe.log.checkpoints.checkpoint_reader import THREADS, CheckpointReader, open_checkpoint
+from tahoe.log.checkpoints.checkpoint_reader import STORED_COLUMNS, THREADS, CheckpointReader, open_checkpoint
 from tahoe.log.checkpoints.parquet_source import DamagedCheckpoint
 from tahoe.log.consistency import (
     check_adds_of_checkpoint,
@@ -39,6 +39,7 @@ from tahoe.log.files.live_files import (
     without_rows,
 )
 from tahoe.log.files.paths import commit_name
+from tahoe.log.files.removed_files import RemovedFiles, parts_of
 from tahoe.log.matching_files import ScanPlan, plan_scan, scan_checkpoint
 from tahoe.log.origin import located_in_log
 from tahoe.log.partition_keys import check_keys, check_keys_for
@@ -96,6 +97,10 @@ class LogReader:
         They are checked against the version's ``.crc``, if there is one.
         """
         return self._answer(_SegmentReader.files)
+
+    def stored_files(self) -> pa.Table:
+        """Return the live files with `STORED_COLUMNS` only. The checks are those of `files`."""
+        return self._answer(lambda segment: segment.files(without_statistics=True))
 
     def tombstones(self) -> pa.Table:
         """Return the tombstones in the log: `TOMBSTONES_SCHEMA`."""
@@ -219,9 +224,13 @@ class _SegmentReader:
                 self.store.url, checkpoint, checkpoint.names[0], error.message, code=error.code
             ) from located_in_log(error, self.store, self.segment)
 
-    def files(self) -> pa.Table:
-        """See `LogReader.files`."""
+    def files(self, *, without_statistics: bool = False) -> pa.Table:
+        """See `LogReader.files` and `LogReader.stored_files`."""
         store, segment, tail, checkpoint = self.store, self.segment, self.tail, self.checkpoint
+        lists_files = tail.checksum is not None and tail.checksum.all_files is not None
+        if without_statistics and (checkpoint is None or lists_files):
+            return self.files().select(list(STORED_COLUMNS))
+        added = tail.adds.select(list(STORED_COLUMNS)) if without_statistics else tail.adds
         metadata = tail.metadata or newest(() if checkpoint is None else checkpoint.single_actions, Metadata)
         check_keys_for(store.url, tail.adds, metadata)
         if checkpoint is None:
@@ -233,11 +242,12 @@ class _SegmentReader:
             all_of_checkpoint.append(part.select(["path", "size", "deletionVector"]))
             return _without(part, tail.keys, store.url)
 
-        live = check_keys_for(store.url, checkpoint.adds(sift), metadata, checkpoint.checkpoint)
+        live = checkpoint.adds(sift, without_statistics=without_statistics)
+        check_keys_for(store.url, live, metadata, checkpoint.checkpoint)
         whole = concat(all_of_checkpoint, FILES_SCHEMA)
         check_adds_of_checkpoint(store, checkpoint, segment.hint, tail, whole)
         live = self._without_removed(live, checkpoint)
-        files = concat([live, tail.adds], FILES_SCHEMA) if len(tail.adds) else live
+        files = concat([live, added], FILES_SCHEMA) if len(added) else live
         check_files(store, segment, files, tail)
         return files
 
@@ -271,13 +281,24 @@ class _SegmentReader:
         return concat([*parts, tail.removes], TOMBSTONES_SCHEMA)
 
 
-def advance_files(files: pa.Table, actions: Iterable[Action], root_url: str = "") -> pa.Table:
+def advance_files(files: pa.Table, actions: Sequence[Action], root_url: str = "") -> pa.Table:
     """Apply the actions of further commits, oldest first, to the live files; nothing is read.
 
     Args:
         files: the live files before (`LogReader.files`).
         root_url: the table's URL; needed only if the log uses absolute paths.
     """
+    for part in parts_of(actions):
+        if isinstance(part, RemovedFiles):
+            removed = part.adds.files.select(["path", "deletionVector"])
+            keys = [file_keys(batch, root_url) for batch in removed.to_batches(max_chunksize=_ROWS_OF_KEYS)]
+            files = _without(files, pa.chunked_array(keys, pa.string()), root_url)
+        else:
+            files = _advanced(files, part, root_url)
+    return files
+
+
+def _advanced(files: pa.Table, actions: Iterable[Action], root_url: str) -> pa.Table:
     last: dict[str, AddFile | RemoveFile] = {}
     for action in actions:
         if isinstance(action, AddFile | RemoveFile):
@@ -291,7 +312,7 @@ def advance_files(files: pa.Table, actions: Iterable[Action], root_url: str = ""
     return with_fewer_chunks(concat([remaining, files_table(adds)], FILES_SCHEMA) if adds else remaining)
 
 
-def _without(files: pa.Table, keys: pa.Array, root_url: str) -> pa.Table:
+def _without(files: pa.Table, keys: pa.Array | pa.ChunkedArray, root_url: str) -> pa.Table:
     """Return the rows whose key is not among `keys`."""
     if len(keys) == 0 or files.num_rows == 0:
         return files

@@ -125,11 +125,15 @@ class FileTotals:
             adds: files that were not in the table.
             removes: files that were in the table.
         """
-        if any(remove.size is None for remove in removes):
-            return None
-        came, went = [add.size for add in adds], [remove.size or 0 for remove in removes]
-        dead = [_deleted(add) for add in adds], [_deleted(remove) for remove in removes]
-        vectors = sum(add.deletion_vector is not None for add in adds) - sum(r.deletion_vector is not None for r in removes)
+        came, went = [add.size for add in adds], list[int]()
+        dead = [_deleted(add) for add in adds], list[int]()
+        vectors = sum(add.deletion_vector is not None for add in adds)
+        for remove in removes:  # once: they may be millions
+            if remove.size is None:
+                return None
+            went.append(remove.size)
+            dead[1].append(_deleted(remove))
+            vectors -= remove.deletion_vector is not None
         deleted, counted, counts = self.num_deleted_records, self.num_deletion_vectors, self.deleted_record_counts
         return FileTotals(
             num_files=self.num_files + len(came) - len(went),

@@ -18,10 +18,12 @@ from tahoe.base.lazy import cached_property
 from tahoe.base.secrets import shown_properties
 from tahoe.expr.tree.expression import Expression
 from tahoe.expr.tree.predicate import Predicate
+from tahoe.log.checkpoints.checkpoint_reader import STORED_COLUMNS
 from tahoe.log.commit_identity import check_identities, identity_of, no_in_commit_timestamp
 from tahoe.log.commit_times import CommitTimes, in_commit_timestamp_of
 from tahoe.log.files.commits import parse_commit, read_commit
 from tahoe.log.files.paths import LOG_FOLDER, commit_name
+from tahoe.log.files.removed_files import joined, single_actions
 from tahoe.log.intents import notice
 from tahoe.log.origin import located_in_log
 from tahoe.log.replay import (
@@ -32,6 +34,7 @@ from tahoe.log.replay import (
     files_table,
 )
 from tahoe.log.segment import LogSegment, newest_listed_segment, segment_for
+from tahoe.log.totals import FileTotals
 from tahoe.protocol.action_members import check_partition_values
 from tahoe.protocol.actions import Action, AddFile, CommitInfo, Metadata, Protocol
 from tahoe.protocol.config import TableConfig
@@ -69,7 +72,7 @@ class Snapshot:
     store: LogStore
     segment: LogSegment
     state: TableState
-    base: tuple[pa.Table, tuple[Action, ...]] | None = field(default=None, repr=False, compare=False)
+    base: tuple[pa.Table, Sequence[Action]] | None = field(default=None, repr=False, compare=False)
     steps: int = field(default=0, repr=False, compare=False)
     log: LogReader | None = field(default=None, repr=False, compare=False)
 
@@ -174,7 +177,7 @@ class Snapshot:
     @cached_property
     def _files(self) -> pa.Table:
         if self.base is not None:
-            for action in self.base[1]:
+            for action in single_actions(self.base[1]):
                 if isinstance(action, AddFile):
                     with self.naming_origins():
                         check_partition_values(
@@ -195,6 +198,17 @@ class Snapshot:
     def files(self) -> pa.Table:
         """Return the live files, one row a file (`tahoe.log.replay.FILES_SCHEMA`). Read on first use and cached."""
         return self._files
+
+    def stored_files(self) -> pa.Table:
+        """Return the live files without statistics and tags (`STORED_COLUMNS`): not cached, unless `files` is in memory."""
+        if self.has_files_in_memory or self.base is not None:
+            return self.files().select(list(STORED_COLUMNS))
+        return self._log.stored_files()
+
+    @cached_property
+    def totals(self) -> FileTotals:
+        """The number and the sizes of the live files, without histograms."""
+        return FileTotals.of(self.stored_files(), histograms=False)
 
     @property
     def has_files_in_memory(self) -> bool:
@@ -268,10 +282,10 @@ class Snapshot:
         )
         base = None
         if self.has_files_in_memory:
-            base = (self._files, tuple(actions))
+            base = (self._files, joined(actions))
         elif self.base is not None:
-            base = (self.base[0], (*self.base[1], *actions))
-        return Snapshot(self.store, segment, advance_state(self.state, actions), base, self.steps + 1)
+            base = (self.base[0], joined(self.base[1], actions))
+        return Snapshot(self.store, segment, advance_state(self.state, single_actions(actions)), base, self.steps + 1)
 
     def refreshed(self) -> Snapshot:
         """Return the newest version: this value if nothing was committed since, else the result of applying the later commits to it.

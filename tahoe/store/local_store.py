@@ -109,18 +109,19 @@ class LocalLogStore:
         while pending:
             current = pending.pop()
             prefix = f"{current}/" if current else ""
+            entries: list[Entry] = []
             try:
                 with os.scandir(self._inside(f"{prefix}.")) as scanned:
-                    items = list(scanned)
+                    for item in scanned:  # an entry takes a third of the memory of an item with its status
+                        if item.is_dir(follow_symlinks=False):
+                            pending.append(prefix + item.name)
+                        elif not _is_temporary(item) and (status := _status(item)) is not None and stat.S_ISREG(status.st_mode):
+                            entries.append(Entry(prefix + item.name, status.st_size, status.st_mtime_ns // 1_000_000))
             except (FileNotFoundError, NotADirectoryError):
                 continue
             except OSError as error:
                 raise self._failure("list", current or ".", error) from error
-            for item in items:
-                if item.is_dir(follow_symlinks=False):
-                    pending.append(prefix + item.name)
-                elif not _is_temporary(item) and (status := _status(item)) is not None and stat.S_ISREG(status.st_mode):
-                    yield Entry(prefix + item.name, status.st_size, status.st_mtime_ns // 1_000_000)
+            yield from entries
 
     def folders(self, folder: str = "") -> list[str]:
         """See `FolderStore.folders`."""

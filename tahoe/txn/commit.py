@@ -93,7 +93,7 @@ class Committed:
 
     version: int
     snapshot: Snapshot
-    actions: tuple[Action, ...]
+    actions: Sequence[Action]
     attempts: int
     prepared: PreparedCommit
     concurrent: tuple[ConcurrentCommit, ...] = ()

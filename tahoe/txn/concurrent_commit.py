@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from tahoe.base.lazy import cached_property
@@ -15,7 +15,7 @@ class ConcurrentCommit:
     """A commit that took the version that another writer tried."""
 
     version: int
-    actions: tuple[Action, ...]
+    actions: Sequence[Action]
 
     @cached_property
     def info(self) -> CommitInfo:

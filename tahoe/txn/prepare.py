@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
@@ -11,6 +11,7 @@ from tahoe.base.exceptions import InvalidRequest
 from tahoe.base.lazy import cached_property
 from tahoe.base.version import ENGINE_INFO
 from tahoe.log.files.commit_checksum import with_commit_checksum
+from tahoe.log.files.removed_files import joined, single_actions
 from tahoe.log.replay import add_files
 from tahoe.protocol.actions import Action, AddCDCFile, AddFile, CommitInfo, DomainMetadata, Metadata, Protocol, RemoveFile
 from tahoe.protocol.column_values.identity import with_marks
@@ -86,7 +87,7 @@ class PreparedCommit:
     snapshot: Snapshot | None
     config: TableConfig
     reads: ReadSet
-    actions: tuple[Action, ...]
+    actions: Sequence[Action]
     commit_info: Mapping[str, Any]
     isolation_level: str
     is_blind_append: bool
@@ -104,26 +105,26 @@ class PreparedCommit:
     @property
     def changes_metadata(self) -> bool:
         """Whether it has a `metaData` action."""
-        return any(isinstance(action, Metadata) for action in self.actions)
+        return any(isinstance(action, Metadata) for action in single_actions(self.actions))
 
     @property
     def changes_protocol(self) -> bool:
         """Whether it has a `protocol` action."""
-        return any(isinstance(action, Protocol) for action in self.actions)
+        return any(isinstance(action, Protocol) for action in single_actions(self.actions))
 
-    def full_actions(self) -> tuple[Action, ...]:
+    def full_actions(self) -> Sequence[Action]:
         """Return the actions as written: commitInfo first, as in-commit timestamps require, and with row ids if rows are tracked."""
         return self._full_actions
 
     @cached_property
-    def _full_actions(self) -> tuple[Action, ...]:
+    def _full_actions(self) -> Sequence[Action]:
         info = {"timestamp": self.timestamp, **self.commit_info}
         if self.config.in_commit_timestamps:
             info = {"inCommitTimestamp": self.timestamp, **info}
         actions = self.actions
         if assigns_row_ids(self.config):
             actions = assigned(actions, self.row_id_mark, self.version, self.config.table)
-        return (CommitInfo(info), *actions)
+        return joined((CommitInfo(info),), actions)
 
     def to_bytes(self) -> bytes:
         """Return the content of the commit's file for `version`, with its checksum (`tahoe.log.files.commit_checksum`)."""
@@ -150,7 +151,7 @@ def prepare(transaction: Transaction, operation: Operation, *, user_metadata: st
         timestamp = max(timestamp, snapshot.timestamp_ms + 1)  # which is not in a checkpoint, but in its version's commit
     if enabling:
         config = with_enablement(config, version, timestamp)
-    reads, readded = transaction.reads, list[AddFile]()
+    reads, readded = replace(transaction.reads, rows=dict(transaction.reads.rows)), list[AddFile]()
     if has_row_tracking(config) and not (snapshot and has_row_tracking(snapshot.config)):
         readded = _files_without_row_ids(transaction, config)
         reads = replace(reads, whole_table=True)
@@ -172,7 +173,7 @@ def prepare(transaction: Transaction, operation: Operation, *, user_metadata: st
         snapshot=snapshot,
         config=config,
         reads=reads,
-        actions=(*head, *transaction.staged, *readded),
+        actions=joined(head, transaction.staged, *transaction.removed, readded),
         commit_info=_commit_info(transaction, operation, isolation, blind, more),
         isolation_level=isolation,
         is_blind_append=blind,
@@ -350,7 +351,7 @@ def _check(transaction: Transaction, config: TableConfig) -> None:
             code="DELTA_DUPLICATE_ACTIONS_FOUND",
             file=twice[0][0],
         )
-    if any(remove.data_change for remove in removes):
+    if transaction.removed or any(remove.data_change for remove in removes):
         config.refuse_if_append_only()
     previous = transaction.snapshot.config if transaction.snapshot else None
     if previous is None or config.metadata != previous.metadata:
@@ -395,11 +396,15 @@ def _check_feed_columns(config: TableConfig, previous: TableConfig | None) -> No
 def _is_blind_append(transaction: Transaction) -> bool:
     """Whether nothing was read and no file is removed; as in the reference, a commit without any files counts too."""
     files = (action for action in transaction.staged if isinstance(action, AddFile | RemoveFile | AddCDCFile))
-    return not transaction.reads.has_read_data and all(isinstance(action, AddFile) for action in files)
+    return (
+        not transaction.removed and not transaction.reads.has_read_data and all(isinstance(action, AddFile) for action in files)
+    )
 
 
 def _only_rearranges(transaction: Transaction, head: list[Action]) -> bool:
-    return not head and all(isinstance(a, (AddFile, RemoveFile)) and not a.data_change for a in transaction.staged)
+    if head or transaction.removed:
+        return False
+    return all(isinstance(a, (AddFile, RemoveFile)) and not a.data_change for a in transaction.staged)
 
 
 def _commit_info(

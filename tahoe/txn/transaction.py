@@ -8,13 +8,14 @@ changes. `tahoe.txn.prepare` turns it into a value, `tahoe.txn.commit` sends it.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal
 
 from tahoe.base.clock import Clock
 from tahoe.base.exceptions import InvalidRequest
 from tahoe.expr.tree.predicate import Predicate
+from tahoe.log.files.removed_files import RemovedFiles, joined
 from tahoe.log.segment import no_table
 from tahoe.protocol.actions import Action, AddFile, Metadata, Protocol, RemoveFile, SetTransaction
 from tahoe.protocol.config import TableConfig
@@ -81,6 +82,8 @@ class Transaction:
         clock: provides times and UUIDs.
 
     Attributes:
+        staged: the actions of the commit but protocol, metadata and `removed`.
+        removed: further files to be removed, of which there may be millions.
         isolation_level: ``Serializable``, the only level that a table can request, or ``WriteSerializable``: concurrent blind appends
             do not count as read. `prepare` lowers it for a commit that only rearranges data.
         may_be_moved: False for a commit that must be the next version (a restored or cloned table).
@@ -102,6 +105,7 @@ class Transaction:
         self.protocol: Protocol | None = None
         self.metadata: Metadata | None = None
         self.staged: list[Action] = []
+        self.removed: list[RemovedFiles] = []
         self.isolation_level = SERIALIZABLE
         self.may_be_moved = True
         self.looks_for: Literal["old", "all", "none"] = "old"
@@ -111,6 +115,7 @@ class Transaction:
         self.marks: Mapping[str, int] = {}
         self.inputs: tuple[str, ...] = ()
         self.future: tuple[tuple[object, ...], TableConfig] | None = None
+        self._rows: dict[FileKey, BitMap64] = {}  # those of `reads`: one dictionary, as they may be of very many files
         self._writable: list[tuple[TableConfig, frozenset[str]]] = []
 
     def __repr__(self) -> str:
@@ -157,8 +162,10 @@ class Transaction:
                 read and no row mattered.
         """
         earlier = self.reads.rows.get(key)
-        both = positions.copy() if earlier is None else earlier | positions
-        self.reads = replace(self.reads, rows={**self.reads.rows, key: both})
+        if self.reads.rows is not self._rows:
+            self._rows = dict(self.reads.rows)
+            self.reads = replace(self.reads, rows=self._rows)
+        self._rows[key] = positions.copy() if earlier is None else earlier | positions
 
     def read_app(self, app_id: str) -> int | None:
         """Return the newest version that an application has written, or None, and record the read."""
@@ -200,6 +207,6 @@ class Transaction:
         return [action for action in self.staged if isinstance(action, AddFile)]
 
     @property
-    def removes(self) -> list[RemoveFile]:
+    def removes(self) -> Sequence[RemoveFile]:
         """The staged files to be removed."""
-        return [action for action in self.staged if isinstance(action, RemoveFile)]
+        return joined([action for action in self.staged if isinstance(action, RemoveFile)], *self.removed)

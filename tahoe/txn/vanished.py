@@ -16,6 +16,7 @@ from tahoe.base.exceptions import ConcurrentWriteException
 from tahoe.log.files.commits import parse_commit
 from tahoe.log.files.live_files import canonical_path
 from tahoe.log.files.paths import commit_name
+from tahoe.log.files.removed_files import single_actions
 from tahoe.protocol.actions import AddFile, RemoveFile
 from tahoe.protocol.dv import file_name
 from tahoe.store.log_store import Entry, LogStore
@@ -113,8 +114,9 @@ def _live(prepared: PreparedCommit) -> set[str]:
 
 def _adds(prepared: PreparedCommit) -> Iterator[AddFile]:
     """Yield the files that the commit adds, except those that only get another deletion vector."""
-    removed = {action.path for action in prepared.actions if isinstance(action, RemoveFile)}
-    return (action for action in prepared.actions if isinstance(action, AddFile) and action.path not in removed)
+    adds = [action for action in single_actions(prepared.actions) if isinstance(action, AddFile)]
+    removed = {action.path for action in prepared.actions if isinstance(action, RemoveFile)} if adds else set()
+    return (add for add in adds if add.path not in removed)
 
 
 def _new_files(store: LogStore, prepared: PreparedCommit) -> list[str]:

@@ -18,7 +18,7 @@ from typing import TypeVar
 from tahoe.base.clock import SYSTEM_CLOCK
 from tahoe.base.exceptions import TahoeError
 from tahoe.cli.examination.findings import Finding, State
-from tahoe.ops.upkeep.vacuum_files import store_time_ms
+from tahoe.ops.upkeep.vacuum_files import delete_clock, store_time_ms
 from tahoe.store.location import local_path, split_url, table_url
 from tahoe.store.log_store import Created, Exists, FolderStore, pages_from
 from tahoe.store.object_store import open_store, store_environment
@@ -247,9 +247,10 @@ def _clock(store: FolderStore, url: str, seconds: float) -> Finding:
     started = SYSTEM_CLOCK.now_ms()
     try:
         stored = in_time(lambda: store_time_ms(store, 0), seconds)
+        ended = SYSTEM_CLOCK.now_ms()
+        in_time(lambda: delete_clock(store), seconds)
     except (TahoeError, OutOfTime) as error:
         return _unanswered("storage's clock", url, error, seconds)
-    ended = SYSTEM_CLOCK.now_ms()
     if stored == 0:
         return Finding("storage's clock", State.NOT_EXAMINED, f"{url} cannot be written.", "Give the permission to write.")
     return of_skew(stored - (started + ended) // 2, ended - started)

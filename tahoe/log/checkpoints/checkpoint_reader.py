@@ -93,16 +93,19 @@ class CheckpointReader:
                 actions += _single_actions(source)
         return actions
 
-    def adds(self, sift: Callable[[pa.Table], pa.Table] | None = None) -> pa.Table:
+    def adds(self, sift: Callable[[pa.Table], pa.Table] = lambda files: files, *, without_statistics: bool = False) -> pa.Table:
         """Read the `add` actions as `FILES_SCHEMA`, with ``stats_parsed`` and ``partitionValues_parsed`` if the checkpoint has them.
 
         Args:
             sift: filters or converts the files of one row group, on the thread that has read them.
+            without_statistics: read only `STORED_COLUMNS`.
         """
         json = files_table(a for a in self.actions if isinstance(a, AddFile))
-        parts = [json if sift is None else sift(json)] if len(json) else []
-        parts += self.map_row_groups(lambda group: read_adds(group) if sift is None else sift(read_adds(group)), "add.path")
-        return concat(parts, FILES_SCHEMA)
+        json = json.select(list(STORED_COLUMNS)) if without_statistics else json
+        columns = STORED_COLUMNS if without_statistics else _ALL_COLUMNS
+        parts = [sift(json)] if len(json) else []
+        parts += self.map_row_groups(lambda group: sift(read_adds(group, columns)), "add.path")
+        return concat(parts, json.schema)
 
     def removes(self) -> pa.Table:
         """Read the `remove` actions as a table of `TOMBSTONES_SCHEMA`."""
@@ -150,10 +153,16 @@ def sidecars_of(store: LogStore, entry: Entry) -> list[str]:
     return [sidecar_name(s.path, store.url) for s in _sidecars(_open_top_level(store, checkpoint))]
 
 
-def read_adds(group: RowGroup) -> pa.Table:
-    """The `add` actions of one row group, as `conformed_adds` gives them."""
+def read_adds(group: RowGroup, columns: Sequence[str] | None = None) -> pa.Table:
+    """The `add` actions of one row group, as `conformed_adds` gives them.
+
+    Args:
+        columns: those to read and return; None for all.
+    """
     present = {leaf.split(".")[1] for leaf in group.file.leaves if leaf.startswith("add.")}
-    return conformed_adds(group, group.read([f"add.{name}" for name in _ALL_COLUMNS if name in present]).column("add"))
+    names = [name for name in columns or _ALL_COLUMNS if name in present]
+    files = conformed_adds(group, group.read([f"add.{name}" for name in names]).column("add"))
+    return files if columns is None else files.select([name for name in columns if name in files.column_names])
 
 
 def read_through(reader: CheckpointReader) -> None:
@@ -177,6 +186,9 @@ def conformed_adds(group: RowGroup, adds: pa.ChunkedArray | pa.StructArray, text
 
 
 _ALL_COLUMNS = (*FILES_SCHEMA.names, "stats_parsed", "partitionValues_parsed")
+STORED_COLUMNS = tuple(name for name in FILES_SCHEMA.names if name not in ("stats", "tags"))
+"""The columns of `FILES_SCHEMA` about the files themselves, and not about their rows: a third of the memory, or less."""
+
 _SINGLE_ACTIONS = {
     "protocol": "minReaderVersion",
     "metaData": "id",

@@ -77,7 +77,12 @@ class RowGroup:
     def read(self, columns: Sequence[str]) -> pa.Table:
         """Read the columns below the given dotted paths; top-level structs contain only the requested members."""
         with reading(self.file):
-            return self._valid(self.file.open().read_row_group(self.index, columns=list(columns), use_threads=False))
+            file, names = self.file.open(), list(columns)
+            if self.metadata.num_rows <= _ROWS_OF_A_BATCH:
+                return self._valid(file.read_row_group(self.index, columns=names, use_threads=False))
+            # Memory for a column of many rows grows by doubling: with the copies, several times the memory and time of small batches.
+            batches = file.iter_batches(_ROWS_OF_A_BATCH, row_groups=[self.index], columns=names, use_threads=False)
+            return self._valid(pa.Table.from_batches(list(batches)))
 
     def batches(self, columns: Sequence[str], rows: int) -> Iterator[pa.RecordBatch]:
         """Yield the rows of `read`, `rows` at a time; each batch is decoded when the caller requests it."""
@@ -163,7 +168,9 @@ class ParquetSource:
         # `pq.ParquetFile` is not thread-safe; each reader opens its own.
         metadata, _, small_file = self._metadata
         file = self.store.open_input(self.name) if small_file is None else pa.BufferReader(small_file)
-        return pq.ParquetFile(file, metadata=metadata, page_checksum_verification=True)
+        # Without a buffer, Arrow reads whole column chunks, which takes fewer requests and more memory.
+        buffer_size = _BYTES_OF_BUFFER if self.store.asks_cheaply else 0
+        return pq.ParquetFile(file, metadata=metadata, page_checksum_verification=True, buffer_size=buffer_size)
 
     def row_groups(self) -> list[RowGroup]:
         """Return the row groups in the order of the file."""
@@ -188,6 +195,8 @@ def reading(source: ParquetSource) -> Iterator[None]:
         raise source.damaged(f"it cannot be read as Parquet ({text[0][:200] if text else type(error).__name__})") from error
 
 
+_ROWS_OF_A_BATCH = 65_536
+_BYTES_OF_BUFFER = 1 << 20
 _LENGTH_AND_MAGIC = 8
 _BYTES_OF_MOST_FOOTERS = 64 << 10
 

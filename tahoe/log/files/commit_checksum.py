@@ -9,7 +9,8 @@ place of the CRC-32 itself.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from io import BytesIO
 from zlib import crc32
 
 from tahoe.protocol.actions import Action, CommitInfo, to_json_line
@@ -20,17 +21,21 @@ CHECKSUM_MEMBER = "tahoe.seal"
 
 def with_commit_checksum(version: int, actions: Sequence[Action]) -> bytes:
     """The lines of a commit, with an embedded checksum where `commitInfo` is the first of them."""
-    lines = [to_json_line(action) for action in actions]
+    lines = map(to_json_line, actions)
     if not actions or not isinstance(actions[0], CommitInfo):
-        return _encoded(lines)
-    begin = lines[0].removesuffix("}}")
+        return b"".join(_encoded(lines))
+    begin = next(lines).removesuffix("}}")
     comma = "" if begin.endswith("{") else ","
-    first = f"{begin}{comma}{_NAME}{version}."
-    lines[0] = f'{first}{0:0{_DIGITS_OF_SIZE}d}.{_NO_CRC}"}}}}'
-    data = _encoded(lines)
-    position = len(_encoded([first])) - 1
-    data = _with(data, position, f"{len(data):0{_DIGITS_OF_SIZE}d}".encode())
-    return _with(data, position + _DIGITS_OF_SIZE + 1, f"{crc32(data):08x}".encode())
+    first = f"{begin}{comma}{_NAME}{version}.".encode("utf-8", "surrogatepass")
+    # A commit may have hundreds of megabytes, so there is only one copy of it.
+    with BytesIO() as data:
+        data.write(first + f'{0:0{_DIGITS_OF_SIZE}d}.{_NO_CRC}"}}}}\n'.encode())
+        data.writelines(_encoded(lines))
+        _replace(data, len(first), f"{data.tell():0{_DIGITS_OF_SIZE}d}")
+        with data.getbuffer() as written:
+            checksum = crc32(written)
+        _replace(data, len(first) + _DIGITS_OF_SIZE + 1, f"{checksum:08x}")
+        return data.getvalue()
 
 
 def has_commit_checksum(data: bytes) -> bool:
@@ -73,8 +78,13 @@ def _position(data: bytes) -> int | None:
     return None if position < 0 else position
 
 
-def _encoded(lines: Sequence[str]) -> bytes:
-    return "".join(line + "\n" for line in lines).encode("utf-8", "surrogatepass")
+def _encoded(lines: Iterable[str]) -> Iterator[bytes]:
+    return (f"{line}\n".encode("utf-8", "surrogatepass") for line in lines)
+
+
+def _replace(data: BytesIO, position: int, digits: str) -> None:
+    data.seek(position)
+    data.write(digits.encode())
 
 
 def _with(data: bytes, position: int, part: bytes) -> bytes:

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import date, datetime
 from decimal import Decimal
+from itertools import repeat
 from typing import Any
 from urllib.parse import unquote
 
@@ -90,8 +91,21 @@ def add_files(table: pa.Table) -> list[AddFile]:
 
     Statistics that a checkpoint has only as a struct are converted to the equivalent JSON text.
     """
-    names = [name for name in (*FILES_SCHEMA.names, "stats_parsed") if name in table.column_names]
-    return [_add(row) for row in table.select(names).to_pylist(maps_as_pydicts="strict")]
+    return list(each_add_file(table))
+
+
+def each_add_file(table: pa.Table) -> Iterator[AddFile]:
+    """Yield the files of `add_files`, of which only some thousand are objects at a time. Files with equal partition values share them."""
+    shared: dict[tuple[tuple[str, str | None], ...], Mapping[str, str | None]] = {}
+    for batch in table.to_batches(max_chunksize=_ROWS_CONVERTED):
+        columns = {name: _values(batch.column(name)) for name in FILES_SCHEMA.names}  # in the order of the fields of `AddFile`
+        partitions = (values or {} for values in columns["partitionValues"])
+        columns["partitionValues"] = (shared.setdefault(tuple(values.items()), values) for values in partitions)
+        if batch.column("deletionVector").null_count < batch.num_rows:
+            columns["deletionVector"] = map(vector_of, columns["deletionVector"])
+        if batch.column("stats").null_count and "stats_parsed" in table.column_names:
+            columns["stats"] = map(_stats_text, columns["stats"], _values(batch.column("stats_parsed")))
+        yield from map(AddFile, *columns.values())
 
 
 def remove_files(table: pa.Table) -> list[RemoveFile]:
@@ -162,6 +176,8 @@ _MAY_BE_SPELT_OTHERWISE = r"[%:\\\x00]|//|^/|^\.|/\."
 
 _KEY_SEPARATOR = "\0"  # in no result of `canonical_path`
 
+_ROWS_CONVERTED = 4_096
+
 # Each cut creates another chunk, which makes all later operations slower.
 _MOST_PIECES = 16
 _MOST_GONE = 4_096
@@ -174,6 +190,26 @@ def _canonical_paths(paths: pa.Array, root_url: str) -> pa.Array:
         return paths
     decoded = array([canonical_path(path, root_url) for path in paths.filter(special).to_pylist()], pa.string())
     return pc.replace_with_mask(paths, special, decoded)
+
+
+def _values(column: pa.Array) -> Iterable[Any]:
+    """Return the values of a column as Python objects. Most columns of a table are wholly null."""
+    if column.null_count == len(column):
+        return repeat(None, len(column))
+    return _string_maps(column) if column.type == STRING_MAP else column.to_pylist(maps_as_pydicts="strict")
+
+
+def _string_maps(column: pa.MapArray) -> Iterator[dict[str, str | None] | None]:
+    """Like `to_pylist` with dictionaries, which takes five times as long. Raises `KeyError` for a name that occurs twice, too."""
+    offsets, first = column.offsets.to_pylist(), column.offsets[0].as_py()
+    count = offsets[-1] - first
+    pairs = list(zip(column.keys.slice(first, count).to_pylist(), column.items.slice(first, count).to_pylist(), strict=True))
+    valid = repeat(True) if not column.null_count else column.is_valid().to_pylist()
+    for start, stop, is_valid in zip(offsets, offsets[1:], valid, strict=False):
+        value = dict(pairs[start - first : stop - first])
+        if len(value) != stop - start:
+            raise KeyError(f"a map of the log has a name twice: {pairs[start - first : stop - first]}")
+        yield value if is_valid else None
 
 
 def _runs_between(gone: pa.Array, rows: int) -> list[tuple[int, int]] | None:
@@ -227,23 +263,8 @@ def _remove_row(remove: RemoveFile) -> dict[str, Any]:
     }
 
 
-def _add(row: Mapping[str, Any]) -> AddFile:
-    stats = row["stats"]
-    if stats is None and row.get("stats_parsed") is not None:
-        stats = _json_text(row["stats_parsed"])
-    return AddFile(
-        path=row["path"],
-        partition_values=row["partitionValues"] or {},
-        size=row["size"],
-        modification_time=row["modificationTime"],
-        data_change=row["dataChange"],
-        stats=stats,
-        tags=row["tags"],
-        deletion_vector=vector_of(row["deletionVector"]),
-        base_row_id=row["baseRowId"],
-        default_row_commit_version=row["defaultRowCommitVersion"],
-        clustering_provider=row["clusteringProvider"],
-    )
+def _stats_text(text: str | None, parsed: Mapping[str, Any] | None) -> str | None:
+    return _json_text(parsed) if text is None and parsed is not None else text
 
 
 def _remove(row: Mapping[str, Any]) -> RemoveFile:

@@ -30,6 +30,7 @@ from tahoe.schema.types import StructType
 from tahoe.schema.walk import all_fields, primitives
 from tahoe.store.location import encode_path
 from tahoe.store.log_store import Entry, LogStore
+from tahoe.store.side_by_side import both
 
 if TYPE_CHECKING:
     from pyarrow.parquet import FileMetaData
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
 _Seen = TypeVar("_Seen")
 
 _THREADS = 16
+_REQUESTS_AT_ONCE = 64
 _STREAM_LOG = "_spark_metadata"
 
 
@@ -136,9 +138,18 @@ def _properties(schema: StructType) -> dict[str, str]:
 
 def _entries(store: LogStore, request: FolderRequest, progress: Progress) -> list[Entry]:
     """Return the files, sorted by name."""
-    entries = _of_stream(store) if request.use_stream_log else None
-    if entries is None:
-        entries = [entry for entry in tracked_listing(store.walk(), progress) if not _is_hidden(entry.name)]
+
+    def visible() -> list[Entry]:
+        return [entry for entry in tracked_listing(store.walk(), progress) if not _is_hidden(entry.name)]
+
+    if not request.use_stream_log:
+        entries = visible()
+    elif store.asks_cheaply:
+        of_stream = _of_stream(store)
+        entries = visible() if of_stream is None else of_stream
+    else:  # few folders have the log of a stream
+        listed, of_stream = both(store, visible, lambda: _of_stream(store))
+        entries = listed if of_stream is None else of_stream
     if request.folders is not None:
         entries = [entry for entry in entries if entry.name.rpartition("/")[0] in request.folders]
     return sorted(entries, key=lambda entry: entry.name)
@@ -202,7 +213,8 @@ def each_footer(
 
     Raises `CorruptTable` (``DELTA_FAILED_READ_FILE_FOOTER``).
     """
-    with ThreadPoolExecutor(_THREADS, thread_name_prefix="tahoe-footers") as pool:
+    threads = _THREADS if store.asks_cheaply else _REQUESTS_AT_ONCE
+    with ThreadPoolExecutor(threads, thread_name_prefix="tahoe-footers") as pool:
         read = pool.map(lambda name: look(_footer(store, name), f"{store.url}/{name}"), names)
         try:
             for done, seen in enumerate(read, start=1):

@@ -5,6 +5,7 @@ source keys ─► files of the target that may contain them ─► equal keys �
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import reduce
@@ -84,6 +85,12 @@ class Pairs:
         """Return the pairs at these positions, in their order."""
         return Pairs(self.target.take(indices), self.source.take(indices))
 
+    def between(self, start: int, end: int) -> Pairs:
+        """Return the pairs of the rows of the target from `start` up to, but not including, `end`; nothing is copied."""
+        rows = memoryview(self.target.buffers()[1]).cast("q")[self.target.offset :] if len(self.target) else ()
+        first, last = (bisect_left(rows, row, 0, len(self.target)) for row in (start, end))
+        return Pairs(self.target.slice(first, last - first), self.source.slice(first, last - first))
+
 
 def pruning_predicate(on: Expression, source: Side, target_alias: str, time_zone: str) -> Predicate:
     """Return a predicate that is true for every row of the target that a row of the source may match.
@@ -93,6 +100,11 @@ def pruning_predicate(on: Expression, source: Side, target_alias: str, time_zone
     parts = [to_predicate(on, target_alias, time_zone)]
     parts += [_of_values(mine, compute(theirs, _all(source))) for mine, theirs in _keys(on, target_alias)]
     return all_of(part for part in parts if part is not None)
+
+
+def are_tiny(adds: Sequence[AddFile]) -> bool:
+    """Whether to read the files once, with all columns: opening them again takes longer than reading some more bytes."""
+    return sum(add.size for add in adds) <= _BYTES_AT_ONCE and all(add.size <= _BYTES_OF_A_TINY_FILE for add in adds)
 
 
 def read_target(
@@ -149,6 +161,10 @@ def choose(conditions: Sequence[Expression | None], rows: pa.Table) -> list[pa.A
         chosen.append(rest.filter(mask))
         rest = rest.filter(pc.invert(mask))
     return chosen
+
+
+_BYTES_AT_ONCE = 16 << 20
+_BYTES_OF_A_TINY_FILE = 64 << 10
 
 
 def _all(side: Side) -> pa.Table:

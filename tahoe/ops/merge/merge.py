@@ -23,7 +23,17 @@ from tahoe.expr.tree.predicate import TRUE, Predicate, all_of, any_of
 from tahoe.log.replay import add_files
 from tahoe.ops.merge.clauses import Action, Clause, Kind, MergeStatement, may_match_often, only_inserts
 from tahoe.ops.merge.explained import MergeExplained
-from tahoe.ops.merge.match import Pairs, Side, choose, context, files_to_match, find_pairs, pruning_predicate, read_target
+from tahoe.ops.merge.match import (
+    Pairs,
+    Side,
+    are_tiny,
+    choose,
+    context,
+    files_to_match,
+    find_pairs,
+    pruning_predicate,
+    read_target,
+)
 from tahoe.ops.merge.report import (
     ClauseCount,
     MatchSummary,
@@ -61,6 +71,7 @@ from tahoe.ops.write.row_ids import RowIds
 from tahoe.protocol.actions import AddFile
 from tahoe.protocol.column_values.default_values import Moment
 from tahoe.protocol.config import TableConfig
+from tahoe.protocol.row_tracking import has_row_tracking
 from tahoe.schema.arrow import from_arrow_schema
 from tahoe.schema.evolve import check_duplicates
 from tahoe.schema.types import StructType
@@ -152,6 +163,21 @@ class _Plan:
                 names |= columns(step.condition)
         return {name for qualifier, name in names if qualifier == self.statement.target_alias}
 
+    def target_columns_to_write(self, snapshot: Snapshot, steps: Iterable[_Step] | None = None) -> set[str]:
+        """Return the columns that new rows need: all to copy rows, else those that new values use, and those that keep their values.
+
+        Args:
+            steps: the clauses that update rows; None for all.
+        """
+        if not uses_vectors(self.config):
+            return set(snapshot.schema.names)
+        names: set[str] = set()
+        for step in self.steps if steps is None else steps:
+            if step.clause.action == Action.UPDATE:
+                whole = {assignment.path[0] for assignment in step.assignments if assignment.assigns_whole_column}
+                names |= step.columns_seen(self.statement.target_alias) | set(snapshot.schema.names) - whole
+        return names
+
 
 @dataclass(frozen=True, slots=True)
 class _Match:
@@ -162,12 +188,15 @@ class _Match:
         offsets: the index of each file's first row among the live rows of all files, followed by the number of all rows.
         changes: for each clause that changes rows of the target, the indices of these rows, and of the source rows for matched ones.
         inserts: for each clause that inserts, the indices of the source rows.
+        tiny: the live rows of all files in one table, with the columns of new rows, and the physical positions of each file's rows; None
+            unless the files are tiny.
     """
 
     adds: list[AddFile]
     offsets: list[int]
     changes: list[tuple[_Step, Pairs]]
     inserts: list[tuple[_Step, pa.Array]]
+    tiny: tuple[pa.Table, list[pa.Array]] | None = None
 
     def living(self, number: int) -> int:
         """Return the number of live rows in a file."""
@@ -229,11 +258,15 @@ def _match(transaction: Transaction, snapshot: Snapshot, plan: _Plan, source: Si
         predicate = pruning_predicate(plan.on, source, statement.target_alias, statement.time_zone)
         predicate = all_of([predicate, *_of_clauses(plan)])
     adds = add_files(files_to_match(transaction, snapshot, statement.clauses, predicate))
-    rows, positions = read_target(snapshot, adds, plan.target_columns_to_match(), progress)
+    names = plan.target_columns_to_match()
+    reads_once = are_tiny(adds) and not has_row_tracking(snapshot.config)
+    rows, positions = read_target(
+        snapshot, adds, names | plan.target_columns_to_write(snapshot) if reads_once else names, progress
+    )
     offsets = [0]
     for places in positions:
         offsets.append(offsets[-1] + len(places))
-    target = Side(statement.target_alias, rows, offsets[-1])
+    target = Side(statement.target_alias, rows, offsets[-1]).only(names)
     pairs = find_pairs(plan.on, target, source)
     _note_matched_rows(transaction, adds, positions, offsets, pairs)
 
@@ -254,7 +287,7 @@ def _match(transaction: Transaction, snapshot: Snapshot, plan: _Plan, source: Si
         by_source, choose([s.condition for s in by_source], context(target, alone, None, None)), strict=True
     ):
         changes.append((step, Pairs(alone.take(matches), pa.nulls(len(matches), pa.int64()))))
-    return _Match(adds, offsets, changes, inserts)
+    return _Match(adds, offsets, changes, inserts, (rows, positions) if reads_once else None)
 
 
 def _of_clauses(plan: _Plan) -> list[Predicate]:
@@ -274,9 +307,8 @@ def _note_matched_rows(
     transaction: Transaction, adds: Sequence[AddFile], positions: Sequence[pa.Array], offsets: Sequence[int], pairs: Pairs
 ) -> None:
     """Register the matched rows for conflict detection, changed or not: the result depends on them."""
-    met = pc.unique(pairs.target)
     for add, places, start in zip(adds, positions, offsets, strict=False):
-        inside = met.filter(pc.and_(pc.greater_equal(met, start), pc.less(met, start + len(places))))
+        inside = pairs.between(start, start + len(places)).target
         if len(inside):
             transaction.read_rows(add.key, bitmap(places.take(pc.subtract(inside, start))))
 
@@ -343,15 +375,14 @@ class _Writing:
         return [ClauseCount(step.clause, rows[id(step)]) for step in self.plan.steps]
 
     def file_changes(self) -> list[FileChange]:
-        changes = []
+        changes, tiny = [], self.match.tiny
         ahead = reading_ahead(self.snapshot, (add for add in self.match.adds if add.deletion_vector is not None))
         for number, add in enumerate(self.match.adds):
             matches = self._of_file(number)
             if matches:
                 rows = pa.concat_arrays([pairs.target for _, pairs in matches])
                 if add.deletion_vector is not None:
-                    _, positions = file_with_positions(ahead, add, ())
-                    rows = positions.take(rows)
+                    rows = (file_with_positions(ahead, add, ())[1] if tiny is None else tiny[1][number]).take(rows)
                 changes.append(FileChange(add, self.match.living(number), bitmap(rows)))
         return changes
 
@@ -365,7 +396,7 @@ class _Writing:
         start, end = self.match.offsets[number : number + 2]
         changes = []
         for step, pairs in self.match.changes:
-            inside = pairs.take(pc.indices_nonzero(pc.and_(pc.greater_equal(pairs.target, start), pc.less(pairs.target, end))))
+            inside = pairs.between(start, end)
             if len(inside.target):
                 changes.append((step, Pairs(pc.subtract(inside.target, start), inside.source)))
         return changes
@@ -379,13 +410,16 @@ class _Writing:
         self, changes: Sequence[FileChange], numbers: Sequence[pa.Table], marked: bool, progress: Progress
     ) -> Iterator[pa.Table]:
         """Yield all rows for new files: updated rows, copied rows if deletion vectors are off, and inserted rows."""
+        if self.match.tiny is not None:
+            yield from self._rows_of_tiny_files(self.match.tiny[0], changes, marked, progress)
+            yield from self._inserted(numbers)
+            return
         ahead = reading_ahead(self.snapshot, [change.add for change in changes])
         for number, change in self._numbered(tracked(changes, progress, "files rewritten")):
             updates = [(step, pairs) for step, pairs in self._of_file(number) if step.clause.action == Action.UPDATE]
             if marked and not updates:
                 continue
-            # To copy rows, every column; else the columns that new values use, and those that keep their values.
-            names = self._columns_of(step for step, _ in updates) if marked else None
+            names = sorted(self.plan.target_columns_to_write(self.snapshot, [step for step, _ in updates])) if marked else None
             rows, positions = _NO_ROWS if names == [] else file_with_positions(ahead, change.add, names)
             ids = RowIds.of(ahead, change.add)
             if not marked:
@@ -395,6 +429,25 @@ class _Writing:
             for step, pairs in updates:
                 yield ids.onto(self._after(rows, step, pairs), pairs.target, changed=True)
         yield from self._inserted(numbers)
+
+    def _rows_of_tiny_files(
+        self, rows: pa.Table, changes: Sequence[FileChange], marked: bool, progress: Progress
+    ) -> Iterator[pa.Table]:
+        """Yield the copied and the updated rows of all files together, as a table for each file takes longer than its rows.
+
+        Args:
+            rows: the live rows of all files.
+        """
+        if changes and not marked:
+            offsets = self.match.offsets
+            of_files = pa.concat_arrays([pa.arange(*offsets[number : number + 2]) for number, _ in self._numbered(changes)])
+            changed = pa.concat_arrays([pairs.target for _, pairs in self.match.changes])
+            unchanged = rows.take(of_files.filter(pc.invert(pc.is_in(of_files, value_set=changed))))
+            yield assigned(unchanged, self.plan.config.schema, (), unchanged)
+        for step, pairs in self.match.changes:
+            if step.clause.action == Action.UPDATE and len(pairs.target):
+                yield self._after(rows, step, pairs)
+        progress("files rewritten", len(changes), len(changes))
 
     def _feed(self, changes: Sequence[FileChange], numbers: Sequence[pa.Table]) -> Iterator[pa.Table]:
         ahead = reading_ahead(self.snapshot, [change.add for change in changes])
@@ -415,7 +468,7 @@ class _Writing:
         """Return the updated rows of a file for a clause, in the schema of the table after the commit.
 
         Args:
-            rows: the rows of the file, with at least the columns of `_columns_of`.
+            rows: the rows of the file, with at least the columns of `_Plan.target_columns_to_write`.
         """
         alias = self.plan.statement.target_alias
         target = Side(alias, rows, rows.num_rows).only(step.columns_seen(alias))
@@ -425,14 +478,6 @@ class _Writing:
         before = rows.select([name for name in rows.column_names if name not in whole])
         before = before.take(pairs.target) if before.num_columns else before
         return assigned(before, self.plan.config.schema, step.assignments, seen)
-
-    def _columns_of(self, steps: Iterable[_Step]) -> list[str]:
-        """Return the columns of the target that `_after` needs."""
-        names: set[str] = set()
-        for step in steps:
-            whole = {assignment.path[0] for assignment in step.assignments if assignment.assigns_whole_column}
-            names |= step.columns_seen(self.plan.statement.target_alias) | set(self.snapshot.schema.names) - whole
-        return sorted(names)
 
     def _inserted(self, numbers: Sequence[pa.Table]) -> Iterator[pa.Table]:
         schema = self.plan.config.schema

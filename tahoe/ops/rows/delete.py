@@ -12,6 +12,7 @@ from tahoe.base.progress import Progress, silent
 from tahoe.expr.condition_forms import Condition
 from tahoe.expr.row_condition import row_condition
 from tahoe.expr.tree.predicate import Predicate
+from tahoe.log.files.removed_files import LiveFiles, RemovedFiles, adds_of
 from tahoe.ops.rows.conditions import whole_files
 from tahoe.ops.rows.engine import ArrowEngine, Engine, RowOperation
 from tahoe.ops.rows.row_changes import (
@@ -45,10 +46,11 @@ def stage_delete(
     """
     snapshot = snapshot_to_delete_from(transaction)
     condition = row_condition(where, snapshot.schema, time_zone)
+    if condition.is_for_all_rows:
+        return stage_deleted_files(transaction, snapshot, adds_of(snapshot.files()), None, condition.text)
     whole = whole_files(snapshot, condition)
     if whole is not None:
-        predicate = None if condition.is_for_all_rows else condition.predicate
-        return stage_deleted_files(transaction, snapshot, whole, predicate, condition.text)
+        return stage_deleted_files(transaction, snapshot, whole, condition.predicate, condition.text)
     operation = RowOperation(transaction, snapshot, condition.text, transaction.clock.now_ms())
     return stage_deleted_rows(operation, ArrowEngine(transaction, snapshot, snapshot.config, condition, progress))
 
@@ -59,7 +61,7 @@ def stage_deleted_files(
     """Stage the deletion of whole files: only the log is written. Readers derive the change data feed from the removed files.
 
     Args:
-        adds: the files to remove; empty if no file matches the condition.
+        adds: the files to remove; empty if no file matches the condition. Only with the whole table `LiveFiles`.
         predicate: the condition, or a predicate that it implies; None to delete every row.
         text: the text of the condition, for the history; None without a condition.
     """
@@ -70,12 +72,19 @@ def stage_deleted_files(
         transaction.read(predicate)
     if not adds:
         return Staged(None)
-    deleted = sum(live_rows(snapshot, add) for add in adds)
-    removed = remove_files(transaction, adds)
+    deleted = size = vectors = 0
+    for add in adds:  # once: they may be millions
+        deleted += live_rows(snapshot, add)
+        size += add.size
+        vectors += add.deletion_vector is not None
+    if isinstance(adds, LiveFiles):
+        transaction.removed.append(RemovedFiles(adds, transaction.clock.now_ms()))
+    else:
+        remove_files(transaction, adds)
     metrics = _metrics(started, started, transaction) | {
-        "numRemovedFiles": len(removed),
-        "numRemovedBytes": sum(add.size for add in adds),
-        "numDeletionVectorsRemoved": sum(add.deletion_vector is not None for add in adds),
+        "numRemovedFiles": len(adds),
+        "numRemovedBytes": size,
+        "numDeletionVectorsRemoved": vectors,
         "numDeletedRows": deleted,
     }
     return Staged(Operation("DELETE", _parameters(text), metrics), num_deleted_rows=deleted)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from tahoe.log.replay import add_files
+from tahoe.log.files.removed_files import adds_of
 from tahoe.ops.rows.delete import stage_deleted_files
 from tahoe.ops.rows.row_changes import Staged, snapshot_to_delete_from
 from tahoe.txn.transaction import Operation, Transaction
@@ -19,7 +19,7 @@ def stage_truncate(transaction: Transaction) -> Staged:
         InvalidRequest: ``DELTA_CANNOT_MODIFY_APPEND_ONLY``.
     """
     snapshot = snapshot_to_delete_from(transaction)
-    staged = stage_deleted_files(transaction, snapshot, add_files(snapshot.files()), None, None)
+    staged = stage_deleted_files(transaction, snapshot, adds_of(snapshot.files()), None, None)
     if staged.operation is None:
         return staged
     metrics = {name: staged.operation.metrics[name] for name in _METRICS}

@@ -5,7 +5,6 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import Any
 
-from tahoe.base.lazy import pc
 from tahoe.base.secrets import shown_properties
 from tahoe.ops.tables.cluster_by import clustered_by
 from tahoe.snapshot.snapshot import Snapshot
@@ -20,7 +19,7 @@ def shown_detail(snapshot: Snapshot) -> dict[str, Any]:
 def detail(snapshot: Snapshot) -> dict[str, Any]:
     """Return one row: format, id, name, description, location, createdAt, lastModified, partitionColumns, clusteringColumns, numFiles,
     sizeInBytes (of the live files), properties, minReaderVersion, minWriterVersion, tableFeatures."""
-    metadata, protocol, files = snapshot.metadata, snapshot.protocol, snapshot.files()
+    metadata, protocol, totals = snapshot.metadata, snapshot.protocol, snapshot.totals
     return {
         "format": "delta",
         "id": metadata.id,
@@ -31,8 +30,8 @@ def detail(snapshot: Snapshot) -> dict[str, Any]:
         "lastModified": datetime.fromtimestamp(snapshot.timestamp_ms / 1000, UTC),
         "partitionColumns": list(snapshot.partition_columns),
         "clusteringColumns": clustered_by(snapshot),
-        "numFiles": files.num_rows,
-        "sizeInBytes": pc.sum(files["size"]).as_py() or 0,
+        "numFiles": totals.num_files,
+        "sizeInBytes": totals.size_bytes,
         "properties": dict(metadata.configuration),
         "minReaderVersion": protocol.min_reader_version,
         "minWriterVersion": protocol.min_writer_version,

@@ -10,10 +10,14 @@ fails (`tahoe.txn.vanished`). A crash leaves the table unchanged; the next VACUU
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from functools import partial
+from itertools import chain
+
+import pyarrow as pa
 
 from tahoe.base.events import Fields, observed
 from tahoe.base.exceptions import InvalidRequest, NotFound, TahoeError
@@ -26,6 +30,7 @@ from tahoe.log.files.paths import LOG_FOLDER
 from tahoe.ops.tables.requests import VacuumRequest
 from tahoe.ops.upkeep.vacuum_files import (
     confirmed,
+    delete_clock,
     delete_empty_folders,
     delete_files,
     entries_of_inventory,
@@ -36,11 +41,13 @@ from tahoe.ops.upkeep.vacuum_files import (
 )
 from tahoe.ops.upkeep.vacuum_needed import (
     commits_in,
+    file_names,
     late_streams,
+    live_names,
     lost_versions,
     names_in,
+    names_of_the_past,
     needed_by_clones,
-    needed_names,
 )
 from tahoe.ops.upkeep.vacuum_plan import HOUR_MS, THREADS, VacuumPlan, deletable, partition_prefixes, retention_of
 from tahoe.protocol.actions import AddCDCFile, RemoveFile
@@ -49,6 +56,9 @@ from tahoe.settings.warn_once import warn_once
 from tahoe.snapshot.snapshot import Snapshot
 from tahoe.store.location import split_url
 from tahoe.store.log_store import Entry, LogStore
+from tahoe.store.outside import CloneRecord, clones_of
+from tahoe.store.side_by_side import both
+from tahoe.store.stream_records import StreamRecord, streams_of
 from tahoe.txn.after_commit import logged_after_commit
 from tahoe.txn.commit import Committed
 from tahoe.txn.transaction import Operation, Transaction
@@ -129,26 +139,27 @@ def _fields(done: Vacuumed) -> Fields:
 
 
 def _executed(store: LogStore, plan: VacuumPlan, logged: _LoggedVacuum, progress: Progress) -> Vacuumed:
-    """Delete the files of the plan, or report what is lost with them."""
+    """Delete the files of the plan unless it is for a dry run."""
     request = plan.request
     _warn_of_late_streams(plan)
     if request.dry_run:
-        commits = commits_in(store)
-        expired = expired_version(commits, plan.cut_off_ms)
-        lost = lost_versions(store, commits, {entry.name for entry in plan.files}, expired)
-        return Vacuumed(replace(plan, lost_versions=tuple(lost)))
-    newest = logged.begin().existing()
+        return Vacuumed(plan)
+    transaction = logged.begin()
+    newest = transaction.existing()
     done = logged if _is_logged(request, plan, newest) else None
-    files = _unnamed(store, plan, newest.version if done is None else done.start())
+    files = _unnamed(store, plan, newest.version if done is None else done.start(transaction) - 1)
     with _logging_failure(done):
         deleted = delete_files(store, files, THREADS, progress)
         if not request.lite and request.inventory is None:
             emptied_before_ms = plan.cut_off_ms + min(0, plan.retention_ms - HOUR_MS)
             delete_empty_folders(store, partition_prefixes(newest.config), emptied_before_ms)
-    version = None if done is None else done.end(deleted)
-    step = "VACUUM of %s deleted its files, but did not record the vacuumed version; the next VACUUM LITE reads more commits"
-    with logged_after_commit(step, store.url, extra=about(store.url)):
-        write_last_vacuum(store, plan.vacuumed_version)
+
+    def record() -> None:
+        step = "VACUUM of %s deleted its files, but did not record the vacuumed version; the next VACUUM LITE reads more commits"
+        with logged_after_commit(step, store.url, extra=about(store.url)):
+            write_last_vacuum(store, plan.vacuumed_version)
+
+    version, _ = both(store, lambda: None if done is None else done.end(deleted), record)
     return Vacuumed(replace(plan, files=tuple(files)), deleted, version)
 
 
@@ -160,30 +171,46 @@ def plan_vacuum(
     check_writable(snapshot.protocol, snapshot.store.url)
     retention_ms, store, prefixes = retention_of(request, snapshot.config), snapshot.store, partition_prefixes(snapshot.config)
     cut_off_ms = store_time_ms(store, snapshot.segment.last_modified_ms) - retention_ms
-    entries, complete = _candidates(store, request, prefixes, cut_off_ms, progress)
+    if store.asks_cheaply:
+        delete_clock(store)
+        found = _found(snapshot, request, cut_off_ms, progress)
+    else:
+        found, _ = both(store, lambda: _found(snapshot, request, cut_off_ms, progress), lambda: delete_clock(store))
     # All commits up to now are read here: a writer that commits a listed file later conflicts with VACUUM START.
-    newest = Snapshot.at(store)
-    commits = commits_in(store)
+    newest, (commits, (clones, streams)) = both(store, lambda: Snapshot.at(store), lambda: _recorded(store))
+    if commits[-1][0] < newest.version:
+        commits = commits_in(store)
     versions = tuple(pinned(newest, cut_off_ms + retention_ms))
-    needed = needed_names(newest, commits, cut_off_ms, versions)
-    needed |= needed_by_clones(newest, cut_off_ms, cut_off_ms + retention_ms)
-    needed |= real_names(store, needed - entries.keys())
-    files = without_links(store, deletable(entries.values(), needed, cut_off_ms, prefixes, store.url))
+    needed = names_of_the_past(newest, commits, cut_off_ms, versions)
+    if (newest.version, newest.state) != (snapshot.version, snapshot.state):
+        needed |= live_names(newest)
+    needed |= needed_by_clones(newest, clones, cut_off_ms, cut_off_ms + retention_ms)
+    needed |= real_names(store, chain(found.missing, needed - found.entries.keys()))
+    files = without_links(store, deletable(found.entries.values(), needed, cut_off_ms, prefixes, store.url))
     if request.lite or request.inventory is not None:
         files = confirmed(store, files, cut_off_ms, THREADS)
-    expired = complete if request.lite else expired_version(commits, cut_off_ms)
+    old = expired_version(commits, cut_off_ms)
+    expired = found.complete if request.lite else old
     vacuumed_version = None if expired is None else min([expired, *versions])
+    lost = lost_versions(store, commits, {entry.name for entry in files}, old) if request.dry_run else []
     return VacuumPlan(
         table=store.url,
         version=newest.version,
         request=request,
         files=tuple(files),
-        folders=len({entry.name.rpartition("/")[0] for entry in entries.values()} | {""}),
+        folders=found.folders,
         retention_ms=retention_ms,
         cut_off_ms=cut_off_ms,
         vacuumed_version=vacuumed_version,
-        late_streams=late_streams(store, vacuumed_version) if files else (),
+        lost_versions=tuple(lost),
+        late_streams=late_streams(streams, vacuumed_version) if files else (),
     )
+
+
+def _recorded(store: LogStore) -> tuple[list[tuple[int, Entry]], tuple[list[CloneRecord], list[StreamRecord]]]:
+    """Return the commits in the log, the shallow clones of the table, and its streams."""
+    others = partial(both, store, lambda: list(clones_of(store)), lambda: list(streams_of(store)))
+    return both(store, lambda: commits_in(store), others)
 
 
 def _warn_of_late_streams(plan: VacuumPlan) -> None:
@@ -198,16 +225,44 @@ def _warn_of_late_streams(plan: VacuumPlan) -> None:
         )
 
 
-def _candidates(
-    store: LogStore, request: VacuumRequest, prefixes: tuple[str, ...], cut_off_ms: int, progress: Progress
-) -> tuple[dict[str, Entry], int | None]:
-    """Return the candidate files by name and, for LITE, the version up to which they are complete."""
+@dataclass(frozen=True, slots=True)
+class _Found:
+    """The files in storage.
+
+    Args:
+        entries: by name: old files that are not live. A table has far fewer of them than live files, whose entries are not kept.
+        missing: live files that were not found.
+        folders: the number of folders of all files, including the table's own.
+        complete: for LITE, the version up to which the files are complete.
+    """
+
+    entries: Mapping[str, Entry]
+    missing: Sequence[str]
+    folders: int
+    complete: int | None = None
+
+
+def _found(snapshot: Snapshot, request: VacuumRequest, cut_off_ms: int, progress: Progress) -> _Found:
+    store, complete = snapshot.store, None
+    found: Iterable[Entry]
     if request.lite:
         commits = commits_in(store)
-        return removed_files(store, commits, expired_version(commits, cut_off_ms), cut_off_ms)
-    if request.inventory is not None:
-        return {entry.name: entry for entry in entries_of_inventory(request.inventory, store)}, None
-    return {entry.name: entry for entry in listed(store, prefixes, THREADS, progress)}, None
+        removed, complete = removed_files(store, commits, expired_version(commits, cut_off_ms), cut_off_ms)
+        found = removed.values()
+    elif request.inventory is not None:
+        found = entries_of_inventory(request.inventory, store)
+    else:
+        found = listed(store, partition_prefixes(snapshot.config), THREADS, progress)
+    was_found = dict.fromkeys(file_names(snapshot.stored_files(), store.url), False)
+    pa.default_memory_pool().release_unused()  # as much again as the names
+    entries, folders = dict[str, Entry](), {""}
+    for entry in found:
+        folders.add(entry.name.rpartition("/")[0])
+        if entry.name in was_found:
+            was_found[entry.name] = True
+        elif entry.modified_ms < cut_off_ms:
+            entries[entry.name] = entry
+    return _Found(entries, [name for name, was in was_found.items() if not was], len(folders), complete)
 
 
 def _is_logged(request: VacuumRequest, plan: VacuumPlan, snapshot: Snapshot) -> bool:
@@ -226,10 +281,9 @@ class _LoggedVacuum:
     commit: Commit
     plan: VacuumPlan
 
-    def start(self) -> int:
+    def start(self, transaction: Transaction) -> int:
         """Commit ``VACUUM START``, and return its version."""
         plan, request = self.plan, self.plan.request
-        transaction = self.begin()
         own = transaction.existing().config.properties.deleted_file_retention_ms
         parameters: dict[str, int | bool] = {"retentionCheckEnabled": request.retention_check, "defaultRetentionMillis": own}
         if request.retention_hours is not None:

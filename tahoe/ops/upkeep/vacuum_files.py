@@ -7,6 +7,7 @@ is identified by its real name.
 from __future__ import annotations
 
 import os
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
@@ -35,6 +36,8 @@ _CLOCK = f"{LOG_FOLDER}/.tahoe-clock"
 def store_time_ms(store: LogStore, newest_commit_ms: int) -> int:
     """Return the current time by the storage's clock, which sets the times of files and may differ from this machine's.
 
+    It is the time of a file, which `delete_clock` deletes.
+
     Args:
         newest_commit_ms: the time of the newest commit's file. It is returned if storage is read-only: then no file younger than it counts
             as old.
@@ -43,8 +46,13 @@ def store_time_ms(store: LogStore, newest_commit_ms: int) -> int:
     with suppress(StorageFailure):
         store.put(_CLOCK, b"")
         written = store.head(_CLOCK)
-        store.delete(_CLOCK)
     return newest_commit_ms if written is None else max(written.modified_ms, newest_commit_ms)
+
+
+def delete_clock(store: LogStore) -> None:
+    """Delete the file that `store_time_ms` has written. A failure is no error, since the file is hidden."""
+    with suppress(StorageFailure):
+        store.delete(_CLOCK)
 
 
 def listed(store: LogStore, prefixes: tuple[str, ...], threads: int, progress: Progress) -> Iterator[Entry]:
@@ -182,8 +190,11 @@ def _in_parallel(work: Callable[[Item], Answer], items: Iterable[Item], threads:
     remaining = iter(items)
     with ThreadPoolExecutor(threads, thread_name_prefix="tahoe-vacuum") as pool:
         try:
-            while batch := list(islice(remaining, 1000)):
-                yield from pool.map(work, batch)
+            # Not all at once: the listing of a folder may be long, and waits here until the listings before it are consumed.
+            running = deque(pool.submit(work, item) for item in islice(remaining, threads))
+            while running:
+                yield running.popleft().result()
+                running.extend(pool.submit(work, item) for item in islice(remaining, 1))
         except BaseException:
             pool.shutdown(cancel_futures=True)
             raise

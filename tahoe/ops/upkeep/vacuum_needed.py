@@ -14,14 +14,14 @@ import pyarrow as pa
 from tahoe.base.exceptions import NotFound
 from tahoe.base.lazy import pc
 from tahoe.log.files.commits import read_commits
-from tahoe.log.files.live_files import canonical_path
+from tahoe.log.files.live_files import are_plain, canonical_path
 from tahoe.log.files.paths import LOG_FOLDER, parse
 from tahoe.protocol.actions import Action, AddCDCFile, AddFile, DeletionVectorDescriptor, RemoveFile
 from tahoe.protocol.dv import file_name
 from tahoe.snapshot.snapshot import Snapshot
 from tahoe.store.log_store import Entry, LogStore
-from tahoe.store.outside import clones_of
-from tahoe.store.stream_records import StreamRecord, streams_of
+from tahoe.store.outside import CloneRecord
+from tahoe.store.stream_records import StreamRecord
 
 
 def commits_in(store: LogStore) -> list[tuple[int, Entry]]:
@@ -50,13 +50,25 @@ def needed_names(snapshot: Snapshot, commits: Sequence[tuple[int, Entry]], cut_o
         cut_off_ms: by the clock of the storage.
         pinned: older versions that readers outside the log, such as Iceberg's, may still be using.
     """
+    return live_names(snapshot) | names_of_the_past(snapshot, commits, cut_off_ms, pinned)
+
+
+def live_names(snapshot: Snapshot) -> set[str]:
+    """Return the names of the files that a version needs."""
+    return set(file_names(snapshot.stored_files(), snapshot.store.url))
+
+
+def names_of_the_past(
+    snapshot: Snapshot, commits: Sequence[tuple[int, Entry]], cut_off_ms: int, pinned: Sequence[int]
+) -> set[str]:
+    """Return the names of `needed_names` that older versions need; some of them may be live."""
     store = snapshot.store
     tombstones = snapshot.tombstones()
     young = pc.fill_null(pc.greater_equal(tombstones["deletionTimestamp"], cut_off_ms), False)
-    needed = {*file_names(snapshot.files(), store.url), *file_names(tombstones.filter(young), store.url)}
+    needed = set(file_names(tombstones.filter(young), store.url))
     for version in pinned:
         try:
-            needed.update(file_names(Snapshot.at(store, version).files(), store.url))
+            needed.update(live_names(Snapshot.at(store, version)))
         except NotFound:
             if version == max(pinned):  # the version that Iceberg shows now
                 raise
@@ -66,17 +78,18 @@ def needed_names(snapshot: Snapshot, commits: Sequence[tuple[int, Entry]], cut_o
     return needed
 
 
-def needed_by_clones(snapshot: Snapshot, cut_off_ms: int, now_ms: int) -> set[str]:
+def needed_by_clones(snapshot: Snapshot, clones: Iterable[CloneRecord], cut_off_ms: int, now_ms: int) -> set[str]:
     """Return the names of files that known shallow clones of the table need; each clone applies its own retention.
 
     A record without a table is that of a clone in progress while it is young, later of a deleted clone.
 
     Args:
         snapshot: the newest version of the clones' source table.
+        clones: of this table (`tahoe.store.outside.clones_of`).
         cut_off_ms, now_ms: by the clock of the storage.
     """
     store, needed = snapshot.store, set[str]()
-    for record in clones_of(store):
+    for record in clones:
         other = store.outside.open(record.table)
         try:
             clone = Snapshot.at(other)
@@ -84,7 +97,7 @@ def needed_by_clones(snapshot: Snapshot, cut_off_ms: int, now_ms: int) -> set[st
             if error.code != "DELTA_TABLE_NOT_FOUND":
                 raise
             if record.version is not None and record.modified_ms >= cut_off_ms:
-                needed.update(file_names(Snapshot.at(store, record.version).files(), store.url))
+                needed.update(live_names(Snapshot.at(store, record.version)))
             continue
         until_ms = now_ms - clone.config.properties.deleted_file_retention_ms
         names = needed_names(clone, commits_in(other), until_ms, ())
@@ -123,9 +136,12 @@ def file_names(files: pa.Table, root_url: str) -> Iterator[str]:
     Args:
         files: live or removed files, with ``path`` and ``deletionVector``.
     """
-    for path in files["path"].to_pylist():
-        yield canonical_path(path, root_url)
-        yield path  # a writer may have forgotten to encode it
+    for chunk in files["path"].chunks:
+        plain = are_plain(pa.chunked_array([chunk]))
+        for path in chunk.to_pylist():
+            yield path  # a writer may have forgotten to encode it
+            if not plain:
+                yield canonical_path(path, root_url)
     vectors = files["deletionVector"]
     stored = vectors.filter(pc.fill_null(pc.not_equal(pc.struct_field(vectors, "storageType"), "i"), False))
     for row in stored.to_pylist():
@@ -134,11 +150,12 @@ def file_names(files: pa.Table, root_url: str) -> Iterator[str]:
             yield name
 
 
-def late_streams(store: LogStore, vacuumed_version: int | None) -> tuple[StreamRecord, ...]:
+def late_streams(streams: Iterable[StreamRecord], vacuumed_version: int | None) -> tuple[StreamRecord, ...]:
     """Return the streams that may still need to read files that this VACUUM deletes.
 
     Args:
+        streams: of this table (`tahoe.store.stream_records.streams_of`).
         vacuumed_version: files that commits up to this one removed are deleted; None for none.
     """
     # A stream of changes that has not read the last of these commits still needs the files which that commit removed.
-    return () if vacuumed_version is None else tuple(stream for stream in streams_of(store) if stream.version <= vacuumed_version)
+    return () if vacuumed_version is None else tuple(stream for stream in streams if stream.version <= vacuumed_version)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pyspark.sql import Column
 
 from tahoe.expr.tree.predicate import TRUE, all_of
-from tahoe.log.replay import add_files
+from tahoe.log.files.removed_files import adds_of
 from tahoe.ops.rows.delete import stage_deleted_files, stage_deleted_rows
 from tahoe.ops.rows.engine import RowOperation
 from tahoe.ops.rows.row_changes import RowsChanged, Staged, snapshot_to_delete_from
@@ -37,7 +37,7 @@ def stage_delete(transaction: Transaction, target: CommandTarget, condition: str
     snapshot = snapshot_to_delete_from(transaction)
     started = transaction.clock.now_ms()
     if condition is None:
-        return stage_deleted_files(transaction, snapshot, add_files(snapshot.files()), None, None)
+        return stage_deleted_files(transaction, snapshot, adds_of(snapshot.files()), None, None)
     subqueries = ("Exists",) if is_on(target.spark, _ALLOWS_EXISTS) else ()
     version = target.at(snapshot)
     resolved = resolve_condition(version, condition, "DELETE", ExpressionRules(subqueries=subqueries))

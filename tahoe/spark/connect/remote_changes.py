@@ -13,7 +13,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as sf
 
 from tahoe.expr.tree.predicate import TRUE, quote_identifier
-from tahoe.log.replay import add_files
+from tahoe.log.files.removed_files import adds_of
 from tahoe.ops.rows.assigned_places import Columns
 from tahoe.ops.rows.conditions import whole_files
 from tahoe.ops.rows.defaults import Defaults, with_defaults
@@ -56,7 +56,7 @@ def _stage_delete(transaction: Transaction, target: CommandTarget, condition: st
     snapshot = snapshot_to_delete_from(transaction)
     started = transaction.clock.now_ms()
     if condition is None:
-        return stage_deleted_files(transaction, snapshot, add_files(snapshot.files()), None, None)
+        return stage_deleted_files(transaction, snapshot, adds_of(snapshot.files()), None, None)
     version = RemoteVersion(target.spark, snapshot, target.alias)
     resolved = resolve_condition(version, condition, "DELETE")
     meaning = resolved.meaning

@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from dataclasses import replace
 
+import pyarrow as pa
 import pytest
 
 from tahoe.base.exceptions import CorruptTable
@@ -258,3 +259,19 @@ def test_actions_are_values_again_after_a_table() -> None:
     )
     assert add_files(files_table([file])) == [file]
     assert isinstance(add_files(files_table([file]))[0], AddFile) and isinstance(remove(file), RemoveFile)
+
+
+def test_maps_of_files_become_dictionaries_in_each_slice_of_a_table() -> None:
+    values = [{"a": "1", "b": None}, None, {}, {"a": "1", "b": None}, {"é": ""}]
+    tags = [None, {"t": "x"}, {}, None, {"t": None}]
+    adds = [AddFile(f"f{i}", value or {}, i, i, True, tags=tag) for i, (value, tag) in enumerate(zip(values, tags, strict=True))]
+    table = files_table(adds)
+    for start, stop in ((0, 5), (1, 4), (4, 5), (2, 2)):
+        assert add_files(table.slice(start, stop - start)) == adds[start:stop]
+
+
+def test_a_map_with_a_name_twice_is_an_error() -> None:
+    table = files_table([AddFile("f", {"a": "1"}, 1, 1, True)])
+    twice = pa.array([[("a", "1"), ("a", "2")]], table.schema.field("partitionValues").type)
+    with pytest.raises(KeyError, match="twice"):
+        add_files(table.set_column(1, table.schema.field("partitionValues"), twice))

@@ -581,3 +581,42 @@ def test_a_table_without_columns_needs_schema_evolution(tmp_path: Path) -> None:
         table.merge(WIDER, "false").when_not_matched_insert_all().execute()
     table.merge(WIDER, "false").when_not_matched_insert_all().with_schema_evolution().execute()
     assert table.to_arrow().to_pylist() == WIDER.to_pylist()
+
+
+@pytest.mark.parametrize("vectors", [True, False])
+@pytest.mark.parametrize("feed", [True, False])
+@pytest.mark.parametrize(
+    "clauses",
+    [
+        lambda merge: merge.when_matched_update_all().when_not_matched_insert_all(),
+        lambda merge: merge.when_matched_update({"amount": "t.amount + s.amount"}, "s.amount > 2").when_matched_delete(),
+        lambda merge: merge.when_matched_delete("t.amount < 4").when_not_matched_by_source_update({"amount": "-1"}, "t.id > 5"),
+        lambda merge: merge.when_not_matched_by_source_delete("t.id = 0").when_not_matched_insert_all(),
+    ],
+)
+def test_a_merge_into_tiny_files_changes_what_a_merge_into_large_files_does(
+    tmp_path: Path, clauses: Any, vectors: bool, feed: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    results = []
+    for name in ("tiny", "large"):
+        properties = {"delta.enableDeletionVectors": str(vectors).lower(), "delta.enableChangeDataFeed": str(feed).lower()}
+        rows = pa.table({"id": range(9), "amount": range(9), "part": ["a", "b", None] * 3})
+        table = Table.create(tmp_path / name, rows.schema, partition_by=["part"], properties=properties)
+        for start in range(0, 9, 3):
+            table.append(rows.slice(start, 3))
+        table.delete("id in (1, 3)")
+        if name == "large":
+            monkeypatch.setattr(merge_match, "_BYTES_OF_A_TINY_FILE", 0)
+        source = pa.table({"id": [2, 3, 5, 8, 40], "amount": [1, 2, 3, 4, 5], "part": ["b", "b", "c", None, "z"]})
+        changed = clauses(table.merge(source, "t.id = s.id", target_alias="t", source_alias="s")).execute()
+        columns = ("num_updated_rows", "num_deleted_rows", "num_inserted_rows")
+        changes = table.changes(table.version()).drop_columns(["_commit_version", "_commit_timestamp"]) if feed else None
+        results.append(
+            (
+                [getattr(changed, column) for column in columns],
+                sorted(table.to_arrow().to_pylist(), key=str),
+                None if changes is None else sorted(changes.to_pylist(), key=str),
+                {key: value for key, value in changed.metrics.items() if not key.endswith("Ms") and "Bytes" not in key},
+            )
+        )
+    assert results[0] == results[1]

@@ -190,6 +190,28 @@ class Warehouse:
         """Return the URL of a table. Raises `NotFound` and `InvalidRequest` as `load` does."""
         return f"{self.url}/{self._folder_of(namespace, name)}"
 
+    def new_url(self, namespace: Namespace, name: str) -> str:
+        """Return the URL for a new table.
+
+        Raises:
+            NotFound: there is no such namespace.
+            InvalidRequest: there is a table of that name, or no folder can have the name.
+        """
+        folder = self._existing(namespace)[-1]
+        if not _can_be_named(name):
+            raise InvalidRequest(
+                f"A table cannot be named {name[:_LONGEST_NAME]!r}: its folder would be hidden, or have an invalid name.",
+                code="TAHOE_TABLE_NAME",
+            )
+        existing = self._folders_of_table(namespace, name)
+        if existing:
+            raise InvalidRequest(
+                f"There is a table '{name}' in namespace '{'.'.join(namespace)}' already: {self.url}/{existing[0]}.",
+                code="DELTA_TABLE_ALREADY_EXISTS",
+                name=name,
+            )
+        return f"{self.url}/{_join(folder, name)}"
+
     def _folder_of(self, namespace: Namespace, name: str) -> str:
         self._existing(namespace)
         folders = self._folders_of_table(namespace, name)

@@ -1,0 +1,196 @@
+"""The data files of a client: registered as they are where every Delta reader reads them correctly, else written again.
+
+file of a manifest ─► below the root? ─► footer: rows, size ─► `why_rewritten` ─┬─ None ──► add, with statistics of the footer
+                                                                                └─ reason ► rows by field id ─► the table's writer
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from tahoe.base.exceptions import CorruptTable, InvalidRequest, NotFound, Unsupported
+from tahoe.base.json_values import JsonMapping
+from tahoe.base.progress import silent
+from tahoe.ops.copies.parquet_folder import each_footer
+from tahoe.ops.rows.row_changes import position_column
+from tahoe.ops.write.completion import Completion
+from tahoe.ops.write.writer import WriterOptions, tagged, write_arrow
+from tahoe.protocol.actions import AddFile
+from tahoe.protocol.config import TableConfig
+from tahoe.protocol.nan_bounds import with_statistics
+from tahoe.protocol.statistics.collect import indexed_columns, statistics_of_footer, string_prefix_length
+from tahoe.schema.arrow import to_arrow_schema
+from tahoe.schema.mapping import PHYSICAL_NAME_KEY, transform_fields
+from tahoe.schema.types import StructField, StructType
+from tahoe.snapshot.scan import BareVersion, Scan
+from tahoe.store.location import encode_path, name_below
+from tahoe.store.log_store import LogStore
+from tahoe.txn.transaction import Transaction
+from tahoe.uniform.commits.client_manifests import ClientFile
+from tahoe.uniform.commits.partition_tuples import partition_texts, python_values
+from tahoe.uniform.commits.registration import FIELD_ID, why_rewritten
+from tahoe.uniform.formats.metadata_files import FOLDER
+
+if TYPE_CHECKING:
+    from pyarrow.parquet import FileMetaData
+
+
+_HIDDEN = ("_", ".")
+
+
+@dataclass(frozen=True, slots=True)
+class IncomingFile:
+    """A data file of a client.
+
+    Args:
+        add: the file as it would be registered.
+        rows: the number of its rows.
+        reason: why its rows are written again; None if it is registered.
+        has_ids: whether its columns have field ids; without any they are found by their names in the table.
+    """
+
+    add: AddFile
+    rows: int
+    reason: str | None
+    has_ids: bool = True
+
+
+def incoming_files(
+    store: LogStore, config: TableConfig, document: JsonMapping, files: Sequence[ClientFile], now_ms: int
+) -> list[IncomingFile]:
+    """Read the footers of a client's data files, and decide which of them are registered. Nothing is written.
+
+    Args:
+        config: the configuration of the version that adds the files.
+        document: the current Iceberg metadata.
+
+    Raises:
+        InvalidRequest: a file is outside the table's root, missing, no Parquet file, or has other numbers of rows or bytes than its manifest
+            states.
+        Unsupported: a file of another format.
+    """
+    names = [_name(store, file) for file in files]
+
+    def decided(at: int, footer: FileMetaData) -> IncomingFile:
+        file, name = files[at], names[at]
+        if footer.num_rows != file.rows:
+            raise _wrong(file, f"has {footer.num_rows} rows, and {file.rows} by its manifest")
+        entry = store.head(name)
+        if entry is None or entry.size != file.size:
+            raise _wrong(file, f"has {0 if entry is None else entry.size} bytes, and {file.size} by its manifest")
+        values = python_values(file, config, document)
+        reason = "its folder is hidden" if _is_hidden(name) else why_rewritten(config, footer, values)
+        add = AddFile(encode_path(name), partition_texts(values, config), file.size, now_ms, True)
+        if reason is None:
+            return IncomingFile(_with_footer(add, footer, config), file.rows, None)
+        return IncomingFile(add, file.rows, reason, _has_ids(file, footer))
+
+    try:
+        footers = list(each_footer(store, names, lambda footer, _: footer, silent))
+    except (CorruptTable, NotFound) as error:
+        raise InvalidRequest(error.message, code="TAHOE_ICEBERG_FILE", table=store.url) from error
+    return [decided(at, footer) for at, footer in enumerate(footers)]
+
+
+def stage_files(
+    transaction: Transaction, config: TableConfig, files: Sequence[IncomingFile], *, data_change: bool
+) -> list[AddFile]:
+    """Stage the files: those without a reason as they are, the rows of the others as new files of the table's writer.
+
+    Raises `InvariantViolation` if a row breaks a rule of the table; the rewritten files are then deleted.
+    """
+    adds = [file.add for file in files if file.reason is None]
+    rewritten = [file for file in files if file.reason is not None]
+    if rewritten:
+        names = config.schema.names
+        rows = pa.RecordBatchReader.from_batches(_nullable(config), _rows(transaction, config, rewritten))
+        options = WriterOptions(completion=Completion(transaction, names))
+        adds += write_arrow(config, transaction.store, rows, transaction.clock, options)
+    staged = [tagged(config, replace(add, data_change=data_change)) for add in adds]
+    transaction.stage(*staged)
+    return staged
+
+
+def _rows(transaction: Transaction, config: TableConfig, files: Sequence[IncomingFile]) -> Iterator[pa.RecordBatch]:
+    """Yield the rows of a client's files, whose columns are found by field ids, or by the table's names if a file has no ids at all."""
+    position, schema = position_column(config.schema), _nullable(config)
+    for file in files:
+        reading = _reading(config, "id", config.schema) if file.has_ids else _reading(config, "name", _by_logical_names(config))
+        names = {column.physical_name: reading.schema.field(column.name).physical_name for column in config.schema}
+        values = {names[name]: text for name, text in file.add.partition_values.items()}
+        scan = Scan(BareVersion(transaction.store, 0, reading))
+        for batch in scan.read_with_positions(replace(file.add, partition_values=values), position):
+            yield batch.select(schema.names).cast(schema)
+
+
+def _reading(config: TableConfig, mode: str, schema: StructType) -> TableConfig:
+    configuration = {**config.metadata.configuration, "delta.columnMapping.mode": mode}
+    return replace(config, metadata=replace(config.metadata, configuration=configuration, schema_string=schema.to_json()))
+
+
+def _by_logical_names(config: TableConfig) -> StructType:
+    def named(column: StructField) -> StructField:
+        return replace(column, metadata={**column.metadata, PHYSICAL_NAME_KEY: column.name})
+
+    return transform_fields(config.schema, named)
+
+
+def _has_ids(file: ClientFile, footer: FileMetaData) -> bool:
+    """Whether the columns of a file have field ids. Raises `InvalidRequest` if only some have."""
+    columns = list(footer.schema.to_arrow_schema())
+    with_ids = sum(FIELD_ID in (column.metadata or {}) for column in columns)
+    if with_ids not in (0, len(columns)):
+        raise _wrong(file, "has columns with field ids and others without")
+    return bool(with_ids)
+
+
+def _nullable(config: TableConfig) -> pa.Schema:
+    """Return the table's columns, all nullable: the writer checks NOT NULL."""
+    return pa.schema([column.with_nullable(True) for column in to_arrow_schema(config.schema)])
+
+
+def _with_footer(add: AddFile, footer: FileMetaData, config: TableConfig) -> AddFile:
+    configuration = config.metadata.configuration
+    indexed = indexed_columns(config.schema, config.partition_columns, configuration)
+    statistics = statistics_of_footer(
+        footer,
+        config.schema,
+        indexed,
+        column_mapping_mode=config.column_mapping_mode,
+        prefix_length=string_prefix_length(configuration),
+    )
+    return with_statistics(add, statistics, indexed)
+
+
+def _name(store: LogStore, file: ClientFile) -> str:
+    if file.file_format != "PARQUET":
+        raise Unsupported(
+            f"The file {file.path} is of the format {file.file_format:.20}, and a Delta table's files are Parquet files. Set "
+            "write.format.default to parquet.",
+            code="TAHOE_ICEBERG_FILE",
+            file=file.path,
+        )
+    name = name_below(store.url, file.path)
+    if name is None:
+        raise InvalidRequest(
+            f"The file {file.path} is outside of the folder of table {store.url}. A Delta table's paths never leave its folder: write "
+            "the file below it.",
+            code="TAHOE_PATH_OUTSIDE_TABLE",
+            table=store.url,
+            path=file.path,
+        )
+    return name
+
+
+def _is_hidden(name: str) -> bool:
+    """Whether a file is in a folder whose files are no data files to Delta: VACUUM ignores some, and Iceberg's has its own rules."""
+    folder = name.partition("/")[0]
+    return folder == FOLDER or any(part.startswith(_HIDDEN) for part in name.split("/"))
+
+
+def _wrong(file: ClientFile, problem: str) -> InvalidRequest:
+    return InvalidRequest(f"The file {file.path} {problem}. Write it again.", code="TAHOE_ICEBERG_FILE", file=file.path)

@@ -1,0 +1,67 @@
+"""`IcebergWriter`: changes the Delta tables of a warehouse as Iceberg clients request."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from tahoe.api.iceberg_writes.table_commit import commit_change
+from tahoe.api.iceberg_writes.table_definition import create_table
+from tahoe.api.table import Table
+from tahoe.base.exceptions import CommitStateUnknown, InvalidRequest, NotFound, TahoeError
+from tahoe.uniform.commits.commit_requests import NewTable, TableChange
+from tahoe.uniform.external.metadata_listing import CurrentMetadata
+from tahoe.uniform.serve.warehouse import Namespace, Warehouse
+from tahoe.uniform.serve.writable_catalog import WritableCatalog
+
+
+def writable_catalog(
+    warehouse: Warehouse, open_table: Callable[[str], Table], token: str | None = None, write_token: str | None = None
+) -> WritableCatalog:
+    """Return the catalog of a warehouse that Iceberg clients write to; arguments as of `WritableCatalog` and `IcebergWriter`."""
+    return WritableCatalog(warehouse, IcebergWriter(warehouse, open_table), token, write_token)
+
+
+class IcebergWriter:
+    """Implements `tahoe.uniform.serve.writable_catalog.TableWriter`.
+
+    Args:
+        warehouse: the tables.
+        open_table: returns the table at a URL.
+    """
+
+    def __init__(self, warehouse: Warehouse, open_table: Callable[[str], Table]) -> None:
+        self._warehouse = warehouse
+        self._open = open_table
+
+    def create(self, namespace: Namespace, table: NewTable) -> CurrentMetadata:
+        """Create a table with UniForm; return its metadata.
+
+        Raises:
+            NotFound: there is no such namespace.
+            InvalidRequest: there is a table of that name, or the definition is invalid.
+            Unsupported: a type, partitioning or property that Delta does not have.
+        """
+        created = create_table(self._open(self._warehouse.new_url(namespace, table.name)), table)
+        return self._shown(namespace, table.name, created)
+
+    def commit(self, namespace: Namespace, name: str, change: TableChange) -> CurrentMetadata:
+        """Commit a change of a table; return the metadata of the newest version, which has the change."""
+        current = self._warehouse.load(namespace, name)
+        table = self._open(self._warehouse.url_of(namespace, name))
+        try:
+            committed = commit_change(table, current, change)
+        except NotFound as error:  # a file that the request names, and not the table
+            raise InvalidRequest(error.message, code="TAHOE_ICEBERG_FILE", table=table.url) from error
+        return current if committed is None else self._shown(namespace, name, committed.version)
+
+    def _shown(self, namespace: Namespace, name: str, version: int) -> CurrentMetadata:
+        """Return the metadata of a committed version. The commit exists whatever happens here."""
+        try:
+            return self._warehouse.load(namespace, name)
+        except TahoeError as error:
+            raise CommitStateUnknown(
+                f"Version {version} of table {name} is committed, and cannot be shown as Iceberg at the moment: {error.message}",
+                transaction_id="",
+                version=version,
+                resolve=lambda: True,
+            ) from error

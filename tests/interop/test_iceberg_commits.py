@@ -1,0 +1,88 @@
+"""`tahoe serve --writable` as a process of its own: PyIceberg and DuckDB write Delta tables through it, and every reader of both formats
+sees the same rows after each commit."""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import duckdb
+import pyarrow as pa
+import pytest
+from pyiceberg.catalog.rest import RestCatalog
+
+import tahoe
+from tests.duckdb_with import duckdb_with
+from tests.interop.engines import canonical, read_deltalake, read_duckdb
+from tests.interop.test_iceberg_rest import start
+
+TOKEN = "a token of the tests"
+SCHEMA = pa.schema([("id", pa.int64()), ("name", pa.string()), ("day", pa.date32())])
+
+
+@dataclass(frozen=True)
+class Served:
+    """A writable warehouse, and the address at which it is served."""
+
+    url: str
+    root: Path
+
+    def pyiceberg(self) -> RestCatalog:
+        return RestCatalog("served", uri=self.url, token=TOKEN)
+
+    def assert_equal(self, name: str, duck: duckdb.DuckDBPyConnection, *ids: int) -> None:
+        """The rows of every reader of both sides are equal, and have these ids."""
+        path = self.root / "sales" / name
+        expected = tahoe.Table(path).to_arrow()
+        assert sorted(expected["id"].to_pylist()) == sorted(ids)
+        readers = (
+            read_deltalake(str(path)),
+            read_duckdb(str(path)),
+            self.pyiceberg().load_table(("sales", name)).scan().to_arrow(),
+            duck.execute(f"SELECT * FROM ice.sales.{name}").to_arrow_table(),
+        )
+        for rows in readers:
+            assert canonical(rows) == canonical(expected)
+
+
+@pytest.fixture(scope="module")
+def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    root = tmp_path_factory.mktemp("ware house")
+    (root / "sales").mkdir()
+    process, url = start(root, "--writable", TAHOE_WRITE_TOKEN=TOKEN)
+    yield Served(url, root)
+    process.send_signal(signal.SIGINT)
+    printed, complaints = process.communicate(timeout=200)
+    assert (printed, complaints) == ("", ""), "nothing was logged, the token least of all"
+
+
+@pytest.fixture(scope="module")
+def duck(served: Served) -> Iterator[duckdb.DuckDBPyConnection]:
+    with duckdb_with("avro", "httpfs", "iceberg") as connection:
+        connection.execute(f"CREATE SECRET served (TYPE iceberg, TOKEN '{TOKEN}')")
+        connection.execute(f"ATTACH 'any' AS ice (TYPE iceberg, ENDPOINT '{served.url}', SECRET served)")
+        yield connection
+
+
+def rows(*ids: int) -> pa.Table:
+    return pa.table({"id": ids, "name": [f"n{number}" for number in ids], "day": [None] * len(ids)}, schema=SCHEMA)
+
+
+def test_pyiceberg_and_duckdb_write_one_table(served: Served, duck: duckdb.DuckDBPyConnection) -> None:
+    orders = served.pyiceberg().create_table("sales.orders", SCHEMA)
+    served.assert_equal("orders", duck)
+    orders.append(rows(1, 2, 3))
+    served.assert_equal("orders", duck, 1, 2, 3)
+    duck.execute("INSERT INTO ice.sales.orders VALUES (4, 'from DuckDB', DATE '2026-01-02'), (5, NULL, NULL)")
+    served.assert_equal("orders", duck, 1, 2, 3, 4, 5)
+    orders.refresh().overwrite(rows(9), "id <= 2")
+    served.assert_equal("orders", duck, 3, 4, 5, 9)
+    orders.refresh().delete("name IS NULL")
+    served.assert_equal("orders", duck, 3, 4, 9)
+    orders.refresh().upsert(rows(9, 10), ["id"])
+    served.assert_equal("orders", duck, 3, 4, 9, 10)
+    history = tahoe.Table(served.root / "sales" / "orders").history()
+    clients = {str(commit["operationParameters"].get("client")).split("/")[0].split(" ")[0] for commit in history[:-1]}
+    assert clients == {"PyIceberg", "duckdb"}

@@ -86,3 +86,22 @@ def test_pyiceberg_and_duckdb_write_one_table(served: Served, duck: duckdb.DuckD
     history = tahoe.Table(served.root / "sales" / "orders").history()
     clients = {str(commit["operationParameters"].get("client")).split("/")[0].split(" ")[0] for commit in history[:-1]}
     assert clients == {"PyIceberg", "duckdb"}
+
+
+def test_duckdb_deletes_updates_and_merges_by_position(served: Served, duck: duckdb.DuckDBPyConnection) -> None:
+    served.pyiceberg().create_table("sales.events", SCHEMA)
+    duck.execute("INSERT INTO ice.sales.events SELECT i, 'n' || i, NULL FROM range(1, 7) t(i)")
+    served.assert_equal("events", duck, 1, 2, 3, 4, 5, 6)
+    duck.execute("DELETE FROM ice.sales.events WHERE id IN (1, 4)")
+    served.assert_equal("events", duck, 2, 3, 5, 6)
+    duck.execute("UPDATE ice.sales.events SET name = 'changed' WHERE id = 5")
+    served.assert_equal("events", duck, 2, 3, 5, 6)
+    duck.execute(
+        "MERGE INTO ice.sales.events t USING (VALUES (2, 'merged'), (9, 'new')) s(id, name) ON t.id = s.id "
+        "WHEN MATCHED THEN UPDATE SET name = s.name WHEN NOT MATCHED THEN INSERT VALUES (s.id, s.name, NULL)"
+    )
+    served.assert_equal("events", duck, 2, 3, 5, 6, 9)
+    names = dict(tahoe.Table(served.root / "sales" / "events").to_arrow().select(["id", "name"]).to_pandas().values)
+    assert names == {2: "merged", 3: "n3", 5: "changed", 6: "n6", 9: "new"}
+    duck.execute("DELETE FROM ice.sales.events")
+    served.assert_equal("events", duck)

@@ -14,9 +14,10 @@ import pyarrow as pa
 
 from tahoe.base.exceptions import CorruptTable, InvalidRequest, NotFound, Unsupported
 from tahoe.base.json_values import JsonMapping
+from tahoe.base.lazy import pc
 from tahoe.base.progress import silent
 from tahoe.ops.copies.parquet_folder import each_footer
-from tahoe.ops.rows.row_changes import position_column
+from tahoe.ops.rows.row_changes import is_in, position_column
 from tahoe.ops.write.completion import Completion
 from tahoe.ops.write.writer import WriterOptions, tagged, write_arrow
 from tahoe.protocol.actions import AddFile
@@ -37,6 +38,7 @@ from tahoe.uniform.formats.metadata_files import FOLDER
 
 if TYPE_CHECKING:
     from pyarrow.parquet import FileMetaData
+    from pyroaring import BitMap64
 
 
 _HIDDEN = ("_", ".")
@@ -51,12 +53,30 @@ class IncomingFile:
         rows: the number of its rows.
         reason: why its rows are written again; None if it is registered.
         has_ids: whether its columns have field ids; without any they are found by their names in the table.
+        dead: the positions of its rows that the same commit deletes; they are not written.
     """
 
     add: AddFile
     rows: int
     reason: str | None
     has_ids: bool = True
+    dead: BitMap64 | None = None
+
+    @property
+    def live_rows(self) -> int:
+        """The number of rows without deleted ones."""
+        return self.rows - (0 if self.dead is None else len(self.dead))
+
+    def without_rows(self, dead: BitMap64 | None) -> IncomingFile:
+        """Return the file without rows that the same commit deletes."""
+        if not dead:
+            return self
+        if dead.max() >= self.rows:
+            raise InvalidRequest(
+                f"A delete file deletes row {dead.max()} of the file {self.add.path}, which has {self.rows} rows.",
+                code="TAHOE_ICEBERG_DELETES",
+            )
+        return replace(self, reason="the same commit deletes some of its rows", dead=dead)
 
 
 def incoming_files(
@@ -86,7 +106,7 @@ def incoming_files(
         reason = "its folder is hidden" if _is_hidden(name) else why_rewritten(config, footer, values)
         add = AddFile(encode_path(name), partition_texts(values, config), file.size, now_ms, True)
         if reason is None:
-            return IncomingFile(_with_footer(add, footer, config), file.rows, None)
+            return IncomingFile(_with_footer(add, footer, config), file.rows, None, has_ids=True)
         return IncomingFile(add, file.rows, reason, _has_ids(file, footer))
 
     try:
@@ -107,7 +127,7 @@ def stage_files(
     rewritten = [file for file in files if file.reason is not None]
     if rewritten:
         names = config.schema.names
-        rows = pa.RecordBatchReader.from_batches(_nullable(config), _rows(transaction, config, rewritten))
+        rows = pa.RecordBatchReader.from_batches(_nullable(config), rows_of(transaction, config, rewritten))
         options = WriterOptions(completion=Completion(transaction, names))
         adds += write_arrow(config, transaction.store, rows, transaction.clock, options)
     staged = [tagged(config, replace(add, data_change=data_change)) for add in adds]
@@ -115,7 +135,7 @@ def stage_files(
     return staged
 
 
-def _rows(transaction: Transaction, config: TableConfig, files: Sequence[IncomingFile]) -> Iterator[pa.RecordBatch]:
+def rows_of(transaction: Transaction, config: TableConfig, files: Sequence[IncomingFile]) -> Iterator[pa.RecordBatch]:
     """Yield the rows of a client's files, whose columns are found by field ids, or by the table's names if a file has no ids at all."""
     position, schema = position_column(config.schema), _nullable(config)
     for file in files:
@@ -124,7 +144,8 @@ def _rows(transaction: Transaction, config: TableConfig, files: Sequence[Incomin
         values = {names[name]: text for name, text in file.add.partition_values.items()}
         scan = Scan(BareVersion(transaction.store, 0, reading))
         for batch in scan.read_with_positions(replace(file.add, partition_values=values), position):
-            yield batch.select(schema.names).cast(schema)
+            rows = batch.select(schema.names).cast(schema)
+            yield rows if file.dead is None else rows.filter(pc.invert(is_in(batch.column(position), file.dead)))
 
 
 def _reading(config: TableConfig, mode: str, schema: StructType) -> TableConfig:

@@ -49,7 +49,9 @@ class IcebergWriter:
         current = self._warehouse.load(namespace, name)
         table = self._open(self._warehouse.url_of(namespace, name))
         try:
-            committed = commit_change(table, current, change)
+            newest = self._warehouse.snapshot(namespace, name)
+            snapshot = newest if newest.version == current.version else table.snapshot(current.version)
+            committed = commit_change(table, snapshot, current, change)
         except NotFound as error:  # a file that the request names, and not the table
             raise InvalidRequest(error.message, code="TAHOE_ICEBERG_FILE", table=table.url) from error
         return current if committed is None else self._shown(namespace, name, committed.version)

@@ -6,11 +6,11 @@ import pytest
 
 from tahoe.base.exceptions import InvalidRequest
 from tahoe.uniform.commits.client_manifests import ClientFile, ClientManifest, live_files_in, manifests_in
-from tests.unit.uniform.commits.client_files import manifest, manifest_list
+from tests.unit.uniform.commits.client_files import Written, manifest, manifest_list
 
 
 def test_live_files_are_those_that_are_not_deleted() -> None:
-    data = manifest((0, "a"), (1, "b"), (2, "c"))
+    data = manifest(Written("a", status=0), Written("b"), Written("c", status=2))
     assert list(live_files_in(data, "m")) == [ClientFile(path, 0, "PARQUET", 3, 9) for path in ("a", "b")]
 
 
@@ -22,9 +22,9 @@ def test_a_manifest_list_names_manifests_with_their_content() -> None:
 @pytest.mark.parametrize(("status", "content"), [(3, 0), (-1, 0), (1, 3)])
 def test_an_invalid_entry_is_refused(status: int, content: int) -> None:
     with pytest.raises(InvalidRequest, match="The manifest m has an entry without a valid field"):
-        list(live_files_in(manifest((status, "a"), content=content), "m"))
+        list(live_files_in(manifest(Written("a", status=status, content=content)), "m"))
 
 
 def test_a_manifest_is_no_manifest_list() -> None:
     with pytest.raises(InvalidRequest, match="without a valid field 500"):
-        manifests_in(manifest((1, "a")), "m")
+        manifests_in(manifest(Written("a")), "m")

@@ -89,7 +89,7 @@ def test_pyiceberg_and_duckdb_write_one_table(served: Served, duck: duckdb.DuckD
 
 
 def test_duckdb_deletes_updates_and_merges_by_position(served: Served, duck: duckdb.DuckDBPyConnection) -> None:
-    served.pyiceberg().create_table("sales.events", SCHEMA)
+    duck.execute("CREATE TABLE ice.sales.events (id BIGINT, name VARCHAR, day DATE)")
     duck.execute("INSERT INTO ice.sales.events SELECT i, 'n' || i, NULL FROM range(1, 7) t(i)")
     served.assert_equal("events", duck, 1, 2, 3, 4, 5, 6)
     duck.execute("DELETE FROM ice.sales.events WHERE id IN (1, 4)")

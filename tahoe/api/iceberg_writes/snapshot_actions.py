@@ -130,7 +130,7 @@ class SnapshotActions:
     def _rows(self, config: TableConfig) -> _Rows:
         """Return the changes of rows, all of them checked."""
         changes, transaction = self._changes(), self.transaction
-        snapshot, now = transaction.existing(), transaction.clock.now_ms()
+        snapshot, now = transaction.snapshot, transaction.clock.now_ms()
         dead = self._deleted(changes)
         files = [
             each.without_rows(dead.get(file.path))
@@ -138,6 +138,10 @@ class SnapshotActions:
                 incoming_files(transaction.store, config, self.document, changes.added, now), changes.added, strict=True
             )
         ]
+        if snapshot is None:
+            if changes.removed:
+                raise conflict(f"The file {changes.removed[0]}, which the snapshot removes, is not in the table.")
+            return _Rows(files, (), ())
         _refuse_present(snapshot, files)
         removed = live_files_at(snapshot, changes.removed)
         missing = [location for location in changes.removed if location not in removed]
@@ -189,8 +193,8 @@ class SnapshotActions:
 
     def _check_rearranged(self, rows: _Rows) -> None:
         """Refuse a snapshot of the operation ``replace`` that changes the number of rows."""
-        snapshot = self.transaction.existing()
-        before, after = sum(live_rows(snapshot, add) for add in rows.removed), sum(each.live_rows for each in rows.files)
+        before = sum(live_rows(self.transaction.existing(), add) for add in rows.removed)
+        after = sum(each.live_rows for each in rows.files)
         if before != after or rows.changes:
             raise invalid(
                 f"A snapshot of the operation 'replace' must not change rows, and it replaces {before} rows by {after}, and deletes "
@@ -238,6 +242,11 @@ def _stage_deleted_rows(transaction: Transaction, config: TableConfig, rows: _Ro
         return []
     snapshot = transaction.existing()
     snapshot.config.refuse_if_append_only()
+    if config.schema != snapshot.schema:
+        raise Unsupported(
+            "The request changes columns and deletes rows of files that stay. Commit the columns first.",
+            code="TAHOE_ICEBERG_UPDATE",
+        )
     stay = without_dead_files(rows.changes)
     remove_files(transaction, [change.add for change in rows.changes if change.is_whole])
     if uses_vectors(config):

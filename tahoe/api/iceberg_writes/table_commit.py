@@ -12,9 +12,17 @@ from __future__ import annotations
 from itertools import pairwise
 
 from tahoe.api.iceberg_writes.snapshot_actions import SnapshotActions, application, conflict
+from tahoe.api.iceberg_writes.table_definition import (
+    delta_metadata,
+    new_definition,
+    refuse_other_files,
+    stage_definition,
+    staged_document,
+)
 from tahoe.api.table import Table
 from tahoe.base.exceptions import Unsupported
 from tahoe.base.json_values import JsonMapping
+from tahoe.ops.tables.create import stage_create
 from tahoe.protocol.features import ENFORCED
 from tahoe.snapshot.snapshot import Snapshot
 from tahoe.txn.commit import Committed
@@ -44,14 +52,35 @@ def commit_change(table: Table, snapshot: Snapshot, current: CurrentMetadata, ch
     appends = bool(actions.line) and actions.appends
     _check_requirements(current.document, change, appends=appends)
     _check_identity(current.document, change)
-    if not actions.line:
-        return None
     transaction.enforces = ENFORCED
-    transaction.may_be_moved = appends
-    return table.commit(transaction, actions.stage())
+    operation = stage_definition(transaction, change)
+    transaction.may_be_moved = appends and operation is None
+    if actions.line:
+        operation = actions.stage()
+    return None if operation is None else table.commit(transaction, operation)
+
+
+def create_table(table: Table, name: str, change: TableChange) -> Committed:
+    """Commit a new table, perhaps with its first snapshot: the second step of a staged creation.
+
+    Raises:
+        InvalidRequest: invalid columns, partitions or location; the folder has other files; a snapshot that contradicts itself.
+        Unsupported: a type or property that Delta does not have.
+    """
+    definition = new_definition(name, change)
+    refuse_other_files(table.store)
+    transaction = Transaction(table.store, None, table.clock)
+    metadata = delta_metadata(definition, table.url, table.clock, change.uuid)
+    operation = stage_create(transaction, metadata, None)
+    actions = SnapshotActions(transaction, staged_document(metadata, definition, table.url), _line(change))
+    if actions.line:
+        operation = actions.stage()
+    return table.commit(transaction, operation)
 
 
 def _is_committed(transaction: Transaction, document: JsonMapping, change: TableChange) -> bool:
+    if change.creates and not change.snapshots:
+        return change.uuid == document["table-uuid"]
     existing = {snapshot["snapshot-id"] for snapshot in document["snapshots"]}
     return any(
         each.client.snapshot_id in existing or transaction.read_app(application(each)) is not None for each in change.snapshots
@@ -100,5 +129,3 @@ def _check_identity(document: JsonMapping, change: TableChange) -> None:
             "Change it through Delta: Table.uniform.upgrade.",
             code="TAHOE_ICEBERG_UPDATE",
         )
-    if change.schema_id is not None or change.schemas or change.set_properties or change.removed_properties:
-        raise Unsupported("This server does not change the schema or the properties of a table yet.", code="TAHOE_ICEBERG_UPDATE")

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from tahoe.api.iceberg_writes.table_commit import commit_change
-from tahoe.api.iceberg_writes.table_definition import create_table
+from tahoe.api.iceberg_writes.table_commit import commit_change, create_table
+from tahoe.api.iceberg_writes.table_definition import delta_metadata, refuse_other_files, staged_document
 from tahoe.api.table import Table
 from tahoe.base.exceptions import CommitStateUnknown, InvalidRequest, NotFound, TahoeError
+from tahoe.ops.tables.create import stage_create
+from tahoe.txn.transaction import Transaction
 from tahoe.uniform.commits.commit_requests import NewTable, TableChange
 from tahoe.uniform.external.metadata_listing import CurrentMetadata
 from tahoe.uniform.serve.warehouse import Namespace, Warehouse
-from tahoe.uniform.serve.writable_catalog import WritableCatalog
+from tahoe.uniform.serve.writable_catalog import StagedTable, WritableCatalog
 
 
 def writable_catalog(
@@ -33,19 +35,28 @@ class IcebergWriter:
         self._warehouse = warehouse
         self._open = open_table
 
-    def create(self, namespace: Namespace, table: NewTable) -> CurrentMetadata:
-        """Create a table with UniForm; return its metadata.
+    def create(self, namespace: Namespace, table: NewTable) -> CurrentMetadata | StagedTable:
+        """Create a table with UniForm, or stage it; return its metadata.
 
         Raises:
             NotFound: there is no such namespace.
             InvalidRequest: there is a table of that name, or the definition is invalid.
             Unsupported: a type, partitioning or property that Delta does not have.
         """
-        created = create_table(self._open(self._warehouse.new_url(namespace, table.name)), table)
-        return self._shown(namespace, table.name, created)
+        opened = self._open(self._warehouse.new_url(namespace, table.name))
+        metadata = delta_metadata(table, opened.url, opened.clock)
+        if table.is_staged:
+            return StagedTable(staged_document(metadata, table, opened.url))
+        refuse_other_files(opened.store)
+        transaction = Transaction(opened.store, None, opened.clock)
+        committed = opened.commit(transaction, stage_create(transaction, metadata, None))
+        return self._shown(namespace, table.name, committed.version)
 
     def commit(self, namespace: Namespace, name: str, change: TableChange) -> CurrentMetadata:
         """Commit a change of a table; return the metadata of the newest version, which has the change."""
+        if change.creates and not self._warehouse.has_table(namespace, name):
+            created = create_table(self._open(self._warehouse.new_url(namespace, name)), name, change)
+            return self._shown(namespace, name, created.version)
         current = self._warehouse.load(namespace, name)
         table = self._open(self._warehouse.url_of(namespace, name))
         try:

@@ -47,6 +47,8 @@ class TableChange:
         uuid: the table's id, which must be the existing one.
         location: the table's location, which must be the existing one.
         format_version: the requested version of the format.
+        partition_by: the source column ids of the partition spec of a new table; None if the request adds none.
+        client: the client's name and version.
     """
 
     requirements: tuple[Requirement, ...] = ()
@@ -59,6 +61,13 @@ class TableChange:
     uuid: str | None = None
     location: str | None = None
     format_version: int | None = None
+    partition_by: tuple[int, ...] | None = None
+    client: str = ""
+
+    @property
+    def creates(self) -> bool:
+        """Whether the table must not exist yet."""
+        return any(each.kind == "assert-create" for each in self.requirements)
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,7 +128,7 @@ def table_change(body: JsonMapping, client: str) -> TableChange:
             raise _unsupported(f"the update '{action}'", _REASONS.get(action, "which this server does not know"))
         change = _UPDATES[action](change, update)
     snapshots = tuple(replace(each, client=replace(each.client, client=client)) for each in change.snapshots)
-    return replace(change, snapshots=snapshots)
+    return replace(change, snapshots=snapshots, client=client)
 
 
 def _with_snapshot(change: TableChange, update: Fields) -> TableChange:
@@ -150,7 +159,15 @@ def _with_ref(change: TableChange, update: Fields) -> TableChange:
 
 
 def _with_spec(change: TableChange, update: Fields) -> TableChange:
-    raise _unsupported("another partitioning (add-spec)", "since the partitioning of a Delta table stays")
+    if not change.creates:
+        raise _unsupported("another partitioning (add-spec)", "since the partitioning of a Delta table stays")
+    return replace(change, partition_by=_identity_columns(update.inner("spec")))
+
+
+def _with_default_spec(change: TableChange, update: Fields) -> TableChange:
+    if not change.creates:
+        raise _unsupported("another partitioning (set-default-spec)", "since the partitioning of a Delta table stays")
+    return change
 
 
 def _with_order(change: TableChange, update: Fields) -> TableChange:
@@ -170,6 +187,7 @@ _UPDATES: Mapping[str, Callable[[TableChange, Fields], TableChange]] = {
     "add-schema": lambda change, update: replace(change, schemas=(*change.schemas, update.inner("schema").value)),
     "set-current-schema": lambda change, update: replace(change, schema_id=update.number("schema-id")),
     "add-spec": _with_spec,
+    "set-default-spec": _with_default_spec,
     "add-sort-order": _with_order,
     "set-default-sort-order": _with_default_order,
     "add-snapshot": _with_snapshot,
@@ -183,7 +201,6 @@ _UPDATES: Mapping[str, Callable[[TableChange, Fields], TableChange]] = {
     ),
 }
 _REASONS = {
-    "set-default-spec": "since the partitioning of a Delta table stays",
     "remove-partition-specs": "since the partitioning of a Delta table stays",
     "remove-snapshot-ref": "since a Delta table has one line of versions, the branch main",
     "remove-snapshots": "since the retention of a Delta table is set by its properties, and VACUUM deletes its files",

@@ -92,13 +92,17 @@ def described(
 
 
 def table_properties(metadata: Metadata, version: int, timestamp_ms: int) -> dict[str, str]:
-    """Return the conversion state, the properties that readers need, and those set by ``delta.universalFormat.config.iceberg.*``."""
+    """Return the conversion state, the table's description, the properties that readers need, and those set by
+    ``delta.universalFormat.config.iceberg.*``.
+    """
     configured = {
         key[len(CONFIG_PREFIX) :]: value for key, value in metadata.configuration.items() if key.lower().startswith(CONFIG_PREFIX)
     }
     retention = {"history.expire.max-snapshot-age-ms": str(snapshot_retention_ms(metadata.configuration))}
+    comment = {} if metadata.description is None else {"comment": metadata.description}
     return {
         **retention,
+        **comment,
         **configured,
         _DELTA_VERSION: str(version),
         _DELTA_TIMESTAMP: str(timestamp_ms),

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import Protocol
 
 from tahoe.base.exceptions import (
@@ -21,7 +22,7 @@ from tahoe.base.exceptions import (
     TahoeError,
     Unsupported,
 )
-from tahoe.base.json_values import JsonMapping
+from tahoe.base.json_values import JsonMapping, JsonObject
 from tahoe.uniform.commits.commit_requests import NewTable, TableChange, new_table, table_change
 from tahoe.uniform.commits.json_fields import Fields, invalid
 from tahoe.uniform.external.metadata_listing import CurrentMetadata
@@ -46,11 +47,19 @@ MOST_BODY_BYTES = 8 * 1024 * 1024
 _LONGEST_CLIENT = 100
 
 
+@dataclass(frozen=True, slots=True)
+class StagedTable:
+    """A table that does not exist yet: the client commits it later, with the requirement ``assert-create``."""
+
+    document: JsonObject
+    location: None = None
+
+
 class TableWriter(Protocol):
     """Carries out changes of a warehouse. The errors of all methods are those of `tahoe.exceptions`."""
 
-    def create(self, namespace: Namespace, table: NewTable) -> CurrentMetadata:
-        """Create a table."""
+    def create(self, namespace: Namespace, table: NewTable) -> CurrentMetadata | StagedTable:
+        """Create a table, or stage it."""
 
     def commit(self, namespace: Namespace, name: str, change: TableChange) -> CurrentMetadata:
         """Commit a change of a table; return the table's metadata, which has the change."""
@@ -137,7 +146,7 @@ def _changes(request: Request) -> bool:
     return request.method not in ("GET", "HEAD") and not request.path.rstrip("/").endswith(("/metrics", "/oauth/tokens"))
 
 
-def _changed(run: Callable[[], CurrentMetadata]) -> Response:
+def _changed(run: Callable[[], CurrentMetadata | StagedTable]) -> Response:
     """Return the response to a change, or the protocol's error."""
     try:
         current = run()

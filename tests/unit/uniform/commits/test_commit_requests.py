@@ -59,7 +59,7 @@ def test_updates_of_the_definition_are_read() -> None:
         ({"action": "remove-snapshot-ref", "ref-name": "main"}, "'remove-snapshot-ref'"),
         ({"action": "remove-snapshots", "snapshot-ids": [1]}, "'remove-snapshots'"),
         ({"action": "add-spec", "spec": {"fields": []}}, "another partitioning"),
-        ({"action": "set-default-spec", "spec-id": 0}, "'set-default-spec'"),
+        ({"action": "set-default-spec", "spec-id": 0}, "set-default-spec"),
         ({"action": "add-sort-order", "sort-order": {"order-id": 1, "fields": [{}]}}, "a sort order"),
         ({"action": "set-default-sort-order", "sort-order-id": 3}, "the sort order 3"),
         ({"action": "add-encryption-key", "encryption-key": {}}, "'add-encryption-key'"),

@@ -80,7 +80,7 @@ def create_table(table: Table, name: str, change: TableChange) -> Committed:
 
 def _is_committed(transaction: Transaction, document: JsonMapping, change: TableChange) -> bool:
     if change.creates and not change.snapshots:
-        return change.uuid == document["table-uuid"]
+        return bool(change.uuid == document["table-uuid"])
     existing = {snapshot["snapshot-id"] for snapshot in document["snapshots"]}
     return any(
         each.client.snapshot_id in existing or transaction.read_app(application(each)) is not None for each in change.snapshots

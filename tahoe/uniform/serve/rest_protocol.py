@@ -233,11 +233,13 @@ class ReadOnlyCatalog:
         return _listing("namespaces", entries, query)
 
     def load_namespace(self, request: Request, names: Mapping[str, str]) -> Response:
-        """Confirm that a namespace exists; it has no properties."""
+        """Return a namespace with its properties."""
         namespace = namespace_of(names["namespace"])
         if not self._warehouse.has_namespace(namespace):
             raise no_namespace(namespace)
-        return Response(204) if request.method == "HEAD" else Response(200, {"namespace": list(namespace), "properties": {}})
+        if request.method == "HEAD":
+            return Response(204)
+        return Response(200, {"namespace": list(namespace), "properties": self._warehouse.properties_of(namespace)})
 
     def list_tables(self, request: Request, names: Mapping[str, str]) -> Response:
         """List the names of the tables with UniForm in a namespace, with paging."""

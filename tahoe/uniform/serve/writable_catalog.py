@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, TypeVar
 
 from tahoe.base.exceptions import (
     CommitStateUnknown,
@@ -38,13 +38,20 @@ from tahoe.uniform.serve.rest_protocol import (
     error_response,
     failure,
     namespace_of,
+    query_of,
 )
-from tahoe.uniform.serve.warehouse import Namespace, Warehouse
+from tahoe.uniform.serve.warehouse import NAMESPACE_EXISTS, Namespace, Warehouse
 
 MOST_BODY_BYTES = 8 * 1024 * 1024
 """The maximum size of a request's body."""
 
 _LONGEST_CLIENT = 100
+_CONFLICTS = {
+    "DELTA_TABLE_ALREADY_EXISTS": "AlreadyExistsException",
+    NAMESPACE_EXISTS: "AlreadyExistsException",
+    "TAHOE_NAMESPACE_NOT_EMPTY": "NamespaceNotEmptyException",
+}
+_Result = TypeVar("_Result")
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,7 +111,12 @@ class WritableCatalog(ReadOnlyCatalog):
     def writes(self) -> tuple[Route, ...]:
         """Return the routes that change something."""
         return (
+            Route(("POST",), "v1/namespaces", self.create_namespace),
+            Route(("DELETE",), NAMESPACE, self.drop_namespace),
+            Route(("POST",), f"{NAMESPACE}/properties", self.update_properties),
             Route(("POST",), f"{NAMESPACE}/tables", self.create_table),
+            Route(("DELETE",), TABLE, self.drop_table),
+            Route(("POST",), "v1/tables/rename", self.rename_table),
             Route(("POST",), TABLE, self.commit_table),
             Route(("POST",), "v1/transactions/commit", self.commit_transaction),
         )
@@ -112,6 +124,48 @@ class WritableCatalog(ReadOnlyCatalog):
     def refusal(self, operation: str, request: Request, names: Mapping[str, str]) -> Response:
         """Return the answer to a request that this server does not support."""
         return error_response(501, "UnsupportedOperationException", f"{operation} is not supported by this server.")
+
+    def create_namespace(self, request: Request, names: Mapping[str, str]) -> Response:
+        """Make a namespace."""
+        fields = Fields(_body(request))
+        namespace, properties = fields.texts("namespace"), fields.properties("properties")
+        return _done(
+            lambda: self._warehouse.create_namespace(namespace, properties),
+            Response(200, {"namespace": list(namespace), "properties": properties}),
+        )
+
+    def drop_namespace(self, request: Request, names: Mapping[str, str]) -> Response:
+        """Remove an empty namespace."""
+        return _done(lambda: self._warehouse.drop_namespace(namespace_of(names["namespace"])), Response(204))
+
+    def update_properties(self, request: Request, names: Mapping[str, str]) -> Response:
+        """Set and remove properties of a namespace."""
+        namespace, fields = namespace_of(names["namespace"]), Fields(_body(request))
+        updates = fields.properties("updates")
+        removals = () if fields.optional("removals", list) is None else fields.texts("removals")
+        both = sorted(updates.keys() & set(removals))
+        if both:
+            return error_response(422, "UnprocessableEntityException", f"'{both[0]}' is both set and removed.")
+        before = self._warehouse.properties_of(namespace)
+        remaining = {key: value for key, value in before.items() if key not in removals}
+        content = {
+            "updated": list(updates),
+            "removed": [key for key in removals if key in before],
+            "missing": [key for key in removals if key not in before],
+        }
+        return _done(lambda: self._warehouse.set_properties(namespace, {**remaining, **updates}), Response(200, content))
+
+    def drop_table(self, request: Request, names: Mapping[str, str]) -> Response:
+        """Remove a table; with ``purgeRequested=true`` also its files."""
+        purges = query_of(request).get("purgeRequested", "false").lower() == "true"
+        namespace = namespace_of(names["namespace"])
+        return _done(lambda: self._warehouse.drop_table(namespace, names["table"], purges=purges), Response(204))
+
+    def rename_table(self, request: Request, names: Mapping[str, str]) -> Response:
+        """Move a table to another name or namespace."""
+        fields = Fields(_body(request))
+        source, target = (_identifier(fields.inner(name)) for name in ("source", "destination"))
+        return _done(lambda: self._warehouse.rename_table(source, target), Response(204))
 
     def create_table(self, request: Request, names: Mapping[str, str]) -> Response:
         """Create a Delta table with UniForm."""
@@ -135,10 +189,7 @@ class WritableCatalog(ReadOnlyCatalog):
                 f"The transaction changes {len(changes)} tables, and this server commits one table at a time. Commit them one by one.",
                 code="TAHOE_ICEBERG_SEVERAL_TABLES",
             )
-        identifier = changes[0].inner("identifier")
-        return self._writer.commit(
-            identifier.texts("namespace"), identifier.text("name"), table_change(changes[0].value, _client(request))
-        )
+        return self._writer.commit(*_identifier(changes[0].inner("identifier")), table_change(changes[0].value, _client(request)))
 
 
 def _changes(request: Request) -> bool:
@@ -146,10 +197,27 @@ def _changes(request: Request) -> bool:
     return request.method not in ("GET", "HEAD") and not request.path.rstrip("/").endswith(("/metrics", "/oauth/tokens"))
 
 
+def _identifier(fields: Fields) -> tuple[Namespace, str]:
+    return fields.texts("namespace"), fields.text("name")
+
+
 def _changed(run: Callable[[], CurrentMetadata | StagedTable]) -> Response:
-    """Return the response to a change, or the protocol's error."""
+    """Return the response to a change of a table, or the protocol's error."""
+    current = _attempted(run)
+    if isinstance(current, Response):
+        return current
+    return Response(200, {"metadata-location": current.location, "metadata": current.document, "config": {}})
+
+
+def _done(run: Callable[[], None], answer: Response) -> Response:
+    """Return the answer to a change that is carried out, or the protocol's error."""
+    return _attempted(run) or answer
+
+
+def _attempted(run: Callable[[], _Result]) -> _Result | Response:
+    """Return the result, or the protocol's error."""
     try:
-        current = run()
+        return run()
     except CommitStateUnknown as error:
         return error_response(500, "CommitStateUnknownException", str(error))
     except DeltaConcurrentModificationException as error:
@@ -157,14 +225,11 @@ def _changed(run: Callable[[], CurrentMetadata | StagedTable]) -> Response:
     except (NotFound, StorageFailure) as error:
         return failure(error)
     except InvalidRequest as error:
-        if error.code == "DELTA_TABLE_ALREADY_EXISTS":
-            return error_response(409, "AlreadyExistsException", str(error))
-        return failure(error)
+        return error_response(409, _CONFLICTS[error.code], str(error)) if error.code in _CONFLICTS else failure(error)
     except TahoeError as error:
         # Nothing was committed, and a retry would not help: an error of the server (5xx) would mean an unknown outcome.
         kind = "UnsupportedOperationException" if isinstance(error, Unsupported) else "BadRequestException"
         return error_response(400, kind, str(error))
-    return Response(200, {"metadata-location": current.location, "metadata": current.document, "config": {}})
 
 
 def _body(request: Request) -> JsonMapping:

@@ -9,6 +9,7 @@ files need no such version.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import pairwise
 
 from tahoe.api.iceberg_writes.snapshot_actions import SnapshotActions, application, conflict
@@ -23,14 +24,16 @@ from tahoe.api.table import Table
 from tahoe.base.exceptions import Unsupported
 from tahoe.base.json_values import JsonMapping
 from tahoe.ops.tables.create import stage_create
+from tahoe.ops.upkeep.restore import RestoreRequest, restore
 from tahoe.protocol.features import ENFORCED
 from tahoe.snapshot.snapshot import Snapshot
 from tahoe.txn.commit import Committed
-from tahoe.txn.transaction import Transaction
+from tahoe.txn.transaction import Operation, Transaction
 from tahoe.uniform.commits.commit_requests import AddedSnapshot, TableChange
 from tahoe.uniform.commits.json_fields import invalid
 from tahoe.uniform.commits.requirements import unmet
 from tahoe.uniform.external.metadata_listing import CurrentMetadata
+from tahoe.uniform.formats.metadata import snapshot_version
 
 
 def commit_change(table: Table, snapshot: Snapshot, current: CurrentMetadata, change: TableChange) -> Committed | None:
@@ -52,6 +55,8 @@ def commit_change(table: Table, snapshot: Snapshot, current: CurrentMetadata, ch
     appends = bool(actions.line) and actions.appends
     _check_requirements(current.document, change, appends=appends)
     _check_identity(current.document, change)
+    if change.main is not None and not actions.line:
+        return _restored(table, transaction, current.document, change)
     transaction.enforces = ENFORCED
     operation = stage_definition(transaction, change)
     transaction.may_be_moved = appends and operation is None
@@ -90,12 +95,8 @@ def _is_committed(transaction: Transaction, document: JsonMapping, change: Table
 def _line(change: TableChange) -> tuple[AddedSnapshot, ...]:
     """Return the added snapshots from the table's to the new one of ``main``, oldest first; each changes the one before it."""
     added = change.snapshots
-    if change.main is not None and (not added or added[-1].client.snapshot_id != change.main):
-        raise Unsupported(
-            f"The request sets the branch main to the snapshot {change.main}, which it does not add last. Restore the version through "
-            "Delta (RESTORE, Table.restore).",
-            code="TAHOE_ICEBERG_UPDATE",
-        )
+    if added and change.main is not None and added[-1].client.snapshot_id != change.main:
+        raise invalid(f"The request sets the branch main to the snapshot {change.main}, which is not the last one that it adds.")
     if added and change.main is None:
         raise Unsupported(
             "The request adds a snapshot outside of the branch main, and a Delta table has one line of versions.",
@@ -105,6 +106,29 @@ def _line(change: TableChange) -> tuple[AddedSnapshot, ...]:
         if after.parent_id != before.client.snapshot_id:
             raise invalid(f"The snapshot {after.client.snapshot_id} of the request does not follow the one before it.")
     return added
+
+
+def _restored(table: Table, transaction: Transaction, document: JsonMapping, change: TableChange) -> Committed | None:
+    """Restore the Delta version of an earlier snapshot, which the client makes current; None if it is current."""
+    if change.main == document.get("current-snapshot-id"):
+        return None
+    if change.schemas or change.schema_id is not None or change.set_properties or change.removed_properties:
+        raise Unsupported(
+            "The request makes an earlier snapshot current and changes the table's definition. Commit these one by one.",
+            code="TAHOE_ICEBERG_UPDATE",
+        )
+    snapshot = next((each for each in document["snapshots"] if each["snapshot-id"] == change.main), None)
+    if snapshot is None:
+        raise invalid(f"There is no snapshot {change.main}, to which the request sets the branch main.")
+    done: list[Committed] = []
+
+    def commit(transaction: Transaction, operation: Operation) -> Committed:
+        client = {"client": change.client, "snapshotId": str(change.main)}
+        done.append(table.commit(transaction, replace(operation, parameters={**operation.parameters, **client})))
+        return done[0]
+
+    restore(transaction, commit, RestoreRequest(version=snapshot_version(snapshot)))
+    return done[0]
 
 
 def _check_requirements(document: JsonMapping, change: TableChange, *, appends: bool) -> None:

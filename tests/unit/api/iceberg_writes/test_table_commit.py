@@ -7,7 +7,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from pyiceberg.exceptions import CommitFailedException
+from pyiceberg.exceptions import BadRequestError, CommitFailedException
 from pyiceberg.table import Table as IcebergTable
 
 import tahoe
@@ -173,3 +173,19 @@ def test_the_change_feed_and_streams_have_each_commit_once(client: LocalClient, 
     for change in feed:
         net[change["id"]] = net.get(change["id"], 0) + (1 if change["_change_type"] == "insert" else -1)
     assert net == {1: 0, 2: 1}
+
+
+def test_an_earlier_snapshot_made_current_is_a_restore(client: LocalClient, orders: IcebergTable) -> None:
+    orders.append(rows(1, 2))
+    earlier = orders.refresh().current_snapshot()
+    assert earlier is not None
+    orders.append(rows(3))
+    orders.delete("id = 1")
+    assert_equal_sides(client, 2, 3)
+    client.load_table(NAME).manage_snapshots().set_current_snapshot(earlier.snapshot_id).commit()
+    newest = assert_equal_sides(client, 1, 2).history(1)[0]
+    assert newest["operation"] == "RESTORE"
+    assert newest["operationParameters"]["client"] == "PyIceberg 0.12.0"
+    assert newest["operationParameters"]["snapshotId"] == str(earlier.snapshot_id)
+    with pytest.raises(BadRequestError, match="the tag 'audit'"):
+        client.load_table(NAME).manage_snapshots().create_tag(earlier.snapshot_id, "audit").commit()

@@ -58,7 +58,7 @@ def commit_change(table: Table, snapshot: Snapshot, current: CurrentMetadata, ch
     if change.main is not None and not actions.line:
         return _restored(table, transaction, current.document, change)
     transaction.enforces = ENFORCED
-    operation = stage_definition(transaction, change)
+    operation = stage_definition(transaction, current.document, change)
     transaction.may_be_moved = appends and operation is None
     if actions.line:
         operation = actions.stage()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from tahoe.base.clock import Clock
@@ -100,7 +100,7 @@ def new_definition(name: str, change: TableChange) -> NewTable:
     properties = {key: value for key, value in change.set_properties.items() if key not in change.removed_properties}
     if change.format_version is not None:
         properties[_FORMAT_VERSION] = str(change.format_version)
-    return NewTable(name, _current(change), change.partition_by or (), properties, change.location)
+    return NewTable(name, _current(change, ()), change.partition_by or (), properties, change.location)
 
 
 def refuse_other_files(store: LogStore) -> None:
@@ -115,15 +115,18 @@ def refuse_other_files(store: LogStore) -> None:
             )
 
 
-def stage_definition(transaction: Transaction, change: TableChange) -> Operation | None:
+def stage_definition(transaction: Transaction, document: JsonMapping, change: TableChange) -> Operation | None:
     """Stage the changes of the schema and the properties of a table; None if nothing changes.
+
+    Args:
+        document: the current Iceberg metadata, whose schemas may become current again.
 
     Raises:
         InvalidRequest: ids that contradict the table, or a column that a rule of the table reads.
         Unsupported: a type change or a property that Delta does not have.
     """
     snapshot = transaction.existing()
-    metadata = _with_schema(transaction, snapshot, change)
+    metadata = _with_schema(transaction, snapshot, change, document["schemas"])
     metadata = _with_properties(snapshot, metadata, change, transaction.clock)
     if metadata == snapshot.metadata:
         return None
@@ -138,7 +141,7 @@ def stage_definition(transaction: Transaction, change: TableChange) -> Operation
     return Operation("ICEBERG ALTER TABLE", parameters)
 
 
-def _with_schema(transaction: Transaction, snapshot: Snapshot, change: TableChange) -> Metadata:
+def _with_schema(transaction: Transaction, snapshot: Snapshot, change: TableChange, earlier: Sequence[JsonMapping]) -> Metadata:
     """Return the metadata with the schema that becomes current."""
     config = snapshot.config
     if change.schema_id is None:
@@ -148,11 +151,12 @@ def _with_schema(transaction: Transaction, snapshot: Snapshot, change: TableChan
                 code="TAHOE_ICEBERG_SCHEMA",
             )
         return snapshot.metadata
+    current = _current(change, earlier)
     names = {column.field_id: column.physical_name for _, column in explode(config.schema) if column.field_id is not None}
     if has_dropped_columns(config):
         # A file may have values of a dropped column under the name of the new one.
-        names = {**{number: f"col-{transaction.clock.uuid()}" for number in _numbers(_current(change))}, **names}
-    edited = changed_schema(config, _columns(_current(change), config.table, names))
+        names = {**{number: f"col-{transaction.clock.uuid()}" for number in _numbers(current)}, **names}
+    edited = changed_schema(config, _columns(current, config.table, names))
     configuration, renamed = dict(config.metadata.configuration), dict(edited.renamed)
     for path in edited.dropped:
         refuse_clustering(snapshot, path)
@@ -185,17 +189,14 @@ def _with_properties(snapshot: Snapshot, metadata: Metadata, change: TableChange
     return with_properties(config, {_delta_key(key): value for key, value in values.items()}, clock)
 
 
-def _current(change: TableChange) -> JsonMapping:
-    """Return the added schema that becomes current."""
+def _current(change: TableChange, earlier: Sequence[JsonMapping]) -> JsonMapping:
+    """Return the schema that becomes current: an added one, or one of the table's earlier ones."""
     if change.schema_id in (None, LAST_ADDED) and change.schemas:
         return change.schemas[-1]
-    for schema in change.schemas:
+    for schema in (*change.schemas, *earlier):
         if schema.get("schema-id") == change.schema_id:
             return schema
-    raise Unsupported(
-        f"The request makes the earlier schema {change.schema_id} current. Restore the version through Delta (RESTORE).",
-        code="TAHOE_ICEBERG_SCHEMA",
-    )
+    raise invalid(f"There is no schema {change.schema_id}, which the request makes current.")
 
 
 def _columns(schema: JsonMapping, table: str, names: Mapping[int, str]) -> StructType:

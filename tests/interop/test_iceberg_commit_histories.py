@@ -124,10 +124,14 @@ class History:
         self.rows = [row for row in self.rows if row["id"] < least] + new
 
     def upsert(self) -> None:
-        if len({row["id"] for row in self.rows}) < len(self.rows):
-            return self.append_iceberg()  # PyIceberg refuses to match one row with several
+        table = self.iceberg
+        snapshot = table.current_snapshot()
+        is_behind = snapshot is None or snapshot.schema_id != table.schema().schema_id
+        # PyIceberg refuses to match one row with several, and reads the table with the schema of its newest snapshot.
+        if is_behind or len({row["id"] for row in self.rows}) < len(self.rows):
+            return self.append_iceberg()
         new = {row["id"]: row for row in self.new_rows()}
-        self.iceberg.upsert(self.table_of(list(new.values())), ["id"])
+        table.upsert(self.table_of(list(new.values())), ["id"])
         self.rows = [row for row in self.rows if row["id"] not in new] + list(new.values())
         return None
 

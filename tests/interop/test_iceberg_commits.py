@@ -105,3 +105,39 @@ def test_duckdb_deletes_updates_and_merges_by_position(served: Served, duck: duc
     assert names == {2: "merged", 3: "n3", 5: "changed", 6: "n6", 9: "new"}
     duck.execute("DELETE FROM ice.sales.events")
     served.assert_equal("events", duck)
+
+
+def test_duckdb_defines_tables(served: Served, duck: duckdb.DuckDBPyConnection) -> None:
+    duck.execute("CREATE TABLE ice.sales.made AS SELECT i AS id, 'n' || i AS name FROM range(1, 4) t(i)")
+    served.assert_equal("made", duck, 1, 2, 3)
+    assert tahoe.Table(served.root / "sales" / "made").version() == 0
+    duck.execute("ALTER TABLE ice.sales.made ADD COLUMN more INTEGER")
+    duck.execute("INSERT INTO ice.sales.made VALUES (4, 'x', 7)")
+    duck.execute("ALTER TABLE ice.sales.made RENAME COLUMN more TO rest")
+    duck.execute("ALTER TABLE ice.sales.made DROP COLUMN name")
+    duck.execute("INSERT INTO ice.sales.made VALUES (5, 8)")
+    served.assert_equal("made", duck, 1, 2, 3, 4, 5)
+    rest = tahoe.Table(served.root / "sales" / "made").to_arrow()
+    assert {row["id"]: row["rest"] for row in rest.to_pylist()} == {1: None, 2: None, 3: None, 4: 7, 5: 8}
+    duck.execute("BEGIN")
+    duck.execute("INSERT INTO ice.sales.made VALUES (6, 9)")
+    duck.execute("DELETE FROM ice.sales.made WHERE id <= 3")
+    duck.execute("COMMIT")
+    served.assert_equal("made", duck, 4, 5, 6)
+    duck.execute("DROP TABLE ice.sales.made")
+    assert not (served.root / "sales" / "made").exists()
+
+
+def test_nested_values_of_duckdb_are_read_everywhere(served: Served, duck: duckdb.DuckDBPyConnection) -> None:
+    duck.execute(
+        "CREATE TABLE ice.sales.nested (id BIGINT, s STRUCT(x INTEGER, y VARCHAR[]), m MAP(VARCHAR, DOUBLE), z TIMESTAMPTZ, "
+        "t TIMESTAMP, d DECIMAL(18, 3), b BLOB, f FLOAT, o BOOLEAN, p DATE) PARTITIONED BY (p)"
+    )
+    duck.execute(
+        "INSERT INTO ice.sales.nested VALUES (1, {'x': 1, 'y': ['a', NULL]}, MAP {'k': 1.5}, TIMESTAMPTZ '2020-01-01 00:00:00+00', "
+        "TIMESTAMP '2020-01-01 01:02:03.456789', 1.5, 'ab'::BLOB, 1.5, true, DATE '2020-01-01'), "
+        "(2, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL)"
+    )
+    served.assert_equal("nested", duck, 1, 2)
+    duck.execute("DELETE FROM ice.sales.nested WHERE p IS NULL")
+    served.assert_equal("nested", duck, 1)

@@ -46,6 +46,8 @@ class IcebergWriter:
         opened = self._open(self._warehouse.new_url(namespace, table.name))
         metadata = delta_metadata(table, opened.url, opened.clock)
         if table.is_staged:
+            refuse_other_files(opened.store)
+            self._warehouse.prepare_folder(namespace, table.name)
             return StagedTable(staged_document(metadata, table, opened.url))
         refuse_other_files(opened.store)
         transaction = Transaction(opened.store, None, opened.clock)

@@ -10,10 +10,12 @@ import json
 import os
 import shutil
 from collections.abc import Callable, Mapping
+from functools import partial
 
 from tahoe.base.exceptions import InvalidRequest, StorageFailure, Unsupported
 from tahoe.store.location import local_path
 from tahoe.store.log_store import Exists, FolderStore
+from tahoe.uniform.formats.metadata_files import FOLDER
 
 _MARKER = ".namespace.json"
 """The file with the properties of a namespace; in an object store it is what makes an empty namespace exist."""
@@ -61,6 +63,15 @@ def remove_namespace(store: FolderStore, folder: str) -> None:
     root = local_path(store.url)
     if root is not None:
         _locally(store, folder, lambda: os.rmdir(os.path.join(root, folder)))
+
+
+def make_table_folders(store: FolderStore, folder: str) -> None:
+    """Make the folders of the first files of a table; clients expect them on a local disk. An object store has no folders to make."""
+    root = local_path(store.url)
+    if root is not None:
+        for name in ("data", FOLDER):
+            path = os.path.join(root, folder, name)
+            _locally(store, folder, partial(os.makedirs, path, exist_ok=True))
 
 
 def remove_table(store: FolderStore, folder: str, hidden: str, *, purges: bool) -> None:

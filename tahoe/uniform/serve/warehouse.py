@@ -32,6 +32,7 @@ from tahoe.uniform.handle import UniformHandle
 from tahoe.uniform.runtime import UniformRuntime
 from tahoe.uniform.serve.folder_changes import (
     make_namespace,
+    make_table_folders,
     move_table,
     namespace_properties,
     remove_namespace,
@@ -202,6 +203,10 @@ class Warehouse:
     def properties_of(self, namespace: Namespace) -> dict[str, str]:
         """Return the properties of a namespace. Raises `NotFound` if there is no such namespace."""
         return namespace_properties(self._store, self._existing(namespace)[0])
+
+    def prepare_folder(self, namespace: Namespace, name: str) -> None:
+        """Make the folders in which a client writes the first files of a staged table. In object stores there is nothing to make."""
+        make_table_folders(self._store, self.new_url(namespace, name).removeprefix(f"{self.url}/"))
 
     def create_namespace(self, namespace: Namespace, properties: Mapping[str, str]) -> None:
         """Make a namespace, a folder. Raises `InvalidRequest`: it exists, a table has the name, or no folder can have it."""

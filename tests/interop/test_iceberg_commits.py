@@ -14,9 +14,11 @@ import pytest
 from pyiceberg.catalog.rest import RestCatalog
 
 import tahoe
+from scripts.follow_page import examples
 from tests.duckdb_with import duckdb_with
 from tests.interop.engines import canonical, read_deltalake, read_duckdb
 from tests.interop.test_iceberg_rest import start
+from tests.pages import ROOT
 
 TOKEN = "a token of the tests"
 SCHEMA = pa.schema([("id", pa.int64()), ("name", pa.string()), ("day", pa.date32())])
@@ -141,3 +143,21 @@ def test_nested_values_of_duckdb_are_read_everywhere(served: Served, duck: duckd
     served.assert_equal("nested", duck, 1, 2)
     duck.execute("DELETE FROM ice.sales.nested WHERE p IS NULL")
     served.assert_equal("nested", duck, 1)
+
+
+def test_the_page_iceberg_writes_runs_in_order(tmp_path: Path) -> None:
+    """Each block of the guide, against a server with the page's options and an address of its own."""
+    blocks = {each.language: each.text for each in examples(ROOT / "docs/guide/iceberg-writes.md")}
+    command, _, warehouse, *words = blocks["sh"].split()[1:]
+    assert (command, warehouse, words) == ("serve", "warehouse", ["--writable"])
+    (tmp_path / warehouse).mkdir()
+    process, url = start(tmp_path / warehouse, *words)
+    try:
+        exec(blocks["python"].replace("http://127.0.0.1:8181", url), {})
+        with duckdb_with("avro", "httpfs", "iceberg") as connection:
+            connection.execute(blocks["sql"].replace("http://127.0.0.1:8181", url))
+        rows = tahoe.Table(tmp_path / warehouse / "sales" / "orders").to_arrow().to_pylist()
+        assert sorted((row["id"], row["name"]) for row in rows) == [(1, "one"), (2, "TWO"), (3, "three")]
+    finally:
+        process.send_signal(signal.SIGINT)
+        assert process.communicate(timeout=200)[1] == ""

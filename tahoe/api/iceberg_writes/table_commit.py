@@ -26,6 +26,7 @@ from tahoe.base.json_values import JsonMapping
 from tahoe.ops.tables.create import stage_create
 from tahoe.ops.upkeep.restore import RestoreRequest, restore
 from tahoe.protocol.features import ENFORCED
+from tahoe.protocol.iceberg_compat import uniform_is_enabled
 from tahoe.snapshot.snapshot import Snapshot
 from tahoe.txn.commit import Committed
 from tahoe.txn.transaction import Operation, Transaction
@@ -48,6 +49,13 @@ def commit_change(table: Table, snapshot: Snapshot, current: CurrentMetadata, ch
         InvalidRequest: the request contradicts itself or the table, or rows break a rule of the table.
         Unsupported: a change that a Delta table cannot follow.
     """
+    if not uniform_is_enabled(snapshot.config.properties):
+        raise Unsupported(
+            f"The table {table.url} has no UniForm: the server shows it to Iceberg clients, which cannot commit to it. Enable UniForm: "
+            "Table.uniform.upgrade.",
+            code="TAHOE_UNIFORM_NOT_ENABLED",
+            table=table.url,
+        )
     transaction = Transaction(table.store, snapshot, table.clock)
     if _is_committed(transaction, current.document, change):
         return None

@@ -17,11 +17,13 @@ from pyiceberg.transforms import IdentityTransform
 from pyiceberg.types import LongType, NestedField, StringType
 
 import tahoe
+from tahoe.api.iceberg_writes import table_writer
 from tahoe.api.iceberg_writes.incoming_files import incoming_files
 from tahoe.base.exceptions import InvalidRequest, Unsupported
 from tahoe.uniform.commits.client_manifests import DATA, ClientFile
 from tests.iceberg_clients import LocalClient, writable_catalog
 from tests.interop.engines import canonical, read_deltalake
+from tests.unit.uniform.serve.serving import warehouse_of
 
 UNIFORM = {"delta.universalFormat.enabledFormats": "iceberg", "delta.enableIcebergCompatV2": "true"}
 SCHEMA = pa.schema([("id", pa.int64()), ("name", pa.string())])
@@ -63,6 +65,15 @@ def test_partitioned_files_are_registered_with_their_values(client: LocalClient,
     assert table.to_arrow("name = 'a b'")["id"].to_pylist() == [1]
     orders.dynamic_partition_overwrite(pa.table({"id": [9], "name": ["a b"]}, schema=SCHEMA))
     assert sorted(table.to_arrow()["id"].to_pylist()) == [2, 3, 9]
+
+
+def test_a_table_without_uniform_is_shown_and_not_written(tmp_path: Path) -> None:
+    table = tahoe.Table.create(tmp_path / "warehouse" / "t", SCHEMA)
+    warehouse = warehouse_of(tmp_path / "warehouse", metadata_path=tmp_path / "beside")
+    client = LocalClient(table_writer.writable_catalog(warehouse, tahoe.Table))
+    with pytest.raises(BadRequestError, match="has no UniForm"):
+        client.load_table("default.t").append(rows(1))
+    assert table.version() == 0
 
 
 def test_rules_of_the_table_are_checked_before_the_commit(client: LocalClient, tmp_path: Path) -> None:

@@ -6,7 +6,7 @@ file of a manifest ─► below the root? ─► footer: rows, size ─► `why_
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -21,7 +21,10 @@ from tahoe.ops.rows.row_changes import is_in, position_column
 from tahoe.ops.write.completion import Completion
 from tahoe.ops.write.writer import WriterOptions, tagged, write_arrow
 from tahoe.protocol.actions import AddFile
+from tahoe.protocol.column_values.default_values import CURRENT_DEFAULT
+from tahoe.protocol.column_values.identity import refuse_explicit
 from tahoe.protocol.config import TableConfig
+from tahoe.protocol.constraints import is_filled_in
 from tahoe.protocol.nan_bounds import with_statistics
 from tahoe.protocol.statistics.collect import indexed_columns, statistics_of_footer, string_prefix_length
 from tahoe.schema.arrow import to_arrow_schema
@@ -29,7 +32,7 @@ from tahoe.schema.mapping import PHYSICAL_NAME_KEY, transform_fields
 from tahoe.schema.types import StructField, StructType
 from tahoe.snapshot.scan import BareVersion, Scan
 from tahoe.store.location import encode_path, name_below
-from tahoe.store.log_store import LogStore
+from tahoe.store.log_store import Entry, LogStore
 from tahoe.txn.transaction import Transaction
 from tahoe.uniform.commits.client_manifests import ClientFile
 from tahoe.uniform.commits.partition_tuples import partition_texts, python_values
@@ -93,27 +96,28 @@ def incoming_files(
             states.
         Unsupported: a file of another format.
     """
-    names = [_name(store, file) for file in files]
+    names = [_data_name(store, file) for file in files]
 
-    def decided(at: int, footer: FileMetaData) -> IncomingFile:
-        file, name = files[at], names[at]
+    def looked_at(footer: FileMetaData, url: str) -> tuple[FileMetaData, Entry | None]:
+        return footer, store.head(url.removeprefix(f"{store.url}/"))
+
+    def decided(file: ClientFile, name: str, footer: FileMetaData, entry: Entry | None) -> IncomingFile:
         if footer.num_rows != file.rows:
             raise _wrong(file, f"has {footer.num_rows} rows, and {file.rows} by its manifest")
-        entry = store.head(name)
         if entry is None or entry.size != file.size:
             raise _wrong(file, f"has {0 if entry is None else entry.size} bytes, and {file.size} by its manifest")
         values = python_values(file, config, document)
         reason = "its folder is hidden" if _is_hidden(name) else why_rewritten(config, footer, values)
         add = AddFile(encode_path(name), partition_texts(values, config), file.size, now_ms, True)
         if reason is None:
-            return IncomingFile(_with_footer(add, footer, config), file.rows, None, has_ids=True)
+            return IncomingFile(_with_footer(add, footer, config), file.rows, None)
         return IncomingFile(add, file.rows, reason, _has_ids(file, footer))
 
     try:
-        footers = list(each_footer(store, names, lambda footer, _: footer, silent))
+        found = list(each_footer(store, names, looked_at, silent))
     except (CorruptTable, NotFound) as error:
         raise InvalidRequest(error.message, code="TAHOE_ICEBERG_FILE", table=store.url) from error
-    return [decided(at, footer) for at, footer in enumerate(footers)]
+    return [decided(file, name, *each) for file, name, each in zip(files, names, found, strict=True)]
 
 
 def stage_files(
@@ -126,13 +130,28 @@ def stage_files(
     adds = [file.add for file in files if file.reason is None]
     rewritten = [file for file in files if file.reason is not None]
     if rewritten:
-        names = config.schema.names
-        rows = pa.RecordBatchReader.from_batches(_nullable(config), rows_of(transaction, config, rewritten))
-        options = WriterOptions(completion=Completion(transaction, names))
+        rows = _without_computed(config, rows_of(transaction, config, rewritten))
+        options = WriterOptions(completion=Completion(transaction, rows.schema.names))
         adds += write_arrow(config, transaction.store, rows, transaction.clock, options)
     staged = [tagged(config, replace(add, data_change=data_change)) for add in adds]
     transaction.stage(*staged)
     return staged
+
+
+def _without_computed(config: TableConfig, batches: Iterator[pa.RecordBatch]) -> pa.RecordBatchReader | pa.Table:
+    """Return the rows without identity and generated columns of which a client has left every value NULL: the table computes them.
+
+    Raises `InvalidRequest` for values of a column whose values only the table may assign.
+    """
+    schema = _nullable(config)
+    # A client applies defaults itself: NULL in a column with a default is the client's value.
+    computed = [column.name for column in config.schema if is_filled_in(column) and CURRENT_DEFAULT not in column.metadata]
+    if not computed:
+        return pa.RecordBatchReader.from_batches(schema, batches)
+    rows = pa.Table.from_batches(batches, schema)
+    rows = rows.drop_columns([name for name in computed if rows.column(name).null_count == rows.num_rows])
+    refuse_explicit(config.schema, rows.column_names, config.table)
+    return rows
 
 
 def rows_of(transaction: Transaction, config: TableConfig, files: Sequence[IncomingFile]) -> Iterator[pa.RecordBatch]:
@@ -162,11 +181,25 @@ def _by_logical_names(config: TableConfig) -> StructType:
 
 def _has_ids(file: ClientFile, footer: FileMetaData) -> bool:
     """Whether the columns of a file have field ids. Raises `InvalidRequest` if only some have."""
-    columns = list(footer.schema.to_arrow_schema())
-    with_ids = sum(FIELD_ID in (column.metadata or {}) for column in columns)
-    if with_ids not in (0, len(columns)):
+    have = {FIELD_ID in (column.metadata or {}) for column in _columns_in(footer.schema.to_arrow_schema())}
+    if len(have) == 2:
         raise _wrong(file, "has columns with field ids and others without")
-    return bool(with_ids)
+    return True in have
+
+
+def _columns_in(fields: Iterable[pa.Field]) -> Iterator[pa.Field]:
+    """Yield the columns of a file and the fields of structs at every depth."""
+    for column in fields:
+        yield column
+        kinds = [column.type]
+        while kinds:
+            kind = kinds.pop()
+            if pa.types.is_struct(kind):
+                yield from _columns_in(kind.fields)
+            elif pa.types.is_map(kind):
+                kinds += [kind.key_type, kind.item_type]
+            elif pa.types.is_list(kind):
+                kinds.append(kind.value_type)
 
 
 def _nullable(config: TableConfig) -> pa.Schema:
@@ -175,19 +208,28 @@ def _nullable(config: TableConfig) -> pa.Schema:
 
 
 def _with_footer(add: AddFile, footer: FileMetaData, config: TableConfig) -> AddFile:
-    configuration = config.metadata.configuration
-    indexed = indexed_columns(config.schema, config.partition_columns, configuration)
-    statistics = statistics_of_footer(
-        footer,
-        config.schema,
-        indexed,
-        column_mapping_mode=config.column_mapping_mode,
-        prefix_length=string_prefix_length(configuration),
-    )
+    """Return the file with the statistics of its footer."""
+    properties = config.metadata.configuration
+    indexed, prefix = indexed_columns(config.schema, config.partition_columns, properties), string_prefix_length(properties)
+    mode = config.column_mapping_mode
+    statistics = statistics_of_footer(footer, config.schema, indexed, column_mapping_mode=mode, prefix_length=prefix)
     return with_statistics(add, statistics, indexed)
 
 
-def _name(store: LogStore, file: ClientFile) -> str:
+def store_name(store: LogStore, location: str) -> str:
+    """Return the store name of a file of a client. Raises `InvalidRequest` if it is outside of the table's folder."""
+    name = name_below(store.url, location)
+    if name is not None:
+        return name
+    raise InvalidRequest(
+        f"{location} is outside of the folder of table {store.url}; it is not opened. Write the file below the folder.",
+        code="TAHOE_PATH_OUTSIDE_TABLE",
+        table=store.url,
+        path=location,
+    )
+
+
+def _data_name(store: LogStore, file: ClientFile) -> str:
     if file.file_format != "PARQUET":
         raise Unsupported(
             f"The file {file.path} is of the format {file.file_format:.20}, and a Delta table's files are Parquet files. Set "
@@ -195,16 +237,7 @@ def _name(store: LogStore, file: ClientFile) -> str:
             code="TAHOE_ICEBERG_FILE",
             file=file.path,
         )
-    name = name_below(store.url, file.path)
-    if name is None:
-        raise InvalidRequest(
-            f"The file {file.path} is outside of the folder of table {store.url}. A Delta table's paths never leave its folder: write "
-            "the file below it.",
-            code="TAHOE_PATH_OUTSIDE_TABLE",
-            table=store.url,
-            path=file.path,
-        )
-    return name
+    return store_name(store, file.path)
 
 
 def _is_hidden(name: str) -> bool:

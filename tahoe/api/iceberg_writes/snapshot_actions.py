@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from tahoe.api.iceberg_writes.incoming_files import IncomingFile, incoming_files, rows_of, stage_files
+from tahoe.api.iceberg_writes.incoming_files import IncomingFile, incoming_files, rows_of, stage_files, store_name
 from tahoe.base.exceptions import DeltaConcurrentModificationException, InvalidRequest, Unsupported
 from tahoe.base.json_values import JsonMapping
 from tahoe.log.files.live_files import add_files, canonical_path, files_at
@@ -96,7 +96,7 @@ class SnapshotActions:
 
     transaction: Transaction
     document: JsonMapping
-    line: tuple[AddedSnapshot, ...]
+    line: Sequence[AddedSnapshot]
 
     @property
     def appends(self) -> bool:
@@ -269,15 +269,7 @@ def _changed_rows(transaction: Transaction, config: TableConfig, rows: _Rows) ->
 
 
 def _content(store: LogStore, location: str) -> bytes:
-    name = name_below(store.url, location)
-    if name is None:
-        raise InvalidRequest(
-            f"{location} is outside of the folder of table {store.url}; it is not opened.",
-            code="TAHOE_PATH_OUTSIDE_TABLE",
-            table=store.url,
-            path=location,
-        )
-    entry = store.head(name)
+    entry = store.head(name := store_name(store, location))
     if entry is None or entry.size > MOST_BYTES:
         problem = "does not exist" if entry is None else f"has more than {MOST_BYTES:,} bytes"
         raise InvalidRequest(f"The file {location} {problem}.", code="TAHOE_ICEBERG_MANIFEST", file=location)

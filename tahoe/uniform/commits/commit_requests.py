@@ -83,8 +83,8 @@ class NewTable:
     name: str
     schema: JsonMapping
     partition_by: tuple[int, ...] = ()
-    properties: Mapping[str, str] = field(default_factory=dict)
     location: str | None = None
+    properties: Mapping[str, str] = field(default_factory=dict)
     is_staged: bool = False
 
 
@@ -104,8 +104,8 @@ def new_table(body: JsonMapping) -> NewTable:
         fields.text("name"),
         fields.inner("schema").value,
         () if spec is None else _identity_columns(Fields(spec, "partition-spec")),
-        fields.properties("properties"),
         fields.optional("location", str),
+        fields.properties("properties"),
         fields.optional("stage-create", bool) or False,
     )
 

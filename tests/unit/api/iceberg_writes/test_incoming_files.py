@@ -20,6 +20,8 @@ import tahoe
 from tahoe.api.iceberg_writes import table_writer
 from tahoe.api.iceberg_writes.incoming_files import incoming_files
 from tahoe.base.exceptions import InvalidRequest, Unsupported
+from tahoe.protocol.column_values.identity import identity_metadata
+from tahoe.schema.types import PrimitiveType, StructField, StructType
 from tahoe.uniform.commits.client_manifests import DATA, ClientFile
 from tests.iceberg_clients import LocalClient, writable_catalog
 from tests.interop.engines import canonical, read_deltalake
@@ -87,6 +89,27 @@ def test_rules_of_the_table_are_checked_before_the_commit(client: LocalClient, t
     assert {path.parent.name for path in left} <= {"data"}, "only the client's own file is left"
     assert table.to_arrow()["id"].to_pylist() == [1]
     assert table.version() == 2
+
+
+def test_the_table_computes_identity_and_generated_columns_that_a_client_leaves_out(client: LocalClient, tmp_path: Path) -> None:
+    schema = StructType(
+        (
+            StructField("id", PrimitiveType("long")),
+            StructField("number", PrimitiveType("long"), True, identity_metadata(10, 1, allow_explicit=False)),
+            StructField("double", PrimitiveType("long"), True, {"delta.generationExpression": "id * 2"}),
+        )
+    )
+    table = tahoe.Table.create(tmp_path / "t", schema, properties=UNIFORM)
+    orders = client.load_table("default.t")
+    orders.append(pa.table({"id": pa.array([1, 2], pa.int64())}))
+    assert table.to_arrow().to_pylist() == [{"id": 1, "number": 10, "double": 2}, {"id": 2, "number": 11, "double": 4}]
+    orders.append(pa.table({"id": pa.array([3], pa.int64()), "double": pa.array([6], pa.int64())}))
+    assert table.to_arrow("id = 3").to_pylist() == [{"id": 3, "number": 12, "double": 6}]
+    version = table.version()
+    for name, message in (("number", "EXPLICIT_INSERT"), ("double", "DELTA_VIOLATE_CONSTRAINT_WITH_VALUES")):
+        with pytest.raises(BadRequestError, match=message):
+            client.load_table("default.t").append(pa.table({"id": pa.array([4], pa.int64()), name: pa.array([5], pa.int64())}))
+    assert table.version() == version
 
 
 def test_statistics_are_those_of_the_footer(client: LocalClient, tmp_path: Path) -> None:

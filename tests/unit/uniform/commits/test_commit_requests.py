@@ -93,7 +93,7 @@ SCHEMA = {"type": "struct", "fields": [{"id": 1, "name": "id", "required": False
 def test_a_new_table_is_read() -> None:
     spec = {"spec-id": 0, "fields": [{"source-id": 1, "field-id": 1000, "name": "id", "transform": "identity"}]}
     body = {"name": "t", "schema": SCHEMA, "partition-spec": spec, "properties": {"a": "b"}, "write-order": {"fields": []}}
-    assert new_table(body) == NewTable("t", SCHEMA, (1,), {"a": "b"})
+    assert new_table(body) == NewTable("t", SCHEMA, (1,), properties={"a": "b"})
     assert new_table({"name": "t", "schema": SCHEMA, "stage-create": True, "location": "x"}) == NewTable(
         "t", SCHEMA, location="x", is_staged=True
     )

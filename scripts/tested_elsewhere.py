@@ -42,6 +42,7 @@ TESTED_ELSEWHERE: Mapping[str, Mapping[str, str]] = {
         "api/process": "tests/unit/uniform/serve/test_warehouse.py",
         "protocol/iceberg_upgrade": "tests/unit/ops/upkeep/test_upgrade_uniform.py",
         "uniform/convert/conversion": "tests/unit/uniform/serve/test_warehouse.py",
+        "uniform/serve/folder_changes": "tests/unit/uniform/serve/test_writable_catalog.py",
         "observe/lineage_facts": "tests/unit/observe/test_lineage_events.py",
         "base/json_values": "tests/unit/uniform/formats/test_metadata.py",
         "base/version": "tests/unit/test_public_names.py",

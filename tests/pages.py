@@ -27,6 +27,7 @@ TESTED_BY = {
     "docs/coming-from-delta-spark.md": "tests/spark/test_readme.py",
     "docs/guide/dbt.md": "scripts/packages.py",
     "docs/guide/connect.md": "tests/spark/test_connect.py",
+    "docs/guide/iceberg-writes.md": "tests/interop/test_iceberg_commits.py",
 }
 """Pages whose examples need another way to run, each with the file that runs all of them."""
 

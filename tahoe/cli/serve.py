@@ -1,4 +1,4 @@
-"""`tahoe serve --iceberg`: a warehouse's tables for every engine that supports Iceberg's REST catalog protocol, read-only."""
+"""`tahoe serve --iceberg`: a warehouse's tables for every engine that supports Iceberg's REST catalog protocol."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from tahoe.base.exceptions import InvalidRequest, Unsupported
+from tahoe.base.lazy import late_modules
 from tahoe.base.method_options import option
 from tahoe.base.progress import Progress, shown
 from tahoe.cli.shell.arguments import StorageOptions, named_coordinator, open_table, options_of
@@ -24,13 +25,18 @@ from tahoe.cli.shell.text import visible
 if TYPE_CHECKING:
     import uvicorn
 
+    from tahoe.api.table import Table
     from tahoe.cli.connections import Limits
     from tahoe.cli.web_pages import Page, WebPages
-    from tahoe.uniform.serve.rest_protocol import ReadOnlyCatalog, Request, Response
+    from tahoe.uniform.serve import rest_protocol
+    from tahoe.uniform.serve.rest_protocol import ReadOnlyCatalog, Response
     from tahoe.uniform.serve.warehouse import Warehouse
+else:
+    (rest_protocol,) = late_modules("tahoe.uniform.serve", "rest_protocol")
 
 
 TOKEN_VARIABLE = "TAHOE_TOKEN"
+WRITE_TOKEN_VARIABLE = "TAHOE_WRITE_TOKEN"
 
 Iceberg = Annotated[
     str,
@@ -51,6 +57,15 @@ class ServeOptions:
         "--token",
         metavar="TEXT",
         help=f"The bearer token that clients must send. Prefer the variable {TOKEN_VARIABLE}, which process lists do not show.",
+    )
+    writable: bool = option(
+        False, "--writable", help="Accept commits of Iceberg clients, each as a Delta commit. Without it the server is read-only."
+    )
+    write_token: str | None = option(
+        None,
+        "--write-token",
+        metavar="TEXT",
+        help=f"With --writable: the bearer token of clients that write, who may read too. Prefer the variable {WRITE_TOKEN_VARIABLE}.",
     )
     all: bool = option(False, "--all", help="Serve tables without UniForm too. Their Iceberg metadata is written to --cache.")
     cache: str | None = option(
@@ -74,18 +89,19 @@ class ServeOptions:
 
 @with_flags(ServeOptions)
 def serve(iceberg: Iceberg, flags: Flags, option: StorageOptions = []) -> None:  # noqa: B006 - read by typer, never changed
-    """Serve the Delta tables below a folder as Iceberg, read-only, over Iceberg's REST catalog protocol. Ctrl-C stops it.
+    """Serve the Delta tables below a folder as Iceberg over Iceberg's REST catalog protocol. Ctrl-C stops it.
 
     A browser shows the tables at the same address, with their history, differences and reports.
 
     A table with UniForm enabled is shown at its newest version: an outdated one is converted on load. With --all, so is every other table
     that Iceberg can show; nothing is written to its folder. A terminal shows the progress of conversions that last longer than a second,
-    one at a time. The variable TAHOE_COORDINATOR names the coordinator of catalog-managed tables.
+    one at a time. With --writable, Iceberg clients create tables and commit to them; otherwise the server is read-only. The variable
+    TAHOE_COORDINATOR names the coordinator of catalog-managed tables.
     """
     options = ServeOptions(**flags)
-    secret = options.token if options.token is not None else os.environ.get(TOKEN_VARIABLE)
+    tokens = _tokens(options)
     _check_numbers(options)
-    _refuse_open_access(options.host, secret)
+    _refuse_open_access(options, *tokens)
     try:
         import uvicorn  # noqa: F401 - reported here, before anything is opened
     except ImportError as error:
@@ -95,16 +111,16 @@ def serve(iceberg: Iceberg, flags: Flags, option: StorageOptions = []) -> None: 
     from tahoe.api.process import UNIFORM_RUNTIME
     from tahoe.cli.connections import Limits
     from tahoe.cli.web_pages import WebPages
-    from tahoe.uniform.serve.rest_protocol import ReadOnlyCatalog
 
     warehouse = _warehouse(iceberg, options, options_of(option))
     listening = _listen(options.host, options.port)
     limits = Limits(options.connections, min(options.connections, options.connections_of_a_peer))
     address = f"[{options.host}]" if ":" in options.host else options.host
-    catalog = ReadOnlyCatalog(warehouse, secret)
+    catalog = _catalog(warehouse, options, tokens, lambda url: open_table(url, option))
+    access = "writable" if options.writable else "read-only"
     server = _with_announcement(
         server_of(catalog, limits, WebPages(warehouse, catalog, lambda url: open_table(url, option))),
-        f"{visible(warehouse.url)} as Iceberg, read-only, at http://{address}:{listening.getsockname()[1]} (Ctrl-C stops it)",
+        f"{visible(warehouse.url)} as Iceberg, {access}, at http://{address}:{listening.getsockname()[1]} (Ctrl-C stops it)",
     )
     UNIFORM_RUNTIME.progress = conversion_progress
     server.run(sockets=[listening])
@@ -214,12 +230,40 @@ def _after_startup(server: uvicorn.Server, then: Callable[[list[socket.socket]],
     return server
 
 
-def _refuse_open_access(host: str, token: str | None) -> None:
-    from tahoe.uniform.serve.rest_protocol import is_loopback
+def _tokens(options: ServeOptions) -> tuple[str | None, str | None]:
+    """Return the tokens for reading and for writing."""
+    environment = os.environ
+    reading = options.token if options.token is not None else environment.get(TOKEN_VARIABLE)
+    writing = options.write_token if options.write_token is not None else environment.get(WRITE_TOKEN_VARIABLE)
+    return reading, writing if options.writable or options.write_token is not None else None
 
-    if token is not None and not token.strip():
-        raise InvalidRequest(f"The token is empty: set one, or omit it (--token, {TOKEN_VARIABLE}).", code="TAHOE_TOKEN")
-    if token is None and not is_loopback(host):
+
+def _catalog(
+    warehouse: Warehouse, options: ServeOptions, tokens: tuple[str | None, str | None], open_one: Callable[[str], Table]
+) -> ReadOnlyCatalog:
+    if not options.writable:
+        return rest_protocol.ReadOnlyCatalog(warehouse, tokens[0])
+    from tahoe.api.iceberg_writes.table_writer import writable_catalog
+
+    return writable_catalog(warehouse, open_one, *tokens)
+
+
+def _refuse_open_access(options: ServeOptions, token: str | None, write_token: str | None) -> None:
+    host = options.host
+    for secret, flag, variable in (
+        (token, "--token", TOKEN_VARIABLE),
+        (write_token, "--write-token", WRITE_TOKEN_VARIABLE),
+    ):
+        if secret is not None and not secret.strip():
+            raise InvalidRequest(f"The token is empty: set one, or omit it ({flag}, {variable}).", code="TAHOE_TOKEN")
+    if write_token is not None and not options.writable:
+        raise InvalidRequest("--write-token needs --writable.", code="TAHOE_TOKEN", option="--write-token")
+    if options.writable and token is not None and write_token is None:
+        raise InvalidRequest(
+            f"With --writable and a token for reading, set another for writing in the variable {WRITE_TOKEN_VARIABLE}.",
+            code="TAHOE_TOKEN",
+        )
+    if token is None and not rest_protocol.is_loopback(host):
         raise InvalidRequest(
             f"Anyone who can reach {host} could read the warehouse: set a token in the variable {TOKEN_VARIABLE}, or listen on 127.0.0.1.",
             code="TAHOE_TOKEN",
@@ -259,21 +303,25 @@ class _Application:
         self._threads = ThreadPoolExecutor(_THREADS, thread_name_prefix="tahoe-serve")
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        from tahoe.uniform.serve.rest_protocol import Request
-
-        request = Request(
+        kept = bytearray()
+        while True:
+            message = await receive()
+            # One byte more than the catalog accepts shows that a body is too large; the rest is discarded.
+            kept += message.get("body", b"")[: self._catalog.most_body_bytes + 1 - len(kept)]
+            if not message.get("more_body"):
+                break
+        if message["type"] == "http.disconnect":
+            return
+        request = rest_protocol.Request(
             scope["method"],
             scope["raw_path"].decode("latin-1"),
             scope["query_string"].decode("latin-1"),
             {name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]},
+            bytes(kept),
         )
-        while (message := await receive()).get("more_body"):  # no answer depends on the body, which is discarded
-            pass
-        if message["type"] == "http.disconnect":
-            return
         import asyncio  # for this command only: all others start without it
 
-        handler: Callable[[Request], Response | Page] = self._catalog.answer
+        handler: Callable[[rest_protocol.Request], Response | Page] = self._catalog.answer
         if self._pages is not None and request.method == "GET" and not request.path.startswith("/v1/"):
             handler = self._pages.answer
         answer = await asyncio.get_running_loop().run_in_executor(self._threads, handler, request)

@@ -1,38 +1,17 @@
-"""PyIceberg's `FileIO` over a store, and the mapping from locations in Iceberg metadata to store names.
+"""PyIceberg's `FileIO` over a store.
 
 Needs PyIceberg (the extra ``iceberg``): importing this module without it raises `ImportError`.
 """
 
 from __future__ import annotations
 
-import re
 from typing import Any
 
 from pyiceberg.io import FileIO, InputFile
 
 from tahoe.base.exceptions import CorruptTable, NotFound
+from tahoe.store.location import name_below
 from tahoe.store.log_store import LogStore
-
-_SCHEME = re.compile(r"(?:([A-Za-z][A-Za-z0-9+.-]*):)?(?://([^/]*))?(/.*)")
-_ALIKE = {"s3a": "s3", "s3n": "s3", "abfss": "abfs"}
-
-
-def name_below(root_url: str, location: str) -> str | None:
-    """Return the store name of a location, which writers spell as ``file:///a/b``, ``file:/a/b``, ``/a/b`` or with ``s3a``; None if it is
-    not below the root. Locations are not percent-encoded (Iceberg's specification has no such rule)."""
-    root, target = _parts(root_url), _parts(location)
-    if root is None or target is None or root[:2] != target[:2] or not target[2].startswith(f"{root[2]}/"):
-        return None
-    name = target[2][len(root[2]) + 1 :]
-    return None if any(part in ("", ".", "..") for part in name.split("/")) else name
-
-
-def _parts(location: str) -> tuple[str, str, str] | None:
-    match = _SCHEME.fullmatch(location)
-    if match is None:
-        return None
-    scheme = (match[1] or "file").lower()
-    return _ALIKE.get(scheme, scheme), match[2] or "", match[3].rstrip("/")
 
 
 class StoreIO(FileIO):

@@ -1,12 +1,13 @@
 """Table locations, and the paths in a log. Pure text: nothing here accesses storage.
 
-There are three forms of a location, each with its functions:
+There are four forms of a location, each with its functions:
 
 * a **table URL** is the form that Hadoop's `Path` prints: a scheme, an authority, and a path that is *not* percent-encoded
   (``file:///data/my table``, ``s3://bucket/my table``). `table_url` returns it, and accepts it again.
 * a **store name** is relative to the table's root and not encoded (``month=1/part-0.parquet``): `tahoe.store.log_store`.
 * a **log path** is the value of ``add.path`` (PROTOCOL, "Add File and Remove File"): a URI by RFC 2396, percent-encoded,
   relative to the table's root or absolute. `encode_path` encodes it as Spark does, `decode_path` decodes it.
+* a **location** in Iceberg metadata is an absolute URL or path that is not percent-encoded: `name_below`.
 
 Containment: `decode_path` is the only way from a log path to a store name, and it refuses every path that is not below the
 table's root. It cannot see symbolic links; `tahoe.store.local_store` checks them when it opens the file. Readers of data may allow a path
@@ -24,6 +25,9 @@ from tahoe.base.exceptions import CorruptTable, InvalidRequest, Unsupported
 
 MAX_NAME_BYTES = 4096
 """Longer names are refused: no supported store allows them (S3: 1,024 bytes, Linux: 4,096)."""
+
+_LOCATION = re.compile(r"(?:([A-Za-z][A-Za-z0-9+.-]*):)?(?://([^/]*))?(/.*)")
+_ALIKE = {"s3a": "s3", "s3n": "s3", "abfss": "abfs"}
 
 
 def table_url(path: str | os.PathLike[str]) -> str:
@@ -176,6 +180,24 @@ _TO_QUOTE = re.compile(
     r"[^A-Za-z0-9_\-!.~'()*;/:@&=+$,\x80-\U0010ffff]|[\x80-\x9f\xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000]"
 )
 _BROKEN_ESCAPE = re.compile(r"%(?![0-9A-Fa-f]{2})")
+
+
+def name_below(root_url: str, location: str) -> str | None:
+    """Return the store name of a location, which writers spell as ``file:///a/b``, ``file:/a/b``, ``/a/b`` or with ``s3a``; None if it is
+    not below the root. Locations are not percent-encoded (Iceberg's specification has no such rule)."""
+    root, target = _location_parts(root_url), _location_parts(location)
+    if root is None or target is None or root[:2] != target[:2] or not target[2].startswith(f"{root[2]}/"):
+        return None
+    name = target[2][len(root[2]) + 1 :]
+    return None if any(part in ("", ".", "..") for part in name.split("/")) else name
+
+
+def _location_parts(location: str) -> tuple[str, str, str] | None:
+    match = _LOCATION.fullmatch(location)
+    if match is None:
+        return None
+    scheme = (match[1] or "file").lower()
+    return _ALIKE.get(scheme, scheme), match[2] or "", match[3].rstrip("/")
 
 
 def _quote(text: str) -> str:

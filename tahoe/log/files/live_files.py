@@ -127,6 +127,15 @@ def file_keys(files: pa.RecordBatch, root_url: str) -> pa.Array:
     return pc.coalesce(pc.binary_join_element_wise(paths, _unique_ids(vectors), _KEY_SEPARATOR), paths)
 
 
+def files_at(files: pa.Table, paths: Sequence[str], root_url: str) -> pa.Table:
+    """Return the live files whose `canonical_path` is one of `paths`."""
+    if not paths or not files.num_rows:
+        return files.slice(0, 0)
+    wanted = array(list(paths), pa.string())
+    chosen = [pc.is_in(_canonical_paths(chunk, root_url), value_set=wanted) for chunk in files["path"].chunks]
+    return files.filter(pa.chunked_array(chosen, pa.bool_()))
+
+
 def without_rows(table: pa.Table, gone: pa.ChunkedArray | pa.Array) -> pa.Table:
     """Return the table without the rows for which `gone` is true. If those are contiguous, the other rows are not copied.
 

@@ -16,7 +16,8 @@ from pyiceberg.serializers import FromInputFile
 
 from tahoe.base.exceptions import CorruptTable, Unsupported
 from tahoe.base.progress import Progress, silent, tracked
-from tahoe.store.iceberg_io import StoreIO, name_below
+from tahoe.store.iceberg_io import StoreIO
+from tahoe.store.location import name_below
 from tahoe.store.log_store import LogStore
 
 _NOT_KEPT = ("void", "bucket")

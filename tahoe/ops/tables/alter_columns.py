@@ -144,9 +144,9 @@ def stage_drop_columns(
             )
         refuse_clustering(snapshot, path)
         refuse_dependents(config, path)
-        configuration = _with_stats_columns(configuration, path, None)
+        configuration = with_stats_columns(configuration, path, None)
     metadata = with_schema(config, schema, transaction.clock)
-    transaction.set_metadata(_with_stats_of(metadata, configuration))
+    transaction.set_metadata(with_stats_of(metadata, configuration))
     return Operation("DROP COLUMNS", {"columns": compact_json([name_of(path) for path in there])})
 
 
@@ -175,9 +175,9 @@ def stage_rename_column(transaction: Transaction, snapshot: Snapshot, path: Path
         name if is_top and partition_column == column.name else partition_column for partition_column in config.partition_columns
     ]
     new = (*spelled[:-1], name)
-    configuration = _with_stats_columns(dict(config.metadata.configuration), spelled, new)
+    configuration = with_stats_columns(dict(config.metadata.configuration), spelled, new)
     metadata = with_schema(config, schema, transaction.clock, partitioned)
-    transaction.set_metadata(_with_stats_of(metadata, configuration))
+    transaction.set_metadata(with_stats_of(metadata, configuration))
     return Operation("RENAME COLUMN", {"oldColumnPath": name_of(spelled), "newColumnPath": name_of(new)})
 
 
@@ -418,7 +418,7 @@ def _demands_values(schema: StructType) -> bool:
 # -- settings that follow a column -------------------------------------------------------------------------------------------
 
 
-def _with_stats_columns(configuration: dict[str, str], path: Path, new: Path | None) -> dict[str, str]:
+def with_stats_columns(configuration: dict[str, str], path: Path, new: Path | None) -> dict[str, str]:
     """Return the properties with a renamed or removed column replaced in the list of columns with statistics."""
     key = next((key for key in configuration if key.lower() == _STATS_COLUMNS.lower()), None)
     if key is None:
@@ -433,7 +433,8 @@ def _with_stats_columns(configuration: dict[str, str], path: Path, new: Path | N
     return {**configuration, key: ",".join(".".join(quote_identifier(part) for part in names) for names in remaining_columns)}
 
 
-def _with_stats_of(metadata: Metadata, configuration: dict[str, str]) -> Metadata:
+def with_stats_of(metadata: Metadata, configuration: dict[str, str]) -> Metadata:
+    """Return the metadata with the list of columns with statistics from `configuration`."""
     key = next((key for key in configuration if key.lower() == _STATS_COLUMNS.lower()), None)
     if key is None:
         return metadata

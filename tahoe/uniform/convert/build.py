@@ -152,6 +152,7 @@ class Build:
             deletes=delete_totals,
             row_id_mark=change.row_id_mark,
             is_rebuilt=rebuilt is not None,
+            client=change.client,
         )
         return documents.with_snapshot(document, added)
 
@@ -175,7 +176,7 @@ class Build:
     def _new_snapshot(self, document: JsonMapping, change: Change, parent: JsonMapping | None) -> NewSnapshot:
         schema = change.metadata.schema
         return NewSnapshot(
-            snapshot_id=documents.next_snapshot_id(document, change.version),
+            snapshot_id=documents.next_snapshot_id(document, change.version, change.client),
             parent_id=parent["snapshot-id"] if parent else None,
             sequence_number=documents.next_sequence_number(document, change.version),
             version=change.version,

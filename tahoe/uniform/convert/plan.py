@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from tahoe.protocol.actions import Action, AddFile, CommitInfo, DeletionVectorDescriptor, Metadata, RemoveFile
 from tahoe.protocol.iceberg_compat import format_version, uniform_is_enabled
 from tahoe.protocol.properties import TableProperties
 from tahoe.protocol.row_tracking import high_water_mark
+from tahoe.uniform.formats.client_snapshot import ClientSnapshot, client_snapshot
 
 SNAPSHOT_PER_COMMIT = "delta.universalformat.config.iceberg.snapshot-per-commit"
 
@@ -28,6 +29,11 @@ class DeltaCommit:
                 at = action.in_commit_timestamp or action.values.get("timestamp")
                 return at if isinstance(at, int) else None
         return None
+
+    @property
+    def client(self) -> ClientSnapshot | None:
+        """The snapshot of the Iceberg client that made the commit; None for any other commit."""
+        return next((client_snapshot(action.values) for action in self.actions if isinstance(action, CommitInfo)), None)
 
     @property
     def metadata(self) -> Metadata | None:
@@ -62,6 +68,7 @@ class Change:
         marked: files that stay and lose rows.
         rearranges: no rows change (OPTIMIZE and the like).
         row_id_mark: the row id high-water mark; None if the commits do not set it.
+        client: the snapshot of the Iceberg client that made the commit.
     """
 
     version: int
@@ -73,15 +80,18 @@ class Change:
     marked: tuple[VectorChange, ...] = ()
     rearranges: bool = False
     row_id_mark: int | None = None
+    client: ClientSnapshot | None = None
 
     @property
     def is_empty(self) -> bool:
-        """Whether no file is added, removed, or loses rows."""
-        return not self.adds and not self.removed and not self.marked
+        """Whether no file is added, removed, or loses rows, and no client looks for its snapshot."""
+        return not self.adds and not self.removed and not self.marked and self.client is None
 
     @property
     def operation(self) -> str:
         """Iceberg's name for the operation (format/spec.md, "Snapshots")."""
+        if self.client is not None:
+            return self.client.operation
         if not self.removed and not self.marked:
             return "overwrite" if any(add.deletion_vector for add in self.adds) else "append"
         if self.rearranges:
@@ -131,16 +141,30 @@ def plan_conversion(
             if reason:
                 return Rebuild(reason)
             metadata = changed
-    if not _per_commit(target.configuration):
-        return FurtherCommits((combine_commits(commits, target, timestamp_ms, file_url),))
     changes = []
     metadata = before
-    for commit in commits:
-        metadata = commit.metadata or metadata
-        last = commit is commits[-1]
-        at = timestamp_ms if last or commit.timestamp_ms is None else commit.timestamp_ms
-        changes.append(combine_commits([commit], metadata, at, file_url))
+    for group in _groups(commits, each=_per_commit(target.configuration)):
+        last = group[-1]
+        metadata = next((commit.metadata for commit in reversed(group) if commit.metadata is not None), metadata)
+        at = timestamp_ms if last is commits[-1] or last.timestamp_ms is None else last.timestamp_ms
+        changes.append(combine_commits(group, metadata, at, file_url))
     return FurtherCommits(tuple(changes))
+
+
+def _groups(commits: Sequence[DeltaCommit], *, each: bool) -> Iterator[list[DeltaCommit]]:
+    """Yield the commits of each snapshot: a commit of an Iceberg client has one of its own, others share one unless `each` is set."""
+    group: list[DeltaCommit] = []
+    for commit in commits:
+        is_alone = each or commit.client is not None
+        if group and is_alone:
+            yield group
+            group = []
+        group.append(commit)
+        if is_alone:
+            yield group
+            group = []
+    if group:
+        yield group
 
 
 def combine_commits(
@@ -183,6 +207,7 @@ def combine_commits(
         marked=tuple(marked.values()),
         rearranges=bool(adds) and not data_change,
         row_id_mark=mark,
+        client=commits[-1].client if len(commits) == 1 else None,
     )
 
 

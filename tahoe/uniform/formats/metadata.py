@@ -24,6 +24,7 @@ from tahoe.protocol.row_tracking import (
     ROW_COMMIT_VERSION_FIELD_ID,
     ROW_ID_FIELD_ID,
 )
+from tahoe.uniform.formats.client_snapshot import ClientSnapshot
 from tahoe.uniform.formats.iceberg_schema import (
     FIRST_PARTITION_ID,
     iceberg_schema,
@@ -91,13 +92,17 @@ def described(
 
 
 def table_properties(metadata: Metadata, version: int, timestamp_ms: int) -> dict[str, str]:
-    """Return the conversion state, the properties that readers need, and those set by ``delta.universalFormat.config.iceberg.*``."""
+    """Return the conversion state, the table's description, the properties that readers need, and those set by
+    ``delta.universalFormat.config.iceberg.*``.
+    """
     configured = {
         key[len(CONFIG_PREFIX) :]: value for key, value in metadata.configuration.items() if key.lower().startswith(CONFIG_PREFIX)
     }
     retention = {"history.expire.max-snapshot-age-ms": str(snapshot_retention_ms(metadata.configuration))}
+    comment = {} if metadata.description is None else {"comment": metadata.description}
     return {
         **retention,
+        **comment,
         **configured,
         _DELTA_VERSION: str(version),
         _DELTA_TIMESTAMP: str(timestamp_ms),
@@ -160,9 +165,12 @@ def spec_from(document: JsonMapping, spec: Spec) -> Spec:
     return Spec(int(current["spec-id"]), tuple(current["fields"]), spec.codecs)
 
 
-def next_snapshot_id(document: JsonMapping, version: int) -> int:
-    """Return the id of a Delta version's snapshot: derived from the table's id and the version, so that a retry gives the same id."""
+def next_snapshot_id(document: JsonMapping, version: int, client: ClientSnapshot | None = None) -> int:
+    """Return the id of a Delta version's snapshot: the client's that committed it, else derived from the table's id and the version, so
+    that a retry gives the same id."""
     existing = {snapshot["snapshot-id"] for snapshot in document["snapshots"]}
+    if client is not None and client.snapshot_id not in existing:
+        return client.snapshot_id
     for attempt in range(len(existing) + 1):
         digest = hashlib.sha256(f"{document['table-uuid']}/{version}/{attempt}".encode()).digest()
         number = int.from_bytes(digest[:8], "big") >> 1
@@ -191,6 +199,7 @@ class AddedSnapshot:
         totals, deletes: its changes of data files and of delete files.
         row_id_mark: the row id high-water mark.
         is_rebuilt: whether it names all files in new manifests: its totals are then the added files, whatever the previous snapshot had.
+        client: the snapshot as the Iceberg client committed it.
     """
 
     snapshot_id: int
@@ -202,6 +211,7 @@ class AddedSnapshot:
     deletes: Totals = Totals()
     row_id_mark: int | None = None
     is_rebuilt: bool = False
+    client: ClientSnapshot | None = None
 
 
 def with_snapshot(document: JsonMapping, added: AddedSnapshot) -> JsonObject:
@@ -215,12 +225,13 @@ def with_snapshot(document: JsonMapping, added: AddedSnapshot) -> JsonObject:
         "timestamp-ms": at,
         "manifest-list": added.manifest_list,
         "summary": {
+            "engine-name": "tahoe",
+            "engine-version": __version__,
+            **({} if added.client is None else added.client.own_summary),
             "operation": added.operation,
             **_summary(parent, added, document["format-version"]),
             _DELTA_VERSION: str(added.version),
             _DELTA_TIMESTAMP: str(added.timestamp_ms),
-            "engine-name": "tahoe",
-            "engine-version": __version__,
         },
         "schema-id": document["current-schema-id"],
     }

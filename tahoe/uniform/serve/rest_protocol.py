@@ -1,7 +1,7 @@
-"""Iceberg's REST catalog protocol over the Delta tables of a warehouse, read-only; requests to answers, without a socket.
+"""Iceberg's REST catalog protocol over the Delta tables of a warehouse; requests to answers, without a socket.
 
-Paths and answers follow apache/iceberg, ``open-api/rest-catalog-open-api.yaml``. Requests that would change something are answered with
-403: tables are changed through Delta, and the change appears here.
+Paths and answers follow apache/iceberg, ``open-api/rest-catalog-open-api.yaml``. `ReadOnlyCatalog` answers requests that would change
+something with 403: tables are changed through Delta, and the change appears here. `tahoe.uniform.serve.writable_catalog` follows them.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ import json
 import logging
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import islice
 from typing import Any
 from urllib.parse import parse_qs, unquote_to_bytes
@@ -31,6 +32,9 @@ _MOST_PAGE = 10_000
 _SEPARATOR = "\x1f"
 _RETRY_SECONDS = "5"
 
+NAMESPACE = "v1/namespaces/{namespace}"
+TABLE = f"{NAMESPACE}/tables/{{table}}"
+
 
 @dataclass(frozen=True, slots=True)
 class Request:
@@ -41,12 +45,14 @@ class Request:
         path: as sent, percent-encoded.
         query: as sent, without the question mark.
         headers: names in lower case.
+        body: as sent; only of requests that change something.
     """
 
     method: str
     path: str
     query: str = ""
     headers: Mapping[str, str] = field(default_factory=dict)
+    body: bytes = b""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,134 +73,21 @@ class Response:
         return b"" if self.content is None else json.dumps(self.content, separators=(",", ":")).encode()
 
 
-class ReadOnlyCatalog:
-    """Answers requests.
-
-    Args:
-        warehouse: the tables.
-        token: the bearer token that clients must send; None admits any client that addresses this machine by a loopback name.
-    """
-
-    def __init__(self, warehouse: Warehouse, token: str | None = None) -> None:
-        self._warehouse = warehouse
-        self._token = None if token is None else _digest(token)
-
-    def answer(self, request: Request) -> Response:
-        """Return the answer to a request; never raises for an error in the request, the table or storage."""
-        try:
-            return self.refused(request) or self._routed(request)
-        except _RequestError as refused:
-            return refused.answer
-        except TahoeError as error:
-            return _failure(error)
-        except Exception as error:
-            logger.exception("%s %s failed", request.method, request.path)
-            return _error(500, "InternalServerError", f"Unexpected {type(error).__name__}; the server's log says more.")
-
-    # -- authorization -----------------------------------------------------------------------------------------------------
-
-    def refused(self, request: Request) -> Response | None:
-        """Return the answer to a request without permission; None if it has permission.
-
-        A browser sends the token as the password of basic authentication.
-        """
-        if self._token is None:
-            # A web page can make its own host name resolve to the loopback address, but cannot make the browser send another name.
-            if is_loopback(_host(request.headers.get("host", ""))):
-                return None
-            return _error(
-                403, "ForbiddenException", "Without a token this server accepts requests to localhost and 127.0.0.1 only."
-            )
-        scheme, _, credential = request.headers.get("authorization", "").partition(" ")
-        sent = _password(credential) if scheme.lower() == "basic" else credential.strip() if scheme.lower() == "bearer" else ""
-        if sent and hmac.compare_digest(_digest(sent), self._token):
-            return None
-        return _error(
-            401,
-            "NotAuthorizedException",
-            "The bearer token is missing or wrong: set 'token' in the client's catalog properties.",
-            {"WWW-Authenticate": "Bearer"},
-        )
-
-    # -- endpoints ---------------------------------------------------------------------------------------------------------
-
-    def _routed(self, request: Request) -> Response:
-        parts = [_decoded(part) for part in request.path.rstrip("/").split("/")[1:]]
-        for route in _ROUTES:
-            names = route.matched(request.method, parts)
-            if names is not None:
-                return route.run(self, request, names)
-        return _error(404, "NotFoundException", f"This read-only catalog has no endpoint {request.method} {request.path}.")
-
-    def config(self, request: Request, names: Mapping[str, str]) -> Response:
-        """Return the configuration: no defaults, and the list of endpoints."""
-        return Response(200, {"defaults": {}, "overrides": {}, "endpoints": _ENDPOINTS})
-
-    def list_namespaces(self, request: Request, names: Mapping[str, str]) -> Response:
-        """List the namespaces directly in a namespace, with paging."""
-        query = _query(request)
-        parent = _namespace(query["parent"]) if query.get("parent") else ()
-        entries = ((namespace[-1], list(namespace)) for namespace in self._warehouse.namespaces(parent))
-        return _listing("namespaces", entries, query)
-
-    def load_namespace(self, request: Request, names: Mapping[str, str]) -> Response:
-        """Confirm that a namespace exists; it has no properties."""
-        namespace = _namespace(names["namespace"])
-        if not self._warehouse.has_namespace(namespace):
-            raise _no_namespace(namespace)
-        return Response(204) if request.method == "HEAD" else Response(200, {"namespace": list(namespace), "properties": {}})
-
-    def list_tables(self, request: Request, names: Mapping[str, str]) -> Response:
-        """List the names of the tables with UniForm in a namespace, with paging."""
-        namespace = _namespace(names["namespace"])
-        entries = ((name, {"namespace": list(namespace), "name": name}) for name in self._warehouse.iceberg_tables(namespace))
-        return _listing("identifiers", entries, _query(request))
-
-    def load_table(self, request: Request, names: Mapping[str, str]) -> Response:
-        """Return a table's metadata at its newest version."""
-        namespace, name = _namespace(names["namespace"]), names["table"]
-        if request.method == "HEAD":
-            return Response(204) if self._warehouse.has_table(namespace, name) else _error(404, "NoSuchTableException", name)
-        current = self._warehouse.load(namespace, name)
-        of_refs = _query(request).get("snapshots", "all") == "refs"
-        tag = f'"{_digest(current.location + str(of_refs)).hex()}"'
-        if request.headers.get("if-none-match") == tag:
-            return Response(304, headers={"ETag": tag})
-        metadata = _with_snapshots_of_refs(current) if of_refs else current.document
-        return Response(200, {"metadata-location": current.location, "metadata": metadata, "config": {}}, {"ETag": tag})
-
-    def credentials(self, request: Request, names: Mapping[str, str]) -> Response:
-        """Return none: the client reads the files with its own credentials."""
-        if not self._warehouse.has_table(_namespace(names["namespace"]), names["table"]):
-            return _error(404, "NoSuchTableException", f"There is no table '{names['table']}'.")
-        return Response(200, {"storage-credentials": []})
-
-    def metrics(self, request: Request, names: Mapping[str, str]) -> Response:
-        """Accept clients' reports about their scans, and discard them."""
-        return Response(204)
-
-    def oauth(self, request: Request, names: Mapping[str, str]) -> Response:
-        """Refuse with a hint to the configuration: this server issues no tokens."""
-        text = "This server issues no tokens: set 'token' in the client's catalog properties instead of 'credential'."
-        return Response(400, {"error": "unsupported_grant_type", "error_description": text})
-
-
-class _RequestError(Exception):
-    def __init__(self, answer: Response) -> None:
-        super().__init__(answer.status)
-        self.answer = answer
-
-
-_Handler = Callable[[ReadOnlyCatalog, Request, Mapping[str, str]], Response]
+Handler = Callable[[Request, Mapping[str, str]], Response]
 
 
 @dataclass(frozen=True, slots=True)
-class _Route:
+class Route:
     """A path as the protocol writes it, ``v1/namespaces/{namespace}``, with its handler."""
 
     methods: tuple[str, ...]
     path: str
-    run: _Handler
+    run: Handler
+
+    @property
+    def endpoints(self) -> list[str]:
+        """The route in the list of endpoints for clients."""
+        return [f"{method} {self.path.replace('v1/', '/v1/{prefix}/', 1)}" for method in self.methods]
 
     def matched(self, method: str, parts: list[str]) -> dict[str, str] | None:
         """Return the values of the names in braces; None for another path or method."""
@@ -210,48 +103,197 @@ class _Route:
         return names
 
 
-def _write(operation: str) -> _Handler:
-    sentence = (
-        f"{operation} is refused: this catalog is read-only. Its tables are Delta tables shown as Iceberg; change them through Delta "
-        "(Spark's format('delta') or SQL, tahoe.Table), and the change appears here at the next load."
-    )
-    return lambda catalog, request, names: _error(403, "ForbiddenException", sentence)
+class RequestError(Exception):
+    """Carries the answer to a request that cannot be followed."""
+
+    def __init__(self, answer: Response) -> None:
+        super().__init__(answer.status)
+        self.answer = answer
 
 
-_NAMESPACE = "v1/namespaces/{namespace}"
-_TABLE = f"{_NAMESPACE}/tables/{{table}}"
-_READS = (
-    _Route(("GET",), "v1/namespaces", ReadOnlyCatalog.list_namespaces),
-    _Route(("GET", "HEAD"), _NAMESPACE, ReadOnlyCatalog.load_namespace),
-    _Route(("GET",), f"{_NAMESPACE}/tables", ReadOnlyCatalog.list_tables),
-    _Route(("GET", "HEAD"), _TABLE, ReadOnlyCatalog.load_table),
-    _Route(("GET",), f"{_TABLE}/credentials", ReadOnlyCatalog.credentials),
-    _Route(("POST",), f"{_TABLE}/metrics", ReadOnlyCatalog.metrics),
-)
+class ReadOnlyCatalog:
+    """Answers requests.
+
+    Args:
+        warehouse: the tables.
+        token: the bearer token that clients must send; None admits any client that addresses this machine by a loopback name.
+
+    Attributes:
+        most_body_bytes: the maximum size of a request's body; the rest is not kept.
+    """
+
+    most_body_bytes = 0
+
+    def __init__(self, warehouse: Warehouse, token: str | None = None) -> None:
+        self._warehouse = warehouse
+        self._token = None if token is None else digest(token)
+        reads = self._reads()
+        self._routes = (
+            Route(("GET",), "v1/config", self.config),
+            Route(("POST",), "v1/oauth/tokens", self.oauth),
+            *reads,
+            *self.writes(),
+            *self.refusals(),
+        )
+        # PyIceberg and DuckDB do not call endpoints that are missing in this list.
+        self._endpoints = [endpoint for route in (*reads, *self.writes()) for endpoint in route.endpoints]
+
+    def _reads(self) -> tuple[Route, ...]:
+        return (
+            Route(("GET",), "v1/namespaces", self.list_namespaces),
+            Route(("GET", "HEAD"), NAMESPACE, self.load_namespace),
+            Route(("GET",), f"{NAMESPACE}/tables", self.list_tables),
+            Route(("GET", "HEAD"), TABLE, self.load_table),
+            Route(("GET",), f"{TABLE}/credentials", self.credentials),
+            Route(("POST",), f"{TABLE}/metrics", self.metrics),
+        )
+
+    def writes(self) -> tuple[Route, ...]:
+        """Return the routes that change something: none."""
+        return ()
+
+    def refusals(self) -> tuple[Route, ...]:
+        """Return the routes of requests that are refused, with the reason."""
+        return tuple(Route(methods, path, partial(self.refusal, operation)) for methods, path, operation in _WRITES)
+
+    def refusal(self, operation: str, request: Request, names: Mapping[str, str]) -> Response:
+        """Return the answer to a request that is refused.
+
+        Args:
+            operation: the request in words.
+        """
+        sentence = (
+            f"{operation} is refused: this catalog is read-only. Its tables are Delta tables shown as Iceberg; change them through Delta "
+            "(Spark's format('delta') or SQL, tahoe.Table), and the change appears here at the next load. Or start the server with "
+            "--writable."
+        )
+        return error_response(403, "ForbiddenException", sentence)
+
+    def answer(self, request: Request) -> Response:
+        """Return the answer to a request; never raises for an error in the request, the table or storage."""
+        try:
+            return self.refused(request) or self._routed(request)
+        except RequestError as refused:
+            return refused.answer
+        except TahoeError as error:
+            return failure(error)
+        except Exception as error:
+            logger.exception("%s %s failed", request.method, request.path)
+            return error_response(500, "InternalServerError", f"Unexpected {type(error).__name__}; the server's log says more.")
+
+    # -- authorization -----------------------------------------------------------------------------------------------------
+
+    def refused(self, request: Request) -> Response | None:
+        """Return the answer to a request without permission; None if it has permission.
+
+        A browser sends the token as the password of basic authentication.
+        """
+        tokens = self.tokens(request)
+        if not tokens:
+            # A web page can make its own host name resolve to the loopback address, but cannot make the browser send another name.
+            if is_loopback(_host(request.headers.get("host", ""))):
+                return None
+            return error_response(
+                403, "ForbiddenException", "Without a token this server accepts requests to localhost and 127.0.0.1 only."
+            )
+        scheme, _, credential = request.headers.get("authorization", "").partition(" ")
+        sent = _password(credential) if scheme.lower() == "basic" else credential.strip() if scheme.lower() == "bearer" else ""
+        if sent and any(hmac.compare_digest(digest(sent), token) for token in tokens):
+            return None
+        return error_response(
+            401,
+            "NotAuthorizedException",
+            "The bearer token is missing or wrong: set 'token' in the client's catalog properties.",
+            {"WWW-Authenticate": "Bearer"},
+        )
+
+    def tokens(self, request: Request) -> tuple[bytes, ...]:
+        """Return the digests of the tokens that admit a request; empty if any client on this machine may send it."""
+        return () if self._token is None else (self._token,)
+
+    # -- endpoints ---------------------------------------------------------------------------------------------------------
+
+    def _routed(self, request: Request) -> Response:
+        parts = [_decoded(part) for part in request.path.rstrip("/").split("/")[1:]]
+        for route in self._routes:
+            names = route.matched(request.method, parts)
+            if names is not None:
+                return route.run(request, names)
+        return error_response(404, "NotFoundException", f"This catalog has no endpoint {request.method} {request.path}.")
+
+    def config(self, request: Request, names: Mapping[str, str]) -> Response:
+        """Return the configuration: no defaults, and the list of endpoints."""
+        return Response(200, {"defaults": {}, "overrides": {}, "endpoints": self._endpoints})
+
+    def list_namespaces(self, request: Request, names: Mapping[str, str]) -> Response:
+        """List the namespaces directly in a namespace, with paging."""
+        query = query_of(request)
+        parent = namespace_of(query["parent"]) if query.get("parent") else ()
+        entries = ((namespace[-1], list(namespace)) for namespace in self._warehouse.namespaces(parent))
+        return _listing("namespaces", entries, query)
+
+    def load_namespace(self, request: Request, names: Mapping[str, str]) -> Response:
+        """Return a namespace with its properties."""
+        namespace = namespace_of(names["namespace"])
+        if not self._warehouse.has_namespace(namespace):
+            raise no_namespace(namespace)
+        if request.method == "HEAD":
+            return Response(204)
+        return Response(200, {"namespace": list(namespace), "properties": self._warehouse.properties_of(namespace)})
+
+    def list_tables(self, request: Request, names: Mapping[str, str]) -> Response:
+        """List the names of the tables with UniForm in a namespace, with paging."""
+        namespace = namespace_of(names["namespace"])
+        entries = ((name, {"namespace": list(namespace), "name": name}) for name in self._warehouse.iceberg_tables(namespace))
+        return _listing("identifiers", entries, query_of(request))
+
+    def load_table(self, request: Request, names: Mapping[str, str]) -> Response:
+        """Return a table's metadata at its newest version."""
+        namespace, name = namespace_of(names["namespace"]), names["table"]
+        if request.method == "HEAD":
+            return (
+                Response(204) if self._warehouse.has_table(namespace, name) else error_response(404, "NoSuchTableException", name)
+            )
+        current = self._warehouse.load(namespace, name)
+        of_refs = query_of(request).get("snapshots", "all") == "refs"
+        tag = f'"{digest(current.location + str(of_refs)).hex()}"'
+        if request.headers.get("if-none-match") == tag:
+            return Response(304, headers={"ETag": tag})
+        metadata = _with_snapshots_of_refs(current) if of_refs else current.document
+        return Response(200, {"metadata-location": current.location, "metadata": metadata, "config": {}}, {"ETag": tag})
+
+    def credentials(self, request: Request, names: Mapping[str, str]) -> Response:
+        """Return none: the client reads the files with its own credentials."""
+        if not self._warehouse.has_table(namespace_of(names["namespace"]), names["table"]):
+            return error_response(404, "NoSuchTableException", f"There is no table '{names['table']}'.")
+        return Response(200, {"storage-credentials": []})
+
+    def metrics(self, request: Request, names: Mapping[str, str]) -> Response:
+        """Accept clients' reports about their scans, and discard them."""
+        return Response(204)
+
+    def oauth(self, request: Request, names: Mapping[str, str]) -> Response:
+        """Refuse with a hint to the configuration: this server issues no tokens."""
+        text = "This server issues no tokens: set 'token' in the client's catalog properties instead of 'credential'."
+        return Response(400, {"error": "unsupported_grant_type", "error_description": text})
+
+
 _WRITES = (
-    _Route(("POST",), "v1/namespaces", _write("Making a namespace")),
-    _Route(("DELETE",), _NAMESPACE, _write("Dropping a namespace")),
-    _Route(("POST",), f"{_NAMESPACE}/properties", _write("Setting properties of a namespace")),
-    _Route(("POST",), f"{_NAMESPACE}/tables", _write("Creating a table")),
-    _Route(("POST",), f"{_NAMESPACE}/register", _write("Registering a table")),
-    _Route(("POST",), _TABLE, _write("Committing to a table")),
-    _Route(("DELETE",), _TABLE, _write("Dropping a table")),
-    _Route(("POST",), f"{_TABLE}/unregister", _write("Unregistering a table")),
-    _Route(("POST",), "v1/tables/rename", _write("Renaming a table")),
-    _Route(("POST",), "v1/transactions/commit", _write("Committing to several tables")),
-    _Route(("POST",), f"{_NAMESPACE}/views", _write("Creating a view")),
-    _Route(("POST", "DELETE"), f"{_NAMESPACE}/views/{{view}}", _write("Changing a view")),
-    _Route(("POST",), f"{_NAMESPACE}/register-view", _write("Registering a view")),
-    _Route(("POST",), "v1/views/rename", _write("Renaming a view")),
+    (("POST",), "v1/namespaces", "Making a namespace"),
+    (("DELETE",), NAMESPACE, "Dropping a namespace"),
+    (("POST",), f"{NAMESPACE}/properties", "Setting properties of a namespace"),
+    (("POST",), f"{NAMESPACE}/tables", "Creating a table"),
+    (("POST",), f"{NAMESPACE}/register", "Registering a table"),
+    (("POST",), TABLE, "Committing to a table"),
+    (("DELETE",), TABLE, "Dropping a table"),
+    (("POST",), f"{TABLE}/unregister", "Unregistering a table"),
+    (("POST",), "v1/tables/rename", "Renaming a table"),
+    (("POST",), "v1/transactions/commit", "Committing to several tables"),
+    (("POST",), f"{NAMESPACE}/views", "Creating a view"),
+    (("POST", "DELETE"), f"{NAMESPACE}/views/{{view}}", "Changing a view"),
+    (("POST",), f"{NAMESPACE}/register-view", "Registering a view"),
+    (("POST",), "v1/views/rename", "Renaming a view"),
 )
-_ROUTES = (
-    _Route(("GET",), "v1/config", ReadOnlyCatalog.config),
-    _Route(("POST",), "v1/oauth/tokens", ReadOnlyCatalog.oauth),
-    *_READS,
-    *_WRITES,
-)
-# The endpoints for clients; PyIceberg and DuckDB do not call endpoints that are missing in this list.
-_ENDPOINTS = [f"{method} {route.path.replace('v1/', '/v1/{prefix}/', 1)}" for route in _READS for method in route.methods]
 
 
 def is_loopback(host: str) -> bool:
@@ -275,7 +317,8 @@ def _password(credential: str) -> str:
         return ""
 
 
-def _digest(text: str) -> bytes:
+def digest(text: str) -> bytes:
+    """Return the digest of a token, or of a text that identifies an answer."""
     return hashlib.sha256(text.encode("utf-8", "surrogateescape")).digest()
 
 
@@ -284,19 +327,22 @@ def _decoded(part: str) -> str:
     try:
         return unquote_to_bytes(part).decode()
     except UnicodeDecodeError:
-        raise _RequestError(_error(404, "NotFoundException", "The path is not valid UTF-8.")) from None
+        raise RequestError(error_response(404, "NotFoundException", "The path is not valid UTF-8.")) from None
 
 
-def _query(request: Request) -> dict[str, str]:
+def query_of(request: Request) -> dict[str, str]:
+    """Return the parameters of a request, each with its last value."""
     return {name: values[-1] for name, values in parse_qs(request.query, keep_blank_values=True).items()}
 
 
-def _namespace(text: str) -> Namespace:
+def namespace_of(text: str) -> Namespace:
+    """Return the namespace in a decoded part of a path."""
     return tuple(text.split(_SEPARATOR))
 
 
-def _no_namespace(namespace: Namespace) -> _RequestError:
-    return _RequestError(_error(404, "NoSuchNamespaceException", f"There is no namespace '{'.'.join(namespace)}'."))
+def no_namespace(namespace: Namespace) -> RequestError:
+    """Return the error for a namespace that does not exist."""
+    return RequestError(error_response(404, "NoSuchNamespaceException", f"There is no namespace '{'.'.join(namespace)}'."))
 
 
 def _listing(key: str, entries: Iterator[tuple[str, Any]], query: Mapping[str, str]) -> Response:
@@ -322,13 +368,13 @@ def _page_token(token: str) -> str:
     try:
         return base64.b64decode(token, altchars=b"-_", validate=True).decode()
     except (binascii.Error, ValueError):
-        raise _RequestError(_error(400, "BadRequestException", "The pageToken was not issued by this server.")) from None
+        raise RequestError(error_response(400, "BadRequestException", "The pageToken was not issued by this server.")) from None
 
 
 def _page_size(query: Mapping[str, str]) -> int:
     text = query.get("pageSize", str(_PAGE))
     if not (text.isascii() and text.isdecimal() and len(text) < 10 and int(text)):
-        raise _RequestError(_error(400, "BadRequestException", "The pageSize must be a whole number above 0."))
+        raise RequestError(error_response(400, "BadRequestException", "The pageSize must be a whole number above 0."))
     return min(int(text), _MOST_PAGE)
 
 
@@ -339,18 +385,23 @@ def _with_snapshots_of_refs(current: CurrentMetadata) -> JsonObject:
     return {**current.document, "snapshots": referenced}
 
 
-def _failure(error: TahoeError) -> Response:
+def failure(error: TahoeError) -> Response:
     """Convert a Tahoe error to the protocol's error, with the same message."""
     match error:
         case NotFound(code=code):
             kind = "NoSuchNamespaceException" if code == NAMESPACE_NOT_FOUND else "NoSuchTableException"
-            return _error(404, kind, str(error))
+            return error_response(404, kind, str(error))
         case InvalidRequest():
-            return _error(400, "BadRequestException", str(error))
+            return error_response(400, "BadRequestException", str(error))
         case StorageFailure():
-            return _error(503, "ServiceUnavailableException", str(error), {"Retry-After": _RETRY_SECONDS})
-    return _error(500, type(error).__name__, str(error))
+            return error_response(503, "ServiceUnavailableException", str(error), {"Retry-After": _RETRY_SECONDS})
+    return error_response(500, type(error).__name__, str(error))
 
 
-def _error(status: int, kind: str, message: str, headers: Mapping[str, str] | None = None) -> Response:
+def error_response(status: int, kind: str, message: str, headers: Mapping[str, str] | None = None) -> Response:
+    """Return an error in the protocol's form.
+
+    Args:
+        kind: the name of the exception of Iceberg's Java library.
+    """
     return Response(status, {"error": {"message": message, "type": kind, "code": status}}, headers or {})

@@ -30,6 +30,15 @@ from tahoe.uniform.convert.without_uniform import MetadataFolder, with_uniform
 from tahoe.uniform.external.metadata_listing import CurrentMetadata, newest_metadata
 from tahoe.uniform.handle import UniformHandle
 from tahoe.uniform.runtime import UniformRuntime
+from tahoe.uniform.serve.folder_changes import (
+    make_namespace,
+    make_table_folders,
+    move_table,
+    namespace_properties,
+    remove_namespace,
+    remove_table,
+    set_namespace_properties,
+)
 
 logger = logging.getLogger(__name__)
 
@@ -40,6 +49,7 @@ DEFAULT = "default"
 """The namespace of the tables directly in the warehouse's folder: every Iceberg table needs a namespace."""
 
 NAMESPACE_NOT_FOUND = "TAHOE_NAMESPACE_NOT_FOUND"
+NAMESPACE_EXISTS = "TAHOE_NAMESPACE_EXISTS"
 TABLE_NOT_FOUND = "DELTA_TABLE_NOT_FOUND"
 
 _LOG_FOLDER = "_delta_log"
@@ -190,6 +200,93 @@ class Warehouse:
         """Return the URL of a table. Raises `NotFound` and `InvalidRequest` as `load` does."""
         return f"{self.url}/{self._folder_of(namespace, name)}"
 
+    def properties_of(self, namespace: Namespace) -> dict[str, str]:
+        """Return the properties of a namespace. Raises `NotFound` if there is no such namespace."""
+        return namespace_properties(self._store, self._existing(namespace)[0])
+
+    def prepare_folder(self, namespace: Namespace, name: str) -> None:
+        """Make the folders in which a client writes the first files of a staged table. In object stores there is nothing to make."""
+        make_table_folders(self._store, self.new_url(namespace, name).removeprefix(f"{self.url}/"))
+
+    def create_namespace(self, namespace: Namespace, properties: Mapping[str, str]) -> None:
+        """Make a namespace, a folder. Raises `InvalidRequest`: it exists, a table has the name, or no folder can have it."""
+        folder = "/".join(namespace)
+        if not namespace or len(namespace) > _MOST_LEVELS or not all(map(_can_be_named, namespace)):
+            raise InvalidRequest(
+                f"A namespace cannot be named {folder[:_LONGEST_NAME]!r}: its folder would be hidden, or have an invalid name.",
+                code="TAHOE_TABLE_NAME",
+            )
+        above = ("/".join(namespace[:level]) for level in range(1, len(namespace) + 1))
+        if namespace == (DEFAULT,) or self._is_namespace(namespace) or any(map(self._is_table, above)):
+            raise InvalidRequest(f"There is a namespace or table '{'.'.join(namespace)}' already.", code=NAMESPACE_EXISTS)
+        make_namespace(self._store, folder, properties)
+
+    def drop_namespace(self, namespace: Namespace) -> None:
+        """Remove an empty namespace. Raises `NotFound`, and `InvalidRequest` if it has tables or other files."""
+        folder = self._existing(namespace)[-1]
+        if not folder:
+            raise InvalidRequest(
+                f"The namespace '{DEFAULT}' is the warehouse's folder and stays.", code="TAHOE_NAMESPACE_NOT_EMPTY"
+            )
+        remove_namespace(self._store, folder)
+
+    def set_properties(self, namespace: Namespace, properties: Mapping[str, str]) -> None:
+        """Replace the properties of a namespace. Raises `NotFound`."""
+        set_namespace_properties(self._store, self._existing(namespace)[0], properties)
+
+    def drop_table(self, namespace: Namespace, name: str, *, purges: bool) -> None:
+        """Remove a table; without `purges` its files stay in a hidden folder beside it. Raises `NotFound` and `Unsupported`."""
+        folder = self._folder_of(namespace, name)
+        self._finish_conversions(folder)
+        parent, _, own = folder.rpartition("/")
+        remove_table(self._store, folder, _join(parent, f".dropped-{own}-{self._clock.uuid()}"), purges=purges)
+        self._forget(folder)
+
+    def rename_table(self, source: tuple[Namespace, str], target: tuple[Namespace, str]) -> None:
+        """Move a table to another name; its Iceberg metadata is converted again, since it contains the location of each file.
+
+        Raises:
+            NotFound: there is no such table, or no such target namespace.
+            InvalidRequest: there is a table with the new name.
+            Unsupported: in an object store.
+        """
+        folder = self._folder_of(*source)
+        destination = self.new_url(*target).removeprefix(f"{self.url}/")
+        self._finish_conversions(folder)
+        move_table(self._store, folder, destination)
+        self._forget(folder)
+        self._table(destination).convert_again()
+
+    def _finish_conversions(self, folder: str) -> None:
+        """Wait for conversions of this process, which would write to the folder after it is gone."""
+        self._runtime.queue.drain(self._wait_seconds, f"{self.url}/{folder}")
+
+    def _forget(self, folder: str) -> None:
+        with self._lock:
+            self._tables.pop(folder, None)
+
+    def new_url(self, namespace: Namespace, name: str) -> str:
+        """Return the URL for a new table.
+
+        Raises:
+            NotFound: there is no such namespace.
+            InvalidRequest: there is a table of that name, or no folder can have the name.
+        """
+        folder = self._existing(namespace)[-1]
+        if not _can_be_named(name):
+            raise InvalidRequest(
+                f"A table cannot be named {name[:_LONGEST_NAME]!r}: its folder would be hidden, or have an invalid name.",
+                code="TAHOE_TABLE_NAME",
+            )
+        existing = self._folders_of_table(namespace, name)
+        if existing:
+            raise InvalidRequest(
+                f"There is a table '{name}' in namespace '{'.'.join(namespace)}' already: {self.url}/{existing[0]}.",
+                code="DELTA_TABLE_ALREADY_EXISTS",
+                name=name,
+            )
+        return f"{self.url}/{_join(folder, name)}"
+
     def _folder_of(self, namespace: Namespace, name: str) -> str:
         self._existing(namespace)
         folders = self._folders_of_table(namespace, name)
@@ -318,6 +415,12 @@ class _Table:
                 table=self._store.url,
             )
         return current
+
+    def convert_again(self) -> None:
+        """Convert the whole table if UniForm is enabled on it, as if it had never been converted."""
+        if uniform_is_enabled(self.snapshot().config.properties):
+            delta = DeltaSide(self._store, self.snapshot, partial(read_commit, self._store), self._clock)
+            UniformHandle(delta, self._runtime).sync(rebuild=True)
 
     def snapshot(self, version: int | None = None) -> Snapshot:
         """Return a version of the table; None is the newest."""

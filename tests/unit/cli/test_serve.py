@@ -20,12 +20,16 @@ from tests.unit.cli.test_main import run_main
         (["--connections", "0"], "--connections takes a number at least 1, not 0"),
         (["--connections-of-a-peer", "0"], "--connections-of-a-peer takes a number at least 1, not 0"),
         (["--host", "0.0.0.0"], "set a token"),
+        (["--write-token", "w"], "--write-token needs --writable"),
+        (["--writable", "--write-token", " "], "The token is empty"),
+        (["--writable", "--token", "r"], "set another for writing in the variable TAHOE_WRITE_TOKEN"),
     ],
 )
 def test_a_wrong_option_is_named(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], words: list[str], sentence: str
 ) -> None:
     monkeypatch.delenv("TAHOE_TOKEN", raising=False)
+    monkeypatch.delenv("TAHOE_WRITE_TOKEN", raising=False)
     code, message = run_main(monkeypatch, capsys, "serve", "--iceberg", str(tmp_path), *words)
     assert code == 2
     assert sentence in message

@@ -27,7 +27,7 @@ from tahoe.base.exceptions import CorruptTable, InvalidRequest, NotFound, Unsupp
 from tahoe.log.files.live_files import add_files
 from tahoe.ops.copies.iceberg_deletes import dead_rows
 from tahoe.ops.copies.iceberg_snapshot import IcebergFile
-from tahoe.store.iceberg_io import name_below
+from tahoe.store.location import name_below
 from tahoe.store.object_store import open_store
 from tahoe.testing.random_history import V2, V3
 

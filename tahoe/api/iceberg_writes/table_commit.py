@@ -1,0 +1,163 @@
+"""One commit of an Iceberg client to one table, as one Delta commit.
+
+    requirements ─► snapshots ─► files added and removed ─► Transaction on the version that the client saw ─► Delta commit
+
+The client's snapshot id is the application id of the commit, so a repeated request commits nothing. A request that changes anything but
+added files requires the version that the client saw: a concurrent commit of either side is a conflict, and the client retries. Appended
+files need no such version.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from itertools import pairwise
+
+from tahoe.api.iceberg_writes.snapshot_actions import SnapshotActions, application, conflict
+from tahoe.api.iceberg_writes.table_definition import (
+    delta_metadata,
+    new_definition,
+    refuse_other_files,
+    stage_definition,
+    staged_document,
+)
+from tahoe.api.table import Table
+from tahoe.base.exceptions import Unsupported
+from tahoe.base.json_values import JsonMapping
+from tahoe.ops.tables.create import stage_create
+from tahoe.ops.upkeep.restore import RestoreRequest, restore
+from tahoe.protocol.features import ENFORCED
+from tahoe.protocol.iceberg_compat import uniform_is_enabled
+from tahoe.snapshot.snapshot import Snapshot
+from tahoe.txn.commit import Committed
+from tahoe.txn.transaction import Operation, Transaction
+from tahoe.uniform.commits.commit_requests import AddedSnapshot, TableChange
+from tahoe.uniform.commits.json_fields import invalid
+from tahoe.uniform.commits.requirements import unmet
+from tahoe.uniform.external.metadata_listing import CurrentMetadata
+from tahoe.uniform.formats.metadata import snapshot_version
+
+
+def commit_change(table: Table, snapshot: Snapshot, current: CurrentMetadata, change: TableChange) -> Committed | None:
+    """Commit a change of a table; return None if the table has it already.
+
+    Args:
+        snapshot: the version that `current` shows.
+        current: the table's Iceberg metadata, of its newest version.
+
+    Raises:
+        DeltaConcurrentModificationException: a requirement is not met, or another writer committed first.
+        InvalidRequest: the request contradicts itself or the table, or rows break a rule of the table.
+        Unsupported: a change that a Delta table cannot follow.
+    """
+    if not uniform_is_enabled(snapshot.config.properties):
+        raise Unsupported(
+            f"The table {table.url} has no UniForm: the server shows it to Iceberg clients, which cannot commit to it. Enable UniForm: "
+            "Table.uniform.upgrade.",
+            code="TAHOE_UNIFORM_NOT_ENABLED",
+            table=table.url,
+        )
+    transaction = Transaction(table.store, snapshot, table.clock)
+    if _is_committed(transaction, current.document, change):
+        return None
+    actions = SnapshotActions(transaction, current.document, _line(change))
+    appends = bool(actions.line) and actions.appends
+    _check_requirements(current.document, change, appends=appends)
+    _check_identity(current.document, change)
+    if change.main is not None and not actions.line:
+        return _restored(table, transaction, current.document, change)
+    transaction.enforces = ENFORCED
+    operation = stage_definition(transaction, current.document, change)
+    transaction.may_be_moved = appends and operation is None
+    if actions.line:
+        operation = actions.stage()
+    return None if operation is None else table.commit(transaction, operation)
+
+
+def create_table(table: Table, name: str, change: TableChange) -> Committed:
+    """Commit a new table, perhaps with its first snapshot: the second step of a staged creation.
+
+    Raises:
+        InvalidRequest: invalid columns, partitions or location; the folder has other files; a snapshot that contradicts itself.
+        Unsupported: a type or property that Delta does not have.
+    """
+    definition = new_definition(name, change)
+    refuse_other_files(table.store)
+    transaction = Transaction(table.store, None, table.clock)
+    metadata = delta_metadata(definition, table.url, table.clock, change.uuid)
+    operation = stage_create(transaction, metadata, None)
+    actions = SnapshotActions(transaction, staged_document(metadata, definition, table.url), _line(change))
+    if actions.line:
+        operation = actions.stage()
+    return table.commit(transaction, operation)
+
+
+def _is_committed(transaction: Transaction, document: JsonMapping, change: TableChange) -> bool:
+    if change.creates and not change.snapshots:
+        return bool(change.uuid == document["table-uuid"])
+    existing = {snapshot["snapshot-id"] for snapshot in document["snapshots"]}
+    return any(
+        each.client.snapshot_id in existing or transaction.read_app(application(each)) is not None for each in change.snapshots
+    )
+
+
+def _line(change: TableChange) -> tuple[AddedSnapshot, ...]:
+    """Return the added snapshots from the table's to the new one of ``main``, oldest first; each changes the one before it."""
+    added = change.snapshots
+    if added and change.main is not None and added[-1].client.snapshot_id != change.main:
+        raise invalid(f"The request sets the branch main to the snapshot {change.main}, which is not the last one that it adds.")
+    if added and change.main is None:
+        raise Unsupported(
+            "The request adds a snapshot outside of the branch main, and a Delta table has one line of versions.",
+            code="TAHOE_ICEBERG_UPDATE",
+        )
+    for before, after in pairwise(added):
+        if after.parent_id != before.client.snapshot_id:
+            raise invalid(f"The snapshot {after.client.snapshot_id} of the request does not follow the one before it.")
+    return added
+
+
+def _restored(table: Table, transaction: Transaction, document: JsonMapping, change: TableChange) -> Committed | None:
+    """Restore the Delta version of an earlier snapshot, which the client makes current; None if it is current."""
+    if change.main == document.get("current-snapshot-id"):
+        return None
+    if change.schemas or change.schema_id is not None or change.set_properties or change.removed_properties:
+        raise Unsupported(
+            "The request makes an earlier snapshot current and changes the table's definition. Commit these one by one.",
+            code="TAHOE_ICEBERG_UPDATE",
+        )
+    snapshot = next((each for each in document["snapshots"] if each["snapshot-id"] == change.main), None)
+    if snapshot is None:
+        raise invalid(f"There is no snapshot {change.main}, to which the request sets the branch main.")
+    done: list[Committed] = []
+
+    def commit(transaction: Transaction, operation: Operation) -> Committed:
+        client = {"client": change.client, "snapshotId": str(change.main)}
+        done.append(table.commit(transaction, replace(operation, parameters={**operation.parameters, **client})))
+        return done[0]
+
+    restore(transaction, commit, RestoreRequest(version=snapshot_version(snapshot)))
+    return done[0]
+
+
+def _check_requirements(document: JsonMapping, change: TableChange, *, appends: bool) -> None:
+    """Raise if a requirement is not met. Files can be appended to any version, so appends need no certain snapshot."""
+    for each in change.requirements:
+        problem = unmet(each, document)
+        if problem is not None and not (appends and each.is_about_main):
+            raise conflict(problem)
+
+
+def _check_identity(document: JsonMapping, change: TableChange) -> None:
+    if change.uuid not in (None, document["table-uuid"]):
+        raise invalid(f"The table's uuid is {document['table-uuid']} and cannot become {change.uuid}.")
+    if change.location is not None and change.location.rstrip("/") != document["location"]:
+        raise Unsupported(
+            f"The location of a Delta table stays: it is {document['location']}, and the request sets {change.location}.",
+            code="TAHOE_ICEBERG_UPDATE",
+        )
+    if change.format_version not in (None, document["format-version"]):
+        raise Unsupported(
+            f"The table has Iceberg's format version {document['format-version']}, and the request asks for {change.format_version}. "
+            "Change it through Delta: Table.uniform.upgrade.",
+            code="TAHOE_ICEBERG_UPDATE",
+        )

@@ -1,0 +1,234 @@
+"""The definition of a table as an Iceberg client requests it: columns, partitioning and properties, translated to Delta's."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from tahoe.base.clock import Clock
+from tahoe.base.exceptions import InvalidRequest, Unsupported
+from tahoe.base.json_values import JsonMapping, JsonObject
+from tahoe.ops.copies.iceberg_columns import delta_schema
+from tahoe.ops.tables.alter_columns import with_stats_columns, with_stats_of
+from tahoe.ops.tables.cluster_by import check_still_clusterable
+from tahoe.ops.tables.create import new_metadata, with_properties, with_schema
+from tahoe.ops.tables.dependents import refuse_clustering, refuse_dependents
+from tahoe.protocol.actions import Metadata
+from tahoe.schema.mapping import check_mapping_of_columns, explode
+from tahoe.schema.types import StructType
+from tahoe.snapshot.snapshot import Snapshot
+from tahoe.store.log_store import LogStore
+from tahoe.txn.transaction import Operation, Transaction
+from tahoe.uniform.commits.commit_requests import LAST_ADDED, NewTable, TableChange
+from tahoe.uniform.commits.json_fields import invalid
+from tahoe.uniform.commits.schema_change import changed_schema, has_dropped_columns
+from tahoe.uniform.formats import metadata as documents
+from tahoe.uniform.formats.metadata import CONFIG_PREFIX
+from tahoe.uniform.formats.metadata_files import FINGERPRINT, FOLDER
+
+_UNIFORM = {"delta.universalFormat.enabledFormats": "iceberg", "delta.columnMapping.mode": "name"}
+_COMPAT = {"1": "delta.enableIcebergCompatV2", "2": "delta.enableIcebergCompatV2", "3": "delta.enableIcebergCompatV3"}
+"""By Iceberg's format version; tables of version 1 are created in version 2, which every client supports."""
+
+_COMMENT = "comment"
+_FORMAT_VERSION = "format-version"
+_DATA = "data"
+_NAME_MAPPING = "schema.name-mapping.default"
+_OWN = frozenset(
+    (
+        FINGERPRINT,
+        "gc.enabled",
+        "delta-version",
+        "delta-timestamp",
+        "base-delta-version",
+        "converted_delta_version",
+        "converted_delta_timestamp",
+        _NAME_MAPPING,
+        "history.expire.max-snapshot-age-ms",
+    )
+)
+"""Properties of the Iceberg side that follow from the Delta table."""
+
+
+def delta_metadata(definition: NewTable, table: str, clock: Clock, table_id: str | None = None) -> Metadata:
+    """Return the metadata of a new table with UniForm.
+
+    The columns keep their ids, and files name them as the client does: so readers of both formats read files of both.
+
+    Args:
+        table: the URL of the table.
+        table_id: the table's id; None for a new one.
+
+    Raises:
+        InvalidRequest: invalid columns, ids, partitions or location.
+        Unsupported: a type or property that Delta does not have.
+    """
+    if definition.location is not None and definition.location.rstrip("/") != table:
+        raise InvalidRequest(
+            f"A table of this catalog is in the folder of its name, {table}; the request has the location {definition.location}. Leave "
+            "it out.",
+            code="TAHOE_ICEBERG_LOCATION",
+            table=table,
+        )
+    schema = _columns(definition.schema, table, {})
+    check_mapping_of_columns(schema, "name")
+    version = definition.properties.get(_FORMAT_VERSION, "2")
+    if version not in _COMPAT:
+        raise Unsupported(f"Delta's UniForm has no Iceberg format version {version:.20}.", code="TAHOE_ICEBERG_PROPERTY")
+    kept = {key: value for key, value in definition.properties.items() if key not in (_FORMAT_VERSION, _COMMENT, *_OWN)}
+    return new_metadata(
+        schema,
+        clock,
+        partition_by=[_named(schema, number) for number in definition.partition_by],
+        properties={**_UNIFORM, _COMPAT[version]: "true", **{_delta_key(key): value for key, value in kept.items()}},
+        description=definition.properties.get(_COMMENT),
+        table_id=table_id,
+    )
+
+
+def staged_document(metadata: Metadata, definition: NewTable, table: str) -> JsonObject:
+    """Return the Iceberg metadata of a table that does not exist yet, for a client that commits it later."""
+    document = documents.described(None, metadata, location=table, version=0, timestamp_ms=metadata.created_time or 0)
+    return {**document, "properties": {key: value for key, value in definition.properties.items() if key not in _OWN}}
+
+
+def new_definition(name: str, change: TableChange) -> NewTable:
+    """Return the table that a commit with the requirement ``assert-create`` defines."""
+    if not change.schemas:
+        raise invalid("The request creates a table without a schema (add-schema).")
+    properties = {key: value for key, value in change.set_properties.items() if key not in change.removed_properties}
+    if change.format_version is not None:
+        properties[_FORMAT_VERSION] = str(change.format_version)
+    return NewTable(name, _current(change, ()), change.partition_by or (), change.location, properties)
+
+
+def refuse_other_files(store: LogStore) -> None:
+    """Refuse a folder with files of something else; those of clients whose table was never committed are in ``data`` and ``metadata``."""
+    for entry in store.walk(""):
+        folder, _, name = entry.name.partition("/")
+        if folder not in (_DATA, FOLDER) or not name or name.endswith(".metadata.json"):
+            raise InvalidRequest(
+                f"The folder {store.url} of the new table is not empty: it has {entry.name}. Empty it, or choose another name.",
+                code="DELTA_CREATE_TABLE_WITH_NON_EMPTY_LOCATION",
+                table=store.url,
+            )
+
+
+def stage_definition(transaction: Transaction, document: JsonMapping, change: TableChange) -> Operation | None:
+    """Stage the changes of the schema and the properties of a table; None if nothing changes.
+
+    Args:
+        document: the current Iceberg metadata, whose schemas may become current again.
+
+    Raises:
+        InvalidRequest: ids that contradict the table, or a column that a rule of the table reads.
+        Unsupported: a type change or a property that Delta does not have.
+    """
+    snapshot = transaction.existing()
+    metadata = _with_schema(transaction, snapshot, change, document["schemas"])
+    metadata = _with_properties(snapshot, metadata, change, transaction.clock)
+    if metadata == snapshot.metadata:
+        return None
+    check_still_clusterable(snapshot, metadata)
+    transaction.set_metadata(metadata)
+    properties = {"set": dict(change.set_properties), "removed": list(change.removed_properties)}
+    parameters = {
+        "client": change.client,
+        "columns": json.dumps(metadata.schema.names, ensure_ascii=False),
+        "properties": json.dumps(properties, ensure_ascii=False),
+    }
+    return Operation("ICEBERG ALTER TABLE", parameters)
+
+
+def _with_schema(transaction: Transaction, snapshot: Snapshot, change: TableChange, earlier: Sequence[JsonMapping]) -> Metadata:
+    """Return the metadata with the schema that becomes current."""
+    config = snapshot.config
+    if change.schema_id is None:
+        if change.schemas:
+            raise Unsupported(
+                "The request adds a schema that does not become current (set-current-schema), and a Delta table has one schema.",
+                code="TAHOE_ICEBERG_SCHEMA",
+            )
+        return snapshot.metadata
+    current = _current(change, earlier)
+    names = {column.field_id: column.physical_name for _, column in explode(config.schema) if column.field_id is not None}
+    if has_dropped_columns(config):
+        # A file may have values of a dropped column under the name of the new one.
+        names = {**{number: f"col-{transaction.clock.uuid()}" for number in _numbers(current)}, **names}
+    edited = changed_schema(config, _columns(current, config.table, names))
+    configuration, renamed = dict(config.metadata.configuration), dict(edited.renamed)
+    for path in edited.dropped:
+        refuse_clustering(snapshot, path)
+        configuration = with_stats_columns(configuration, path, None)
+    for old, new in edited.renamed:
+        configuration = with_stats_columns(configuration, old, new)
+    for path in (*edited.dropped, *renamed, *edited.retyped):
+        refuse_dependents(config, path)
+    partition_by = [renamed.get((name,), (name,))[-1] for name in config.partition_columns]
+    return with_stats_of(with_schema(config, edited.schema, transaction.clock, partition_by), configuration)
+
+
+def _with_properties(snapshot: Snapshot, metadata: Metadata, change: TableChange, clock: Clock) -> Metadata:
+    """Return the metadata with the properties that the client sets and removes; ``comment`` is the table's description."""
+    values: dict[str, str | None] = {**change.set_properties, **dict.fromkeys(change.removed_properties)}
+    # Clients send it with each change of columns; the conversion derives it from the columns.
+    values.pop(_NAME_MAPPING, None)
+    own = next((key for key in values if key in _OWN), None)
+    if own is not None:
+        raise Unsupported(
+            f"The property '{own}' follows from the Delta table and cannot be changed here.",
+            code="TAHOE_ICEBERG_PROPERTY",
+            property=own,
+        )
+    if _COMMENT in values:
+        metadata = replace(metadata, description=values.pop(_COMMENT))
+    if not values:
+        return metadata
+    config = replace(snapshot.config, metadata=metadata)
+    return with_properties(config, {_delta_key(key): value for key, value in values.items()}, clock)
+
+
+def _current(change: TableChange, earlier: Sequence[JsonMapping]) -> JsonMapping:
+    """Return the schema that becomes current: an added one, or one of the table's earlier ones."""
+    if change.schema_id in (None, LAST_ADDED) and change.schemas:
+        return change.schemas[-1]
+    for schema in (*change.schemas, *earlier):
+        if schema.get("schema-id") == change.schema_id:
+            return schema
+    raise invalid(f"There is no schema {change.schema_id}, which the request makes current.")
+
+
+def _columns(schema: JsonMapping, table: str, names: Mapping[int, str]) -> StructType:
+    """Return the columns in Delta's types with their ids.
+
+    Args:
+        names: physical names by id; the name of any other column is its own.
+    """
+    if schema.get("identifier-field-ids"):
+        raise Unsupported("The schema has identifier fields, which a Delta table does not have.", code="TAHOE_ICEBERG_SCHEMA")
+    try:
+        return delta_schema(schema, table, names)
+    except (KeyError, TypeError, ValueError, AttributeError, RecursionError) as error:
+        raise invalid(f"The schema of the request cannot be read: {type(error).__name__} {error}.") from error
+
+
+def _numbers(schema: JsonMapping) -> list[int]:
+    """Return the ids of all columns of a schema that `_columns` accepts."""
+    return [column.field_id for _, column in explode(_columns(schema, "", {})) if column.field_id is not None]
+
+
+def _delta_key(key: str) -> str:
+    if key.lower().startswith("delta."):
+        raise Unsupported(
+            f"The property '{key}' is Delta's, and Iceberg clients do not set it here. Set it through Delta.",
+            code="TAHOE_ICEBERG_PROPERTY",
+        )
+    return f"{CONFIG_PREFIX}{key}"
+
+
+def _named(schema: StructType, number: int) -> str:
+    for column in schema:
+        if column.field_id == number:
+            return column.name
+    raise invalid(f"The partition spec of the request names the source column {number}, which is no column outside structs.")

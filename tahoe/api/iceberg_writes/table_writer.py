@@ -1,0 +1,82 @@
+"""`IcebergWriter`: changes the Delta tables of a warehouse as Iceberg clients request."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from tahoe.api.iceberg_writes.table_commit import commit_change, create_table
+from tahoe.api.iceberg_writes.table_definition import delta_metadata, refuse_other_files, staged_document
+from tahoe.api.table import Table
+from tahoe.base.exceptions import CommitStateUnknown, InvalidRequest, NotFound, TahoeError
+from tahoe.ops.tables.create import stage_create
+from tahoe.txn.transaction import Transaction
+from tahoe.uniform.commits.commit_requests import NewTable, TableChange
+from tahoe.uniform.external.metadata_listing import CurrentMetadata
+from tahoe.uniform.serve.warehouse import Namespace, Warehouse
+from tahoe.uniform.serve.writable_catalog import StagedTable, WritableCatalog
+
+
+def writable_catalog(
+    warehouse: Warehouse, open_table: Callable[[str], Table], token: str | None = None, write_token: str | None = None
+) -> WritableCatalog:
+    """Return the catalog of a warehouse that Iceberg clients write to; arguments as of `WritableCatalog` and `IcebergWriter`."""
+    return WritableCatalog(warehouse, IcebergWriter(warehouse, open_table), token, write_token)
+
+
+class IcebergWriter:
+    """Implements `tahoe.uniform.serve.writable_catalog.TableWriter`.
+
+    Args:
+        warehouse: the tables.
+        open_table: returns the table at a URL.
+    """
+
+    def __init__(self, warehouse: Warehouse, open_table: Callable[[str], Table]) -> None:
+        self._warehouse = warehouse
+        self._open = open_table
+
+    def create(self, namespace: Namespace, table: NewTable) -> CurrentMetadata | StagedTable:
+        """Create a table with UniForm, or stage it; return its metadata.
+
+        Raises:
+            NotFound: there is no such namespace.
+            InvalidRequest: there is a table of that name, or the definition is invalid.
+            Unsupported: a type, partitioning or property that Delta does not have.
+        """
+        opened = self._open(self._warehouse.new_url(namespace, table.name))
+        metadata = delta_metadata(table, opened.url, opened.clock)
+        if table.is_staged:
+            refuse_other_files(opened.store)
+            self._warehouse.prepare_folder(namespace, table.name)
+            return StagedTable(staged_document(metadata, table, opened.url))
+        refuse_other_files(opened.store)
+        transaction = Transaction(opened.store, None, opened.clock)
+        committed = opened.commit(transaction, stage_create(transaction, metadata, None))
+        return self._shown(namespace, table.name, committed.version)
+
+    def commit(self, namespace: Namespace, name: str, change: TableChange) -> CurrentMetadata:
+        """Commit a change of a table; return the metadata of the newest version, which has the change."""
+        if change.creates and not self._warehouse.has_table(namespace, name):
+            created = create_table(self._open(self._warehouse.new_url(namespace, name)), name, change)
+            return self._shown(namespace, name, created.version)
+        current = self._warehouse.load(namespace, name)
+        table = self._open(self._warehouse.url_of(namespace, name))
+        try:
+            newest = self._warehouse.snapshot(namespace, name)
+            snapshot = newest if newest.version == current.version else table.snapshot(current.version)
+            committed = commit_change(table, snapshot, current, change)
+        except NotFound as error:  # a file that the request names, and not the table
+            raise InvalidRequest(error.message, code="TAHOE_ICEBERG_FILE", table=table.url) from error
+        return current if committed is None else self._shown(namespace, name, committed.version)
+
+    def _shown(self, namespace: Namespace, name: str, version: int) -> CurrentMetadata:
+        """Return the metadata of a committed version. The commit exists whatever happens here."""
+        try:
+            return self._warehouse.load(namespace, name)
+        except TahoeError as error:
+            raise CommitStateUnknown(
+                f"Version {version} of table {name} is committed, and cannot be shown as Iceberg at the moment: {error.message}",
+                transaction_id="",
+                version=version,
+                resolve=lambda: True,
+            ) from error

@@ -1,0 +1,180 @@
+"""Avro container files that clients wrote, decoded by field id within bounds (Avro 1.12, "Object Container Files").
+
+The bytes are untrusted: every length is checked against the bytes that are there, and blocks are decompressed up to a limit. Tahoe's own
+manifests, which are many times larger, are read by `tahoe.uniform.formats.avro`.
+"""
+
+from __future__ import annotations
+
+import json
+import struct
+import zlib
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from tahoe.base.exceptions import InvalidRequest, Unsupported
+
+MOST_BYTES = 256 * 1024 * 1024
+"""The maximum size of one file after decompression."""
+_MOST_DEPTH = 16
+_MAGIC = b"Obj\x01"
+_SYNC = 16
+
+Record = Mapping[int, Any]
+"""The values of a record by their field ids."""
+
+_Read = Callable[["_Input"], Any]
+
+
+class _Malformed(ValueError):
+    """The bytes are not what their schema announces."""
+
+
+@dataclass(slots=True)
+class _Input:
+    """Bytes and a position in them."""
+
+    data: bytes
+    position: int = 0
+
+    def take(self, size: int) -> bytes:
+        end = self.position + size
+        if size < 0 or end > len(self.data):
+            raise _Malformed("a length exceeds the file")
+        taken = self.data[self.position : end]
+        self.position = end
+        return taken
+
+    def long(self) -> int:
+        unsigned = 0
+        for shift in range(0, 70, 7):
+            byte = self.take(1)[0]
+            unsigned |= (byte & 0x7F) << shift
+            if byte < 0x80:
+                return (unsigned >> 1) ^ -(unsigned & 1)
+        raise _Malformed("a number has more than ten bytes")
+
+    def array(self, read: _Read) -> list[Any]:
+        values: list[Any] = []
+        while count := self.long():
+            if count < 0:  # a negative count is followed by the block's size in bytes
+                count = -count
+                self.long()
+            if count > len(self.data) - self.position:
+                raise _Malformed("an array has more items than bytes")
+            values += [read(self) for _ in range(count)]
+        return values
+
+
+def records(data: bytes, name: str) -> Iterator[Record]:
+    """Yield the records of a container file.
+
+    Args:
+        name: the file's location, for messages.
+
+    Raises:
+        InvalidRequest: the bytes are no Avro file, or more than `MOST_BYTES`.
+        Unsupported: the compression is neither ``deflate`` nor ``null``.
+    """
+    try:
+        source = _Input(data)
+        if source.take(len(_MAGIC)) != _MAGIC:
+            raise _Malformed("it does not begin like an Avro file")
+        header = dict(source.array(lambda pair: (_text(pair), pair.take(pair.long()))))
+        codec = header.get("avro.codec", b"null").decode()
+        if codec not in ("null", "deflate"):
+            raise Unsupported(
+                f"The manifest {name} is compressed with '{codec}': set write.avro.compression-codec to gzip.",
+                code="TAHOE_ICEBERG_MANIFEST_CODEC",
+                file=name,
+            )
+        read = _record(json.loads(header["avro.schema"]), 0)
+        yield from _blocks(source, read, is_deflated=codec == "deflate")
+    except (ValueError, KeyError, TypeError, AttributeError, struct.error, zlib.error, RecursionError) as error:
+        raise InvalidRequest(
+            f"The manifest {name} cannot be read: {error}. Write it again.", code="TAHOE_ICEBERG_MANIFEST", file=name
+        ) from error
+
+
+def _blocks(source: _Input, read: _Read, *, is_deflated: bool) -> Iterator[Record]:
+    sync, left = source.take(_SYNC), MOST_BYTES
+    while source.position < len(source.data):
+        count, stored = source.long(), source.take(source.long())
+        if source.take(_SYNC) != sync:
+            raise _Malformed("a block is cut off")
+        block = _Input(_inflated(stored, left) if is_deflated else stored)
+        left -= len(block.data)
+        if not 0 <= count <= len(block.data):
+            raise _Malformed("a block has more entries than bytes")
+        for _ in range(count):
+            yield read(block)
+
+
+def _inflated(stored: bytes, most: int) -> bytes:
+    decompressor = zlib.decompressobj(-15)
+    block = decompressor.decompress(stored, most + 1)
+    if len(block) > most:
+        raise _Malformed(f"it has more than {MOST_BYTES:,} bytes after decompression")
+    return block
+
+
+def _text(source: _Input) -> str:
+    return source.take(source.long()).decode()
+
+
+def _real(form: str) -> _Read:
+    packed = struct.Struct(form)
+    return lambda source: packed.unpack(source.take(packed.size))[0]
+
+
+_PRIMITIVES: Mapping[str, _Read] = {
+    "null": lambda source: None,
+    "boolean": lambda source: source.take(1) == b"\1",
+    "int": _Input.long,
+    "long": _Input.long,
+    "float": _real("<f"),
+    "double": _real("<d"),
+    "bytes": lambda source: source.take(source.long()),
+    "string": _text,
+}
+
+
+def _reader(schema: Any, depth: int) -> _Read:
+    """Return the decoder of a schema's values."""
+    if depth > _MOST_DEPTH:
+        raise _Malformed("its schema is nested too deeply")
+    if isinstance(schema, list):
+        branches = [_reader(each, depth + 1) for each in schema]
+        return lambda source: _branch(branches, source.long())(source)
+    if isinstance(schema, str):
+        return _PRIMITIVES[schema]
+    match schema["type"]:
+        case "record":
+            return _record(schema, depth)
+        case "array":
+            item = _reader(schema["items"], depth + 1)
+            return lambda source: source.array(item)
+        case "map":
+            value = _reader(schema["values"], depth + 1)
+            return lambda source: source.array(lambda pair: (_text(pair), value(pair)))
+        case "fixed":
+            size = int(schema["size"])
+            return lambda source: source.take(size)
+    return _reader(schema["type"], depth + 1)
+
+
+def _branch(branches: list[_Read], number: int) -> _Read:
+    if not 0 <= number < len(branches):
+        raise _Malformed("a union has no such branch")
+    return branches[number]
+
+
+def _record(schema: Any, depth: int) -> _Read:
+    fields = [(field.get("field-id"), _reader(field["type"], depth + 1)) for field in schema["fields"]]
+
+    def read(source: _Input) -> Record:
+        values = [(number, each(source)) for number, each in fields]
+        return {number: value for number, value in values if number is not None}
+
+    return read

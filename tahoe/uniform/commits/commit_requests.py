@@ -1,0 +1,233 @@
+"""The bodies of requests that change tables, as values (open-api/rest-catalog-open-api.yaml). Pure.
+
+An update that no Delta table can follow (a branch, a view, another partitioning) raises `Unsupported` and is named.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+
+from tahoe.base.exceptions import Unsupported
+from tahoe.base.json_values import JsonMapping
+from tahoe.uniform.commits.json_fields import Fields, invalid
+from tahoe.uniform.commits.requirements import MAIN, Requirement, requirement
+from tahoe.uniform.formats.client_snapshot import OPERATIONS, ClientSnapshot
+
+LAST_ADDED = -1
+"""The id that means the schema, partition spec or sort order added last."""
+
+
+@dataclass(frozen=True, slots=True)
+class AddedSnapshot:
+    """A snapshot that a client adds.
+
+    Args:
+        client: its id, operation and summary.
+        parent_id: the snapshot that it changes; None for a table without.
+        manifest_list: the location of its manifest list.
+    """
+
+    client: ClientSnapshot
+    parent_id: int | None
+    manifest_list: str
+
+
+@dataclass(frozen=True, slots=True)
+class TableChange:
+    """The changes of one table that a commit requests.
+
+    Args:
+        requirements: checked before anything is changed.
+        snapshots: the added snapshots, oldest first.
+        main: the snapshot that the branch ``main`` becomes; None if it stays.
+        schemas: added schemas.
+        schema_id: the id of the schema that becomes current, perhaps `LAST_ADDED`; None if it stays.
+        set_properties, removed_properties: Iceberg's properties.
+        uuid: the table's id, which must be the existing one.
+        location: the table's location, which must be the existing one.
+        format_version: the requested version of the format.
+        partition_by: the source column ids of the partition spec of a new table; None if the request adds none.
+        client: the client's name and version.
+    """
+
+    requirements: tuple[Requirement, ...] = ()
+    snapshots: tuple[AddedSnapshot, ...] = ()
+    main: int | None = None
+    schemas: tuple[JsonMapping, ...] = ()
+    schema_id: int | None = None
+    set_properties: Mapping[str, str] = field(default_factory=dict)
+    removed_properties: tuple[str, ...] = ()
+    uuid: str | None = None
+    location: str | None = None
+    format_version: int | None = None
+    partition_by: tuple[int, ...] | None = None
+    client: str = ""
+
+    @property
+    def creates(self) -> bool:
+        """Whether the table must not exist yet."""
+        return any(each.kind == "assert-create" for each in self.requirements)
+
+
+@dataclass(frozen=True, slots=True)
+class NewTable:
+    """A table to be created.
+
+    Args:
+        schema: the Iceberg schema, whose ids the table keeps.
+        partition_by: the source column ids of the partition fields, which are all of the transform ``identity``.
+        is_staged: only the metadata is wanted; the client commits the table later.
+    """
+
+    name: str
+    schema: JsonMapping
+    partition_by: tuple[int, ...] = ()
+    location: str | None = None
+    properties: Mapping[str, str] = field(default_factory=dict)
+    is_staged: bool = False
+
+
+def new_table(body: JsonMapping) -> NewTable:
+    """Read a CreateTableRequest.
+
+    Raises:
+        InvalidRequest: a field is missing or of another type.
+        Unsupported: a partition transform or a sort order.
+    """
+    fields = Fields(body)
+    order = fields.optional("write-order", dict)
+    if order is not None:
+        _refuse_order(Fields(order, "write-order"))
+    spec = fields.optional("partition-spec", dict)
+    return NewTable(
+        fields.text("name"),
+        fields.inner("schema").value,
+        () if spec is None else _identity_columns(Fields(spec, "partition-spec")),
+        fields.optional("location", str),
+        fields.properties("properties"),
+        fields.optional("stage-create", bool) or False,
+    )
+
+
+def table_change(body: JsonMapping, client: str) -> TableChange:
+    """Read a CommitTableRequest.
+
+    Args:
+        client: the client's name and version.
+
+    Raises:
+        InvalidRequest: a field is missing or of another type.
+        Unsupported: an update or a requirement that a Delta table cannot follow.
+    """
+    fields = Fields(body)
+    change = TableChange(tuple(requirement(each) for each in fields.each("requirements")))
+    for update in fields.each("updates"):
+        action = update.text("action")
+        if action not in _UPDATES:
+            raise _unsupported(f"the update '{action}'", _REASONS.get(action, "which this server does not know"))
+        change = _UPDATES[action](change, update)
+    snapshots = tuple(replace(each, client=replace(each.client, client=client)) for each in change.snapshots)
+    return replace(change, snapshots=snapshots, client=client)
+
+
+def _with_snapshot(change: TableChange, update: Fields) -> TableChange:
+    fields = update.inner("snapshot")
+    summary = fields.properties("summary")
+    operation = summary.pop("operation", "append")
+    if operation not in OPERATIONS:
+        raise invalid(f"The snapshot's operation '{operation}' is none of {', '.join(OPERATIONS)}.")
+    number = fields.number("snapshot-id")
+    if number <= 0:
+        raise invalid(f"The snapshot id {number} is not above 0.")
+    for name in ("sequence-number", "timestamp-ms", "schema-id", "first-row-id", "added-rows"):
+        fields.optional(name, int)  # the conversion gives the snapshot its own
+    if fields.optional("key-id", str) is not None:
+        raise _unsupported("an encrypted manifest list", "since Delta tables are not encrypted")
+    added = AddedSnapshot(
+        ClientSnapshot(number, operation, summary), fields.optional("parent-snapshot-id", int), fields.text("manifest-list")
+    )
+    return replace(change, snapshots=(*change.snapshots, added))
+
+
+def _with_ref(change: TableChange, update: Fields) -> TableChange:
+    name, kind = update.text("ref-name"), update.text("type")
+    if (name, kind) != (MAIN, "branch"):
+        raise _unsupported(f"the {kind} '{name}'", "since a Delta table has one line of versions, the branch main")
+    for key in ("max-ref-age-ms", "max-snapshot-age-ms", "min-snapshots-to-keep"):
+        if update.optional(key, int) is not None:
+            raise _unsupported(f"'{key}' of the branch main", "since the retention of a Delta table is set by its properties")
+    return replace(change, main=update.number("snapshot-id"))
+
+
+def _with_spec(change: TableChange, update: Fields) -> TableChange:
+    if not change.creates:
+        raise _unsupported("another partitioning (add-spec)", "since the partitioning of a Delta table stays")
+    return replace(change, partition_by=_identity_columns(update.inner("spec")))
+
+
+def _with_default_spec(change: TableChange, update: Fields) -> TableChange:
+    if not change.creates:
+        raise _unsupported("another partitioning (set-default-spec)", "since the partitioning of a Delta table stays")
+    return change
+
+
+def _with_order(change: TableChange, update: Fields) -> TableChange:
+    _refuse_order(update.inner("sort-order"))
+    return change
+
+
+def _with_default_order(change: TableChange, update: Fields) -> TableChange:
+    if (number := update.number("sort-order-id")) not in (0, LAST_ADDED):
+        raise _unsupported(f"the sort order {number}", "since it does not exist")
+    return change
+
+
+_UPDATES: Mapping[str, Callable[[TableChange, Fields], TableChange]] = {
+    "assign-uuid": lambda change, update: replace(change, uuid=update.text("uuid").lower()),
+    "upgrade-format-version": lambda change, update: replace(change, format_version=update.number("format-version")),
+    "add-schema": lambda change, update: replace(change, schemas=(*change.schemas, update.inner("schema").value)),
+    "set-current-schema": lambda change, update: replace(change, schema_id=update.number("schema-id")),
+    "add-spec": _with_spec,
+    "set-default-spec": _with_default_spec,
+    "add-sort-order": _with_order,
+    "set-default-sort-order": _with_default_order,
+    "add-snapshot": _with_snapshot,
+    "set-snapshot-ref": _with_ref,
+    "set-location": lambda change, update: replace(change, location=update.text("location")),
+    "set-properties": lambda change, update: replace(
+        change, set_properties={**change.set_properties, **update.properties("updates")}
+    ),
+    "remove-properties": lambda change, update: replace(
+        change, removed_properties=(*change.removed_properties, *update.texts("removals"))
+    ),
+}
+_REASONS = {
+    "remove-partition-specs": "since the partitioning of a Delta table stays",
+    "remove-snapshot-ref": "since a Delta table has one line of versions, the branch main",
+    "remove-snapshots": "since the retention of a Delta table is set by its properties, and VACUUM deletes its files",
+    "add-encryption-key": "since Delta tables are not encrypted",
+    "remove-encryption-key": "since Delta tables are not encrypted",
+}
+
+
+def _identity_columns(spec: Fields) -> tuple[int, ...]:
+    columns = []
+    for each in spec.each("fields"):
+        transform = each.text("transform")
+        if transform != "identity":
+            raise _unsupported(
+                f"the partition transform '{transform}' of '{each.text('name')}'",
+                "since Delta partitions by values of columns (identity): partition by a column that contains the result",
+            )
+        columns.append(each.number("source-id"))
+    return tuple(columns)
+
+
+def _refuse_order(order: Fields) -> None:
+    if order.each("fields"):
+        raise _unsupported("a sort order", "since Delta tables have none: cluster the table through Delta (Table.cluster_by)")
+
+
+def _unsupported(subject: str, reason: str) -> Unsupported:
+    return Unsupported(f"The request contains {subject}, {reason}.", code="TAHOE_ICEBERG_UPDATE")

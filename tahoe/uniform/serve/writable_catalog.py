@@ -1,0 +1,250 @@
+"""Requests of Iceberg's REST protocol that change tables: checked here, and carried out by a `TableWriter`.
+
+    request ─► token, size, JSON ─► `tahoe.uniform.commits.commit_requests` ─► TableWriter ─► the table's new metadata
+
+The specification assigns a meaning to each status: 400 a request that can never succeed, 409 a lost race (clients retry), 503 a failure
+before the commit, 500 a commit whose outcome is unknown (clients look for their snapshot before they retry).
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Protocol, TypeVar
+
+from tahoe.base.exceptions import (
+    CommitStateUnknown,
+    DeltaConcurrentModificationException,
+    InvalidRequest,
+    NotFound,
+    StorageFailure,
+    TahoeError,
+    Unsupported,
+)
+from tahoe.base.json_values import JsonMapping, JsonObject
+from tahoe.uniform.commits.commit_requests import NewTable, TableChange, new_table, table_change
+from tahoe.uniform.commits.json_fields import Fields, invalid
+from tahoe.uniform.external.metadata_listing import CurrentMetadata
+from tahoe.uniform.serve.rest_protocol import (
+    NAMESPACE,
+    TABLE,
+    ReadOnlyCatalog,
+    Request,
+    RequestError,
+    Response,
+    Route,
+    digest,
+    error_response,
+    failure,
+    namespace_of,
+    query_of,
+)
+from tahoe.uniform.serve.warehouse import NAMESPACE_EXISTS, Namespace, Warehouse
+
+MOST_BODY_BYTES = 8 * 1024 * 1024
+"""The maximum size of a request's body."""
+
+_LONGEST_CLIENT = 100
+_CONFLICTS = {
+    "DELTA_TABLE_ALREADY_EXISTS": "AlreadyExistsException",
+    NAMESPACE_EXISTS: "AlreadyExistsException",
+    "TAHOE_NAMESPACE_NOT_EMPTY": "NamespaceNotEmptyException",
+}
+_Result = TypeVar("_Result")
+
+
+@dataclass(frozen=True, slots=True)
+class StagedTable:
+    """A table that does not exist yet: the client commits it later, with the requirement ``assert-create``."""
+
+    document: JsonObject
+    location: None = None
+
+
+class TableWriter(Protocol):
+    """Carries out changes of a warehouse. The errors of all methods are those of `tahoe.exceptions`."""
+
+    def create(self, namespace: Namespace, table: NewTable) -> CurrentMetadata | StagedTable:
+        """Create a table, or stage it."""
+
+    def commit(self, namespace: Namespace, name: str, change: TableChange) -> CurrentMetadata:
+        """Commit a change of a table; return the table's metadata, which has the change."""
+
+
+class WritableCatalog(ReadOnlyCatalog):
+    """Answers requests, including those that change tables.
+
+    Args:
+        warehouse: the tables.
+        writer: changes them.
+        token: as in `ReadOnlyCatalog`: admits reading.
+        write_token: the bearer token that clients must send to write, which admits reading too; None admits writing as `token` does
+            without a token.
+    """
+
+    most_body_bytes = MOST_BODY_BYTES
+
+    def __init__(
+        self, warehouse: Warehouse, writer: TableWriter, token: str | None = None, write_token: str | None = None
+    ) -> None:
+        super().__init__(warehouse, token)
+        self._writer = writer
+        self._write_token = None if write_token is None else digest(write_token)
+
+    def tokens(self, request: Request) -> tuple[bytes, ...]:
+        """Return the digests of the tokens that admit a request."""
+        of_writers = () if self._write_token is None else (self._write_token,)
+        if _changes(request):
+            return of_writers
+        of_readers = super().tokens(request)
+        return (*of_readers, *of_writers) if of_readers else ()
+
+    def refused(self, request: Request) -> Response | None:
+        """Return the answer to a request without permission; None if it has permission."""
+        from_page = "origin" in request.headers or request.headers.get("sec-fetch-site", "none") != "none"
+        if from_page and _changes(request):
+            # A page of any site can make a browser on this machine send a request, perhaps with a stored password.
+            return error_response(403, "ForbiddenException", "This server accepts no changes from web pages.")
+        return super().refused(request)
+
+    def writes(self) -> tuple[Route, ...]:
+        """Return the routes that change something."""
+        return (
+            Route(("POST",), "v1/namespaces", self.create_namespace),
+            Route(("DELETE",), NAMESPACE, self.drop_namespace),
+            Route(("POST",), f"{NAMESPACE}/properties", self.update_properties),
+            Route(("POST",), f"{NAMESPACE}/tables", self.create_table),
+            Route(("DELETE",), TABLE, self.drop_table),
+            Route(("POST",), "v1/tables/rename", self.rename_table),
+            Route(("POST",), TABLE, self.commit_table),
+            Route(("POST",), "v1/transactions/commit", self.commit_transaction),
+        )
+
+    def refusal(self, operation: str, request: Request, names: Mapping[str, str]) -> Response:
+        """Return the answer to a request that this server does not support."""
+        return error_response(501, "UnsupportedOperationException", f"{operation} is not supported by this server.")
+
+    def create_namespace(self, request: Request, names: Mapping[str, str]) -> Response:
+        """Make a namespace."""
+        fields = Fields(_body(request))
+        namespace, properties = fields.texts("namespace"), fields.properties("properties")
+        return _done(
+            lambda: self._warehouse.create_namespace(namespace, properties),
+            Response(200, {"namespace": list(namespace), "properties": properties}),
+        )
+
+    def drop_namespace(self, request: Request, names: Mapping[str, str]) -> Response:
+        """Remove an empty namespace."""
+        return _done(lambda: self._warehouse.drop_namespace(namespace_of(names["namespace"])), Response(204))
+
+    def update_properties(self, request: Request, names: Mapping[str, str]) -> Response:
+        """Set and remove properties of a namespace."""
+        namespace, fields = namespace_of(names["namespace"]), Fields(_body(request))
+        updates = fields.properties("updates")
+        removals = () if fields.optional("removals", list) is None else fields.texts("removals")
+        both = sorted(updates.keys() & set(removals))
+        if both:
+            return error_response(422, "UnprocessableEntityException", f"'{both[0]}' is both set and removed.")
+        before = self._warehouse.properties_of(namespace)
+        remaining = {key: value for key, value in before.items() if key not in removals}
+        content = {
+            "updated": list(updates),
+            "removed": [key for key in removals if key in before],
+            "missing": [key for key in removals if key not in before],
+        }
+        return _done(lambda: self._warehouse.set_properties(namespace, {**remaining, **updates}), Response(200, content))
+
+    def drop_table(self, request: Request, names: Mapping[str, str]) -> Response:
+        """Remove a table; with ``purgeRequested=true`` also its files."""
+        purges = query_of(request).get("purgeRequested", "false").lower() == "true"
+        namespace = namespace_of(names["namespace"])
+        return _done(lambda: self._warehouse.drop_table(namespace, names["table"], purges=purges), Response(204))
+
+    def rename_table(self, request: Request, names: Mapping[str, str]) -> Response:
+        """Move a table to another name or namespace."""
+        fields = Fields(_body(request))
+        source, target = (_identifier(fields.inner(name)) for name in ("source", "destination"))
+        return _done(lambda: self._warehouse.rename_table(source, target), Response(204))
+
+    def create_table(self, request: Request, names: Mapping[str, str]) -> Response:
+        """Create a Delta table with UniForm."""
+        namespace = namespace_of(names["namespace"])
+        return _changed(lambda: self._writer.create(namespace, new_table(_body(request))))
+
+    def commit_table(self, request: Request, names: Mapping[str, str]) -> Response:
+        """Commit a change of one table as a Delta commit."""
+        namespace = namespace_of(names["namespace"])
+        return _changed(lambda: self._writer.commit(namespace, names["table"], table_change(_body(request), _client(request))))
+
+    def commit_transaction(self, request: Request, names: Mapping[str, str]) -> Response:
+        """Commit the changes of a transaction, which may concern one table."""
+        answer = _changed(lambda: self._commit_of_transaction(request))
+        return Response(204) if answer.status == 200 else answer
+
+    def _commit_of_transaction(self, request: Request) -> CurrentMetadata:
+        changes = Fields(_body(request)).each("table-changes")
+        if len(changes) != 1:
+            raise Unsupported(
+                f"The transaction changes {len(changes)} tables, and this server commits one table at a time. Commit them one by one.",
+                code="TAHOE_ICEBERG_SEVERAL_TABLES",
+            )
+        return self._writer.commit(*_identifier(changes[0].inner("identifier")), table_change(changes[0].value, _client(request)))
+
+
+def _changes(request: Request) -> bool:
+    """Whether a request may change something: clients with permission to read report the metrics of their scans, too."""
+    return request.method not in ("GET", "HEAD") and not request.path.rstrip("/").endswith(("/metrics", "/oauth/tokens"))
+
+
+def _identifier(fields: Fields) -> tuple[Namespace, str]:
+    return fields.texts("namespace"), fields.text("name")
+
+
+def _changed(run: Callable[[], CurrentMetadata | StagedTable]) -> Response:
+    """Return the response to a change of a table, or the protocol's error."""
+    current = _attempted(run)
+    if isinstance(current, Response):
+        return current
+    return Response(200, {"metadata-location": current.location, "metadata": current.document, "config": {}})
+
+
+def _done(run: Callable[[], None], answer: Response) -> Response:
+    """Return the answer to a change that is carried out, or the protocol's error."""
+    return _attempted(run) or answer
+
+
+def _attempted(run: Callable[[], _Result]) -> _Result | Response:
+    """Return the result, or the protocol's error."""
+    try:
+        return run()
+    except CommitStateUnknown as error:
+        return error_response(500, "CommitStateUnknownException", str(error))
+    except DeltaConcurrentModificationException as error:
+        return error_response(409, "CommitFailedException", str(error))
+    except (NotFound, StorageFailure) as error:
+        return failure(error)
+    except InvalidRequest as error:
+        return error_response(409, _CONFLICTS[error.code], str(error)) if error.code in _CONFLICTS else failure(error)
+    except TahoeError as error:
+        # Nothing was committed, and a retry would not help: an error of the server (5xx) would mean an unknown outcome.
+        kind = "UnsupportedOperationException" if isinstance(error, Unsupported) else "BadRequestException"
+        return error_response(400, kind, str(error))
+
+
+def _body(request: Request) -> JsonMapping:
+    """Return the body of a request, a JSON object."""
+    if len(request.body) > MOST_BODY_BYTES:
+        message = f"The body of a request has at most {MOST_BODY_BYTES:,} bytes."
+        raise RequestError(error_response(413, "BadRequestException", message))
+    try:
+        value = json.loads(request.body)
+    except (ValueError, RecursionError):
+        raise invalid("The body of the request is not valid JSON.") from None
+    return Fields.of(value, "body").value
+
+
+def _client(request: Request) -> str:
+    """Return the client as it calls itself, printable and of bounded length, for the history."""
+    name = request.headers.get("x-client-version") or request.headers.get("user-agent") or "unknown"
+    return "".join(character for character in name if character.isprintable())[:_LONGEST_CLIENT]

@@ -1,0 +1,196 @@
+"""Tables that Iceberg clients create: columns with the client's ids, and files that readers of both formats read."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from pyiceberg.exceptions import BadRequestError, CommitFailedException
+from pyiceberg.schema import Schema
+from pyiceberg.types import (
+    BooleanType,
+    DateType,
+    DecimalType,
+    DoubleType,
+    FixedType,
+    ListType,
+    LongType,
+    MapType,
+    NestedField,
+    StringType,
+    StructType,
+    TimestampType,
+    TimestamptzType,
+    TimeType,
+    UUIDType,
+)
+
+import tahoe
+from tests.iceberg_clients import LocalClient, writable_catalog
+from tests.interop.engines import canonical, read_deltalake
+
+NESTED = Schema(
+    NestedField(1, "id", LongType(), required=True, doc="the key"),
+    NestedField(2, "price", DecimalType(9, 2)),
+    NestedField(3, "at", TimestamptzType()),
+    NestedField(4, "local", TimestampType()),
+    NestedField(5, "tags", ListType(8, StringType())),
+    NestedField(6, "sizes", MapType(9, StringType(), 10, DoubleType())),
+    NestedField(7, "inner", StructType(NestedField(11, "day", DateType()), NestedField(12, "ok", BooleanType()))),
+)
+
+
+@pytest.fixture
+def client(tmp_path: Path) -> LocalClient:
+    return LocalClient(writable_catalog(tmp_path))
+
+
+def test_columns_keep_their_ids_and_types(client: LocalClient, tmp_path: Path) -> None:
+    created = client.create_table("default.t", NESTED, properties={"own": "kept", "comment": "about it"})
+    assert created.schema() == NESTED
+    assert created.properties["own"] == "kept"
+    table = tahoe.Table(tmp_path / "t")
+    assert [str(column.data_type) for column in table.schema()][:4] == ["long", "decimal(9,2)", "timestamp", "timestamp_ntz"]
+    assert [column.physical_name for column in table.schema()] == ["id", "price", "at", "local", "tags", "sizes", "inner"]
+    assert (table.snapshot().metadata.description, table.schema().field("id").nullable) == ("about it", False)
+
+
+@pytest.mark.parametrize(("kind", "name"), [(TimeType(), "time"), (UUIDType(), "uuid"), (FixedType(4), "fixed")])
+def test_a_type_that_delta_lacks_is_refused_by_name(client: LocalClient, tmp_path: Path, kind: object, name: str) -> None:
+    with pytest.raises(BadRequestError, match=f"Column c .*{name}"):
+        client.create_table("default.t", Schema(NestedField(1, "c", kind)))
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_the_location_is_the_catalog_s(client: LocalClient, tmp_path: Path) -> None:
+    assert client.create_table("default.t", NESTED, location=f"file://{tmp_path}/t").location() == f"file://{tmp_path}/t"
+    with pytest.raises(BadRequestError, match="is in the folder of its name"):
+        client.create_table("default.u", NESTED, location=f"file://{tmp_path}/elsewhere")
+
+
+def test_properties_of_delta_and_unknown_format_versions_are_refused(client: LocalClient) -> None:
+    with pytest.raises(BadRequestError, match=r"'delta\.appendOnly' is Delta's"):
+        client.create_table("default.t", NESTED, properties={"delta.appendOnly": "true"})
+    with pytest.raises(BadRequestError, match="no Iceberg format version 9"):
+        client.create_table("default.t", NESTED, properties={"format-version": "9"})
+
+
+# -- changes of an existing table ----------------------------------------------------------------------------------------------
+
+SCHEMA = pa.schema([("id", pa.int32()), ("name", pa.string()), ("part", pa.string())])
+
+
+def rows(schema: pa.Schema, **columns: list[object]) -> pa.Table:
+    return pa.table({name: columns.get(name, [None]) for name in schema.names}, schema=schema)
+
+
+def assert_equal(client: LocalClient, root: Path, expected: list[dict[str, object]]) -> None:
+    delta = tahoe.Table(root / "t").to_arrow()
+    iceberg = client.load_table("default.t").scan().to_arrow()
+    assert canonical(delta) == canonical(iceberg) == canonical(read_deltalake(str(root / "t")))
+    assert sorted(delta.to_pylist(), key=repr) == sorted(expected, key=repr)
+
+
+def test_columns_evolve_and_every_reader_sees_the_same_rows(client: LocalClient, tmp_path: Path) -> None:
+    table = client.create_table("default.t", SCHEMA)
+    table.append(pa.table({"id": [1], "name": ["a"], "part": ["p"]}, schema=SCHEMA))
+    with table.update_schema() as update:
+        update.add_column("more", StringType(), doc="added")
+        update.rename_column("name", "title")
+        update.move_first("part")
+    table.append(rows(table.schema().as_arrow(), part=["q"], id=[2], title=["b"], more=["m"]))
+    first: dict[str, object] = {"part": "p", "id": 1, "title": "a", "more": None}
+    second: dict[str, object] = {"part": "q", "id": 2, "title": "b", "more": "m"}
+    assert_equal(client, tmp_path, [first, second])
+    delta = tahoe.Table(tmp_path / "t")
+    assert [(column.name, column.field_id) for column in delta.schema()] == [("part", 3), ("id", 1), ("title", 2), ("more", 4)]
+    newest = delta.history(2)[1]
+    assert (newest["operation"], newest["operationParameters"]["client"]) == ("ICEBERG ALTER TABLE", "PyIceberg 0.12.0")
+
+
+def test_a_column_with_the_name_of_a_dropped_one_is_empty(client: LocalClient, tmp_path: Path) -> None:
+    table = client.create_table("default.t", SCHEMA)
+    table.append(pa.table({"id": [1], "name": ["old"], "part": ["p"]}, schema=SCHEMA))
+    with table.update_schema(allow_incompatible_changes=True) as update:
+        update.delete_column("name")
+    with table.update_schema() as update:
+        update.add_column("name", StringType())
+    assert_equal(client, tmp_path, [{"id": 1, "part": "p", "name": None}])
+    table.append(rows(table.schema().as_arrow(), id=[2], part=["q"], name=["new"]))
+    assert_equal(client, tmp_path, [{"id": 1, "part": "p", "name": None}, {"id": 2, "part": "q", "name": "new"}])
+
+
+def test_columns_and_rows_change_in_one_commit(client: LocalClient, tmp_path: Path) -> None:
+    table = client.create_table("default.t", SCHEMA)
+    with table.transaction() as transaction:
+        with transaction.update_schema() as update:
+            update.add_column("more", LongType())
+        schema = transaction.table_metadata.schema().as_arrow()
+        transaction.append(rows(schema, id=[1], more=[5]))
+        transaction.set_properties(owner="me", comment="about it")
+    delta = tahoe.Table(tmp_path / "t")
+    assert (delta.version(), delta.to_arrow()["more"].to_pylist()) == (1, [5])
+    assert client.load_table("default.t").properties["owner"] == "me"
+    assert delta.snapshot().metadata.description == "about it"
+    with table.transaction() as transaction:
+        transaction.remove_properties("owner", "comment")
+    assert "owner" not in client.load_table("default.t").properties
+    assert delta.snapshot().metadata.description is None
+
+
+def test_types_become_wider_where_delta_allows_it(client: LocalClient, tmp_path: Path) -> None:
+    table = client.create_table("default.t", SCHEMA)
+    table.append(pa.table({"id": [1], "name": ["a"], "part": ["p"]}, schema=SCHEMA))
+    with pytest.raises(BadRequestError, match="enableTypeWidening"), table.update_schema() as update:
+        update.update_column("id", LongType())
+    tahoe.Table(tmp_path / "t").set_properties({"delta.enableTypeWidening": "true"})
+    with client.load_table("default.t").update_schema() as update:
+        update.update_column("id", LongType())
+    table = client.load_table("default.t")
+    table.append(rows(table.schema().as_arrow(), id=[2**40]))
+    found = tahoe.Table(tmp_path / "t").to_arrow()
+    assert sorted(found["id"].to_pylist()) == [1, 2**40]
+    assert canonical(found) == canonical(table.scan().to_arrow())
+
+
+def test_rules_of_the_table_protect_their_columns(client: LocalClient, tmp_path: Path) -> None:
+    client.create_table("default.t", SCHEMA)
+    tahoe.Table(tmp_path / "t").add_constraint("positive", "id > 0")
+    with pytest.raises(BadRequestError, match="positive"), client.load_table("default.t").update_schema() as update:
+        update.rename_column("id", "number")
+    with pytest.raises(BadRequestError, match=r"'gc\.enabled' follows from the Delta table"):
+        client.load_table("default.t").transaction().set_properties({"gc.enabled": "true"}).commit_transaction()
+    with pytest.raises(BadRequestError, match="another partitioning"), client.load_table("default.t").update_spec() as spec:
+        spec.add_identity("part")
+    keyed = Schema(NestedField(1, "id", LongType(), required=True), identifier_field_ids=[1])
+    with pytest.raises(BadRequestError, match="identifier fields"):
+        client.create_table("default.keyed", keyed)
+
+
+# -- staged creation -----------------------------------------------------------------------------------------------------------
+
+
+def test_a_table_is_created_with_its_first_rows(client: LocalClient, tmp_path: Path) -> None:
+    with client.create_table_transaction("default.t", SCHEMA, properties={"own": "kept"}) as transaction:
+        assert not (tmp_path / "t" / "_delta_log").exists()
+        transaction.append(pa.table({"id": [1], "name": ["a"], "part": ["p"]}, schema=SCHEMA))
+    assert_equal(client, tmp_path, [{"id": 1, "name": "a", "part": "p"}])
+    table = client.load_table("default.t")
+    assert (tahoe.Table(tmp_path / "t").version(), table.properties["own"]) == (0, "kept")
+    assert table.current_snapshot() is not None
+
+
+def test_a_staged_table_loses_against_another_of_its_name(client: LocalClient, tmp_path: Path) -> None:
+    transaction = client.create_table_transaction("default.t", SCHEMA)
+    client.create_table("default.t", SCHEMA)
+    with pytest.raises(CommitFailedException, match="The table exists already"):
+        transaction.commit_transaction()
+
+
+def test_a_folder_with_other_files_is_refused(client: LocalClient, tmp_path: Path) -> None:
+    (tmp_path / "t").mkdir()
+    (tmp_path / "t" / "notes.txt").write_text("x")
+    for create in (client.create_table, lambda *of: client.create_table_transaction(*of).commit_transaction()):
+        with pytest.raises(BadRequestError, match=r"is not empty: it has notes.txt"):
+            create("default.t", SCHEMA)

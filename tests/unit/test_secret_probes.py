@@ -12,6 +12,7 @@ import logging
 import sys
 import threading
 import traceback
+import zipfile
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -109,18 +110,26 @@ def _with_table(work: Callable[[Table], object]) -> Place:
 
 
 def _command(*words: str) -> Place:
-    """A command of the command line, with options as flags; `PATH` is the table, `FILE` a file to be written."""
+    """A command of the command line, with options as flags. `PATH` is the table, `FILE` and `BUNDLE` are files to be written."""
 
     def run(source: Source, endpoint: str, folder: Path) -> object:
         flags = [part for pair in source.storage_options(endpoint).items() for part in ("--option", "=".join(pair))]
-        places = {"PATH": source.path, "FILE": str(folder / "out")}
+        places = {"PATH": source.path, "FILE": str(folder / "out"), "BUNDLE": str(folder / "out.zip")}
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(sys, "argv", ["tahoe", *(places.get(word, word) for word in words), *flags])
             with suppress(SystemExit):
                 main()
-        return [path.read_bytes() for path in folder.iterdir()]
+        return [content for path in folder.iterdir() for content in _contents(path)]
 
     return run
+
+
+def _contents(path: Path) -> list[bytes]:
+    """The bytes of a file, and of each entry if it is an archive."""
+    if not zipfile.is_zipfile(path):
+        return [path.read_bytes()]
+    with zipfile.ZipFile(path) as archive:
+        return [archive.read(name) for name in archive.namelist()]
 
 
 PLACES: dict[str, Place] = {
@@ -147,7 +156,7 @@ PLACES: dict[str, Place] = {
     "tahoe detail": _command("detail", "PATH"),
     "tahoe report": _command("report", "PATH", "--output", "FILE"),
     "tahoe sql": _command("sql", "PATH", "select 1"),
-    "tahoe doctor": _command("doctor", "PATH", "--bundle", "FILE.zip"),
+    "tahoe doctor": _command("doctor", "PATH", "--bundle", "BUNDLE"),
 }
 
 

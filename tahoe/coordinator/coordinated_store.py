@@ -24,7 +24,7 @@ from tahoe.log.files.paths import LOG_FOLDER, STAGED_FOLDER, commit_name, parse,
 from tahoe.protocol.actions import CommitInfo, Protocol
 from tahoe.protocol.features import COORDINATED
 from tahoe.protocol.protocols import features_of
-from tahoe.store.log_store import Coordination, Created, Entry, Exists, LogStore, Outside, PutOutcome, Refused, Unanswered
+from tahoe.store.log_store import Coordination, Created, Entry, Exists, LogStore, PutOutcome, Refused, StoreOver, Unanswered
 
 logger = logging.getLogger(__name__)
 
@@ -33,7 +33,7 @@ Answer = TypeVar("Answer")
 _MOST_LOOKS = 3
 
 
-class CoordinatedStore:
+class CoordinatedStore(StoreOver):
     """`tahoe.store.log_store.LogStore` of a table that a coordinator manages, or may come to manage.
 
     Args:
@@ -44,7 +44,7 @@ class CoordinatedStore:
     """
 
     def __init__(self, inner: LogStore, coordinator: Coordinator, clock: Clock) -> None:
-        self.inner = inner
+        super().__init__(inner)
         self.coordinator = coordinator
         self._clock = clock
 
@@ -54,21 +54,6 @@ class CoordinatedStore:
     def __reduce__(self) -> tuple[Callable[..., LogStore], tuple[LogStore]]:
         # Another process reads data files through it. The coordinator's address stays here; there, reading the log raises an error.
         return _identity, (self.inner,)
-
-    @property
-    def url(self) -> str:
-        """See `LogStore.url`."""
-        return self.inner.url
-
-    @property
-    def asks_cheaply(self) -> bool:
-        """See `LogStore.asks_cheaply`."""
-        return self.inner.asks_cheaply
-
-    @property
-    def outside(self) -> Outside:
-        """See `LogStore.outside`."""
-        return self.inner.outside
 
     @property
     def coordination(self) -> Coordination:

@@ -134,6 +134,32 @@ class Outside(Protocol):
         """Return the store of another table in the same kind of storage."""
 
 
+class StoreOver:
+    """A store of the same table as another one.
+
+    Args:
+        inner: the other store, which knows the table's root.
+    """
+
+    def __init__(self, inner: LogStore) -> None:
+        self.inner = inner
+
+    @property
+    def url(self) -> str:
+        """See `LogStore.url`."""
+        return self.inner.url
+
+    @property
+    def asks_cheaply(self) -> bool:
+        """See `LogStore.asks_cheaply`."""
+        return self.inner.asks_cheaply
+
+    @property
+    def outside(self) -> Outside:
+        """See `LogStore.outside`."""
+        return self.inner.outside
+
+
 class BulkStore(LogStore, Protocol):
     """A store that deletes many objects in one request. Log and data need only `LogStore`."""
 

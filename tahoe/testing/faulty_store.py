@@ -19,7 +19,7 @@ import pyarrow as pa
 
 from tahoe.base.clock import SYSTEM_CLOCK, Clock, SeededClock
 from tahoe.base.exceptions import StorageFailure
-from tahoe.store.log_store import Coordination, Entry, Exists, InFlight, LogStore, Outside, PutOutcome, Refused, Unanswered
+from tahoe.store.log_store import Coordination, Entry, Exists, InFlight, LogStore, PutOutcome, Refused, StoreOver, Unanswered
 
 __all__ = ["Call", "CrashingStore", "Faults", "FaultyStore", "PutFault", "SimulatedCrash", "TracingStore", "WrappedStore"]
 
@@ -30,38 +30,20 @@ class SimulatedCrash(BaseException):
     """The process has crashed. Not an `Exception`, so that no handler of the code under test catches it."""
 
 
-class WrappedStore:
+class WrappedStore(StoreOver):
     """A store that forwards every call to another; subclasses override `_call`.
 
     Args:
         inner: the wrapped store.
     """
 
-    def __init__(self, inner: LogStore) -> None:
-        self.inner = inner
-
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.inner!r})"
-
-    @property
-    def url(self) -> str:
-        """See `LogStore.url`."""
-        return self.inner.url
-
-    @property
-    def asks_cheaply(self) -> bool:
-        """See `LogStore.asks_cheaply`."""
-        return self.inner.asks_cheaply
 
     @property
     def coordination(self) -> Coordination:
         """See `LogStore.coordination`."""
         return self.inner.coordination
-
-    @property
-    def outside(self) -> Outside:
-        """See `LogStore.outside`."""
-        return self.inner.outside
 
     def list_from(self, folder: str, start: str = "") -> list[Entry]:
         """See `LogStore.list_from`."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -18,9 +19,10 @@ from tahoe.uniform.serve.warehouse import Warehouse
 from tahoe.uniform.serve.writable_catalog import WritableCatalog
 
 
-def writable_catalog(root: Path | str, **tokens: str) -> WritableCatalog:
+def writable_catalog(root: Path | str, options: dict[str, str] | None = None, **tokens: str) -> WritableCatalog:
     """Return the catalog of `tahoe serve --writable`."""
-    return table_writer.writable_catalog(Warehouse(root, None, runtime=UNIFORM_RUNTIME), tahoe.Table, **tokens)
+    open_table = partial(tahoe.Table, storage_options=options)
+    return table_writer.writable_catalog(Warehouse(root, options, runtime=UNIFORM_RUNTIME), open_table, **tokens)
 
 
 class LocalClient(RestCatalog):

@@ -6,11 +6,26 @@ from io import BytesIO
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+from pyiceberg.partitioning import PartitionField, PartitionSpec
+from pyiceberg.schema import Schema
 from pyiceberg.table import StaticTable
+from pyiceberg.transforms import IdentityTransform
+from pyiceberg.types import LongType, NestedField, StringType
 
 import tahoe
 from tahoe.api.process import UNIFORM_RUNTIME
+from tests.iceberg_clients import LocalClient, writable_catalog
 from tests.interop.engines import canonical
+
+
+def client_options(s3_options: dict[str, str]) -> dict[str, str]:
+    """Return the options of PyIceberg's own S3 client."""
+    return {
+        "s3.endpoint": s3_options["aws_endpoint"],
+        "s3.access-key-id": s3_options["aws_access_key_id"],
+        "s3.secret-access-key": s3_options["aws_secret_access_key"],
+        "s3.region": s3_options["aws_region"],
+    }
 
 
 def test_pyiceberg_reads_a_table_on_s3(s3_url: str, s3_options: dict[str, str]) -> None:
@@ -22,16 +37,26 @@ def test_pyiceberg_reads_a_table_on_s3(s3_url: str, s3_options: dict[str, str]) 
     table.append(rows)
     table.overwrite(rows.slice(1), replace_where="id > 1")
     location = table.uniform.wait().metadata_location
-    theirs = StaticTable.from_metadata(
-        location,
-        {
-            "s3.endpoint": s3_options["aws_endpoint"],
-            "s3.access-key-id": s3_options["aws_access_key_id"],
-            "s3.secret-access-key": s3_options["aws_secret_access_key"],
-            "s3.region": s3_options["aws_region"],
-        },
-    )
+    theirs = StaticTable.from_metadata(location, client_options(s3_options))
     assert canonical(theirs.scan().to_arrow()) == canonical(table.to_arrow())
+
+
+def test_pyiceberg_writes_a_table_on_s3(s3_url: str, s3_options: dict[str, str]) -> None:
+    client = LocalClient(writable_catalog(s3_url, s3_options), **client_options(s3_options))
+    client.create_namespace("sales", {"owner": "me"})
+    schema = Schema(NestedField(1, "id", LongType()), NestedField(2, "p", StringType()))
+    spec = PartitionSpec(PartitionField(2, 1000, IdentityTransform(), "p"))
+    orders = client.create_table("sales.orders", schema, partition_spec=spec)
+    orders.append(pa.table({"id": pa.array([1, 2, 3], pa.int64()), "p": pa.array(["a b", "50%", None])}))
+    orders.delete("id = 2")
+    orders.upsert(pa.table({"id": pa.array([1, 4], pa.int64()), "p": pa.array(["a b", "new"])}), ["id"])
+    table = tahoe.Table(f"{s3_url}/sales/orders", storage_options=s3_options)
+    assert sorted(table.to_arrow()["id"].to_pylist()) == [1, 3, 4]
+    assert canonical(client.load_table("sales.orders").scan().to_arrow()) == canonical(table.to_arrow())
+    assert table.check(deep=True) == []
+    client.purge_table("sales.orders")
+    client.drop_namespace("sales")
+    assert client.list_namespaces() == [("default",)]
 
 
 def test_an_iceberg_table_on_s3_is_converted_where_it_is(s3_url: str, s3_options: dict[str, str]) -> None:

@@ -206,6 +206,13 @@ _REASONS = {
     "remove-partition-specs": "since the partitioning of a Delta table stays",
     "remove-snapshot-ref": "since a Delta table has one line of versions, the branch main",
     "remove-snapshots": "since the retention of a Delta table is set by its properties, and VACUUM deletes its files",
+    **dict.fromkeys(
+        (
+            *("set-statistics", "remove-statistics", "set-partition-statistics", "remove-partition-statistics"),
+            *("remove-schemas", "enable-row-lineage"),
+        ),
+        "since the Iceberg side follows from the Delta table",
+    ),
     "add-encryption-key": "since Delta tables are not encrypted",
     "remove-encryption-key": "since Delta tables are not encrypted",
 }

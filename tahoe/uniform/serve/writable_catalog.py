@@ -9,6 +9,7 @@ before the commit, 500 a commit whose outcome is unknown (clients look for their
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Protocol, TypeVar
@@ -46,6 +47,7 @@ MOST_BODY_BYTES = 8 * 1024 * 1024
 """The maximum size of a request's body."""
 
 _LONGEST_CLIENT = 100
+_WITHOUT_CHANGE = re.compile(r"/v1/(oauth/tokens|namespaces/[^/]+/tables/[^/]+/metrics)")
 _CONFLICTS = {
     "DELTA_TABLE_ALREADY_EXISTS": "AlreadyExistsException",
     NAMESPACE_EXISTS: "AlreadyExistsException",
@@ -194,7 +196,10 @@ class WritableCatalog(ReadOnlyCatalog):
 
 def _changes(request: Request) -> bool:
     """Whether a request may change something: clients with permission to read report the metrics of their scans, too."""
-    return request.method not in ("GET", "HEAD") and not request.path.rstrip("/").endswith(("/metrics", "/oauth/tokens"))
+    if request.method in ("GET", "HEAD"):
+        return False
+    # A namespace or table may be named 'metrics', so the whole path counts.
+    return request.method != "POST" or _WITHOUT_CHANGE.fullmatch(request.path.rstrip("/")) is None
 
 
 def _identifier(fields: Fields) -> tuple[Namespace, str]:

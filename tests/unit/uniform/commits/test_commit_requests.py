@@ -64,6 +64,7 @@ def test_updates_of_the_definition_are_read() -> None:
         ({"action": "set-default-sort-order", "sort-order-id": 3}, "the sort order 3"),
         ({"action": "add-encryption-key", "encryption-key": {}}, "'add-encryption-key'"),
         ({"action": "add-view-version"}, "'add-view-version'"),
+        ({"action": "set-statistics", "statistics": {}}, "'set-statistics', since the Iceberg side follows"),
         ({"action": "add-snapshot", "snapshot": {**SNAPSHOT, "key-id": "k"}}, "encrypted"),
     ],
 )

@@ -139,6 +139,18 @@ def test_reading_and_writing_have_tokens_of_their_own(tmp_path: Path) -> None:
     assert [status("POST", token) for token in ("reads", "writes", "other", None)] == [401, 200, 401, 401]
 
 
+def test_a_reader_reports_metrics_and_changes_no_table_of_that_name(tmp_path: Path) -> None:
+    catalog = writable_catalog(tmp_path, token="reads", write_token="writes")
+    reader = {**LOCAL, "authorization": "Bearer reads"}
+    post(catalog, TABLES, {**NEW, "name": "metrics"}, authorization="Bearer writes")
+    assert post(catalog, f"{TABLES}/metrics/metrics", {}, authorization="Bearer reads").status == 204
+    for method in ("POST", "DELETE"):
+        for path in (f"{TABLES}/metrics", f"{TABLES}/metrics/", "/v1/namespaces/metrics", f"{TABLES}/x%2Fmetrics"):
+            assert catalog.answer(Request(method, path, "", reader, b"{}")).status == 401, (method, path)
+    assert catalog.answer(Request("DELETE", f"{TABLES}/t/metrics", "", reader)).status == 401
+    assert catalog.answer(Request("HEAD", f"{TABLES}/metrics", "", reader)).status == 204
+
+
 def test_readers_need_no_token_if_only_writing_has_one(tmp_path: Path) -> None:
     catalog = writable_catalog(tmp_path, write_token="writes")
     assert catalog.answer(Request("GET", TABLES, "", LOCAL)).status == 200

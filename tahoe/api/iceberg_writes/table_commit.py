@@ -94,10 +94,13 @@ def create_table(table: Table, name: str, change: TableChange) -> Committed:
 def _is_committed(transaction: Transaction, document: JsonMapping, change: TableChange) -> bool:
     if change.creates and not change.snapshots:
         return bool(change.uuid == document["table-uuid"])
+    return has_snapshot(document, change) or any(transaction.read_app(application(each)) is not None for each in change.snapshots)
+
+
+def has_snapshot(document: JsonMapping, change: TableChange) -> bool:
+    """Whether the Iceberg side shows a snapshot that the change adds."""
     existing = {snapshot["snapshot-id"] for snapshot in document["snapshots"]}
-    return any(
-        each.client.snapshot_id in existing or transaction.read_app(application(each)) is not None for each in change.snapshots
-    )
+    return any(each.client.snapshot_id in existing for each in change.snapshots)
 
 
 def _line(change: TableChange) -> tuple[AddedSnapshot, ...]:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from tahoe.api.iceberg_writes.table_commit import commit_change, create_table
+from tahoe.api.iceberg_writes.table_commit import commit_change, create_table, has_snapshot
 from tahoe.api.iceberg_writes.table_definition import delta_metadata, refuse_other_files, staged_document
 from tahoe.api.table import Table
-from tahoe.base.exceptions import CommitStateUnknown, InvalidRequest, NotFound, TahoeError
+from tahoe.base.exceptions import CommitStateUnknown, DeltaConcurrentModificationException, InvalidRequest, NotFound, TahoeError
 from tahoe.ops.tables.create import stage_create
 from tahoe.txn.transaction import Transaction
 from tahoe.uniform.commits.commit_requests import NewTable, TableChange
@@ -67,6 +67,12 @@ class IcebergWriter:
             committed = commit_change(table, snapshot, current, change)
         except NotFound as error:  # a file that the request names, and not the table
             raise InvalidRequest(error.message, code="TAHOE_ICEBERG_FILE", table=table.url) from error
+        except DeltaConcurrentModificationException:
+            # The same request, sent again before its first answer, may have been the faster one.
+            now = self._warehouse.load(namespace, name)
+            if not has_snapshot(now.document, change):
+                raise
+            return now
         return current if committed is None else self._shown(namespace, name, committed.version)
 
     def _shown(self, namespace: Namespace, name: str, version: int) -> CurrentMetadata:

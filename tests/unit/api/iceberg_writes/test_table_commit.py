@@ -96,6 +96,7 @@ def test_a_delta_commit_between_reading_and_committing_is_a_conflict(client: Loc
     load = writer._warehouse.load
 
     def load_then_lose(*names: Any) -> Any:
+        writer._warehouse.load = load
         current = load(*names)
         delta(client).append(rows(5))
         return current

@@ -170,6 +170,8 @@ class LocalLogStore:
         except (FileNotFoundError, NotADirectoryError):
             return None
         except OSError as error:
+            if error.errno == errno.ENAMETOOLONG:  # no file has such a name
+                return None
             raise self._failure("look at", name, error) from error
         if not stat.S_ISREG(status.st_mode):
             return None

@@ -35,6 +35,7 @@ from tahoe.store.location import encode_path, name_below
 from tahoe.store.log_store import Entry, LogStore
 from tahoe.txn.transaction import Transaction
 from tahoe.uniform.commits.client_manifests import ClientFile
+from tahoe.uniform.commits.manifest_metrics import contradiction
 from tahoe.uniform.commits.partition_tuples import partition_texts, python_values
 from tahoe.uniform.commits.registration import FIELD_ID, why_rewritten
 from tahoe.uniform.formats.metadata_files import FOLDER
@@ -107,6 +108,11 @@ def incoming_files(
         if entry is None or entry.size != file.size:
             raise _wrong(file, f"has {0 if entry is None else entry.size} bytes, and {file.size} by its manifest")
         values = python_values(file, config, document)
+        by_id = {
+            column.field_id: values[column.physical_name] for column in config.partition_schema if column.field_id is not None
+        }
+        if (problem := contradiction(file, footer, by_id)) is not None:
+            raise _wrong(file, problem)
         reason = "its folder is hidden" if _is_hidden(name) else why_rewritten(config, footer, values)
         add = AddFile(encode_path(name), partition_texts(values, config), file.size, now_ms, True)
         if reason is None:
@@ -180,11 +186,14 @@ def _by_logical_names(config: TableConfig) -> StructType:
 
 
 def _has_ids(file: ClientFile, footer: FileMetaData) -> bool:
-    """Whether the columns of a file have field ids. Raises `InvalidRequest` if only some have."""
-    have = {FIELD_ID in (column.metadata or {}) for column in _columns_in(footer.schema.to_arrow_schema())}
-    if len(have) == 2:
+    """Whether the columns of a file have field ids. Raises `InvalidRequest` if only some have, or several have the same."""
+    ids = [(column.metadata or {}).get(FIELD_ID) for column in _columns_in(footer.schema.to_arrow_schema())]
+    given = [number for number in ids if number is not None]
+    if len(given) not in (0, len(ids)):
         raise _wrong(file, "has columns with field ids and others without")
-    return True in have
+    if len(set(given)) < len(given):
+        raise _wrong(file, "has two columns with the same field id")
+    return bool(given)
 
 
 def _columns_in(fields: Iterable[pa.Field]) -> Iterator[pa.Field]:

@@ -165,6 +165,12 @@ class SnapshotActions:
             raise conflict(f"The snapshot {parent}, which the new one changes, is not the newest.")
         if self.appends and not changes.only_adds:
             raise invalid("A snapshot of the operation 'append' removes files.")
+        spec = self.document["default-spec-id"]
+        for file in (*changes.added, *changes.deletes):
+            if file.spec_id not in (None, spec):
+                raise invalid(
+                    f"The file {file.path} is in a manifest of the partition spec {file.spec_id}, and the table's is {spec}."
+                )
         return changes
 
     def _read(self, location: str) -> bytes:
@@ -187,7 +193,14 @@ class SnapshotActions:
     def _positions(self, files: Sequence[ClientFile]) -> dict[str, BitMap64]:
         positions: dict[str, BitMap64] = {}
         for file in files:
-            for location, dead in deleted_positions(self._read(file.path), file).items():
+            data = self._read(file.path)
+            if len(data) != file.size:
+                raise InvalidRequest(
+                    f"The delete file {file.path} has {len(data)} bytes, and {file.size} by its manifest. Write it again.",
+                    code="TAHOE_ICEBERG_DELETES",
+                    file=file.path,
+                )
+            for location, dead in deleted_positions(data, file).items():
                 positions[location] = positions[location] | dead if location in positions else dead
         return positions
 

@@ -104,7 +104,7 @@ class _Columns:
             # The old name of a dropped or renamed column may be the name of another column now.
             physical[name if name not in physical else f"{name}-{field['id']}"] = field["id"]
         by_id = {number: name for name, number in physical.items()}
-        return StructType(tuple(self.field(field, by_id[field["id"]], (*path, field["name"])) for field in value["fields"]))
+        return StructType(tuple(self.field(field, by_id[field["id"]], (*path, str(field["name"]))) for field in value["fields"]))
 
     def field(self, value: Mapping[str, Any], physical: str, path: tuple[str, ...]) -> StructField:
         if value.get("initial-default") is not None:
@@ -115,6 +115,8 @@ class _Columns:
                 table=self.table,
                 column=".".join(path),
             )
+        if not isinstance(value["name"], str):
+            raise TypeError(f"{value['name']!r:.50} is no name of a column")
         nested: dict[str, int] = {}
         kind = self.type(value["type"], path, physical, nested)
         metadata: dict[str, Any] = {ID_KEY: value["id"], PHYSICAL_NAME_KEY: physical}

@@ -16,7 +16,11 @@ from typing import Any
 from tahoe.base.exceptions import InvalidRequest, Unsupported
 
 MOST_BYTES = 256 * 1024 * 1024
-"""The maximum size of one file after decompression."""
+"""The maximum size of one file, and of all files of one budget, after decompression."""
+_MOST_BLOCK_BYTES = 16 * 1024 * 1024
+"""The maximum size of one block after decompression, whose values are in memory together. Writers end blocks after some kilobytes."""
+_MOST_ITEMS = 100_000
+"""The maximum length of one array or map: those of manifests have an item per column, row group or partition field."""
 _MOST_DEPTH = 16
 _MAGIC = b"Obj\x01"
 _SYNC = 16
@@ -32,11 +36,23 @@ class _Malformed(ValueError):
 
 
 @dataclass(slots=True)
+class Budget:
+    """The bytes that several files may have together after decompression."""
+
+    left: int = MOST_BYTES
+
+
+@dataclass(slots=True)
 class _Input:
-    """Bytes and a position in them."""
+    """Bytes and a position in them.
+
+    Args:
+        items: the number of items of arrays read so far. Items may have no bytes, as NULL, and yet take time.
+    """
 
     data: bytes
     position: int = 0
+    items: int = 0
 
     def take(self, size: int) -> bytes:
         end = self.position + size
@@ -61,20 +77,22 @@ class _Input:
             if count < 0:  # a negative count is followed by the block's size in bytes
                 count = -count
                 self.long()
-            if count > len(self.data) - self.position:
-                raise _Malformed("an array has more items than bytes")
+            self.items += count
+            if self.items > len(self.data) or len(values) + count > _MOST_ITEMS:
+                raise _Malformed(f"an array has more items than bytes, or more than {_MOST_ITEMS:,}")
             values += [read(self) for _ in range(count)]
         return values
 
 
-def records(data: bytes, name: str) -> Iterator[Record]:
+def records(data: bytes, name: str, budget: Budget | None = None) -> Iterator[Record]:
     """Yield the records of a container file.
 
     Args:
         name: the file's location, for messages.
+        budget: of this file and others; None for one of its own.
 
     Raises:
-        InvalidRequest: the bytes are no Avro file, or more than `MOST_BYTES`.
+        InvalidRequest: the bytes are no Avro file, or more than the budget.
         Unsupported: the compression is neither ``deflate`` nor ``null``.
     """
     try:
@@ -90,32 +108,39 @@ def records(data: bytes, name: str) -> Iterator[Record]:
                 file=name,
             )
         read = _record(json.loads(header["avro.schema"]), 0)
-        yield from _blocks(source, read, is_deflated=codec == "deflate")
+        yield from _blocks(source, read, budget or Budget(), is_deflated=codec == "deflate")
     except (ValueError, KeyError, TypeError, AttributeError, struct.error, zlib.error, RecursionError) as error:
         raise InvalidRequest(
-            f"The manifest {name} cannot be read: {error}. Write it again.", code="TAHOE_ICEBERG_MANIFEST", file=name
+            f"The manifest {name} cannot be read as Avro: {error!s:.200}. Write it again.",
+            code="TAHOE_ICEBERG_MANIFEST",
+            file=name,
         ) from error
 
 
-def _blocks(source: _Input, read: _Read, *, is_deflated: bool) -> Iterator[Record]:
-    sync, left = source.take(_SYNC), MOST_BYTES
+def _blocks(source: _Input, read: _Read, budget: Budget, *, is_deflated: bool) -> Iterator[Record]:
+    sync = source.take(_SYNC)
     while source.position < len(source.data):
         count, stored = source.long(), source.take(source.long())
         if source.take(_SYNC) != sync:
             raise _Malformed("a block is cut off")
-        block = _Input(_inflated(stored, left) if is_deflated else stored)
-        left -= len(block.data)
+        block = _Input(_inflated(stored) if is_deflated else stored)
+        budget.left -= len(block.data)
+        if budget.left < 0 or len(block.data) > _MOST_BLOCK_BYTES:
+            raise _Malformed(f"it has more than {_MOST_BLOCK_BYTES:,} bytes in a block, or more than {MOST_BYTES:,} in all")
         if not 0 <= count <= len(block.data):
             raise _Malformed("a block has more entries than bytes")
         for _ in range(count):
             yield read(block)
+        if block.position < len(block.data):
+            raise _Malformed("a block has bytes after its last entry")
 
 
-def _inflated(stored: bytes, most: int) -> bytes:
+def _inflated(stored: bytes) -> bytes:
     decompressor = zlib.decompressobj(-15)
-    block = decompressor.decompress(stored, most + 1)
-    if len(block) > most:
-        raise _Malformed(f"it has more than {MOST_BYTES:,} bytes after decompression")
+    block = decompressor.decompress(stored, _MOST_BLOCK_BYTES + 1)
+    # PyIceberg leaves a part of zlib's checksum after the data.
+    if len(block) <= _MOST_BLOCK_BYTES and not decompressor.eof:
+        raise _Malformed("a compressed block is cut off")
     return block
 
 

@@ -141,7 +141,8 @@ def _with_snapshot(change: TableChange, update: Fields) -> TableChange:
     if number <= 0:
         raise invalid(f"The snapshot id {number} is not above 0.")
     for name in ("sequence-number", "timestamp-ms", "schema-id", "first-row-id", "added-rows"):
-        fields.optional(name, int)  # the conversion gives the snapshot its own
+        if (stated := fields.optional(name, int)) is not None and stated < 0:  # the conversion gives the snapshot its own
+            raise invalid(f"The {name} {stated} of the snapshot {number} in the request is negative.")
     if fields.optional("key-id", str) is not None:
         raise _unsupported("an encrypted manifest list", "since Delta tables are not encrypted")
     added = AddedSnapshot(

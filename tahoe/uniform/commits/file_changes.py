@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from tahoe.base.exceptions import InvalidRequest
+from tahoe.uniform.commits.client_avro import Budget
 from tahoe.uniform.commits.client_manifests import DATA, ClientFile, ClientManifest, live_files_in, manifests_in
 
 ReadFile = Callable[[str], bytes]
@@ -50,8 +51,8 @@ def file_changes(old_list: str | None, new_list: str, read: ReadFile) -> FileCha
         InvalidRequest: a manifest cannot be read, or names a file twice.
         Unsupported: a file is encrypted.
     """
-    old = {} if old_list is None else {each.path: each for each in manifests_in(read(old_list), old_list)}
-    new = {each.path: each for each in manifests_in(read(new_list), new_list)}
+    old = {} if old_list is None else manifests_in(read(old_list), old_list)
+    new = manifests_in(read(new_list), new_list)
     before = _live((each for path, each in old.items() if path not in new), read)
     after = _live((each for path, each in new.items() if path not in old), read)
     added = [file for key, file in after.items() if key not in before]
@@ -65,20 +66,23 @@ def file_changes(old_list: str | None, new_list: str, read: ReadFile) -> FileCha
     )
 
 
+_MOST_FILES = 1_000_000
+"""The maximum number of files in the manifests that two snapshots do not share."""
+
 _Key = tuple[str, int | None]
 
 
 def _live(manifests: Iterable[ClientManifest], read: ReadFile) -> dict[_Key, ClientFile]:
     """Return the live files by location, and by offset since a Puffin file has several vectors."""
     live: dict[_Key, ClientFile] = {}
+    budget = Budget()
     for manifest in manifests:
-        for file in live_files_in(read(manifest.path), manifest.path):
+        for file in live_files_in(read(manifest.path), manifest, budget):
             key = file.path, file.offset
-            if key in live:
+            if key in live or len(live) == _MOST_FILES:
+                problem = f"more than {_MOST_FILES:,} files" if key not in live else f"the file {file.path} twice"
                 raise InvalidRequest(
-                    f"The manifests of the snapshot name the file {file.path} twice.",
-                    code="TAHOE_ICEBERG_MANIFEST",
-                    file=file.path,
+                    f"The manifests of the snapshot name {problem}.", code="TAHOE_ICEBERG_MANIFEST", file=manifest.path
                 )
             live[key] = file
     return live

@@ -48,6 +48,8 @@ MOST_BODY_BYTES = 8 * 1024 * 1024
 
 _LONGEST_CLIENT = 100
 _WITHOUT_CHANGE = re.compile(r"/v1/(oauth/tokens|namespaces/[^/]+/tables/[^/]+/metrics)")
+_JSON = "application/json"
+_SURROGATE = "\\ud"
 _CONFLICTS = {
     "DELTA_TABLE_ALREADY_EXISTS": "AlreadyExistsException",
     NAMESPACE_EXISTS: "AlreadyExistsException",
@@ -242,8 +244,15 @@ def _body(request: Request) -> JsonMapping:
     if len(request.body) > MOST_BODY_BYTES:
         message = f"The body of a request has at most {MOST_BODY_BYTES:,} bytes."
         raise RequestError(error_response(413, "BadRequestException", message))
+    kind = request.headers.get("content-type", _JSON).partition(";")[0].strip().lower()
+    if kind != _JSON:
+        message = f"The body of a request is of the content type {_JSON}, not {kind:.100}."
+        raise RequestError(error_response(415, "BadRequestException", message))
     try:
-        value = json.loads(request.body)
+        text = request.body.decode()
+        value = json.loads(text)
+        if _SURROGATE in text.lower():  # half of a pair is no text, and no file system or log stores it
+            json.dumps(value, ensure_ascii=False).encode()
     except (ValueError, RecursionError):
         raise invalid("The body of the request is not valid JSON.") from None
     return Fields.of(value, "body").value

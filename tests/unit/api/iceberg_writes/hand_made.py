@@ -95,18 +95,20 @@ class Writer:
         number, document = next(self._numbers), self.document
         current = next(each for each in document["snapshots"] if each["snapshot-id"] == document["current-snapshot-id"])
         old = manifests_in(Path(current["manifest-list"].removeprefix("file://")).read_bytes(), "list")
-        stay = [each for each in old if without is None or not each.path.rpartition("/")[2].startswith(without)]
-        manifests = {each.path: int(each.deletes) for each in stay}
+        stay = [each for each in old.values() if without is None or not each.path.rpartition("/")[2].startswith(without)]
+        manifests, sizes = {each.path: int(each.deletes) for each in stay}, dict[str, int]()
         for content in (0, 1):
             some = [file for file in files if bool(file.content) == bool(content)]
             if some:
-                manifests[self.put(f"metadata/own-{number}-{content}.avro", manifest(*some))] = content
+                data = manifest(*some)
+                path = self.put(f"metadata/own-{number}-{content}.avro", data)
+                manifests[path], sizes[path] = content, len(data)
         snapshot = {
             "snapshot-id": 10**9 + number,
             "parent-snapshot-id": current["snapshot-id"],
             "sequence-number": document["last-sequence-number"] + 1,
             "timestamp-ms": document["last-updated-ms"],
-            "manifest-list": self.put(f"metadata/list-{number}.avro", manifest_list(manifests)),
+            "manifest-list": self.put(f"metadata/list-{number}.avro", manifest_list(manifests, sizes)),
             "summary": {"operation": operation},
             **changes,
         }

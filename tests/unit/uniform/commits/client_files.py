@@ -72,8 +72,15 @@ def manifest(*files: Written) -> bytes:
     return write_container(json.dumps(_ENTRY), {}, [file.encoded for file in files], sync=b"s" * 16)
 
 
-def manifest_list(paths: Sequence[str] | Mapping[str, int]) -> bytes:
-    """Return a manifest list. Args: paths: of data manifests, or with the content of each."""
+def manifest_list(paths: Sequence[str] | Mapping[str, int], sizes: Mapping[str, int] | None = None) -> bytes:
+    """Return a manifest list.
+
+    Args:
+        paths: of data manifests, or with the content of each.
+        sizes: of the manifests, as far as they are read.
+    """
     contents = paths if isinstance(paths, Mapping) else dict.fromkeys(paths, 0)
-    entries = [encode_string(path) + encode_long(5) + encode_long(content) for path, content in contents.items()]
+    entries = [
+        encode_string(path) + encode_long((sizes or {}).get(path, 5)) + encode_long(content) for path, content in contents.items()
+    ]
     return write_container(json.dumps(_LIST), {}, entries, sync=b"s" * 16)

@@ -11,7 +11,7 @@ import pytest
 
 from tahoe.base.exceptions import InvalidRequest, Unsupported
 from tahoe.uniform.commits import client_avro
-from tahoe.uniform.commits.client_avro import records
+from tahoe.uniform.commits.client_avro import Budget, records
 from tahoe.uniform.formats.avro import encode_bytes, encode_long, encode_string, write_container
 
 SCHEMA = {
@@ -82,10 +82,10 @@ def test_a_deeply_nested_schema_is_refused() -> None:
 
 
 def test_decompression_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(client_avro, "MOST_BYTES", 1_000_000)
+    monkeypatch.setattr(client_avro, "_MOST_BLOCK_BYTES", 1_000_000)
     compressor = zlib.compressobj(9, zlib.DEFLATED, -15)
     bomb = compressor.compress(b"\0" * 2_000_000) + compressor.flush()
-    with pytest.raises(InvalidRequest, match="after decompression"):
+    with pytest.raises(InvalidRequest, match="more than 1,000,000 bytes in a block"):
         list(records(raw(SCHEMA, bomb, 1, "deflate"), "f"))
 
 
@@ -97,3 +97,31 @@ def test_a_changed_byte_never_causes_another_error() -> None:
             changed[drawn.randrange(len(changed))] = drawn.randrange(256)
         with suppress(InvalidRequest, Unsupported):
             list(records(bytes(changed[: drawn.randint(len(changed) // 2, len(changed))]), "f"))
+
+
+def test_files_share_a_budget() -> None:
+    budget = Budget(2 * 3 * len(ENTRY))
+    assert len([*records(file(), "f", budget), *records(file(), "f", budget)]) == 6
+    with pytest.raises(InvalidRequest, match="in all"):
+        list(records(file(), "f", budget))
+
+
+def test_items_without_bytes_are_counted() -> None:
+    nulls = {"type": "array", "items": "null"}
+    schema = {"type": "record", "name": "r", "fields": [{"name": "n", "field-id": 1, "type": {"type": "array", "items": nulls}}]}
+    rows = encode_long(40) + (encode_long(100) + b"\0") * 40 + b"\0"
+    with pytest.raises(InvalidRequest, match="more items than bytes"):
+        list(records(raw(schema, rows, 1), "f"))
+
+
+@pytest.mark.parametrize("end", [b"more", b"\0"])
+def test_bytes_after_the_last_entry_are_refused(end: bytes) -> None:
+    with pytest.raises(InvalidRequest, match="bytes after its last entry"):
+        list(records(raw(SCHEMA, ENTRY + end, 1), "f"))
+
+
+def test_a_compressed_block_that_is_cut_off_is_refused() -> None:
+    packed = zlib.compress(ENTRY)[2:-4]
+    assert list(records(raw(SCHEMA, packed, 1, "deflate"), "f")) == [DECODED]
+    with pytest.raises(InvalidRequest, match="a compressed block is cut off"):
+        list(records(raw(SCHEMA, packed[:-1], 1, "deflate"), "f"))

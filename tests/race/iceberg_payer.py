@@ -1,9 +1,9 @@
 """A process that moves money between the accounts of one table until it is killed: ``python -m tests.race.iceberg_payer``.
 
-The first line of its input is JSON: ``path`` of the table, ``url`` of the catalog (None for a writer through Delta), ``accounts``, ``payer``
-(a number), ``transfers``, their maximum, and ``pause``, the most seconds between two transfers through Delta: these are many times faster, and
-those through Iceberg would always lose the race. It writes ``ready``, waits for a line, and then writes the name of each acknowledged transfer:
-``number of this process:number of the transfer:payer:payee:amount``. The commit has the name in its metadata.
+The first line of its input is JSON: ``path`` of the table, ``url`` of the catalog (None for a writer through Delta), ``accounts``,
+``payer`` (a number), ``transfers``, their maximum, and ``pause``, the most seconds between two transfers through Delta: these are many
+times faster, and those through Iceberg would always lose the race. It writes ``ready``, waits for a line, and then writes the name of
+each acknowledged transfer, which the commit has in its metadata: ``number of this process:number of the transfer:payer:payee:amount``.
 """
 
 from __future__ import annotations

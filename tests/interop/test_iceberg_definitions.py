@@ -1,0 +1,80 @@
+"""Tables that PyIceberg and DuckDB define and alter through `tahoe serve --writable`: every reader of both formats sees the same rows."""
+
+from __future__ import annotations
+
+import duckdb
+import pyarrow as pa
+import pytest
+from pyiceberg.types import LongType, StringType
+
+import tahoe
+from tests.interop.test_iceberg_commits import SCHEMA, Served, duck, rows, served
+
+__all__ = ["duck", "served"]
+
+
+def test_duckdb_creates_tables_with_rows(served: Served, duck: duckdb.DuckDBPyConnection) -> None:
+    duck.execute(
+        "CREATE TABLE ice.sales.filled PARTITIONED BY (day) AS SELECT range AS id, DATE '2026-01-01' AS day FROM range(3)"
+    )
+    served.assert_equal("filled", duck, 0, 1, 2)
+    duck.execute("BEGIN")
+    duck.execute("CREATE TABLE ice.sales.both (id BIGINT, name VARCHAR)")
+    duck.execute("INSERT INTO ice.sales.both VALUES (7, 'seven')")
+    duck.execute("COMMIT")
+    served.assert_equal("both", duck, 7)
+    for name in ("filled", "both"):
+        table = tahoe.Table(served.root / "sales" / name)
+        assert [(commit["version"], commit["operation"]) for commit in table.history()] == [(0, "ICEBERG APPEND")]
+        assert served.pyiceberg().load_table(("sales", name)).current_snapshot().snapshot_id == _id_in_history(table)
+
+
+def test_pyiceberg_creates_a_table_with_rows(served: Served, duck: duckdb.DuckDBPyConnection) -> None:
+    with served.pyiceberg().create_table_transaction("sales.staged", SCHEMA) as creation:
+        creation.append(rows(1, 2))
+    served.assert_equal("staged", duck, 1, 2)
+
+
+def test_columns_of_one_table_change_through_both_clients(served: Served, duck: duckdb.DuckDBPyConnection) -> None:
+    table = served.pyiceberg().create_table("sales.altered", SCHEMA)
+    table.append(rows(1))
+    duck.execute("ALTER TABLE ice.sales.altered ADD COLUMN zip VARCHAR")
+    duck.execute("ALTER TABLE ice.sales.altered RENAME COLUMN name TO title")
+    duck.execute("INSERT INTO ice.sales.altered VALUES (2, 'two', NULL, 'z')")
+    served.assert_equal("altered", duck, 1, 2)
+    with table.refresh().update_schema(allow_incompatible_changes=True) as update:
+        update.delete_column("zip").move_first("title")
+    with table.refresh().update_schema() as update:
+        update.union_by_name(pa.schema([("zip", pa.string()), ("more", pa.int64())]))
+    table.refresh().append(
+        pa.table({"title": ["three"], "id": [3], "day": [None], "zip": ["new"], "more": [5]}, table.schema().as_arrow())
+    )
+    served.assert_equal("altered", duck, 1, 2, 3)
+    found = tahoe.Table(served.root / "sales" / "altered").to_arrow()
+    assert found.column_names == ["title", "id", "day", "zip", "more"]
+    assert sorted(zip(found["id"].to_pylist(), found["zip"].to_pylist(), strict=True)) == [(1, None), (2, None), (3, "new")]
+    schema = served.pyiceberg().load_table("sales.altered").schema()
+    assert [(field.name, field.field_id, type(field.field_type)) for field in schema.fields][3:] == [
+        ("zip", 5, StringType),
+        ("more", 6, LongType),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("statement", "named"),
+    [
+        ("ALTER COLUMN id TYPE BIGINT", "enableTypeWidening"),
+        ("SET PARTITIONED BY (id)", "another partitioning"),
+    ],
+)
+def test_changes_that_delta_lacks_are_refused_by_name(
+    served: Served, duck: duckdb.DuckDBPyConnection, statement: str, named: str
+) -> None:
+    duck.execute("CREATE TABLE IF NOT EXISTS ice.sales.plain (id INTEGER)")
+    with pytest.raises(duckdb.Error, match=named):
+        duck.execute(f"ALTER TABLE ice.sales.plain {statement}")
+    assert tahoe.Table(served.root / "sales" / "plain").version() == 0
+
+
+def _id_in_history(table: tahoe.Table) -> int:
+    return int(table.history()[0]["operationParameters"]["snapshotId"])

@@ -76,5 +76,36 @@ def test_changes_that_delta_lacks_are_refused_by_name(
     assert tahoe.Table(served.root / "sales" / "plain").version() == 0
 
 
+def test_tables_and_namespaces_come_and_go(served: Served, duck: duckdb.DuckDBPyConnection) -> None:
+    duck.execute("CREATE SCHEMA ice.fresh")
+    duck.execute("CREATE TABLE ice.fresh.t AS SELECT range AS id FROM range(3)")
+    duck.execute("DROP TABLE ice.fresh.t")
+    duck.execute("CREATE TABLE ice.fresh.t AS SELECT range AS id, 'x' AS name FROM range(5)")
+    duck.execute("ALTER TABLE ice.fresh.t RENAME TO moved")
+    duck.execute("INSERT INTO ice.fresh.moved VALUES (9, 'nine')")
+    catalog = served.pyiceberg()
+    catalog.rename_table("fresh.moved", "sales.moved")
+    served.assert_equal("moved", duck, 0, 1, 2, 3, 4, 9)
+    catalog.load_table("sales.moved").append(pa.table({"id": [10], "name": ["ten"]}))
+    served.assert_equal("moved", duck, 0, 1, 2, 3, 4, 9, 10)
+    duck.execute("DROP SCHEMA ice.fresh")
+    catalog.purge_table("sales.moved")
+    assert not catalog.table_exists("sales.moved") and not catalog.namespace_exists("fresh")
+    assert not (served.root / "sales" / "moved").exists() and not (served.root / "fresh").exists()
+
+
+def test_a_rollback_is_seen_by_every_reader(served: Served, duck: duckdb.DuckDBPyConnection) -> None:
+    table = served.pyiceberg().create_table("sales.back", SCHEMA)
+    table.append(rows(1, 2))
+    before = table.refresh().current_snapshot()
+    assert before is not None
+    duck.execute("DELETE FROM ice.sales.back WHERE id = 1")
+    served.assert_equal("back", duck, 2)
+    table.refresh().manage_snapshots().rollback_to_snapshot(before.snapshot_id).commit()
+    served.assert_equal("back", duck, 1, 2)
+    table.refresh().append(rows(3))
+    served.assert_equal("back", duck, 1, 2, 3)
+
+
 def _id_in_history(table: tahoe.Table) -> int:
     return int(table.history()[0]["operationParameters"]["snapshotId"])

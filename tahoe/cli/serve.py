@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import os
 import socket
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -28,11 +28,12 @@ if TYPE_CHECKING:
     from tahoe.api.table import Table
     from tahoe.cli.connections import Limits
     from tahoe.cli.web_pages import Page, WebPages
-    from tahoe.uniform.serve import rest_protocol
+    from tahoe.uniform.serve import access, rest_protocol
+    from tahoe.uniform.serve.access import NamespaceToken, Tokens
     from tahoe.uniform.serve.rest_protocol import ReadOnlyCatalog, Response
     from tahoe.uniform.serve.warehouse import Warehouse
 else:
-    (rest_protocol,) = late_modules("tahoe.uniform.serve", "rest_protocol")
+    access, rest_protocol = late_modules("tahoe.uniform.serve", "access", "rest_protocol")
 
 
 TOKEN_VARIABLE = "TAHOE_TOKEN"
@@ -66,6 +67,12 @@ class ServeOptions:
         "--write-token",
         metavar="TEXT",
         help=f"With --writable: the bearer token of clients that write, who may read too. Prefer the variable {WRITE_TOKEN_VARIABLE}.",
+    )
+    namespace_tokens: str | None = option(
+        None,
+        "--namespace-tokens",
+        metavar="FILE",
+        help="A TOML file of tokens that admit one namespace each, for reading or writing; then every request needs a token.",
     )
     all: bool = option(False, "--all", help="Serve tables without UniForm too. Their Iceberg metadata is written to --cache.")
     cache: str | None = option(
@@ -101,7 +108,7 @@ def serve(iceberg: Iceberg, flags: Flags, option: StorageOptions = []) -> None: 
     options = ServeOptions(**flags)
     tokens = _tokens(options)
     _check_numbers(options)
-    _refuse_open_access(options, *tokens)
+    _refuse_open_access(options, tokens)
     try:
         import uvicorn  # noqa: F401 - reported here, before anything is opened
     except ImportError as error:
@@ -230,40 +237,56 @@ def _after_startup(server: uvicorn.Server, then: Callable[[list[socket.socket]],
     return server
 
 
-def _tokens(options: ServeOptions) -> tuple[str | None, str | None]:
-    """Return the tokens for reading and for writing."""
+def _tokens(options: ServeOptions) -> Tokens:
+    """Return the tokens for reading and for writing, and those of namespaces."""
     environment = os.environ
     reading = options.token if options.token is not None else environment.get(TOKEN_VARIABLE)
     writing = options.write_token if options.write_token is not None else environment.get(WRITE_TOKEN_VARIABLE)
-    return reading, writing if options.writable or options.write_token is not None else None
+    of_namespaces = () if options.namespace_tokens is None else _namespace_tokens(options.namespace_tokens)
+    return access.Tokens(reading, writing if options.writable or options.write_token is not None else None, of_namespaces)
 
 
-def _catalog(
-    warehouse: Warehouse, options: ServeOptions, tokens: tuple[str | None, str | None], open_one: Callable[[str], Table]
-) -> ReadOnlyCatalog:
+def _namespace_tokens(path: str) -> Sequence[NamespaceToken]:
+    try:
+        text = LocalPath(path).read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "it is no text"
+        raise InvalidRequest(
+            f"The file {path} of --namespace-tokens cannot be read: {reason}.", code="TAHOE_TOKEN", option="--namespace-tokens"
+        ) from error
+    return access.namespace_tokens(text, path)
+
+
+def _catalog(warehouse: Warehouse, options: ServeOptions, tokens: Tokens, open_one: Callable[[str], Table]) -> ReadOnlyCatalog:
     if not options.writable:
-        return rest_protocol.ReadOnlyCatalog(warehouse, tokens[0])
+        return rest_protocol.ReadOnlyCatalog(warehouse, tokens.token, tokens.namespace_tokens)
     from tahoe.api.iceberg_writes.table_writer import writable_catalog
 
-    return writable_catalog(warehouse, open_one, *tokens)
+    return writable_catalog(warehouse, open_one, tokens)
 
 
-def _refuse_open_access(options: ServeOptions, token: str | None, write_token: str | None) -> None:
+def _refuse_open_access(options: ServeOptions, tokens: Tokens) -> None:
     host = options.host
     for secret, flag, variable in (
-        (token, "--token", TOKEN_VARIABLE),
-        (write_token, "--write-token", WRITE_TOKEN_VARIABLE),
+        (tokens.token, "--token", TOKEN_VARIABLE),
+        (tokens.write_token, "--write-token", WRITE_TOKEN_VARIABLE),
     ):
         if secret is not None and not secret.strip():
             raise InvalidRequest(f"The token is empty: set one, or omit it ({flag}, {variable}).", code="TAHOE_TOKEN")
-    if write_token is not None and not options.writable:
+    if tokens.write_token is not None and not options.writable:
         raise InvalidRequest("--write-token needs --writable.", code="TAHOE_TOKEN", option="--write-token")
-    if options.writable and token is not None and write_token is None:
+    if any(token.writes for token in tokens.namespace_tokens) and not options.writable:
+        raise InvalidRequest(
+            "A token of --namespace-tokens admits writing, which needs --writable.",
+            code="TAHOE_TOKEN",
+            option="--namespace-tokens",
+        )
+    if options.writable and tokens.token is not None and tokens.write_token is None and not tokens.namespace_tokens:
         raise InvalidRequest(
             f"With --writable and a token for reading, set another for writing in the variable {WRITE_TOKEN_VARIABLE}.",
             code="TAHOE_TOKEN",
         )
-    if token is None and not rest_protocol.is_loopback(host):
+    if tokens.token is None and not tokens.namespace_tokens and not rest_protocol.is_loopback(host):
         raise InvalidRequest(
             f"Anyone who can reach {host} could read the warehouse: set a token in the variable {TOKEN_VARIABLE}, or listen on 127.0.0.1.",
             code="TAHOE_TOKEN",

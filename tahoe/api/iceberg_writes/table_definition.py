@@ -106,8 +106,8 @@ def new_definition(name: str, change: TableChange) -> NewTable:
 def refuse_other_files(store: LogStore) -> None:
     """Refuse a folder with files of something else; those of clients whose table was never committed are in ``data`` and ``metadata``."""
     for entry in store.walk(""):
-        folder, _, name = entry.name.partition("/")
-        if folder not in (_DATA, FOLDER) or not name or name.endswith(".metadata.json"):
+        folder, *below = entry.name.split("/")
+        if folder not in (_DATA, FOLDER) or not below or "_delta_log" in below or below[-1].endswith(".metadata.json"):
             raise InvalidRequest(
                 f"The folder {store.url} of the new table is not empty: it has {entry.name}. Empty it, or choose another name.",
                 code="DELTA_CREATE_TABLE_WITH_NON_EMPTY_LOCATION",

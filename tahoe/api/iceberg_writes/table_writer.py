@@ -12,15 +12,14 @@ from tahoe.ops.tables.create import stage_create
 from tahoe.txn.transaction import Transaction
 from tahoe.uniform.commits.commit_requests import NewTable, TableChange
 from tahoe.uniform.external.metadata_listing import CurrentMetadata
+from tahoe.uniform.serve.access import NO_TOKENS, Tokens
 from tahoe.uniform.serve.warehouse import Namespace, Warehouse
 from tahoe.uniform.serve.writable_catalog import StagedTable, WritableCatalog
 
 
-def writable_catalog(
-    warehouse: Warehouse, open_table: Callable[[str], Table], token: str | None = None, write_token: str | None = None
-) -> WritableCatalog:
+def writable_catalog(warehouse: Warehouse, open_table: Callable[[str], Table], tokens: Tokens = NO_TOKENS) -> WritableCatalog:
     """Return the catalog of a warehouse that Iceberg clients write to; arguments as of `WritableCatalog` and `IcebergWriter`."""
-    return WritableCatalog(warehouse, IcebergWriter(warehouse, open_table), token, write_token)
+    return WritableCatalog(warehouse, IcebergWriter(warehouse, open_table), tokens)
 
 
 class IcebergWriter:

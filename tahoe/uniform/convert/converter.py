@@ -161,7 +161,7 @@ class Converter:
 
     def _plan(self, current: CurrentMetadata | None, target: Snapshot, progress: Progress) -> Plan:
         if current is None:
-            return Rebuild("there was no Iceberg metadata")
+            return self._first_plan(target)
         behind = target.version - current.version
         if behind > MAX_PENDING_COMMITS:
             return Rebuild(f"the Iceberg side was {counted(behind, 'version')} behind")
@@ -175,6 +175,15 @@ class Converter:
         except NotFound:
             return Rebuild(f"the log no longer has the commits after version {current.version}")
         return plan_conversion(before, target.metadata, commits, timestamp_ms=target.timestamp_ms, file_url=self._folder.file_url)
+
+    def _first_plan(self, target: Snapshot) -> Plan:
+        """Plan the first conversion: the snapshot with which an Iceberg client created the table keeps the client's id."""
+        if target.version == 0:
+            commit = DeltaCommit(0, tuple(self._delta.read_commit(0)))
+            if commit.client is not None:
+                metadata, at = target.metadata, target.timestamp_ms
+                return plan_conversion(metadata, metadata, [commit], timestamp_ms=at, file_url=self._folder.file_url)
+        return Rebuild("there was no Iceberg metadata")
 
     def _execute(self, plan: Plan, current: CurrentMetadata | None, target: Snapshot, progress: Progress) -> tuple[Build, Plan]:
         """Carry out the plan; return the build and the plan used: corrupt manifests of Tahoe's are replaced by a rebuild."""

@@ -78,8 +78,8 @@ def remove_table(store: FolderStore, folder: str, hidden: str, *, purges: bool) 
     """Remove a table.
 
     Args:
-        hidden: the name of the hidden folder beside it for a table that is not purged.
-        purges: delete its files; otherwise they stay in the hidden folder.
+        hidden: the name of the hidden folder that it becomes, at once.
+        purges: delete the files in it; otherwise they stay.
 
     Raises `Unsupported`: without `purges`, in an object store, which cannot rename a folder.
     """
@@ -111,7 +111,12 @@ def move_table(store: FolderStore, folder: str, target: str) -> None:
     source, destination = os.path.join(root, folder), os.path.join(root, target)
     if os.path.islink(source):
         raise Unsupported(f"The table {store.url}/{folder} is a symbolic link, which stays.", code="TAHOE_ICEBERG_RENAME")
-    _locally(store, folder, lambda: os.rename(source, destination))
+
+    def move() -> None:
+        os.makedirs(os.path.dirname(destination), exist_ok=True)
+        os.rename(source, destination)
+
+    _locally(store, folder, move)
 
 
 def _locally(store: FolderStore, folder: str, run: Callable[[], object]) -> None:

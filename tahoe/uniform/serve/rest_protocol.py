@@ -8,12 +8,11 @@ from __future__ import annotations
 
 import base64
 import binascii
-import hashlib
 import hmac
 import ipaddress
 import json
 import logging
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import islice
@@ -23,6 +22,7 @@ from urllib.parse import parse_qs, unquote_to_bytes
 from tahoe.base.exceptions import InvalidRequest, NotFound, StorageFailure, TahoeError
 from tahoe.base.json_values import JsonMapping, JsonObject
 from tahoe.uniform.external.metadata_listing import CurrentMetadata
+from tahoe.uniform.serve.access import NamespaceToken, digest, matching
 from tahoe.uniform.serve.warehouse import NAMESPACE_NOT_FOUND, Namespace, Warehouse
 
 logger = logging.getLogger(__name__)
@@ -117,6 +117,7 @@ class ReadOnlyCatalog:
     Args:
         warehouse: the tables.
         token: the bearer token that clients must send; None admits any client that addresses this machine by a loopback name.
+        namespace_tokens: tokens that admit a namespace each. With any of them, no client is admitted without a token.
 
     Attributes:
         most_body_bytes: the maximum size of a request's body; the rest is not kept.
@@ -124,9 +125,10 @@ class ReadOnlyCatalog:
 
     most_body_bytes = 0
 
-    def __init__(self, warehouse: Warehouse, token: str | None = None) -> None:
+    def __init__(self, warehouse: Warehouse, token: str | None = None, namespace_tokens: Sequence[NamespaceToken] = ()) -> None:
         self._warehouse = warehouse
         self._token = None if token is None else digest(token)
+        self._namespace_tokens = namespace_tokens
         reads = self._reads()
         self._routes = (
             Route(("GET",), "v1/config", self.config),
@@ -189,17 +191,18 @@ class ReadOnlyCatalog:
         A browser sends the token as the password of basic authentication.
         """
         tokens = self.tokens(request)
-        if not tokens:
+        if not tokens and not self._namespace_tokens:
             # A web page can make its own host name resolve to the loopback address, but cannot make the browser send another name.
             if is_loopback(_host(request.headers.get("host", ""))):
                 return None
             return error_response(
                 403, "ForbiddenException", "Without a token this server accepts requests to localhost and 127.0.0.1 only."
             )
-        scheme, _, credential = request.headers.get("authorization", "").partition(" ")
-        sent = _password(credential) if scheme.lower() == "basic" else credential.strip() if scheme.lower() == "bearer" else ""
+        sent = _sent_token(request)
         if sent and any(hmac.compare_digest(digest(sent), token) for token in tokens):
             return None
+        if own := matching(self._namespace_tokens, sent):
+            return None if any(self.admits(token, request) for token in own) else _out_of_scope(own)
         return error_response(
             401,
             "NotAuthorizedException",
@@ -210,6 +213,22 @@ class ReadOnlyCatalog:
     def tokens(self, request: Request) -> tuple[bytes, ...]:
         """Return the digests of the tokens that admit a request; empty if any client on this machine may send it."""
         return () if self._token is None else (self._token,)
+
+    def admits(self, token: NamespaceToken, request: Request) -> bool:
+        """Whether the token of a namespace admits a request."""
+        namespaces = self.namespaces_of(request)
+        return namespaces is not None and token.admits(namespaces, writes=False)
+
+    def namespaces_of(self, request: Request) -> list[Namespace] | None:
+        """Return the namespaces that a request concerns, none for a list that is filtered; None if only a token for all admits it."""
+        parts = [_decoded(part) for part in request.path.rstrip("/").split("/")[1:]]
+        if parts in (["v1", "config"], ["v1", "namespaces"]) and request.method == "GET":
+            return []
+        return [namespace_of(parts[2])] if parts[:2] == ["v1", "namespaces"] and len(parts) > 2 else None
+
+    def _is_shown(self, request: Request, namespace: Namespace) -> bool:
+        own = matching(self._namespace_tokens, _sent_token(request))
+        return not own or any(token.shows(namespace) for token in own)
 
     # -- endpoints ---------------------------------------------------------------------------------------------------------
 
@@ -229,7 +248,8 @@ class ReadOnlyCatalog:
         """List the namespaces directly in a namespace, with paging."""
         query = query_of(request)
         parent = namespace_of(query["parent"]) if query.get("parent") else ()
-        entries = ((namespace[-1], list(namespace)) for namespace in self._warehouse.namespaces(parent))
+        shown = (namespace for namespace in self._warehouse.namespaces(parent) if self._is_shown(request, namespace))
+        entries = ((namespace[-1], list(namespace)) for namespace in shown)
         return _listing("namespaces", entries, query)
 
     def load_namespace(self, request: Request, names: Mapping[str, str]) -> Response:
@@ -317,9 +337,15 @@ def _password(credential: str) -> str:
         return ""
 
 
-def digest(text: str) -> bytes:
-    """Return the digest of a token, or of a text that identifies an answer."""
-    return hashlib.sha256(text.encode("utf-8", "surrogateescape")).digest()
+def _sent_token(request: Request) -> str:
+    """Return the token of a request; empty without one."""
+    scheme, _, credential = request.headers.get("authorization", "").partition(" ")
+    return _password(credential) if scheme.lower() == "basic" else credential.strip() if scheme.lower() == "bearer" else ""
+
+
+def _out_of_scope(own: Sequence[NamespaceToken]) -> Response:
+    names = ", ".join(sorted({f"'{'.'.join(token.namespace)}'{'' if token.writes else ' (reading)'}" for token in own}))
+    return error_response(403, "ForbiddenException", f"The token does not admit this request: it is for the namespace {names}.")
 
 
 def _decoded(part: str) -> str:

@@ -53,6 +53,8 @@ NAMESPACE_EXISTS = "TAHOE_NAMESPACE_EXISTS"
 TABLE_NOT_FOUND = "DELTA_TABLE_NOT_FOUND"
 
 _LOG_FOLDER = "_delta_log"
+_DROPPED = ".dropped"
+"""The hidden folder of dropped tables: in the warehouse's own, so that their namespaces can be dropped, too."""
 _TABLES_KEPT = 64
 _MOST_LEVELS = 32
 _LONGEST_NAME = 255
@@ -235,27 +237,32 @@ class Warehouse:
         set_namespace_properties(self._store, self._existing(namespace)[0], properties)
 
     def drop_table(self, namespace: Namespace, name: str, *, purges: bool) -> None:
-        """Remove a table; without `purges` its files stay in a hidden folder beside it. Raises `NotFound` and `Unsupported`."""
+        """Remove a table; without `purges` its files stay in a hidden folder of the warehouse. Raises `NotFound` and `Unsupported`."""
         folder = self._folder_of(namespace, name)
         self._finish_conversions(folder)
-        parent, _, own = folder.rpartition("/")
-        remove_table(self._store, folder, _join(parent, f".dropped-{own}-{self._clock.uuid()}"), purges=purges)
+        hidden = f".purged-{self._clock.uuid()}" if purges else f"{_DROPPED}/{folder}-{self._clock.uuid()}"
+        remove_table(self._store, folder, hidden, purges=purges)
         self._forget(folder)
 
     def rename_table(self, source: tuple[Namespace, str], target: tuple[Namespace, str]) -> None:
-        """Move a table to another name; its Iceberg metadata is converted again, since it contains the location of each file.
+        """Move a table to another name; the next load converts it again, since Iceberg metadata contains the location of each file.
 
         Raises:
             NotFound: there is no such table, or no such target namespace.
-            InvalidRequest: there is a table with the new name.
+            InvalidRequest: there is a table or a namespace with the new name.
             Unsupported: in an object store.
         """
         folder = self._folder_of(*source)
         destination = self.new_url(*target).removeprefix(f"{self.url}/")
+        if self._store.has_folder(destination):
+            raise InvalidRequest(
+                f"The table cannot be renamed to '{target[1]}': there is a folder {self.url}/{destination}. Choose another name.",
+                code="DELTA_TABLE_ALREADY_EXISTS",
+                name=target[1],
+            )
         self._finish_conversions(folder)
         move_table(self._store, folder, destination)
         self._forget(folder)
-        self._table(destination).convert_again()
 
     def _finish_conversions(self, folder: str) -> None:
         """Wait for conversions of this process, which would write to the folder after it is gone."""
@@ -402,11 +409,14 @@ class _Table:
                 table=self._store.url,
             )
         current = newest_metadata(delta.iceberg_store)
-        if current is not None and current.version >= target.version:
-            return current
         handle = UniformHandle(delta, self._runtime)
-        handle.start()
-        handle.wait(target.version, wait_seconds)
+        if current is not None and current.document["location"] != delta.iceberg_store.url:
+            handle.sync(rebuild=True)  # the folder was renamed: the metadata has the locations of before
+        elif current is not None and current.version >= target.version:
+            return current
+        else:
+            handle.start()
+            handle.wait(target.version, wait_seconds)
         current = newest_metadata(delta.iceberg_store)
         if current is None:
             raise StorageFailure(
@@ -415,12 +425,6 @@ class _Table:
                 table=self._store.url,
             )
         return current
-
-    def convert_again(self) -> None:
-        """Convert the whole table if UniForm is enabled on it, as if it had never been converted."""
-        if uniform_is_enabled(self.snapshot().config.properties):
-            delta = DeltaSide(self._store, self.snapshot, partial(read_commit, self._store), self._clock)
-            UniformHandle(delta, self._runtime).sync(rebuild=True)
 
     def snapshot(self, version: int | None = None) -> Snapshot:
         """Return a version of the table; None is the newest."""

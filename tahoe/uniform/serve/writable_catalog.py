@@ -27,6 +27,7 @@ from tahoe.base.json_values import JsonMapping, JsonObject
 from tahoe.uniform.commits.commit_requests import NewTable, TableChange, new_table, table_change
 from tahoe.uniform.commits.json_fields import Fields, invalid
 from tahoe.uniform.external.metadata_listing import CurrentMetadata
+from tahoe.uniform.serve.access import NO_TOKENS, NamespaceToken, Tokens, digest
 from tahoe.uniform.serve.rest_protocol import (
     NAMESPACE,
     TABLE,
@@ -35,7 +36,6 @@ from tahoe.uniform.serve.rest_protocol import (
     RequestError,
     Response,
     Route,
-    digest,
     error_response,
     failure,
     namespace_of,
@@ -82,19 +82,15 @@ class WritableCatalog(ReadOnlyCatalog):
     Args:
         warehouse: the tables.
         writer: changes them.
-        token: as in `ReadOnlyCatalog`: admits reading.
-        write_token: the bearer token that clients must send to write, which admits reading too; None admits writing as `token` does
-            without a token.
+        tokens: the bearer tokens that clients must send.
     """
 
     most_body_bytes = MOST_BODY_BYTES
 
-    def __init__(
-        self, warehouse: Warehouse, writer: TableWriter, token: str | None = None, write_token: str | None = None
-    ) -> None:
-        super().__init__(warehouse, token)
+    def __init__(self, warehouse: Warehouse, writer: TableWriter, tokens: Tokens = NO_TOKENS) -> None:
+        super().__init__(warehouse, tokens.token, tokens.namespace_tokens)
         self._writer = writer
-        self._write_token = None if write_token is None else digest(write_token)
+        self._write_token = None if tokens.write_token is None else digest(tokens.write_token)
 
     def tokens(self, request: Request) -> tuple[bytes, ...]:
         """Return the digests of the tokens that admit a request."""
@@ -102,7 +98,17 @@ class WritableCatalog(ReadOnlyCatalog):
         if _changes(request):
             return of_writers
         of_readers = super().tokens(request)
-        return (*of_readers, *of_writers) if of_readers else ()
+        return (*of_readers, *of_writers) if of_readers or self._namespace_tokens else ()
+
+    def admits(self, token: NamespaceToken, request: Request) -> bool:
+        """Whether the token of a namespace admits a request."""
+        namespaces = self.namespaces_of(request)
+        return namespaces is not None and token.admits(namespaces, writes=_changes(request))
+
+    def namespaces_of(self, request: Request) -> list[Namespace] | None:
+        """As in `ReadOnlyCatalog`; some requests have the namespaces in their body."""
+        found = _IN_BODIES.get(request.path.rstrip("/")) if request.method == "POST" else None
+        return super().namespaces_of(request) if found is None else found(Fields(_body(request)))
 
     def refused(self, request: Request) -> Response | None:
         """Return the answer to a request without permission; None if it has permission."""
@@ -202,6 +208,18 @@ def _changes(request: Request) -> bool:
         return False
     # A namespace or table may be named 'metrics', so the whole path counts.
     return request.method != "POST" or _WITHOUT_CHANGE.fullmatch(request.path.rstrip("/")) is None
+
+
+def _namespaces_of_transaction(body: Fields) -> list[Namespace]:
+    return [_identifier(change.inner("identifier"))[0] for change in body.each("table-changes")]
+
+
+_IN_BODIES: Mapping[str, Callable[[Fields], list[Namespace]]] = {
+    "/v1/namespaces": lambda body: [body.texts("namespace")],
+    "/v1/tables/rename": lambda body: [_identifier(body.inner(name))[0] for name in ("source", "destination")],
+    "/v1/transactions/commit": _namespaces_of_transaction,
+}
+"""By path, the namespaces in the body of a request."""
 
 
 def _identifier(fields: Fields) -> tuple[Namespace, str]:

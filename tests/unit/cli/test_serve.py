@@ -22,6 +22,8 @@ from tests.unit.cli.test_main import run_main
         (["--host", "0.0.0.0"], "set a token"),
         (["--write-token", "w"], "--write-token needs --writable"),
         (["--writable", "--write-token", " "], "The token is empty"),
+        (["--namespace-tokens", "absent.toml"], "The file absent.toml of --namespace-tokens cannot be read"),
+        (["--namespace-tokens", __file__], "is no TOML file"),
         (["--writable", "--token", "r"], "set another for writing in the variable TAHOE_WRITE_TOKEN"),
     ],
 )
@@ -33,6 +35,15 @@ def test_a_wrong_option_is_named(
     code, message = run_main(monkeypatch, capsys, "serve", "--iceberg", str(tmp_path), *words)
     assert code == 2
     assert sentence in message
+
+
+def test_a_token_for_writing_in_a_namespace_needs_a_writable_server(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "tokens.toml"
+    file.write_text('[[token]]\nnamespace = "sales"\ntoken = "s3cret"\nwrites = true\n')
+    code, message = run_main(monkeypatch, capsys, "serve", "--iceberg", str(tmp_path), "--namespace-tokens", str(file))
+    assert (code, "which needs --writable" in message, "s3cret" in message) == (2, True, False)
 
 
 def test_metadata_of_tables_in_an_object_store_needs_a_folder_that_clients_can_read(

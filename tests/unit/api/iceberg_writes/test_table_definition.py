@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from pathlib import Path
+from uuid import UUID
 
 import pyarrow as pa
 import pytest
-from pyiceberg.exceptions import BadRequestError, CommitFailedException
+from pyiceberg.exceptions import BadRequestError, CommitFailedException, ServiceUnavailableError
 from pyiceberg.schema import Schema
 from pyiceberg.types import (
     BooleanType,
@@ -177,8 +178,14 @@ def test_a_table_is_created_with_its_first_rows(client: LocalClient, tmp_path: P
         transaction.append(pa.table({"id": [1], "name": ["a"], "part": ["p"]}, schema=SCHEMA))
     assert_equal(client, tmp_path, [{"id": 1, "name": "a", "part": "p"}])
     table = client.load_table("default.t")
-    assert (tahoe.Table(tmp_path / "t").version(), table.properties["own"]) == (0, "kept")
-    assert table.current_snapshot() is not None
+    delta, snapshot = tahoe.Table(tmp_path / "t"), table.current_snapshot()
+    assert (delta.version(), table.properties["own"], table.metadata.table_uuid) == (
+        0,
+        "kept",
+        UUID(delta.snapshot().metadata.id),
+    )
+    assert snapshot is not None
+    assert delta.history()[0]["operationParameters"]["snapshotId"] == str(snapshot.snapshot_id)
 
 
 def test_a_staged_table_loses_against_another_of_its_name(client: LocalClient, tmp_path: Path) -> None:
@@ -188,9 +195,22 @@ def test_a_staged_table_loses_against_another_of_its_name(client: LocalClient, t
         transaction.commit_transaction()
 
 
-def test_a_folder_with_other_files_is_refused(client: LocalClient, tmp_path: Path) -> None:
-    (tmp_path / "t").mkdir()
-    (tmp_path / "t" / "notes.txt").write_text("x")
+def test_the_folders_of_a_client_are_made_before_the_table_exists(client: LocalClient, tmp_path: Path) -> None:
+    client.create_table_transaction("default.t", SCHEMA)
+    assert sorted(path.name for path in (tmp_path / "t").iterdir()) == ["data", "metadata"]
+    (tmp_path / "t" / "data" / "left-over.parquet").write_bytes(b"")
+    assert client.create_table("default.t", SCHEMA).location() == f"file://{tmp_path}/t"
+    (tmp_path / "u").write_text("a file")
+    with pytest.raises(ServiceUnavailableError, match="cannot be"):
+        client.create_table_transaction("default.u", SCHEMA)
+
+
+@pytest.mark.parametrize(
+    "name", ["notes.txt", "data/_delta_log/0.json", "data/inner/_delta_log/0.json", "metadata/v1.metadata.json"]
+)
+def test_a_folder_with_other_files_is_refused(client: LocalClient, tmp_path: Path, name: str) -> None:
+    (tmp_path / "t" / name).parent.mkdir(parents=True)
+    (tmp_path / "t" / name).write_text("x")
     for create in (client.create_table, lambda *of: client.create_table_transaction(*of).commit_transaction()):
-        with pytest.raises(BadRequestError, match=r"is not empty: it has notes.txt"):
+        with pytest.raises(BadRequestError, match=f"is not empty: it has {name}"):
             create("default.t", SCHEMA)

@@ -212,16 +212,19 @@ def test_a_namespace_that_no_folder_can_be_is_refused(catalog: WritableCatalog, 
 
 def test_a_dropped_table_is_set_aside_and_a_purged_one_deleted(tmp_path: Path) -> None:
     client = LocalClient(writable_catalog(tmp_path))
-    client.create_table("default.t", ROWS.schema).append(ROWS)
-    client.drop_table("default.t")
-    assert client.list_tables("default") == [] and client.list_namespaces() == [("default",)]
-    (aside,) = tmp_path.iterdir()
-    assert aside.name.startswith(".dropped-t-") and tahoe.Table(aside).to_arrow().num_rows == 5
-    client.create_table("default.t", ROWS.schema).append(ROWS)
-    client.purge_table("default.t")
-    assert list(tmp_path.iterdir()) == [aside]
+    client.create_namespace("sales")
+    client.create_table("sales.t", ROWS.schema).append(ROWS)
+    client.drop_table("sales.t")
+    assert client.list_tables("sales") == [] and client.list_namespaces() == [("default",), ("sales",)]
+    (aside,) = (tmp_path / ".dropped" / "sales").iterdir()
+    assert aside.name.startswith("t-") and tahoe.Table(aside).to_arrow().num_rows == 5
+    client.create_table("sales.t", ROWS.schema).append(ROWS)
+    client.purge_table("sales.t")
+    assert list((tmp_path / ".dropped" / "sales").iterdir()) == [aside]
     with pytest.raises(NoSuchTableError):
-        client.drop_table("default.t")
+        client.drop_table("sales.t")
+    client.drop_namespace("sales")
+    assert client.list_namespaces() == [("default",)]
 
 
 def test_a_renamed_table_keeps_its_rows_on_both_sides(tmp_path: Path) -> None:
@@ -231,6 +234,8 @@ def test_a_renamed_table_keeps_its_rows_on_both_sides(tmp_path: Path) -> None:
     client.create_table("default.u", ROWS.schema)
     with pytest.raises(TableAlreadyExistsError):
         client.rename_table("default.t", "default.u")
+    with pytest.raises(TableAlreadyExistsError, match="there is a folder"):
+        client.rename_table("default.t", "default.sales")
     moved = client.rename_table("default.t", "sales.orders")
     assert moved.location() == f"file://{tmp_path}/sales/orders"
     moved.append(ROWS)
@@ -238,6 +243,16 @@ def test_a_renamed_table_keeps_its_rows_on_both_sides(tmp_path: Path) -> None:
     assert not (tmp_path / "t").exists()
     with pytest.raises(NoSuchTableError):
         client.rename_table("default.t", "sales.again")
+
+
+def test_a_table_whose_folder_was_renamed_is_converted_again(tmp_path: Path) -> None:
+    client = LocalClient(writable_catalog(tmp_path))
+    client.create_table("default.t", ROWS.schema).append(ROWS)
+    (tmp_path / "t").rename(tmp_path / "u")
+    moved = client.load_table("default.u")
+    assert moved.location() == f"file://{tmp_path}/u" and moved.scan().to_arrow().num_rows == 5
+    moved.append(ROWS)
+    assert client.load_table("default.u").scan().to_arrow().num_rows == 10
 
 
 def test_in_an_object_store_tables_are_purged_and_not_renamed(memory_url: str) -> None:

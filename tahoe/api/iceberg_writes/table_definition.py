@@ -100,7 +100,7 @@ def new_definition(name: str, change: TableChange) -> NewTable:
     properties = {key: value for key, value in change.set_properties.items() if key not in change.removed_properties}
     if change.format_version is not None:
         properties[_FORMAT_VERSION] = str(change.format_version)
-    return NewTable(name, _current(change, ()), change.partition_by or (), change.location, properties)
+    return NewTable(name, _current(change, ()), change.partition_by or (), location=change.location, properties=properties)
 
 
 def refuse_other_files(store: LogStore) -> None:

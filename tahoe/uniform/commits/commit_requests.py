@@ -83,9 +83,9 @@ class NewTable:
     name: str
     schema: JsonMapping
     partition_by: tuple[int, ...] = ()
+    is_staged: bool = False
     location: str | None = None
     properties: Mapping[str, str] = field(default_factory=dict)
-    is_staged: bool = False
 
 
 def new_table(body: JsonMapping) -> NewTable:
@@ -104,9 +104,9 @@ def new_table(body: JsonMapping) -> NewTable:
         fields.text("name"),
         fields.inner("schema").value,
         () if spec is None else _identity_columns(Fields(spec, "partition-spec")),
-        fields.optional("location", str),
-        fields.properties("properties"),
-        fields.optional("stage-create", bool) or False,
+        is_staged=fields.optional("stage-create", bool) or False,
+        location=fields.optional("location", str),
+        properties=fields.properties("properties"),
     )
 
 

@@ -19,14 +19,14 @@ from typing import Any
 from pyspark.sql import SparkSession
 
 import tahoe
-from tahoe.spark.sink import batches, sink
+from tahoe.spark.sink import sink
 from tahoe.spark.stream.micro_batches import MicroBatches
 from tests.spark.conftest import SETTINGS
 
 POINTS: dict[str, tuple[Any, str, bool, Callable[..., str]]] = {
     "before the offsets": (MicroBatches, "latest_offset", False, lambda batches, *_: batches.read.store.url),
     "before the data": (MicroBatches, "batch", False, lambda batches, *_: batches.read.store.url),
-    "after the data": (batches, "write_files", True, lambda rows, config, transaction, *_, **__: transaction.store.url),
+    "after the data": (sink, "write_files", True, lambda rows, config, transaction, *_, **__: transaction.store.url),
     "after the commit": (sink, "write_batch", True, lambda table, *_, **__: table.url),
 }
 """What is called there, whether the query halts when it has returned, and which table it is called for."""

@@ -15,7 +15,7 @@ from typing import Any
 from pyspark.sql import SparkSession
 
 import tahoe
-from tahoe.spark.sink import batches
+from tahoe.spark.sink import sink
 from tests.spark.conftest import SETTINGS
 
 GO_ON = threading.Semaphore(0)
@@ -29,16 +29,16 @@ def main() -> None:
     for key, value in SETTINGS.items():
         builder = builder.config(key, value)
     spark = tahoe.enable(builder.getOrCreate())
-    write_files = batches.write_files
+    write_files = sink.write_files
 
     def halting(*arguments: Any, **named: Any) -> Any:
         written = write_files(*arguments, **named)
-        batches.write_files = write_files
+        sink.write_files = write_files
         tell("halted")
         GO_ON.acquire()
         return written
 
-    batches.write_files = halting
+    sink.write_files = halting
     first = query(spark, task["folder"])
     while first.isActive:
         time.sleep(0.05)

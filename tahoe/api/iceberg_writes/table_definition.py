@@ -15,6 +15,7 @@ from tahoe.ops.tables.cluster_by import check_still_clusterable
 from tahoe.ops.tables.create import new_metadata, with_properties, with_schema
 from tahoe.ops.tables.dependents import refuse_clustering, refuse_dependents
 from tahoe.protocol.actions import Metadata
+from tahoe.protocol.iceberg_compat import format_version
 from tahoe.schema.mapping import check_mapping_of_columns, explode
 from tahoe.schema.types import StructType
 from tahoe.snapshot.snapshot import Snapshot
@@ -22,8 +23,9 @@ from tahoe.store.log_store import LogStore
 from tahoe.txn.transaction import Operation, Transaction
 from tahoe.uniform.commits.commit_requests import LAST_ADDED, NewTable, TableChange
 from tahoe.uniform.commits.json_fields import invalid
-from tahoe.uniform.commits.schema_change import changed_schema, has_dropped_columns
+from tahoe.uniform.commits.schema_change import changed_schema, defaults_of, has_dropped_columns
 from tahoe.uniform.formats import metadata as documents
+from tahoe.uniform.formats.iceberg_schema import iceberg_schema
 from tahoe.uniform.formats.metadata import CONFIG_PREFIX
 from tahoe.uniform.formats.metadata_files import FINGERPRINT, FOLDER
 
@@ -73,6 +75,7 @@ def delta_metadata(definition: NewTable, table: str, clock: Clock, table_id: str
         )
     schema = _columns(definition.schema, table, {})
     check_mapping_of_columns(schema, "name")
+    _refuse_other_defaults(defaults_of(definition.schema), {}, table)
     version = definition.properties.get(_FORMAT_VERSION, "2")
     if version not in _COMPAT:
         raise Unsupported(f"Delta's UniForm has no Iceberg format version {version:.20}.", code="TAHOE_ICEBERG_PROPERTY")
@@ -157,6 +160,8 @@ def _with_schema(transaction: Transaction, snapshot: Snapshot, change: TableChan
         # A file may have values of a dropped column under the name of the new one.
         names = {**{number: f"col-{transaction.clock.uuid()}" for number in _numbers(current)}, **names}
     edited = changed_schema(config, _columns(current, config.table, names))
+    of_table = iceberg_schema(config.schema, format_version(config.properties))
+    _refuse_other_defaults(defaults_of(current), defaults_of(of_table), config.table)
     configuration, renamed = dict(config.metadata.configuration), dict(edited.renamed)
     for path in edited.dropped:
         refuse_clustering(snapshot, path)
@@ -211,6 +216,18 @@ def _columns(schema: JsonMapping, table: str, names: Mapping[int, str]) -> Struc
         return delta_schema(schema, table, names)
     except (KeyError, TypeError, ValueError, AttributeError, RecursionError) as error:
         raise invalid(f"The schema of the request cannot be read: {type(error).__name__} {error}.") from error
+
+
+def _refuse_other_defaults(requested: Mapping[int, object], existing: Mapping[int, object], table: str) -> None:
+    """Refuse defaults for new rows that differ from the table's, by column ids."""
+    other = sorted(number for number in {*requested, *existing} if requested.get(number) != existing.get(number))
+    if other:
+        raise Unsupported(
+            f"The column with the id {other[0]} of table {table} has another default (write-default) in the request than in the table. "
+            "Set defaults through Delta (ALTER COLUMN … SET DEFAULT, Table.change_column).",
+            code="TAHOE_ICEBERG_SCHEMA",
+            table=table,
+        )
 
 
 def _numbers(schema: JsonMapping) -> list[int]:

@@ -5,10 +5,11 @@ Columns that stay keep their metadata, above all the physical name, which files 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
 from tahoe.base.exceptions import Unsupported
+from tahoe.base.json_values import JsonMapping
 from tahoe.protocol.config import TableConfig
 from tahoe.schema.column_edits import Path, name_of
 from tahoe.schema.mapping import explode, nested_ids_of
@@ -61,6 +62,21 @@ def has_dropped_columns(config: TableConfig) -> bool:
     """Whether a column of the table may have been dropped: then files may have values under any name that is free now."""
     ids = {number for _, column in explode(config.schema) for number in (column.field_id, *nested_ids_of(column).values())}
     return len(ids) != config.properties.max_column_id
+
+
+def defaults_of(schema: JsonMapping) -> dict[int, object]:
+    """Return the defaults for new rows (``write-default``) of all columns of an Iceberg schema that have one, by id."""
+    found: dict[int, object] = {}
+    parts: list[object] = [schema]
+    while parts:
+        part = parts.pop()
+        if isinstance(part, list):
+            parts += part
+        elif isinstance(part, Mapping):
+            if part.get("write-default") is not None and isinstance(part.get("id"), int):
+                found[part["id"]] = part["write-default"]
+            parts += [part.get(key) for key in ("fields", "type", "element", "key", "value")]
+    return found
 
 
 @dataclass(frozen=True, slots=True)

@@ -28,6 +28,10 @@ from pyiceberg.types import (
 )
 
 import tahoe
+from tahoe.api.iceberg_writes.table_definition import delta_metadata
+from tahoe.base.clock import SYSTEM_CLOCK
+from tahoe.base.exceptions import Unsupported
+from tahoe.uniform.commits.commit_requests import NewTable
 from tests.iceberg_clients import LocalClient, writable_catalog
 from tests.interop.engines import canonical, read_deltalake
 
@@ -214,3 +218,21 @@ def test_a_folder_with_other_files_is_refused(client: LocalClient, tmp_path: Pat
     for create in (client.create_table, lambda *of: client.create_table_transaction(*of).commit_transaction()):
         with pytest.raises(BadRequestError, match=f"is not empty: it has {name}"):
             create("default.t", SCHEMA)
+
+
+def test_defaults_are_not_changed_by_clients(client: LocalClient, tmp_path: Path) -> None:
+    field = {"id": 1, "name": "id", "required": False, "type": "long"}
+    with pytest.raises(Unsupported, match=r"id 1 of table .* another default \(write-default\)"):
+        delta_metadata(NewTable("t", {"type": "struct", "fields": [{**field, "write-default": 5}]}), "file:///t", SYSTEM_CLOCK)
+    client.create_table("default.t", pa.schema([("id", pa.int64())]), properties={"format-version": "3"})
+    table = tahoe.Table(tmp_path / "t")
+    table.add_feature("allowColumnDefaults")
+    table.change_column("id", default="5")
+    table.uniform.sync()
+    shown = client.load_table("default.t")
+    assert shown.schema().find_field("id").write_default == 5
+    with shown.update_schema() as update:
+        update.add_column("more", StringType())
+    assert tahoe.Table(tmp_path / "t").schema().names == ["id", "more"]
+    with pytest.raises(BadRequestError, match="another default"), client.load_table("default.t").update_schema() as update:
+        update.set_default_value("id", 6)

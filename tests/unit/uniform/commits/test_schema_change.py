@@ -10,7 +10,7 @@ from tahoe.base.exceptions import InvalidRequest, Unsupported
 from tahoe.ops.copies.iceberg_columns import delta_schema
 from tahoe.protocol.config import TableConfig
 from tahoe.schema.types import ArrayType, DecimalType, PrimitiveType, StructType
-from tahoe.uniform.commits.schema_change import SchemaChange, changed_schema, has_dropped_columns
+from tahoe.uniform.commits.schema_change import SchemaChange, changed_schema, defaults_of, has_dropped_columns
 from tahoe.uniform.formats.iceberg_schema import iceberg_schema
 from tests.unit.uniform.commits.test_registration import column, config
 
@@ -102,3 +102,14 @@ def test_changes_that_files_or_rows_do_not_allow_are_refused(
 def test_dropped_columns_are_known_from_the_ids() -> None:
     assert not has_dropped_columns(TABLE)
     assert has_dropped_columns(config(*TABLE.schema.fields, **{MAXIMUM: "9"}))
+
+
+def test_defaults_are_found_at_every_depth() -> None:
+    inner = {"type": "struct", "fields": [{"id": 4, "name": "x", "type": "int", "write-default": 0}]}
+    fields = [
+        {"id": 1, "name": "a", "type": "int", "write-default": None},
+        {"id": 2, "name": "b", "type": {"type": "list", "element-id": 3, "element": inner}},
+        {"id": 5, "name": "c", "type": {"type": "map", "key": "string", "value": "long"}, "write-default": {}},
+    ]
+    assert defaults_of({"type": "struct", "fields": fields}) == {4: 0, 5: {}}
+    assert defaults_of({"fields": [{"fields": 5, "write-default": 1}, 7, {"id": "x", "write-default": 1}]}) == {}

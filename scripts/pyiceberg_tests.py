@@ -35,7 +35,7 @@ REASONS = (
     (r"a sort order", "Delta tables have no sort order"),
     (r"add-spec|set-default-spec|another partitioning", "the partitioning of a Delta table stays"),
     (r"the (tag|branch) '|remove-snapshot-ref", "a Delta table has the branch main alone"),
-    (r"Delta has no such type|has no type|type '?(time|uuid|fixed|unknown)", "Delta lacks the type"),
+    (r"DELTA_UNSUPPORTED_DATA_TYPES", "Delta lacks a type of the table"),
     (r"identifier fields", "Delta tables have no identifier fields"),
     (r"enableTypeWidening|cannot change from (string|binary)", "Delta's rules for types that change"),
     (r"has an initial default", "Delta has no initial defaults"),

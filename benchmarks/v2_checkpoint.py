@@ -80,7 +80,7 @@ def main() -> None:
 def make_v2_table(root: Path, files: int) -> None:
     """The table that `make_table` makes with structs, with a V2 checkpoint by Tahoe: piece by piece, so that a large one takes no memory."""
     import pyarrow as pa
-    from tahoe.log.checkpoints.sidecar_writer import SidecarWriter
+    from tahoe.log.checkpoints.v2_writer import SidecarWriter
 
     from tahoe.base.clock import SYSTEM_CLOCK
     from tahoe.base.progress import silent

@@ -80,12 +80,11 @@ def main() -> None:
 def make_v2_table(root: Path, files: int) -> None:
     """The table that `make_table` makes with structs, with a V2 checkpoint by Tahoe: piece by piece, so that a large one takes no memory."""
     import pyarrow as pa
-    from tahoe.log.checkpoints.v2_writer import SidecarWriter
 
     from tahoe.base.clock import SYSTEM_CLOCK
     from tahoe.base.progress import silent
     from tahoe.log.checkpoints.checkpoint_rows import AddColumns
-    from tahoe.log.checkpoints.v2_writer import V2Writer, rows_in_sidecar
+    from tahoe.log.checkpoints.v2_writer import SidecarWriter, V2Writer, rows_in_sidecar
     from tahoe.log.files.columns import concat
     from tahoe.log.files.last_checkpoint import publish
     from tahoe.log.files.live_files import FILES_SCHEMA

@@ -6,9 +6,12 @@ import os
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Sequence
 from pathlib import Path
+from typing import TypeVar
 
 import pytest
 from _pytest.mark import ParameterSet
+
+Kind = TypeVar("Kind")
 
 __all__ = ["FIRST_OR_ALL", "SAMPLE_OR_ALL", "examples", "left_out", "sampled"]
 
@@ -21,8 +24,8 @@ FEW_CASES, ONE_CASE_IN = 2, 8
 ONE_ON_SPARK_IN = 12
 """The same for tests that start Spark, of any number of cases: a case takes about a second, a hundred times that of other tests."""
 
-ONE_PLAIN_TEST_ON_SPARK_IN = 4
-"""The same for the tests of a module that start Spark and have one case. A test with a JVM of its own runs in any case."""
+ONE_TEST_ON_SPARK_IN = 4
+"""The same for the tests of a module that use the shared Spark session, whatever their number of cases."""
 
 ONE_OF_SAMPLE_IN, ONE_OF_SAMPLE_ON_SPARK_IN = 2, 3
 """The same for the cases that `sampled` or a mark `soak` left, which are long."""
@@ -61,17 +64,20 @@ def left_out(items: Sequence[pytest.Item]) -> list[pytest.Item]:
     if not os.environ.get("TAHOE_SAMPLE_CASES"):
         return []
     cases: dict[str, list[pytest.Item]] = defaultdict(list)
-    plain_on_spark: dict[Path, list[pytest.Item]] = defaultdict(list)
+    on_spark: dict[Path, list[list[pytest.Item]]] = defaultdict(list)
     for item in items:
-        if any(map(item.get_closest_marker, ("every_case", "long"))):
-            continue
-        if hasattr(item, "callspec"):
+        if not any(map(item.get_closest_marker, ("every_case", "long"))):
             cases[item.nodeid.partition("[")[0]].append(item)
-        elif item.get_closest_marker("spark") and not any(map(item.get_closest_marker, ("own_jvm", "soak"))):
-            plain_on_spark[item.path].append(item)
-    beyond = [item for group in cases.values() for item in _beyond_sample(group)]
-    beyond += [item for group in plain_on_spark.values() for item in _all_but_one_in(ONE_PLAIN_TEST_ON_SPARK_IN, group)]
+    for group in cases.values():
+        if group[0].get_closest_marker("spark") and not group[0].get_closest_marker("own_jvm") and not _are_soak(group):
+            on_spark[group[0].path].append(group)
+    beyond = [item for group in cases.values() if hasattr(group[0], "callspec") for item in _beyond_sample(group)]
+    beyond += [item for tests in on_spark.values() for group in _all_but_one_in(ONE_TEST_ON_SPARK_IN, tests) for item in group]
     return [*beyond, *(item for item in items if item.get_closest_marker("long"))]
+
+
+def _are_soak(cases: Sequence[pytest.Item]) -> bool:
+    return all(case.get_closest_marker("soak") for case in cases)
 
 
 def _beyond_sample(cases: Sequence[pytest.Item]) -> list[pytest.Item]:
@@ -87,5 +93,5 @@ def _beyond_sample(cases: Sequence[pytest.Item]) -> list[pytest.Item]:
     return _all_but_one_in(one_in, kept)
 
 
-def _all_but_one_in(count: int, items: Sequence[pytest.Item]) -> list[pytest.Item]:
+def _all_but_one_in(count: int, items: Sequence[Kind]) -> list[Kind]:
     return [item for number, item in enumerate(items) if number % count != SEED % min(count, len(items))]

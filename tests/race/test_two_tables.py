@@ -115,6 +115,7 @@ def money(rows: pa.Table) -> int:
     return total
 
 
+@pytest.mark.long
 def test_no_money_is_lost_between_two_tables_whoever_is_killed(tmp_path: Path) -> None:
     """Processes start, and each pair is audited: that is what lasts. `make soak` has eight payers, and kills a hundred of them."""
     race(tmp_path, f"sqlite:///{tmp_path}/coordinator.db", payers=2, deaths=2, transfers=12)

@@ -40,6 +40,7 @@ _IN_PYTHON = {
     "coordinated_store.py": "administration of a coordinator, which has no command",
     "outside.py": "registration of shallow clones, which has no command",
     "removals.py": "constraints, which have no command",
+    "table_definition.py": "defaults of columns, which have no command",
     "altering.py": "constraints, which have no command",
     "create.py": "constraints, which have no command",
     "symlink_manifests.py": "purging, which has no command",

@@ -57,6 +57,8 @@ def test_the_examples_with_spark_of_the_page_run_unchanged(spark: SparkSession, 
 
 def test_the_fixtures_work_with_the_active_session_and_leave_it_running(spark: SparkSession, pytester: pytest.Pytester) -> None:
     pytester.makepyfile(TESTS)
-    pytester.makeini("[pytest]\nfilterwarnings = error\n")
+    # Python may collect sockets that PySpark left open in earlier tests while this one runs.
+    sockets = "ignore:unclosed <socket:ResourceWarning"
+    pytester.makeini(f"[pytest]\nfilterwarnings =\n    error\n    {sockets}\n")
     pytester.runpytest_inprocess("-p", "tahoe.testing.pytest_plugin", "-p", "no:cacheprovider").assert_outcomes(passed=2)
     assert spark.range(3).count() == 3

@@ -17,10 +17,9 @@ import tahoe
 from scripts.follow_page import examples
 from tests.duckdb_with import duckdb_with
 from tests.interop.engines import canonical, read_deltalake, read_duckdb
-from tests.interop.test_iceberg_rest import start
+from tests.interop.test_iceberg_rest import TOKEN, attached, start, stop
 from tests.pages import ROOT
 
-TOKEN = "a token of the tests"
 SCHEMA = pa.schema([("id", pa.int64()), ("name", pa.string()), ("day", pa.date32())])
 
 
@@ -55,16 +54,12 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     (root / "sales").mkdir()
     process, url = start(root, "--writable", TAHOE_WRITE_TOKEN=TOKEN)
     yield Served(url, root)
-    process.send_signal(signal.SIGINT)
-    printed, complaints = process.communicate(timeout=200)
-    assert (printed, complaints) == ("", ""), "nothing was logged, the token least of all"
+    stop(process)
 
 
 @pytest.fixture(scope="module")
 def duck(served: Served) -> Iterator[duckdb.DuckDBPyConnection]:
-    with duckdb_with("avro", "httpfs", "iceberg") as connection:
-        connection.execute(f"CREATE SECRET served (TYPE iceberg, TOKEN '{TOKEN}')")
-        connection.execute(f"ATTACH 'any' AS ice (TYPE iceberg, ENDPOINT '{served.url}', SECRET served)")
+    with attached(served.url) as connection:
         yield connection
 
 

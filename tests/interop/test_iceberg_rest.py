@@ -11,6 +11,7 @@ import sys
 import urllib.error
 import urllib.request
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -82,6 +83,22 @@ def start(
     return process, found[0]
 
 
+def stop(process: subprocess.Popen[str]) -> None:
+    process.send_signal(signal.SIGINT)
+    printed, complaints = process.communicate(timeout=200)
+    assert (printed, complaints) == ("", ""), "nothing was logged, the token least of all"
+    assert process.returncode in (0, 130)
+
+
+@contextmanager
+def attached(url: str) -> Iterator[duckdb.DuckDBPyConnection]:
+    """DuckDB with the catalog at this address as its database `ice`."""
+    with duckdb_with("avro", "httpfs", "iceberg") as connection:
+        connection.execute(f"CREATE SECRET served (TYPE iceberg, TOKEN '{TOKEN}')")
+        connection.execute(f"ATTACH 'any' AS ice (TYPE iceberg, ENDPOINT '{url}', SECRET served)")
+        yield connection
+
+
 @pytest.fixture(scope="module")
 def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     root = tmp_path_factory.mktemp("ware house")
@@ -92,17 +109,12 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     tahoe.Table.create(root / "sales" / "eu" / "line items", SCHEMA, properties=UNIFORM).append(rows(1, 3))
     process, url = start(root, TAHOE_TOKEN=TOKEN)
     yield Served(url, root, orders)
-    process.send_signal(signal.SIGINT)
-    printed, complaints = process.communicate(timeout=200)
-    assert (printed, complaints) == ("", ""), "nothing was logged, the token least of all"
-    assert process.returncode in (0, 130)
+    stop(process)
 
 
 @pytest.fixture(scope="module")
 def duck(served: Served) -> Iterator[duckdb.DuckDBPyConnection]:
-    with duckdb_with("avro", "httpfs", "iceberg") as connection:
-        connection.execute(f"CREATE SECRET served (TYPE iceberg, TOKEN '{TOKEN}')")
-        connection.execute(f"ATTACH 'any' AS ice (TYPE iceberg, ENDPOINT '{served.url}', SECRET served)")
+    with attached(served.url) as connection:
         yield connection
 
 

@@ -7,7 +7,6 @@ manifests ─► FileChanges ─┬─ added data files ───► registered,
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
@@ -17,7 +16,7 @@ import pyarrow as pa
 
 from tahoe.api.iceberg_writes.incoming_files import IncomingFile, incoming_files, rows_of, stage_files, store_name
 from tahoe.base.exceptions import DeltaConcurrentModificationException, InvalidRequest, Unsupported
-from tahoe.base.json_values import JsonMapping
+from tahoe.base.json_values import JsonMapping, compact_json
 from tahoe.log.files.live_files import add_files, canonical_path, files_at
 from tahoe.ops.rows.row_changes import (
     FileChange,
@@ -304,5 +303,5 @@ def _metrics(rows: _Rows, added: Sequence[AddFile], copied: Sequence[AddFile]) -
     }
     if rewritten:
         some = dict(list(rewritten.items())[:_MOST_REASONS])
-        metrics["rewrittenFiles"] = json.dumps(some, separators=(",", ":"), ensure_ascii=False)
+        metrics["rewrittenFiles"] = compact_json(some)
     return metrics

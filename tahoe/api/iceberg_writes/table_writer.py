@@ -44,11 +44,10 @@ class IcebergWriter:
         """
         opened = self._open(self._warehouse.new_url(namespace, table.name))
         metadata = delta_metadata(table, opened.url, opened.clock)
+        refuse_other_files(opened.store)
         if table.is_staged:
-            refuse_other_files(opened.store)
             self._warehouse.prepare_folder(namespace, table.name)
             return StagedTable(staged_document(metadata, table, opened.url))
-        refuse_other_files(opened.store)
         transaction = Transaction(opened.store, None, opened.clock)
         committed = opened.commit(transaction, stage_create(transaction, metadata, None))
         return self._shown(namespace, table.name, committed.version)

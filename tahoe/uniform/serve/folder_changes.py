@@ -13,6 +13,7 @@ from collections.abc import Callable, Mapping
 from functools import partial
 
 from tahoe.base.exceptions import InvalidRequest, StorageFailure, Unsupported
+from tahoe.base.json_values import compact_json
 from tahoe.store.location import local_path
 from tahoe.store.log_store import Exists, FolderStore
 from tahoe.uniform.formats.metadata_files import FOLDER
@@ -133,4 +134,4 @@ def _marker(folder: str) -> str:
 
 
 def _content(properties: Mapping[str, str]) -> bytes:
-    return json.dumps(dict(properties), separators=(",", ":"), ensure_ascii=False).encode("utf-8", "surrogatepass")
+    return compact_json(dict(properties)).encode("utf-8", "surrogatepass")

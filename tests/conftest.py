@@ -33,7 +33,7 @@ MARKS_OF_CASES = pytest.StashKey[dict[str, frozenset[str]]]()
 # No deadlines, and no limit of the time that examples take to be drawn: other processes may have the machine.
 _PATIENT: Any = {"deadline": None, "suppress_health_check": [HealthCheck.too_slow]}
 # The same examples in each run, so that a change and not chance makes a test fail; `explore` and `nightly` look for new ones.
-settings.register_profile("default", max_examples=25, derandomize=True, **_PATIENT)
+settings.register_profile("default", max_examples=20, derandomize=True, **_PATIENT)
 settings.register_profile("explore", **_PATIENT)
 settings.register_profile("nightly", max_examples=2_000, **_PATIENT)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default"))

@@ -18,7 +18,7 @@ __all__ = ["FIRST_OR_ALL", "SAMPLE_OR_ALL", "examples", "left_out", "sampled"]
 SEED = int(os.environ.get("TAHOE_SAMPLE_SEED", "0"))
 """Another seed selects other cases."""
 
-FEW_CASES, ONE_CASE_IN = 2, 8
+FEW_CASES, ONE_CASE_IN = 2, 12
 """A test with more cases than the former runs one in the latter in `make test`."""
 
 ONE_ON_SPARK_IN = 12

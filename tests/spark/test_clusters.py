@@ -115,6 +115,7 @@ SAID = [
 
 # Over five seconds: a master, two workers, and executors that start again when they are killed.
 @pytest.mark.own_jvm
+@pytest.mark.long
 def test_executors_without_tahoe_that_die_change_no_result(tmp_path: Path, java_options: str) -> None:
     with cluster(tmp_path, java_options) as running:
         assert run(CONNECTED + BEGIN + SOME, *running.arguments) == SAID

@@ -111,6 +111,7 @@ TOLD = [
 
 
 @pytest.mark.own_jvm
+@pytest.mark.long
 @pytest.mark.parametrize("master", ["local[2]", pytest.param("local-cluster[2,1,1024]", marks=pytest.mark.soak)])
 def test_every_command_works_where_workers_cannot_import_tahoe(tmp_path: Path, java_options: str, master: str) -> None:
     nowhere = tmp_path / "nowhere"

@@ -232,6 +232,7 @@ spark.sql(f"MERGE INTO delta.`{path}` t USING delta.`{path}` s ON t.id = s.idd W
 
 # A Spark of its own: Python's hook runs only in a program that ends with the error.
 @pytest.mark.own_jvm
+@pytest.mark.long
 @pytest.mark.parametrize("variable", ["", "1"])
 def test_a_program_prints_the_same_lines(variable: str, tmp_path: Path, java_options: str) -> None:
     Table.create(tmp_path / "t", pa.schema({"id": pa.int64()}))

@@ -190,5 +190,6 @@ for way in ("builder", "enable"):
 
 
 @pytest.mark.own_jvm
+@pytest.mark.long
 def test_settings_that_switch_delta_spark_on_may_stay(tmp_path):
     assert run(_AS_FOR_DELTA_SPARK, str(tmp_path)) == ["= builder 1 1 0", "= enable 1 1 0"]

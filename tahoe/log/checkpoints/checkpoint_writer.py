@@ -103,7 +103,7 @@ def encode_checkpoint(
         return encoder.encode(job() for job in jobs)
     with ThreadPoolExecutor(_THREADS) as pool:
         parts = pool.map(lambda job: encoder.encode([job()]), jobs)
-        return join_parquet(list(tracked(parts, progress, "row groups encoded", len(jobs))))
+        return join_parquet(tracked(parts, progress, "row groups encoded", len(jobs)))
 
 
 _THREADS = min(4, os.cpu_count() or 1)

@@ -26,7 +26,7 @@ from tahoe.base.progress import Progress, silent
 from tahoe.ops.write.arrow_data import ArrowData, tables_of
 from tahoe.ops.write.completion import Completion, Defaults, TaskCompletion, refuse_incomplete
 from tahoe.ops.write.enforce import Enforcer, LimitedTexts
-from tahoe.ops.write.parquet_files import ParquetFormat, encoded_file
+from tahoe.ops.write.parquet_files import ParquetFormat, encode_file
 from tahoe.ops.write.stored_layout import Layout, Partition
 from tahoe.protocol.actions import AddFile
 from tahoe.protocol.config import TableConfig
@@ -34,6 +34,7 @@ from tahoe.protocol.constraints import with_optional_generated
 from tahoe.protocol.nan_bounds import with_statistics
 from tahoe.protocol.partition import partition_folder
 from tahoe.protocol.statistics.collect import StatisticsCollector, indexed_columns, string_prefix_length
+from tahoe.protocol.statistics.parquet_join import Bytes
 from tahoe.schema.arrow import from_arrow_schema, to_arrow_schema
 from tahoe.schema.evolve import check_holds_data, check_writable
 from tahoe.store.location import encode_path
@@ -220,10 +221,18 @@ class _Writer:
     def _put(self, name: str, values: Mapping[str, str | None], rows: pa.Table, now_ms: int) -> AddFile:
         stored = rows.select(self._layout.file_columns)
         collected = StatisticsCollector(self._indexed, self._prefix_length, texts_by_footer=True)
-        content, statistics = encoded_file(stored, self._format, collected)
-        self._store.put(name, content)
-        size = len(content)
-        del content
+        encode = partial(encode_file, stored, self._format, collected)
+        if self._store.asks_cheaply and rows.nbytes >= _BYTES_WORTH_A_THREAD:
+            # Row groups are written while others are encoded.
+            with self._store.open_output(name) as file:
+                statistics, size = encode(file.write), file.tell()
+        else:
+            parts = list[Bytes]()
+            statistics = encode(parts.append)
+            content = b"".join(parts)
+            size = len(content)
+            self._store.put(name, content)
+            del content, parts
         # Arrow's allocator retains freed memory: beside the next file that would amount to the memory of another one.
         pa.default_memory_pool().release_unused()
         add = AddFile(encode_path(name), values, size, modification_time=now_ms, data_change=True)

@@ -6,18 +6,25 @@ replace_columns   the columns of one file, some of them from another file with t
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from tahoe.protocol.statistics.thrift import BINARY, I32, I64, LIST, MAGIC, STRUCT, Struct, footer_of, with_footer
 
+Bytes = bytes | memoryview
 
-def join_parquet(files: Sequence[bytes | memoryview]) -> bytes:
-    """The rows of the files in their order.
+
+def join_parquet(files: Iterable[Bytes]) -> bytes:
+    """The rows of the files in their order, as one file; see `joined_parts`."""
+    return b"".join(joined_parts(files))
+
+
+def joined_parts(files: Iterable[Bytes]) -> Iterator[Bytes]:
+    """Yield the bytes of one file with the rows of these files in their order, part by part, as the files arrive.
 
     Args:
         files: at least one; the same schema and writer, and no page indexes.
     """
-    parts: list[bytes | memoryview] = [MAGIC]
+    yield MAGIC
     position = len(MAGIC)
     joined: Struct = {}
     groups: list[Struct] = []
@@ -28,10 +35,10 @@ def join_parquet(files: Sequence[bytes | memoryview]) -> bytes:
         rows += footer[_NUM_ROWS][1]
         for group in footer[_ROW_GROUPS][1][1]:
             groups.append(_moved(group, position - len(MAGIC), len(groups)))
-        parts.append(memoryview(file)[len(MAGIC) : start])
+        yield memoryview(file)[len(MAGIC) : start]
         position += start - len(MAGIC)
     kind_of_rows, _ = joined[_NUM_ROWS]
-    return b"".join([*parts, with_footer(joined | {_NUM_ROWS: (kind_of_rows, rows), _ROW_GROUPS: (LIST, (STRUCT, groups))})])
+    yield with_footer(joined | {_NUM_ROWS: (kind_of_rows, rows), _ROW_GROUPS: (LIST, (STRUCT, groups))})
 
 
 def replace_columns(file: bytes, columns: bytes) -> bytes | None:

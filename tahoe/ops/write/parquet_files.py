@@ -86,8 +86,10 @@ def _seldom_repeats(values: pa.ChunkedArray) -> bool:
     middle = values.slice(count // 2, _ROWS_LOOKED_AT)
     if len(middle.unique()) < 0.995 * _ROWS_LOOKED_AT:
         return False
-    spread = pa.arange(0, count, count // _ROWS_LOOKED_AT)
-    return len(values.take(spread).unique()) >= 0.995 * len(spread)
+    # Chunk by chunk: taking from all chunks at once would join them first.
+    step = count // _ROWS_LOOKED_AT
+    spread = pa.chunked_array([chunk.take(pa.arange(0, len(chunk), step)) for chunk in values.chunks], values.type)
+    return len(spread.unique()) >= 0.995 * len(spread)
 
 
 def row_groups_of(table: pa.Table) -> list[pa.Table]:

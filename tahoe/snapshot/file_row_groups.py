@@ -286,12 +286,16 @@ def _compressed(metadata: pq.FileMetaData, index: int, columns: Sequence[str]) -
     return sum(int(chunk.total_compressed_size) for chunk in _chunks(metadata.row_group(index), columns))
 
 
-def rows_of_a_batch(group: pq.RowGroupMetaData, columns: Sequence[str], most: int) -> int:
-    """Return the number of rows for which a batch has about `_BYTES_OF_A_BATCH`, by the sizes of a row group in the footer."""
+def rows_of_a_batch(group: pq.RowGroupMetaData, columns: Sequence[str], most: int, most_bytes: int | None) -> int:
+    """Return the number of rows for which a batch has about `most_bytes`, by the sizes of a row group in the footer.
+
+    Args:
+        most_bytes: None for `_BYTES_OF_A_BATCH`.
+    """
     size = sum(int(chunk.total_uncompressed_size) for chunk in _chunks(group, columns))
     if size <= 0 or group.num_rows <= 0:
         return most
-    return max(1, min(most, max(_LEAST_ROWS, _BYTES_OF_A_BATCH * int(group.num_rows) // size)))
+    return max(1, min(most, max(_LEAST_ROWS, (most_bytes or _BYTES_OF_A_BATCH) * int(group.num_rows) // size)))
 
 
 def is_local(source: pa.NativeFile) -> bool:

@@ -39,24 +39,29 @@ class OtherColumns:
     """The other columns of one row group.
 
     Args:
-        begin: opens the batches of the row group; called when the first row is needed.
+        begin: opens the batches of the row group; called when the first row is needed, with the number of rows that are needed from the
+            beginning of the row group, or None if it is unknown.
     """
 
-    def __init__(self, begin: Callable[[], Iterator[pa.RecordBatch]]) -> None:
+    def __init__(self, begin: Callable[[int | None], Iterator[pa.RecordBatch]]) -> None:
         self._begin = begin
         self._batches: Iterator[pa.RecordBatch] | None = None
         self._batch: pa.RecordBatch | None = None
         self._end = 0
         self.bytes_read = 0
 
-    def rows(self, positions: pa.Array) -> pa.RecordBatch:
+    def rows(self, positions: pa.Array, *, are_last: bool) -> pa.RecordBatch:
         """Return the rows at these positions in the row group, which are ascending and greater than those of the calls before.
+
+        Args:
+            are_last: no call follows.
 
         Raises `StopIteration` if the row group has fewer rows: its column chunks contradict each other.
         """
+        self._batches = self._batches or self._begin(positions[-1].as_py() + 1 if are_last else None)
         parts, done = list[pa.RecordBatch](), 0
         while done < len(positions):
-            batch = self._batch_with(positions[done].as_py())
+            batch = self._batch_with(self._batches, positions[done].as_py())
             rest = positions.slice(done)
             count = pc.sum(pc.less(rest, scalar(self._end, rest.type))).as_py()
             begin = scalar(self._end - batch.num_rows, rest.type)
@@ -64,11 +69,10 @@ class OtherColumns:
             done += count
         return parts[0] if len(parts) == 1 else pa.concat_batches(parts)
 
-    def _batch_with(self, position: int) -> pa.RecordBatch:
-        self._batches = self._batches or self._begin()
+    def _batch_with(self, batches: Iterator[pa.RecordBatch], position: int) -> pa.RecordBatch:
         while self._batch is None or self._end <= position:
             self._batch = None  # freed before the next one is read
-            self._batch = next(self._batches)
+            self._batch = next(batches)
             self._end += self._batch.num_rows
             self.bytes_read += self._batch.nbytes
         return self._batch

@@ -23,7 +23,7 @@ from tahoe.protocol.config import TableConfig
 from tahoe.protocol.row_tracking import ENABLED, materialized_columns
 from tahoe.schema.arrow import to_arrow_schema
 from tahoe.schema.types import StructType
-from tahoe.snapshot.arrow_reader import BATCH_ROWS, NO_EXTRA_COLUMNS, ExtraColumns, FileReadOptions, ReadTask
+from tahoe.snapshot.arrow_reader import BATCH_ROWS, INTO_MEMORY, NO_EXTRA_COLUMNS, USUAL, ExtraColumns, FileReadOptions, ReadTask
 from tahoe.snapshot.data_reader import DataFiles
 from tahoe.snapshot.read_ahead import read_ahead
 from tahoe.snapshot.read_errors import located_batches
@@ -182,7 +182,8 @@ class Scan:
 
     def read(self, adds: Sequence[AddFile]) -> pa.Table:
         """Read the matching rows of these files only."""
-        return pa.Table.from_batches(self.batches_of(adds), self.arrow_schema)
+        batches = self._batches([self._task(add) for add in adds], options=INTO_MEMORY)
+        return pa.Table.from_batches(batches, self.arrow_schema)
 
     def batches_of(self, adds: Sequence[AddFile]) -> Iterator[pa.RecordBatch]:
         """Yield the batches of these files only, in their order."""
@@ -190,7 +191,8 @@ class Scan:
 
     def read_with_positions(self, add: AddFile, position_column: str) -> Iterator[pa.RecordBatch]:
         """Read all live rows of one file, regardless of the predicate; the last column, a long, has their positions in the file."""
-        batches = self._data_files.read(self._task(add), self.schema, extra=ExtraColumns(row_index_column=position_column))
+        extra = ExtraColumns(row_index_column=position_column)
+        batches = self._data_files.read(self._task(add), self.schema, extra=extra, options=INTO_MEMORY)
         return self._located(batches, add.path)
 
     def read_row_ids(self, add: AddFile) -> pa.Table:
@@ -246,16 +248,18 @@ class Scan:
 
     def to_arrow(self) -> pa.Table:
         """Read all matching rows. Timestamps are in microseconds, ``timestamp`` in UTC."""
-        return pa.Table.from_batches(self.batches(), self.arrow_schema)
+        return pa.Table.from_batches(self._batches(self.tasks(), options=INTO_MEMORY), self.arrow_schema)
 
-    def _batches(self, tasks: Sequence[ReadTask], *, ahead: bool = True) -> Generator[pa.RecordBatch, None, None]:
+    def _batches(
+        self, tasks: Sequence[ReadTask], *, ahead: bool = True, options: FileReadOptions = USUAL
+    ) -> Generator[pa.RecordBatch, None, None]:
         """Yield the rows of the tasks in their order; a few files are read ahead in parallel if that is faster."""
         # A new `DataFiles`, so that its cached vectors are freed after the last row.
         store = _files_ahead(self.snapshot.store, tasks) if ahead else self.snapshot.store
         files = DataFiles(store, self.snapshot.config, not ahead or _is_uneven(tasks))
         names = self.arrow_schema.names
         read_schema = self._read_schema()
-        streams = [partial(self._read, files, task, read_schema) for task in tasks]
+        streams = [partial(self._read, files, task, read_schema, options) for task in tasks]
         with closing(self._in_order(streams, tasks, ahead=ahead)) as batches:
             for batch in batches:
                 yield batch if batch.num_columns == len(names) else batch.select(names)
@@ -279,8 +283,8 @@ class Scan:
         more = tuple({column.name: column for column in extra if column.name not in names}.values())
         return StructType((*self.schema.fields, *more))
 
-    def _read(self, files: DataFiles, task: ReadTask, schema: StructType) -> Iterator[pa.RecordBatch]:
-        batches = files.read(task, schema, self.predicate, self._row_tracking)
+    def _read(self, files: DataFiles, task: ReadTask, schema: StructType, options: FileReadOptions) -> Iterator[pa.RecordBatch]:
+        batches = files.read(task, schema, self.predicate, self._row_tracking, options)
         return self._located(batches if self.condition is None else self._fulfilling(batches, self.condition), task.name)
 
     def _fulfilling(self, batches: Iterator[pa.RecordBatch], condition: Expression) -> Iterator[pa.RecordBatch]:

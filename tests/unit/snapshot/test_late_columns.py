@@ -19,7 +19,7 @@ from tahoe.protocol.dv import decode, inline_descriptor
 from tahoe.schema.mapping import ID_KEY, PHYSICAL_NAME_KEY
 from tahoe.schema.types import ArrayType, DecimalType, MapType, PrimitiveType, StructField, StructType
 from tahoe.snapshot import arrow_reader, file_row_groups
-from tahoe.snapshot.arrow_reader import FileReader, FileReadOptions, ReadTask
+from tahoe.snapshot.arrow_reader import FileReader, FileReadOptions, ReadTask, RowsToRead
 from tahoe.snapshot.late_columns import OtherColumns
 
 ROWS = 600
@@ -145,18 +145,35 @@ def test_other_columns_are_not_decoded_where_no_row_matches():
 
 def test_other_columns_are_read_no_further_than_to_the_last_match():
     batches = [pa.record_batch({"v": pa.array(range(start, start + 10))}) for start in range(0, 50, 10)]
-    drawn = []
+    drawn, needed = [], []
 
-    def begin():
+    def begin(until):
+        needed.append(until)
         for batch in batches:
             drawn.append(batch)
             yield batch
 
     rest = OtherColumns(begin)
     assert not drawn
-    assert rest.rows(pa.array([3, 4, 11], pa.uint64())).column(0).to_pylist() == [3, 4, 11]
-    assert rest.rows(pa.array([12, 29], pa.uint64())).column(0).to_pylist() == [12, 29]
+    assert rest.rows(pa.array([3, 4, 11], pa.uint64()), are_last=False).column(0).to_pylist() == [3, 4, 11]
+    assert rest.rows(pa.array([12, 29], pa.uint64()), are_last=True).column(0).to_pylist() == [12, 29]
+    assert needed == [None]
     assert len(drawn) == 3 and rest.bytes_read == 3 * batches[0].nbytes
+
+
+@pytest.mark.parametrize("last", [0, 1, 2, 99, 100, 101, 199])
+def test_a_batch_ends_at_the_last_match_of_a_row_group(last):
+    file = pq.ParquetFile(pa.BufferReader(content(row_group_size=ROWS)))
+    request, read_to = RowsToRead(None, None, FileReadOptions(batch_rows=100)), []
+
+    def begin(until):
+        for batch in request.batches(file, [0], ["text"], until):
+            read_to.append(batch.num_rows)
+            yield batch
+
+    (text,) = OtherColumns(begin).rows(pa.array([last], pa.uint64()), are_last=True).column("text").to_pylist()
+    assert text == file.read(["text"]).column("text")[last].as_py()
+    assert last < sum(read_to) <= last + 2
 
 
 def test_texts_stored_as_dictionaries_are_read_as_such_and_only_those():

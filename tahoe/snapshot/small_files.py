@@ -51,11 +51,12 @@ def joined(streams: Sequence[Begin]) -> Generator[pa.RecordBatch, None, None]:
     for stream in streams:
         try:
             for batch in stream():
-                if waiting and (rows + batch.num_rows > _ROWS_OF_A_BATCH or size + batch.nbytes > _BYTES_OF_A_BATCH):
+                more = batch.nbytes  # Arrow computes it column by column
+                if waiting and (rows + batch.num_rows > _ROWS_OF_A_BATCH or size + more > _BYTES_OF_A_BATCH):
                     yield _joined(waiting)
                     waiting, rows, size = [], 0, 0
                 waiting.append(batch)
-                rows, size = rows + batch.num_rows, size + batch.nbytes
+                rows, size = rows + batch.num_rows, size + more
         except Exception:
             if waiting:
                 yield _joined(waiting)

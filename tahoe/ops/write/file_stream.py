@@ -101,13 +101,14 @@ def _row_groups(layout: Layout, batches: Iterable[pa.RecordBatch]) -> Generator[
         if not batch.num_rows:
             continue
         table = layout.conformed(pa.Table.from_batches([batch]), are_valid=True).select(layout.file_columns)
-        if waiting and (rows + table.num_rows > ROWS_OF_A_GROUP or size + table.nbytes > BYTES_OF_A_GROUP):
+        more = table.nbytes
+        if waiting and (rows + table.num_rows > ROWS_OF_A_GROUP or size + more > BYTES_OF_A_GROUP):
             group = pa.concat_tables(waiting)
             waiting, rows, size = [], 0, 0
             yield group, False
             del group
         waiting.append(table)
-        rows, size = rows + table.num_rows, size + table.nbytes
+        rows, size = rows + table.num_rows, size + more
         del table, batch
     if waiting:
         yield pa.concat_tables(waiting), True

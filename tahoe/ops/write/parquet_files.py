@@ -81,7 +81,7 @@ def _columns_worth_a_dictionary(table: pa.Table) -> list[str]:
 
 def _seldom_repeats(values: pa.ChunkedArray) -> bool:
     count = len(values)
-    if count < 16 * _ROWS_LOOKED_AT or pa.types.is_boolean(values.type) or pa.types.is_null(values.type):
+    if count < 4 * _ROWS_LOOKED_AT or pa.types.is_boolean(values.type) or pa.types.is_null(values.type):
         return False
     middle = values.slice(count // 2, _ROWS_LOOKED_AT)
     if len(middle.unique()) < 0.995 * _ROWS_LOOKED_AT:

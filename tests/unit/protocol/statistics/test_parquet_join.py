@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Iterator
 from pathlib import Path
 
 import duckdb
@@ -13,7 +14,7 @@ import pytest
 
 from tahoe.base.exceptions import CorruptTable
 from tahoe.log.checkpoints.footer_check import fault_in_footer
-from tahoe.protocol.statistics.parquet_join import join_parquet, replace_columns
+from tahoe.protocol.statistics.parquet_join import join_parquet, joined_parts, replace_columns
 from tahoe.protocol.statistics.thrift import footer_of, read_struct, with_footer, write_struct
 
 SCHEMA = pa.schema([("i", pa.int64()), ("s", pa.struct([("t", pa.string()), ("l", pa.list_(pa.float64()))])), ("b", pa.bool_())])
@@ -52,6 +53,21 @@ def test_joined_files_are_one_file(sizes: list[int], tmp_path: Path) -> None:
     )
     start, _ = footer_of(joined)
     assert fault_in_footer(joined[start:-8]) is None
+
+
+def test_parts_are_joined_as_the_files_arrive() -> None:
+    files, arrived = [_file(_rows(9, random.Random(number))) for number in range(3)], list[bytes]()
+
+    def arriving() -> Iterator[bytes]:
+        for file in files:
+            arrived.append(file)
+            yield file
+
+    parts = []
+    for part in joined_parts(arriving()):
+        parts.append(part)
+        assert len(arrived) == min(len(parts) - 1, 3)
+    assert b"".join(parts) == join_parquet(files)
 
 
 def test_a_footer_is_written_as_it_was_read() -> None:

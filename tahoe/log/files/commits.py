@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from io import BytesIO
 from itertools import islice
 from typing import Any
 
@@ -95,13 +96,15 @@ def parse_commit(name: str, data: bytes, url: str) -> tuple[Action, ...]:
 
 def parse_actions(name: str, data: bytes, url: str) -> Iterator[tuple[int, Action]]:
     """Line number (from 1) and action of each line. See `parse_commit`, without its check across lines."""
-    if not data.strip():
+    if not data or data.isspace():
         what = "is empty (0 bytes)" if not data else "contains no action"
         raise _damaged(name, url, what)
-    for number, line in enumerate(data.split(b"\n"), start=1):
+    for number, line in enumerate(
+        BytesIO(data), start=1
+    ):  # which does not copy the data: a commit may have hundreds of megabytes
         if number == 1:
             line = line.removeprefix(b"\xef\xbb\xbf")
-        stripped = line.strip(b" \t\r")
+        stripped = line.strip(b" \t\r\n")
         if stripped:
             action = _action(_value(stripped, name, number, url), name, number, url)
             if action is not None:

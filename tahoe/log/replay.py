@@ -33,13 +33,14 @@ from tahoe.log.files.live_files import (
     FILES_SCHEMA,
     TOMBSTONES_SCHEMA,
     add_files,
+    each_add_file,
     file_keys,
     files_table,
     key_of,
     without_rows,
 )
 from tahoe.log.files.paths import commit_name
-from tahoe.log.files.removed_files import RemovedFiles, parts_of
+from tahoe.log.files.removed_files import AddedFiles, RemovedFiles, parts_of
 from tahoe.log.matching_files import ScanPlan, plan_scan, scan_checkpoint
 from tahoe.log.origin import located_in_log
 from tahoe.log.partition_keys import check_keys, check_keys_for
@@ -290,9 +291,11 @@ def advance_files(files: pa.Table, actions: Sequence[Action], root_url: str = ""
     """
     for part in parts_of(actions):
         if isinstance(part, RemovedFiles):
-            removed = part.adds.files.select(["path", "deletionVector"])
-            keys = [file_keys(batch, root_url) for batch in removed.to_batches(max_chunksize=_ROWS_OF_KEYS)]
-            files = _without(files, pa.chunked_array(keys, pa.string()), root_url)
+            files = _without_files(files, part.adds.files, root_url)
+        elif isinstance(part, AddedFiles):
+            batches = part.files.files.to_batches(max_chunksize=_ROWS_OF_KEYS)
+            rows = [files_table(map(part.change, each_add_file(pa.Table.from_batches([batch])))) for batch in batches]
+            files = concat([_without_files(files, concat(rows, FILES_SCHEMA), root_url), *rows], FILES_SCHEMA)
         else:
             files = _advanced(files, part, root_url)
     return files
@@ -310,6 +313,12 @@ def _advanced(files: pa.Table, actions: Iterable[Action], root_url: str) -> pa.T
     remaining = _without(files, array(list(last), pa.string()), root_url)
     adds = [action for action in last.values() if isinstance(action, AddFile)]
     return with_fewer_chunks(concat([remaining, files_table(adds)], FILES_SCHEMA) if adds else remaining)
+
+
+def _without_files(files: pa.Table, others: pa.Table, root_url: str) -> pa.Table:
+    """Return the rows that are none of the other files."""
+    batches = others.select(["path", "deletionVector"]).to_batches(max_chunksize=_ROWS_OF_KEYS)
+    return _without(files, pa.chunked_array([file_keys(batch, root_url) for batch in batches], pa.string()), root_url)
 
 
 def _without(files: pa.Table, keys: pa.Array | pa.ChunkedArray, root_url: str) -> pa.Table:

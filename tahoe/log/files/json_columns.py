@@ -1,7 +1,8 @@
 """Reads many commits at once, as columns: the actions of files never become Python objects.
 
-The commits' bytes are joined, some megabytes at a time, and read by Arrow's JSON reader with a schema of the actions' members. That reader has no maps, so
-partition values and tags are read as structs, whose members are discovered while reading, and converted to maps afterwards.
+The commits' bytes are joined, some megabytes at a time, and read by Arrow's JSON reader with a schema of the actions' members. That
+reader has no maps, so partition values and tags are read as structs, whose members are discovered while reading, and converted to maps
+afterwards.
 
 This is a fast path for usual commits. If a commit is unusual (an error, a member of another kind, a blank line, two actions in one line,
 …) the result is None, and `tahoe.log.files.commits` parses the same bytes exactly, or raises the exact error.

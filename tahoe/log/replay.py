@@ -101,7 +101,11 @@ class LogReader:
 
     def stored_files(self) -> pa.Table:
         """Return the live files with `STORED_COLUMNS` only. The checks are those of `files`."""
-        return self._answer(lambda segment: segment.files(without_statistics=True))
+        return self._answer(lambda segment: segment.files(STORED_COLUMNS))
+
+    def files_with_texts(self) -> pa.Table:
+        """Return the live files with statistics as text, and as structs only if files lack the text. The checks are those of `files`."""
+        return self._answer(lambda segment: segment.files(FILES_SCHEMA.names))
 
     def tombstones(self) -> pa.Table:
         """Return the tombstones in the log: `TOMBSTONES_SCHEMA`."""
@@ -225,13 +229,13 @@ class _SegmentReader:
                 self.store.url, checkpoint, checkpoint.names[0], error.message, code=error.code
             ) from located_in_log(error, self.store, self.segment)
 
-    def files(self, *, without_statistics: bool = False) -> pa.Table:
-        """See `LogReader.files` and `LogReader.stored_files`."""
+    def files(self, columns: Sequence[str] | None = None) -> pa.Table:
+        """See `LogReader.files`, `LogReader.stored_files` and `LogReader.files_with_texts`."""
         store, segment, tail, checkpoint = self.store, self.segment, self.tail, self.checkpoint
         lists_files = tail.checksum is not None and tail.checksum.all_files is not None
-        if without_statistics and (checkpoint is None or lists_files):
-            return self.files().select(list(STORED_COLUMNS))
-        added = tail.adds.select(list(STORED_COLUMNS)) if without_statistics else tail.adds
+        if columns is not None and (checkpoint is None or lists_files):
+            return selected(self.files(), columns)
+        added = tail.adds if columns is None else tail.adds.select(list(columns))
         metadata = tail.metadata or newest(() if checkpoint is None else checkpoint.single_actions, Metadata)
         check_keys_for(store.url, tail.adds, metadata)
         if checkpoint is None:
@@ -243,7 +247,7 @@ class _SegmentReader:
             all_of_checkpoint.append(part.select(["path", "size", "deletionVector"]))
             return _without(part, tail.keys, store.url)
 
-        live = checkpoint.adds(sift, without_statistics=without_statistics)
+        live = checkpoint.adds(sift, columns)
         check_keys_for(store.url, live, metadata, checkpoint.checkpoint)
         whole = concat(all_of_checkpoint, FILES_SCHEMA)
         check_adds_of_checkpoint(store, checkpoint, segment.hint, tail, whole)
@@ -280,6 +284,12 @@ class _SegmentReader:
         store, tail, checkpoint = self.store, self.tail, self.checkpoint
         parts = [] if checkpoint is None else [_without(checkpoint.removes(), tail.keys, store.url)]
         return concat([*parts, tail.removes], TOMBSTONES_SCHEMA)
+
+
+def selected(files: pa.Table, columns: Sequence[str]) -> pa.Table:
+    """Return these columns of live files; with ``stats``, ``stats_parsed`` too if files lack the text."""
+    is_needed = "stats" in columns and "stats_parsed" in files.column_names and files["stats"].null_count
+    return files.select([*columns, "stats_parsed"] if is_needed else list(columns))
 
 
 def advance_files(files: pa.Table, actions: Sequence[Action], root_url: str = "") -> pa.Table:

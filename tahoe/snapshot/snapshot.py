@@ -27,11 +27,13 @@ from tahoe.log.files.removed_files import adds_in, joined, single_actions
 from tahoe.log.intents import notice
 from tahoe.log.origin import located_in_log
 from tahoe.log.replay import (
+    FILES_SCHEMA,
     LogReader,
     TableState,
     advance_files,
     advance_state,
     files_table,
+    selected,
 )
 from tahoe.log.segment import LogSegment, newest_listed_segment, segment_for
 from tahoe.log.totals import FileTotals
@@ -199,8 +201,14 @@ class Snapshot:
     def stored_files(self) -> pa.Table:
         """Return the live files without statistics and tags (`STORED_COLUMNS`): not cached, unless `files` is in memory."""
         if self.has_files_in_memory or self.base is not None:
-            return self.files().select(list(STORED_COLUMNS))
+            return selected(self.files(), STORED_COLUMNS)
         return self._log.stored_files()
+
+    def files_with_texts(self) -> pa.Table:
+        """Return the live files for a single use, with one form of statistics: not cached, unless `files` is in memory."""
+        if self.has_files_in_memory or self.base is not None:
+            return selected(self.files(), FILES_SCHEMA.names)
+        return self._log.files_with_texts()
 
     @cached_property
     def totals(self) -> FileTotals:

@@ -78,7 +78,7 @@ def source_of_snapshot(snapshot: Snapshot, newest: int, name: str | None = None)
         store=snapshot.store,
         metadata=snapshot.metadata,
         protocol=snapshot.protocol,
-        files=adds_of(snapshot.files()),
+        files=adds_of(snapshot.files_with_texts()),
         version=snapshot.version,
         is_newest=snapshot.version == newest,
         row_id_mark=NO_ROW_IDS if mark is None else mark,

@@ -110,9 +110,10 @@ def restore(
     """
     newest = snapshot_to_change(transaction)
     target = Snapshot.at(newest.store, _version(newest, request))
-    adds, removes = _files_only_in(target, newest), _files_only_in(newest, target)
+    url, new, old = newest.store.url, newest.files(), target.files_with_texts()
+    adds, removes = _files_only_in(old, new, url), _files_only_in(new, old, url)
     missing = [] if request.ignore_missing_files else _missing(newest, adds, progress)
-    metrics = _metrics(target, adds, removes)
+    metrics = _metrics(old, adds, removes)
     if request.dry_run:
         return Restored(newest.store.url, target.version, None, metrics, tuple(missing))
     if missing:
@@ -164,11 +165,9 @@ def _no_version(newest: Snapshot, version: int, error: NotFound | None) -> NotFo
     )
 
 
-def _files_only_in(these: Snapshot, others: Snapshot) -> Sequence[AddFile]:
+def _files_only_in(files: pa.Table, others: pa.Table, url: str) -> Sequence[AddFile]:
     """Return the logical files of the first version that the second lacks."""
-    url = these.store.url
-    other_keys = pa.concat_arrays(list(_keys(others.files(), url)) or [pa.array([], pa.string())])
-    files = these.files()
+    other_keys = pa.chunked_array(_keys(others, url), pa.string())
     are_there = [pc.is_in(keys, value_set=other_keys) for keys in _keys(files, url)]
     return adds_of(without_rows(files, pa.chunked_array(are_there, pa.bool_())))
 
@@ -228,10 +227,10 @@ def _metadata(newest: Metadata, target: Metadata) -> Metadata:
     return with_kept_marks(replace(target, id=newest.id, configuration=configuration), newest)
 
 
-def _metrics(target: Snapshot, adds: Sequence[AddFile], removes: Sequence[AddFile]) -> dict[str, int]:
+def _metrics(target: pa.Table, adds: Sequence[AddFile], removes: Sequence[AddFile]) -> dict[str, int]:
     return {
-        "table_size_after_restore": int(pc.sum(target.files()["size"]).as_py() or 0),
-        "num_of_files_after_restore": target.num_files,
+        "table_size_after_restore": int(pc.sum(target["size"]).as_py() or 0),
+        "num_of_files_after_restore": target.num_rows,
         "num_removed_files": len(removes),
         "num_restored_files": len(adds),
         "removed_files_size": sum(add.size for add in removes),

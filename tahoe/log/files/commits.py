@@ -68,9 +68,14 @@ def commit_bodies(store: LogStore, versions: Iterable[int]) -> Iterator[tuple[in
 
 def read_commits(store: LogStore, versions: Iterable[int]) -> Iterator[tuple[int, tuple[Action, ...]]]:
     """Yield versions with the actions of their commits, in the requested order. Raises the errors of `read_commit`."""
+    return ((version, tuple(actions)) for version, actions in each_commit(store, versions))
+
+
+def each_commit(store: LogStore, versions: Iterable[int]) -> Iterator[tuple[int, Iterator[Action]]]:
+    """Yield versions with the actions of their commits as `read_commits` does, but each action as an object only when it is requested: a
+    commit may have a million. Errors are raised then."""
     for version, body in commit_bodies(store, versions):
-        actions = read_commit(store, version) if body is None else parse_commit(commit_name(version), body, store.url)
-        yield version, actions
+        yield version, iter(read_commit(store, version)) if body is None else _each_action(commit_name(version), body, store.url)
 
 
 _MOST_AT_ONCE = 64
@@ -88,10 +93,12 @@ def parse_commit(name: str, data: bytes, url: str) -> tuple[Action, ...]:
         CorruptTable: empty, cut, not JSON, an action of the wrong shape, two actions that contradict each other, or bytes that its
             embedded checksum (`tahoe.log.files.commit_checksum`) contradicts.
     """
+    return tuple(_each_action(name, data, url))
+
+
+def _each_action(name: str, data: bytes, url: str) -> Iterator[Action]:
     check_seal(name, data, url)
-    actions = tuple(action for _, action in parse_actions(name, data, url))
-    check_no_duplicates(actions, name, url)
-    return actions
+    return without_duplicates((action for _, action in parse_actions(name, data, url)), name, url)
 
 
 def parse_actions(name: str, data: bytes, url: str) -> Iterator[tuple[int, Action]]:
@@ -125,14 +132,20 @@ def check_no_duplicates(actions: Sequence[Action], name: str, url: str) -> None:
 
     (PROTOCOL.md, "Additional Requirements for Writers", "Delta Log Entries".)
     """
+    for _ in without_duplicates(actions, name, url):
+        pass
+
+
+def without_duplicates(actions: Iterable[Action], name: str, url: str) -> Iterator[Action]:
+    """Yield the actions of a commit, with the errors of `check_no_duplicates`."""
     seen = set()
     for action in actions:
         identity = _identity(action)
-        if identity is None:
-            continue
-        if identity in seen:
-            raise duplicate(name, url, *identity)
-        seen.add(identity)
+        if identity is not None:
+            if identity in seen:
+                raise duplicate(name, url, *identity)
+            seen.add(identity)
+        yield action
 
 
 def duplicate(name: str, url: str, kind: str, what: object) -> CorruptTable:

@@ -206,7 +206,7 @@ class Snapshot:
 
     def files_with_texts(self) -> pa.Table:
         """Return the live files for a single use, with one form of statistics: not cached, unless `files` is in memory."""
-        if self.has_files_in_memory or self.base is not None:
+        if self.has_files_in_memory or self.base is not None or self.segment.checkpoint is None:
             return selected(self.files(), FILES_SCHEMA.names)
         return self._log.files_with_texts()
 

@@ -37,11 +37,13 @@ def with_fewer_chunks(table: pa.Table) -> pa.Table:
 
 
 def rows_at(table: pa.Table, rows: pa.Array) -> pa.Table:
-    """Return these rows in this order, as one chunk. `Table.take` copies every chunk of a column of texts, however few the rows are.
+    """Return these rows in this order. `Table.take` copies every chunk of a column of texts, however few the rows are.
 
     Args:
         rows: distinct positions.
     """
+    if table.num_rows <= _ROWS_OF_SMALL_CHUNKS:
+        return table.take(rows)
     order = pc.sort_indices(rows)
     ascending = rows.take(order).cast(pa.int64())
     parts, start = [table.schema.empty_table()], 0

@@ -68,7 +68,9 @@ def commit_bodies(store: LogStore, versions: Iterable[int]) -> Iterator[tuple[in
 
 def read_commits(store: LogStore, versions: Iterable[int]) -> Iterator[tuple[int, tuple[Action, ...]]]:
     """Yield versions with the actions of their commits, in the requested order. Raises the errors of `read_commit`."""
-    return ((version, tuple(actions)) for version, actions in each_commit(store, versions))
+    for version, body in commit_bodies(store, versions):
+        actions = read_commit(store, version) if body is None else parse_commit(commit_name(version), body, store.url)
+        yield version, actions
 
 
 def each_commit(store: LogStore, versions: Iterable[int]) -> Iterator[tuple[int, Iterator[Action]]]:
@@ -93,7 +95,10 @@ def parse_commit(name: str, data: bytes, url: str) -> tuple[Action, ...]:
         CorruptTable: empty, cut, not JSON, an action of the wrong shape, two actions that contradict each other, or bytes that its
             embedded checksum (`tahoe.log.files.commit_checksum`) contradicts.
     """
-    return tuple(_each_action(name, data, url))
+    check_seal(name, data, url)
+    actions = tuple(action for _, action in parse_actions(name, data, url))
+    check_no_duplicates(actions, name, url)
+    return actions
 
 
 def _each_action(name: str, data: bytes, url: str) -> Iterator[Action]:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import pyarrow as pa
+import pytest
 
+from tahoe.log.files import columns
 from tahoe.log.files.columns import cast_chunks, cast_members, concat, rows_at, with_fewer_chunks
 
 WANTED = pa.struct([("a", pa.int64()), ("deep", pa.struct([("x", pa.string())])), ("new", pa.bool_())])
@@ -41,7 +43,8 @@ def test_small_chunks_are_joined_and_large_ones_stay_apart() -> None:
     assert found.equals(many) and [len(chunk) for chunk in found["n"].chunks] == [100, 9_000]
 
 
-def test_rows_are_returned_in_any_order_across_chunks() -> None:
+def test_rows_are_returned_in_any_order_across_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(columns, "_ROWS_OF_SMALL_CHUNKS", 0)
     table = pa.concat_tables([pa.table({"x": [i, i + 1], "text": [f"t{i}", None]}) for i in range(0, 10, 2)])
     for rows in ([7, 0, 3, 9], [5], [], list(reversed(range(10)))):
         taken = rows_at(table, pa.array(rows, pa.uint64()))

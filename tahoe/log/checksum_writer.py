@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
 import pyarrow as pa
@@ -12,9 +12,9 @@ from tahoe.base.exceptions import CorruptTable
 from tahoe.base.log_fields import about
 from tahoe.log.checksum import VersionChecksum, encode_checksum, read_checksum, state_differences
 from tahoe.log.files.paths import checksum_name
-from tahoe.log.files.removed_files import RemovedFiles, joined, parts_of, single_actions
+from tahoe.log.files.removed_files import adds_in, removes_in, single_actions
 from tahoe.log.totals import FileTotals
-from tahoe.protocol.actions import Action, AddFile, DomainMetadata, Metadata, Protocol, RemoveFile, SetTransaction
+from tahoe.protocol.actions import Action, DomainMetadata, Metadata, Protocol, SetTransaction
 from tahoe.protocol.config import TableConfig
 from tahoe.protocol.features import Feature
 from tahoe.protocol.table_state import TableState
@@ -46,18 +46,13 @@ def checksum_after(
     Returns:
         None if the commit is not sufficient: a removed file lacks its size, or added files may already be in the table.
     """
-    adds = [action for action in single_actions(actions) if isinstance(action, AddFile)]
-    removes = joined(*(part if isinstance(part, RemovedFiles) else _removes(part) for part in parts_of(actions)))
+    adds, removes = adds_in(actions), removes_in(actions)
     if adds and not removes and not any(add.data_change for add in adds):
         return None  # adds that change nothing may repeat files of the table, with other statistics or tags
     totals = (FileTotals.empty() if previous is None else _counted(previous, url)).after(adds, removes)
     if totals is None or totals.num_files < 0 or totals.size_bytes < 0:
         return None
     return _checksum(state, totals, TableConfig(state.protocol, state.metadata, url))
-
-
-def _removes(actions: Iterable[Action]) -> list[RemoveFile]:
-    return [action for action in actions if isinstance(action, RemoveFile)]
 
 
 def write_checksum_after(

@@ -33,13 +33,14 @@ from tahoe.log.files.live_files import (
     FILES_SCHEMA,
     TOMBSTONES_SCHEMA,
     add_files,
+    each_add_file,
     file_keys,
     files_table,
     key_of,
     without_rows,
 )
 from tahoe.log.files.paths import commit_name
-from tahoe.log.files.removed_files import RemovedFiles, parts_of
+from tahoe.log.files.removed_files import AddedFiles, RemovedFiles, parts_of
 from tahoe.log.matching_files import ScanPlan, plan_scan, scan_checkpoint
 from tahoe.log.origin import located_in_log
 from tahoe.log.partition_keys import check_keys, check_keys_for
@@ -100,7 +101,11 @@ class LogReader:
 
     def stored_files(self) -> pa.Table:
         """Return the live files with `STORED_COLUMNS` only. The checks are those of `files`."""
-        return self._answer(lambda segment: segment.files(without_statistics=True))
+        return self._answer(lambda segment: segment.files(STORED_COLUMNS))
+
+    def files_with_texts(self) -> pa.Table:
+        """Return the live files with statistics as text, and as structs only if files lack the text. The checks are those of `files`."""
+        return self._answer(lambda segment: segment.files(FILES_SCHEMA.names))
 
     def tombstones(self) -> pa.Table:
         """Return the tombstones in the log: `TOMBSTONES_SCHEMA`."""
@@ -224,13 +229,13 @@ class _SegmentReader:
                 self.store.url, checkpoint, checkpoint.names[0], error.message, code=error.code
             ) from located_in_log(error, self.store, self.segment)
 
-    def files(self, *, without_statistics: bool = False) -> pa.Table:
-        """See `LogReader.files` and `LogReader.stored_files`."""
+    def files(self, columns: Sequence[str] | None = None) -> pa.Table:
+        """See `LogReader.files`, `LogReader.stored_files` and `LogReader.files_with_texts`."""
         store, segment, tail, checkpoint = self.store, self.segment, self.tail, self.checkpoint
         lists_files = tail.checksum is not None and tail.checksum.all_files is not None
-        if without_statistics and (checkpoint is None or lists_files):
-            return self.files().select(list(STORED_COLUMNS))
-        added = tail.adds.select(list(STORED_COLUMNS)) if without_statistics else tail.adds
+        if columns is not None and (checkpoint is None or lists_files):
+            return selected(self.files(), columns)
+        added = tail.adds if columns is None else tail.adds.select(list(columns))
         metadata = tail.metadata or newest(() if checkpoint is None else checkpoint.single_actions, Metadata)
         check_keys_for(store.url, tail.adds, metadata)
         if checkpoint is None:
@@ -242,7 +247,7 @@ class _SegmentReader:
             all_of_checkpoint.append(part.select(["path", "size", "deletionVector"]))
             return _without(part, tail.keys, store.url)
 
-        live = checkpoint.adds(sift, without_statistics=without_statistics)
+        live = checkpoint.adds(sift, columns)
         check_keys_for(store.url, live, metadata, checkpoint.checkpoint)
         whole = concat(all_of_checkpoint, FILES_SCHEMA)
         check_adds_of_checkpoint(store, checkpoint, segment.hint, tail, whole)
@@ -281,6 +286,12 @@ class _SegmentReader:
         return concat([*parts, tail.removes], TOMBSTONES_SCHEMA)
 
 
+def selected(files: pa.Table, columns: Sequence[str]) -> pa.Table:
+    """Return these columns of live files; with ``stats``, ``stats_parsed`` too if files lack the text."""
+    is_needed = "stats" in columns and "stats_parsed" in files.column_names and files["stats"].null_count
+    return files.select([*columns, "stats_parsed"] if is_needed else list(columns))
+
+
 def advance_files(files: pa.Table, actions: Sequence[Action], root_url: str = "") -> pa.Table:
     """Apply the actions of further commits, oldest first, to the live files; nothing is read.
 
@@ -290,9 +301,11 @@ def advance_files(files: pa.Table, actions: Sequence[Action], root_url: str = ""
     """
     for part in parts_of(actions):
         if isinstance(part, RemovedFiles):
-            removed = part.adds.files.select(["path", "deletionVector"])
-            keys = [file_keys(batch, root_url) for batch in removed.to_batches(max_chunksize=_ROWS_OF_KEYS)]
-            files = _without(files, pa.chunked_array(keys, pa.string()), root_url)
+            files = _without_files(files, part.adds.files, root_url)
+        elif isinstance(part, AddedFiles):
+            batches = part.files.files.to_batches(max_chunksize=_ROWS_OF_KEYS)
+            rows = [files_table(map(part.change, each_add_file(pa.Table.from_batches([batch])))) for batch in batches]
+            files = concat([_without_files(files, concat(rows, FILES_SCHEMA), root_url), *rows], FILES_SCHEMA)
         else:
             files = _advanced(files, part, root_url)
     return files
@@ -310,6 +323,12 @@ def _advanced(files: pa.Table, actions: Iterable[Action], root_url: str) -> pa.T
     remaining = _without(files, array(list(last), pa.string()), root_url)
     adds = [action for action in last.values() if isinstance(action, AddFile)]
     return with_fewer_chunks(concat([remaining, files_table(adds)], FILES_SCHEMA) if adds else remaining)
+
+
+def _without_files(files: pa.Table, others: pa.Table, root_url: str) -> pa.Table:
+    """Return the rows that are none of the other files."""
+    batches = others.select(["path", "deletionVector"]).to_batches(max_chunksize=_ROWS_OF_KEYS)
+    return _without(files, pa.chunked_array([file_keys(batch, root_url) for batch in batches], pa.string()), root_url)
 
 
 def _without(files: pa.Table, keys: pa.Array | pa.ChunkedArray, root_url: str) -> pa.Table:

@@ -125,10 +125,14 @@ class FileTotals:
             adds: files that were not in the table.
             removes: files that were in the table.
         """
-        came, went = [add.size for add in adds], list[int]()
-        dead = [_deleted(add) for add in adds], list[int]()
-        vectors = sum(add.deletion_vector is not None for add in adds)
-        for remove in removes:  # once: they may be millions
+        came, went = list[int](), list[int]()
+        dead = list[int](), list[int]()
+        vectors = 0
+        for add in adds:  # once: they may be millions
+            came.append(add.size)
+            dead[0].append(_deleted(add))
+            vectors += add.deletion_vector is not None
+        for remove in removes:
             if remove.size is None:
                 return None
             went.append(remove.size)

@@ -23,20 +23,22 @@ from tahoe.log.commit_identity import check_identities, identity_of, no_in_commi
 from tahoe.log.commit_times import CommitTimes, in_commit_timestamp_of
 from tahoe.log.files.commits import parse_commit, read_commit
 from tahoe.log.files.paths import LOG_FOLDER, commit_name
-from tahoe.log.files.removed_files import joined, single_actions
+from tahoe.log.files.removed_files import adds_in, joined, single_actions
 from tahoe.log.intents import notice
 from tahoe.log.origin import located_in_log
 from tahoe.log.replay import (
+    FILES_SCHEMA,
     LogReader,
     TableState,
     advance_files,
     advance_state,
     files_table,
+    selected,
 )
 from tahoe.log.segment import LogSegment, newest_listed_segment, segment_for
 from tahoe.log.totals import FileTotals
 from tahoe.protocol.action_members import check_partition_values
-from tahoe.protocol.actions import Action, AddFile, CommitInfo, Metadata, Protocol
+from tahoe.protocol.actions import Action, CommitInfo, Metadata, Protocol
 from tahoe.protocol.config import TableConfig
 from tahoe.protocol.protocols import check_coordinated
 from tahoe.schema.types import StructType
@@ -106,8 +108,8 @@ class Snapshot:
         protocol = next(action for action in actions if isinstance(action, Protocol))
         metadata = next(action for action in actions if isinstance(action, Metadata))
         segment = LogSegment(0, None, (entry,), last_modified_ms=entry.modified_ms)
-        state = advance_state(TableState(protocol, metadata, {}, {}), actions)
-        return cls(store, segment, state, (files_table(()), tuple(actions)))
+        state = advance_state(TableState(protocol, metadata, {}, {}), single_actions(actions))
+        return cls(store, segment, state, (files_table(()), joined(actions)))
 
     def __repr__(self) -> str:
         return f"Snapshot({self.store.url}, version {self.version})"
@@ -177,12 +179,9 @@ class Snapshot:
     @cached_property
     def _files(self) -> pa.Table:
         if self.base is not None:
-            for action in single_actions(self.base[1]):
-                if isinstance(action, AddFile):
-                    with self.naming_origins():
-                        check_partition_values(
-                            action.path, action.partition_values, self.schema, self.partition_columns, self.store.url
-                        )
+            with self.naming_origins():
+                for add in adds_in(self.base[1]):
+                    check_partition_values(add.path, add.partition_values, self.schema, self.partition_columns, self.store.url)
             return advance_files(*self.base, self.store.url)
         return self._log.files()
 
@@ -202,8 +201,14 @@ class Snapshot:
     def stored_files(self) -> pa.Table:
         """Return the live files without statistics and tags (`STORED_COLUMNS`): not cached, unless `files` is in memory."""
         if self.has_files_in_memory or self.base is not None:
-            return self.files().select(list(STORED_COLUMNS))
+            return selected(self.files(), STORED_COLUMNS)
         return self._log.stored_files()
+
+    def files_with_texts(self) -> pa.Table:
+        """Return the live files for a single use, with one form of statistics: not cached, unless `files` is in memory."""
+        if self.has_files_in_memory or self.base is not None or self.segment.checkpoint is None:
+            return selected(self.files(), FILES_SCHEMA.names)
+        return self._log.files_with_texts()
 
     @cached_property
     def totals(self) -> FileTotals:

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from typing import Literal
 
 from tahoe.base.events import Fields, Observation
-from tahoe.protocol.actions import AddFile, Metadata, Protocol, RemoveFile
+from tahoe.log.files.removed_files import adds_in, removes_in, single_actions
+from tahoe.protocol.actions import Metadata, Protocol
 from tahoe.txn.commit import Committed
 
 Lifecycle = Literal["CREATE", "OVERWRITE", "TRUNCATE", "ALTER"]
@@ -36,8 +37,8 @@ class CommitSummary:
 def summary_of(committed: Committed) -> CommitSummary:
     """Return the summary of a commit. A file with a new deletion vector is both added and removed, as in the log."""
     info = committed.prepared.commit_info
-    added = [action.size for action in committed.actions if isinstance(action, AddFile)]
-    removed = [action.size or 0 for action in committed.actions if isinstance(action, RemoveFile)]
+    added = [add.size for add in adds_in(committed.actions)]
+    removed = [remove.size or 0 for remove in removes_in(committed.actions)]
     return CommitSummary(
         operation=str(info.get("operation", "")),
         files_added=len(added),
@@ -85,5 +86,5 @@ def _lifecycle(committed: Committed, adds_files: bool) -> Lifecycle | None:
     is_partial = not parameters.keys().isdisjoint(("predicate", "isDynamicPartitionOverwrite"))
     if replaces or (parameters.get("mode") == "Overwrite" and not is_partial):
         return "OVERWRITE"
-    alters = any(isinstance(action, Metadata | Protocol) for action in committed.actions)
+    alters = any(isinstance(action, Metadata | Protocol) for action in single_actions(committed.actions))
     return "ALTER" if alters and not adds_files else None

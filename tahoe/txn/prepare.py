@@ -173,7 +173,7 @@ def prepare(transaction: Transaction, operation: Operation, *, user_metadata: st
         snapshot=snapshot,
         config=config,
         reads=reads,
-        actions=joined(head, transaction.staged, *transaction.removed, readded),
+        actions=joined(head, transaction.staged, *transaction.removed, *transaction.added, readded),
         commit_info=_commit_info(transaction, operation, isolation, blind, more),
         isolation_level=isolation,
         is_blind_append=blind,
@@ -344,7 +344,9 @@ def _check(transaction: Transaction, config: TableConfig) -> None:
         raise InvalidRequest(
             f"The metadata domain {DOMAIN} is managed by row tracking and cannot be staged.", code="TAHOE_RESERVED_DOMAIN"
         )
-    twice = [key for key, count in Counter(add.key for add in adds).items() if count > 1]
+    # Files that are columns are distinct.
+    keys = Counter(add.key for add in adds) if len(adds) > sum(map(len, transaction.added)) else {}
+    twice = [key for key, count in keys.items() if count > 1]
     if twice:
         raise InvalidRequest(
             f"File {twice[0][0]} would be added twice by one commit to {config.table}.",
@@ -402,7 +404,7 @@ def _is_blind_append(transaction: Transaction) -> bool:
 
 
 def _only_rearranges(transaction: Transaction, head: list[Action]) -> bool:
-    if head or transaction.removed:
+    if head or transaction.removed or transaction.added:
         return False
     return all(isinstance(a, (AddFile, RemoveFile)) and not a.data_change for a in transaction.staged)
 

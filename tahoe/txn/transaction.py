@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from tahoe.base.clock import Clock
 from tahoe.base.exceptions import InvalidRequest
 from tahoe.expr.tree.predicate import Predicate
-from tahoe.log.files.removed_files import RemovedFiles, joined
+from tahoe.log.files.removed_files import AddedFiles, LiveFiles, RemovedFiles, joined
 from tahoe.log.segment import no_table
 from tahoe.protocol.actions import Action, AddFile, Metadata, Protocol, RemoveFile, SetTransaction
 from tahoe.protocol.config import TableConfig
@@ -82,8 +82,8 @@ class Transaction:
         clock: provides times and UUIDs.
 
     Attributes:
-        staged: the actions of the commit but protocol, metadata and `removed`.
-        removed: further files to be removed, of which there may be millions.
+        staged: the actions of the commit but protocol, metadata, `removed` and `added`.
+        removed, added: further files to be removed or added, of which there may be millions.
         isolation_level: ``Serializable``, the only level that a table can request, or ``WriteSerializable``: concurrent blind appends
             do not count as read. `prepare` lowers it for a commit that only rearranges data.
         may_be_moved: False for a commit that must be the next version (a restored or cloned table).
@@ -106,6 +106,7 @@ class Transaction:
         self.metadata: Metadata | None = None
         self.staged: list[Action] = []
         self.removed: list[RemovedFiles] = []
+        self.added: list[AddedFiles] = []
         self.isolation_level = SERIALIZABLE
         self.may_be_moved = True
         self.looks_for: Literal["old", "all", "none"] = "old"
@@ -197,14 +198,30 @@ class Transaction:
                 raise InvalidRequest("Use set_metadata or set_protocol for these actions.", code="TAHOE_NOT_STAGED_SO")
         self.staged.extend(actions)
 
+    def stage_files(self, removed: Sequence[AddFile], added: Sequence[AddFile]) -> None:
+        """Add files of the table, or of another version or table, to the commit. `LiveFiles` and `AddedFiles` stay columns.
+
+        Args:
+            removed: live files to be removed, with all their rows.
+        """
+        now_ms = self.clock.now_ms()
+        if isinstance(removed, LiveFiles):
+            self.removed.append(RemovedFiles(removed, now_ms))
+        else:
+            self.stage(*(add.remove(now_ms) for add in removed))
+        if isinstance(added, AddedFiles):
+            self.added.append(added)
+        else:
+            self.stage(*added)
+
     def stage_app(self, app_id: str, version: int) -> None:
         """Record that the application `app_id` has written `version` with this commit."""
         self.stage(SetTransaction(app_id, version, self.clock.now_ms()))
 
     @property
-    def adds(self) -> list[AddFile]:
+    def adds(self) -> Sequence[AddFile]:
         """The staged files to be added."""
-        return [action for action in self.staged if isinstance(action, AddFile)]
+        return joined([action for action in self.staged if isinstance(action, AddFile)], *self.added)
 
     @property
     def removes(self) -> Sequence[RemoveFile]:

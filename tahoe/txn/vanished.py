@@ -7,17 +7,17 @@ so does a writer of old files, or of files from before its snapshot, whatever it
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from itertools import chain, repeat
+from itertools import chain, islice, repeat
 from typing import Any
 
 from tahoe.base.exceptions import ConcurrentWriteException
 from tahoe.log.files.commits import parse_commit
 from tahoe.log.files.live_files import canonical_path
 from tahoe.log.files.paths import commit_name
-from tahoe.log.files.removed_files import single_actions
-from tahoe.protocol.actions import AddFile, RemoveFile
+from tahoe.log.files.removed_files import adds_in, removes_in
+from tahoe.protocol.actions import AddFile
 from tahoe.protocol.dv import file_name
 from tahoe.store.log_store import Entry, LogStore
 from tahoe.store.side_by_side import each
@@ -28,6 +28,9 @@ LONG_MS = 3_600_000
 """A data file this old is checked before its commit is sent: one request per file, rarely needed."""
 
 _THREADS = 16
+_NAMES_AT_ONCE = 8_192
+# VACUUM commits `commitInfo` only; a commit of many files may have hundreds of megabytes.
+_LARGEST_OF_VACUUM = 1 << 20
 _DAY_MS = 86_400_000
 _MOST_COMMITS = 100
 _FIRST_COMMITS = 8
@@ -48,7 +51,7 @@ def check_after_vacuum(store: LogStore, prepared: PreparedCommit, concurrent: Se
     if not seen:
         return
     cut_off_ms = None if started is None else _cut_off_ms(store, started)
-    for name, entry in _checked(store, _new_files(store, prepared)):
+    for name, entry in entries_of(store, _new_files(store, prepared)):
         if entry is None:
             raise _gone(store, prepared, name, "is missing: a VACUUM has deleted it")
         if cut_off_ms is not None and entry.modified_ms < cut_off_ms:
@@ -66,16 +69,18 @@ def check_old_files(store: LogStore, prepared: PreparedCommit, now_ms: int) -> N
         names = _new_files(store, prepared)
     else:
         old = (add for add in _adds(prepared) if add.modification_time < now_ms - LONG_MS)
-        names = [canonical_path(add.path, store.url) for add in old]
-    if not names:
+        names = (canonical_path(add.path, store.url) for add in old)
+    first = next(names, None)
+    if first is None:
         return
     # VACUUM deletes no file of the table; a commit may update many of them.
     live = set() if prepared.snapshot is None else _live(prepared)
-    names = [name for name in names if name not in live]
-    for name, entry in _checked(store, names):
+    is_checked = False
+    for name, entry in entries_of(store, (name for name in chain([first], names) if name not in live)):
+        is_checked = True
         if entry is None:
             raise _gone(store, prepared, name, "is missing")
-    if names:
+    if is_checked:
         check_after_vacuum(store, prepared, _open_vacuum(store, prepared.version))
 
 
@@ -92,10 +97,11 @@ def _open_vacuum(store: LogStore, version: int) -> list[ConcurrentCommit]:
             entry is not None and newest is not None and entry.modified_ms >= newest.modified_ms - _DAY_MS for entry in entries
         ]
         read = versions[: recent.index(False)] if False in recent else versions
-        names = [commit_name(number) for number in read]
+        small = [number for number, entry in zip(read, entries, strict=False) if entry and entry.size <= _LARGEST_OF_VACUUM]
+        names = [commit_name(number) for number in small]
         commits = (
             ConcurrentCommit(number, parse_commit(name, body, store.url))
-            for number, name, body in zip(read, names, each(store, store.get, names), strict=True)
+            for number, name, body in zip(small, names, each(store, store.get, names), strict=True)
         )
         last = next((commit for commit in commits if commit.operation in ("VACUUM START", "VACUUM END")), None)
         if last is not None:
@@ -114,28 +120,27 @@ def _live(prepared: PreparedCommit) -> set[str]:
 
 def _adds(prepared: PreparedCommit) -> Iterator[AddFile]:
     """Yield the files that the commit adds, except those that only get another deletion vector."""
-    adds = [action for action in single_actions(prepared.actions) if isinstance(action, AddFile)]
-    removed = {action.path for action in prepared.actions if isinstance(action, RemoveFile)} if adds else set()
+    adds = adds_in(prepared.actions)
+    removed = {remove.path for remove in removes_in(prepared.actions)} if adds else set()
     return (add for add in adds if add.path not in removed)
 
 
-def _new_files(store: LogStore, prepared: PreparedCommit) -> list[str]:
-    """Return the names of the files that the commit adds, including those of deletion vectors."""
+def _new_files(store: LogStore, prepared: PreparedCommit) -> Iterator[str]:
+    """Yield the names of the files that the commit adds, including those of deletion vectors."""
     url = store.url
-    vectors = {a.deletion_vector.path_or_inline_dv for a in prepared.actions if isinstance(a, RemoveFile) and a.deletion_vector}
-    names = {canonical_path(add.path, url): None for add in _adds(prepared)}
-    for action in prepared.actions:
-        if isinstance(action, AddFile) and (vector := action.deletion_vector) and vector.path_or_inline_dv not in vectors:
-            name = file_name(vector, url)
-            names |= {} if name is None else {name: None}
-    return list(names)
+    yield from (canonical_path(add.path, url) for add in _adds(prepared))
+    removed = {vector.path_or_inline_dv for remove in removes_in(prepared.actions) if (vector := remove.deletion_vector)}
+    vectors = (add.deletion_vector for add in adds_in(prepared.actions))
+    new = (file_name(vector, url) for vector in vectors if vector and vector.path_or_inline_dv not in removed)
+    yield from dict.fromkeys(name for name in new if name is not None)
 
 
-def _checked(store: LogStore, names: Sequence[str]) -> Iterator[tuple[str, Entry | None]]:
-    if not names:
-        return
-    with ThreadPoolExecutor(min(_THREADS, len(names)), thread_name_prefix="tahoe-commit") as pool:
-        yield from zip(names, pool.map(store.head, names), strict=True)
+def entries_of(store: LogStore, names: Iterable[str]) -> Iterator[tuple[str, Entry | None]]:
+    """Yield each name with its entry in storage, or None if it is missing; some thousand are looked up at a time."""
+    left = iter(names)
+    while some := list(islice(left, _NAMES_AT_ONCE)):
+        with ThreadPoolExecutor(min(_THREADS, len(some)), thread_name_prefix="tahoe-commit") as pool:
+            yield from zip(some, pool.map(store.head, some), strict=True)
 
 
 def _cut_off_ms(store: LogStore, started: ConcurrentCommit) -> int | None:

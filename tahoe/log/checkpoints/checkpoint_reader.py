@@ -93,16 +93,15 @@ class CheckpointReader:
                 actions += _single_actions(source)
         return actions
 
-    def adds(self, sift: Callable[[pa.Table], pa.Table] = lambda files: files, *, without_statistics: bool = False) -> pa.Table:
+    def adds(self, sift: Callable[[pa.Table], pa.Table] = lambda files: files, columns: Sequence[str] | None = None) -> pa.Table:
         """Read the `add` actions as `FILES_SCHEMA`, with ``stats_parsed`` and ``partitionValues_parsed`` if the checkpoint has them.
 
         Args:
             sift: filters or converts the files of one row group, on the thread that has read them.
-            without_statistics: read only `STORED_COLUMNS`.
+            columns: those to read, of `FILES_SCHEMA`; None for all. With ``stats``, ``stats_parsed`` too if files lack the text.
         """
         json = files_table(a for a in self.actions if isinstance(a, AddFile))
-        json = json.select(list(STORED_COLUMNS)) if without_statistics else json
-        columns = STORED_COLUMNS if without_statistics else _ALL_COLUMNS
+        json = json if columns is None else json.select(list(columns))
         parts = [sift(json)] if len(json) else []
         parts += self.map_row_groups(lambda group: sift(read_adds(group, columns)), "add.path")
         return concat(parts, json.schema)
@@ -157,9 +156,11 @@ def read_adds(group: RowGroup, columns: Sequence[str] | None = None) -> pa.Table
     """The `add` actions of one row group, as `conformed_adds` gives them.
 
     Args:
-        columns: those to read and return; None for all.
+        columns: those to read and return, as for `CheckpointReader.adds`; None for all.
     """
     present = {leaf.split(".")[1] for leaf in group.file.leaves if leaf.startswith("add.")}
+    if columns is not None and "stats" in columns and group.non_null("add.stats") != group.non_null("add.path"):
+        columns = [*columns, "stats_parsed"]
     names = [name for name in columns or _ALL_COLUMNS if name in present]
     files = conformed_adds(group, group.read([f"add.{name}" for name in names]).column("add"))
     return files if columns is None else files.select([name for name in columns if name in files.column_names])

@@ -6,7 +6,8 @@ from collections.abc import Sequence
 
 import pyarrow as pa
 
-from tahoe.schema.arrow_values import empty_table
+from tahoe.base.lazy import pc
+from tahoe.schema.arrow_values import empty_table, scalar
 
 
 def concat(parts: Sequence[pa.Table], schema: pa.Schema) -> pa.Table:
@@ -33,6 +34,26 @@ def with_fewer_chunks(table: pa.Table) -> pa.Table:
         groups[-1].append(batch)
     joined = [group[0] if len(group) == 1 else pa.concat_batches(group) for group in groups if group]
     return pa.Table.from_batches(joined, table.schema)
+
+
+def rows_at(table: pa.Table, rows: pa.Array) -> pa.Table:
+    """Return these rows in this order. `Table.take` copies every chunk of a column of texts, however few the rows are.
+
+    Args:
+        rows: distinct positions.
+    """
+    if table.num_rows <= _ROWS_OF_SMALL_CHUNKS:
+        return table.take(rows)
+    order = pc.sort_indices(rows)
+    ascending = rows.take(order).cast(pa.int64())
+    parts, start = [table.schema.empty_table()], 0
+    for batch in table.to_batches():
+        stop = start + batch.num_rows
+        inside = ascending.filter(pc.and_(pc.greater_equal(ascending, scalar(start)), pc.less(ascending, scalar(stop))))
+        if len(inside):
+            parts.append(pa.Table.from_batches([batch.take(pc.subtract(inside, scalar(start)))]))
+        start = stop
+    return pa.concat_tables(parts).combine_chunks().take(pc.sort_indices(order))
 
 
 _MOST_CHUNKS = 16

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from io import BytesIO
 from itertools import islice
 from typing import Any
 
@@ -72,6 +73,13 @@ def read_commits(store: LogStore, versions: Iterable[int]) -> Iterator[tuple[int
         yield version, actions
 
 
+def each_commit(store: LogStore, versions: Iterable[int]) -> Iterator[tuple[int, Iterator[Action]]]:
+    """Yield versions with the actions of their commits as `read_commits` does, but each action as an object only when it is requested: a
+    commit may have a million. Errors are raised then."""
+    for version, body in commit_bodies(store, versions):
+        yield version, iter(read_commit(store, version)) if body is None else _each_action(commit_name(version), body, store.url)
+
+
 _MOST_AT_ONCE = 64
 _FEW_BYTES = 4 * 1024 * 1024
 
@@ -93,15 +101,22 @@ def parse_commit(name: str, data: bytes, url: str) -> tuple[Action, ...]:
     return actions
 
 
+def _each_action(name: str, data: bytes, url: str) -> Iterator[Action]:
+    check_seal(name, data, url)
+    return without_duplicates((action for _, action in parse_actions(name, data, url)), name, url)
+
+
 def parse_actions(name: str, data: bytes, url: str) -> Iterator[tuple[int, Action]]:
     """Line number (from 1) and action of each line. See `parse_commit`, without its check across lines."""
-    if not data.strip():
+    if not data or data.isspace():
         what = "is empty (0 bytes)" if not data else "contains no action"
         raise _damaged(name, url, what)
-    for number, line in enumerate(data.split(b"\n"), start=1):
+    for number, line in enumerate(
+        BytesIO(data), start=1
+    ):  # which does not copy the data: a commit may have hundreds of megabytes
         if number == 1:
             line = line.removeprefix(b"\xef\xbb\xbf")
-        stripped = line.strip(b" \t\r")
+        stripped = line.strip(b" \t\r\n")
         if stripped:
             action = _action(_value(stripped, name, number, url), name, number, url)
             if action is not None:
@@ -122,14 +137,20 @@ def check_no_duplicates(actions: Sequence[Action], name: str, url: str) -> None:
 
     (PROTOCOL.md, "Additional Requirements for Writers", "Delta Log Entries".)
     """
+    for _ in without_duplicates(actions, name, url):
+        pass
+
+
+def without_duplicates(actions: Iterable[Action], name: str, url: str) -> Iterator[Action]:
+    """Yield the actions of a commit, with the errors of `check_no_duplicates`."""
     seen = set()
     for action in actions:
         identity = _identity(action)
-        if identity is None:
-            continue
-        if identity in seen:
-            raise duplicate(name, url, *identity)
-        seen.add(identity)
+        if identity is not None:
+            if identity in seen:
+                raise duplicate(name, url, *identity)
+            seen.add(identity)
+        yield action
 
 
 def duplicate(name: str, url: str, kind: str, what: object) -> CorruptTable:

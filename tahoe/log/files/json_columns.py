@@ -1,7 +1,8 @@
 """Reads many commits at once, as columns: the actions of files never become Python objects.
 
-The commits' bytes are joined and read by Arrow's JSON reader with a schema of the actions' members. That reader has no maps, so
-partition values and tags are read as structs, whose members are discovered while reading, and converted to maps afterwards.
+The commits' bytes are joined, some megabytes at a time, and read by Arrow's JSON reader with a schema of the actions' members. That
+reader has no maps, so partition values and tags are read as structs, whose members are discovered while reading, and converted to maps
+afterwards.
 
 This is a fast path for usual commits. If a commit is unusual (an error, a member of another kind, a blank line, two actions in one line,
 …) the result is None, and `tahoe.log.files.commits` parses the same bytes exactly, or raises the exact error.
@@ -9,8 +10,11 @@ This is a fast path for usual commits. If a commit is unusual (an error, a membe
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from io import BytesIO
+from itertools import accumulate, groupby
+from operator import itemgetter
 
 import pyarrow as pa
 import pyarrow.json as pj
@@ -54,28 +58,21 @@ def read_columns(names: Sequence[str], bodies: Sequence[bytes], url: str) -> Act
     """
     if not all(bodies) or any(map(_may_be_deep, bodies)):
         return None
-    commits = [_Commit.of(name, body) for name, body in zip(names, bodies, strict=True)]
-    counts = [commit.lines for commit in commits]
-    joined = b"".join(part for commit in commits for part in commit.parts())
-    table = _read(joined, _first_keys(joined))
-    if table is None or table.num_rows != sum(counts) or not _one_action_a_line(table) or _has_misspelt_names(table.schema):
-        return None
+    pieces: list[_Piece] = []
     try:
-        others = _others(table, commits, url)
-        keys = _keys_of_maps(table)
-        if not _keys_are_those_of_now(keys, others):
-            return None
-        files = _file_of_each_line(counts)
-        add_rows, adds = _rows(table.column("add"), FILES_SCHEMA, keys["add"])
-        remove_rows, removes = _rows(table.column("remove"), TOMBSTONES_SCHEMA, keys["remove"])
+        for lines in _pieces(names, bodies):
+            piece = _read_piece(lines, pieces[-1].keys if pieces else None, url)
+            if piece is None:
+                return None
+            pieces.append(piece)
+        return _one_of(pieces, names, url)
     except (CorruptTable, pa.ArrowException):
         return None
-    if fault_of_files("add", adds) or fault_of_files("remove", removes) or not _nulls_are_written(table, joined):
-        return None
-    return ActionColumns(adds, removes, add_rows, remove_rows, files.take(add_rows), files.take(remove_rows), others)
 
 
 _BLOCK_BYTES = 8 << 20
+_PIECE_BYTES = 2 * _BLOCK_BYTES
+_LINE_BREAK = ord("\n")
 _MOST_BRACKETS = 2_000
 
 _SINGLE_TYPES: dict[str, pa.DataType] = {
@@ -91,23 +88,111 @@ _Keys = Mapping[str, Mapping[str, Sequence[str]]]
 
 
 @dataclass(frozen=True, slots=True)
-class _Commit:
-    """The part of a commit that is passed to Arrow: `lines` lines from the byte `start` on."""
+class _Lines:
+    """A part of a commit that is passed to Arrow: `count` lines, the bytes from `start` to `stop`.
 
+    Args:
+        commit: the commit's number.
+    """
+
+    commit: int
     name: str
     body: bytes
     start: int
-    lines: int
+    stop: int
+    count: int
 
-    @classmethod
-    def of(cls, name: str, body: bytes) -> _Commit:
-        start = _after_commit_info(body)
-        return cls(name, body, start, body.count(b"\n", start) + (start < len(body) and not body.endswith(b"\n")))
+    @property
+    def is_complete(self) -> bool:
+        """Whether the last line has a line break."""
+        return self.body[self.stop - 1 : self.stop] == b"\n"
 
     def parts(self) -> Sequence[bytes | memoryview]:
-        """Return the pieces to join, which end with a line break, without a copy."""
-        lines = memoryview(self.body)[self.start :]
-        return [lines] if self.body.endswith(b"\n") else [lines, b"\n"]
+        """Return the bytes to join, which end with a line break, without a copy."""
+        lines = memoryview(self.body)[self.start : self.stop]
+        return [lines] if self.is_complete else [lines, b"\n"]
+
+
+@dataclass(frozen=True, slots=True)
+class _Piece:
+    """The actions of some megabytes of commits.
+
+    Args:
+        columns: with rows counted from the first line of the piece.
+        commits_of_others: the number of the commit of each of the other actions.
+        keys: those of this piece and of earlier ones.
+        lines: their number.
+    """
+
+    columns: ActionColumns
+    commits_of_others: Sequence[int]
+    keys: _Keys
+    lines: int
+
+
+def _pieces(names: Sequence[str], bodies: Sequence[bytes]) -> Iterator[list[_Lines]]:
+    """Yield the lines of the commits, some megabytes at a time, because Arrow's columns of them have several times their size."""
+    piece: list[_Lines] = []
+    size = 0
+    for number, (name, body) in enumerate(zip(names, bodies, strict=True)):
+        start = _after_commit_info(body)
+        while True:
+            stop = len(body) if len(body) - start <= _PIECE_BYTES else body.find(b"\n", start + _PIECE_BYTES) + 1 or len(body)
+            count = body.count(b"\n", start, stop) + (start < stop and body[stop - 1] != _LINE_BREAK)
+            if piece and size + stop - start > _PIECE_BYTES:
+                yield piece
+                piece, size = [], 0
+            piece.append(_Lines(number, name, body, start, stop, count))
+            start, size = stop, size + stop - start
+            if stop == len(body):
+                break
+    yield piece
+
+
+def _read_piece(lines: Sequence[_Lines], known: _Keys | None, url: str) -> _Piece | None:
+    """Read the lines; None if they must be read one by one.
+
+    Args:
+        known: the keys of the pieces before.
+    """
+    joined = b"".join(part for each in lines for part in each.parts())
+    counts = [each.count for each in lines]
+    table = _read(joined, known or _first_keys(joined))
+    if table is None or table.num_rows != sum(counts) or not _one_action_a_line(table) or _has_misspelt_names(table.schema):
+        return None
+    others = _others(table, lines, url)
+    keys = _keys_of_maps(table)
+    commits = array([each.commit for each in lines], pa.int64()).take(_part_of_each_line(counts))
+    add_rows, adds = _rows(table.column("add"), FILES_SCHEMA, keys["add"])
+    remove_rows, removes = _rows(table.column("remove"), TOMBSTONES_SCHEMA, keys["remove"])
+    if fault_of_files("add", adds) or fault_of_files("remove", removes) or not _nulls_are_written(table, joined):
+        return None
+    actions = tuple(action for _, action in others)
+    columns = ActionColumns(adds, removes, add_rows, remove_rows, commits.take(add_rows), commits.take(remove_rows), actions)
+    return _Piece(columns, [commit for commit, _ in others], keys, table.num_rows)
+
+
+def _one_of(pieces: Sequence[_Piece], names: Sequence[str], url: str) -> ActionColumns | None:
+    """Return the actions of all pieces; None if they must be read one by one. Raises `CorruptTable` for duplicates."""
+    others = tuple(action for piece in pieces for action in piece.columns.others)
+    commits = [commit for piece in pieces for commit in piece.commits_of_others]
+    for commit, same in groupby(zip(commits, others, strict=True), key=itemgetter(0)):
+        check_no_duplicates([action for _, action in same], names[commit], url)
+    if not _keys_are_those_of_now(pieces[-1].keys, others):
+        return None
+    if len(pieces) == 1:
+        return pieces[0].columns
+    each = [piece.columns for piece in pieces]
+    before = [scalar(count, pa.uint64()) for count in accumulate([0, *(piece.lines for piece in pieces[:-1])])]
+    return ActionColumns(
+        pa.concat_tables([columns.adds for columns in each]),
+        pa.concat_tables([columns.removes for columns in each]),
+        pa.concat_arrays([pc.add(columns.add_rows, count) for columns, count in zip(each, before, strict=True)]),
+        pa.concat_arrays([pc.add(columns.remove_rows, count) for columns, count in zip(each, before, strict=True)]),
+        pa.concat_arrays([columns.add_files for columns in each]),
+        pa.concat_arrays([columns.remove_files for columns in each]),
+        others,
+    )
 
 
 def _after_commit_info(body: bytes) -> int:
@@ -124,7 +209,7 @@ def _may_be_deep(body: bytes) -> bool:
     def brackets(text: bytes) -> int:
         return text.count(b"{") + text.count(b"[")
 
-    return brackets(body) > _MOST_BRACKETS and any(brackets(line) > _MOST_BRACKETS for line in body.split(b"\n"))
+    return brackets(body) > _MOST_BRACKETS and any(brackets(line) > _MOST_BRACKETS for line in BytesIO(body))
 
 
 def _first_keys(joined: bytes) -> _Keys:
@@ -190,27 +275,24 @@ def _one_action_a_line(table: pa.Table) -> bool:
     return most is None or most <= 1
 
 
-def _others(table: pa.Table, commits: Sequence[_Commit], url: str) -> tuple[Action, ...]:
-    """Parse the few actions that are not files, each exactly from its own line."""
+def _others(table: pa.Table, lines: Sequence[_Lines], url: str) -> list[tuple[int, Action]]:
+    """Parse the few actions that are not files, each exactly from its own line; return each after the number of its commit."""
     valid_rows = None
     for name in _SINGLE_TYPES:
         valid = table.column(name).is_valid()
         valid_rows = valid if valid_rows is None else pc.or_(valid_rows, valid)
-    actions: list[Action] = []
-    of_this_file: list[Action] = []
+    actions: list[tuple[int, Action]] = []
     number, before = 0, 0
     split: list[bytes] = []
     for row in pc.indices_nonzero(valid_rows).to_pylist():
-        while row >= before + commits[number].lines:
-            before += commits[number].lines
+        while row >= before + lines[number].count:
+            before += lines[number].count
             number += 1
-            split, of_this_file = [], []
-        commit = commits[number]
-        split = split or commit.body[commit.start :].split(b"\n")
-        of_this_file += [action for _, action in parse_actions(commit.name, split[row - before], url)]
-        check_no_duplicates(of_this_file, commit.name, url)
-        actions.append(of_this_file[-1])
-    return tuple(actions)
+            split = []
+        part = lines[number]
+        split = split or part.body[part.start : part.stop].split(b"\n")
+        actions += [(part.commit, action) for _, action in parse_actions(part.name, split[row - before], url)]
+    return actions
 
 
 def _keys_are_those_of_now(keys: _Keys, others: Sequence[Action]) -> bool:
@@ -226,7 +308,7 @@ def _keys_are_those_of_now(keys: _Keys, others: Sequence[Action]) -> bool:
     return True
 
 
-def _file_of_each_line(counts: Sequence[int]) -> pa.Array:
+def _part_of_each_line(counts: Sequence[int]) -> pa.Array:
     offsets = pc.cumulative_sum(array([0, *counts], pa.int32()))
     return pc.list_parent_indices(pa.ListArray.from_arrays(offsets, pa.nulls(sum(counts))))
 

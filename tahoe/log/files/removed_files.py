@@ -1,4 +1,5 @@
-"""Actions of very many live files as columns: `LiveFiles`, their tombstones (`RemovedFiles`), and a commit's actions with these among them.
+"""Actions of very many live files as columns: `LiveFiles`, their tombstones (`RemovedFiles`), their `add` actions in another commit
+(`AddedFiles`), and a commit's actions with these among them.
 
 An action as an object takes about a kilobyte, so a DELETE of a million files must not make an object of each of them. The sequences here
 convert some thousand rows at a time while they are iterated over. Few files are lists and tuples of objects as everywhere else.
@@ -6,7 +7,7 @@ convert some thousand rows at a time while they are iterated over. Few files are
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from typing import TypeVar, overload
@@ -67,6 +68,24 @@ class RemovedFiles(_Iterated[RemoveFile]):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
+class AddedFiles(_Iterated[AddFile]):
+    """The `add` actions of a commit for files of another version, or of another table. No two are the same logical file.
+
+    Args:
+        change: returns the action of a file, the same each time.
+    """
+
+    files: LiveFiles
+    change: Callable[[AddFile], AddFile]
+
+    def __len__(self) -> int:
+        return len(self.files)
+
+    def __iter__(self) -> Iterator[AddFile]:
+        return map(self.change, self.files)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class _Joined(_Iterated[Item]):
     parts: tuple[Sequence[Item], ...]
 
@@ -82,10 +101,15 @@ def adds_of(files: pa.Table) -> Sequence[AddFile]:
     return add_files(files) if files.num_rows <= _FEW else LiveFiles(files)
 
 
+def added(files: Sequence[AddFile], change: Callable[[AddFile], AddFile]) -> Sequence[AddFile]:
+    """Return the `add` actions of a commit for files of another version or table: objects, or `AddedFiles` for `LiveFiles`."""
+    return AddedFiles(files, change) if isinstance(files, LiveFiles) else [change(add) for add in files]
+
+
 def joined(*parts: Sequence[Item]) -> Sequence[Item]:
-    """Return one sequence of all items: a tuple, unless there are `RemovedFiles` among them, which stay columns."""
+    """Return one sequence of all items: a tuple, unless there are `RemovedFiles` or `AddedFiles` among them, which stay columns."""
     flat = tuple(each for part in parts for each in parts_of(part))
-    if any(isinstance(part, RemovedFiles) for part in flat):
+    if any(isinstance(part, _COLUMNS) for part in flat):
         return _Joined(flat)
     return tuple(chain.from_iterable(flat))
 
@@ -96,5 +120,20 @@ def parts_of(items: Sequence[Item]) -> tuple[Sequence[Item], ...]:
 
 
 def single_actions(actions: Sequence[Action]) -> Iterable[Action]:
-    """Yield the actions except `RemovedFiles`, for readers that ignore tombstones."""
-    return chain.from_iterable(part for part in parts_of(actions) if not isinstance(part, RemovedFiles))
+    """Yield the actions except `RemovedFiles` and `AddedFiles`, for readers that ignore files."""
+    return chain.from_iterable(part for part in parts_of(actions) if not isinstance(part, _COLUMNS))
+
+
+def adds_in(actions: Sequence[Action]) -> Sequence[AddFile]:
+    """Return the `add` actions among the actions of a commit."""
+    parts = (part for part in parts_of(actions) if not isinstance(part, RemovedFiles))
+    return joined(*(part if isinstance(part, AddedFiles) else [a for a in part if isinstance(a, AddFile)] for part in parts))
+
+
+def removes_in(actions: Sequence[Action]) -> Sequence[RemoveFile]:
+    """Return the `remove` actions among the actions of a commit."""
+    parts = (part for part in parts_of(actions) if not isinstance(part, AddedFiles))
+    return joined(*(part if isinstance(part, RemovedFiles) else [a for a in part if isinstance(a, RemoveFile)] for part in parts))
+
+
+_COLUMNS = (RemovedFiles, AddedFiles)

@@ -11,11 +11,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 
 from tahoe.base.exceptions import InvalidRequest
 from tahoe.base.html import ShownAsText
 from tahoe.base.wording import counted
 from tahoe.log.files.live_files import add_files, key_of
+from tahoe.log.files.removed_files import added
 from tahoe.ops.copies.clone_source import CloneSource, FileCopy, copied, referenced
 from tahoe.ops.copies.iceberg_deletes import with_vector_files
 from tahoe.ops.tables.create import with_kept_marks
@@ -28,7 +30,7 @@ from tahoe.protocol.statistics.collect import check_statistics_columns
 from tahoe.schema.mapping import explode
 from tahoe.schema.types import StructField, schema_from_json
 from tahoe.snapshot.snapshot import Snapshot
-from tahoe.store.location import is_outside
+from tahoe.store.location import decode_path, is_outside
 from tahoe.store.log_store import LogStore
 from tahoe.store.outside import CloneRecord, record_clone
 from tahoe.txn.commit import Committed
@@ -116,30 +118,34 @@ def clone(
     _check_target(source, transaction, request)
     if target is not None and request.how == "createIfNotExists":
         return Cloned(url, source.name, source.version, None, _metrics(source, (), ()), request.shallow)
-    files = [_as_cloned(source, add, request.shallow) for add in source.files]
-    there = {} if target is None else {key_of(add, url): add for add in add_files(target.files())}
-    keys = {key_of(add, url) for add, _ in files}
     metadata = _metadata(source, target, request, transaction)
-    if target is not None and source.protocol is None and keys & there.keys():
-        _check_names(url, target.metadata, metadata)
-    new = [(add, copies) for add, copies in files if key_of(add, url) not in there]
-    removed = [add for key, add in there.items() if key not in keys]
-    metrics = _metrics(source, () if request.shallow else [add for add, _ in new], removed)
+    new, copies, removed = _differences(source, target, metadata, transaction, request)
+    metrics = _metrics(source, () if request.shallow else new, removed)
     is_same = target is not None and not new and not removed and metadata == target.metadata
     if request.dry_run or is_same:
         return Cloned(url, source.name, source.version, None, metrics, request.shallow, request.dry_run)
     _stage(transaction, source, metadata, new, removed)
-    _fetch(transaction, source, new, copy, request)
+    _fetch(transaction, source, copies, copy, request)
     transaction.inputs = (source.store.url,)
     committed = commit(transaction, _operation(source, metrics))
     return Cloned(url, source.name, source.version, committed.version, metrics, request.shallow)
 
 
-def _as_cloned(source: CloneSource, add: AddFile, shallow: bool) -> tuple[AddFile, list[FileCopy]]:
-    if not shallow:
-        return copied(source, add)
-    file, name = referenced(source, add)
-    return file, [FileCopy(name, file.path, add.size)]
+def _differences(
+    source: CloneSource, target: Snapshot | None, metadata: Metadata, transaction: Transaction, request: CloneRequest
+) -> tuple[Sequence[AddFile], Sequence[FileCopy], Sequence[AddFile]]:
+    """Return the files that the clone lacks, the copies for them, and the files that left the source. A shallow clone has no files yet."""
+    if request.shallow:
+        return added(source.files, partial(referenced, source)), (), ()
+    url = transaction.store.url
+    files = [copied(source, add) for add in source.files]
+    there = {} if target is None else {key_of(add, url): add for add in add_files(target.files())}
+    keys = {key_of(add, url) for add, _ in files}
+    if target is not None and source.protocol is None and keys & there.keys():
+        _check_names(url, target.metadata, metadata)
+    new = [(add, copies) for add, copies in files if key_of(add, url) not in there]
+    removed = [add for key, add in there.items() if key not in keys]
+    return [add for add, _ in new], [file_copy for _, copies in new for file_copy in copies], removed
 
 
 def _check_target(source: CloneSource, transaction: Transaction, request: CloneRequest) -> None:
@@ -231,10 +237,10 @@ def _stage(
     transaction: Transaction,
     source: CloneSource,
     metadata: Metadata,
-    new: Sequence[tuple[AddFile, Sequence[FileCopy]]],
+    new: Sequence[AddFile],
     removed: Sequence[AddFile],
 ) -> None:
-    target, now_ms = transaction.snapshot, transaction.clock.now_ms()
+    target = transaction.snapshot
     transaction.read_whole_table()
     transaction.may_be_moved = False
     transaction.enforces = ENFORCED  # the source enforced the same constraints
@@ -248,27 +254,25 @@ def _stage(
         transaction.set_protocol(protocol)
     staged = {} if target is None else target.state.domains
     transaction.stage(*(domain for domain in source.domains if staged.get(domain.domain) != domain))
-    adds = [add for add, _ in new]
     if source.protocol is None:
-        adds = with_vector_files(transaction, future_config(transaction), adds)
-    transaction.stage(*(add.remove(now_ms) for add in removed), *adds)
+        new = with_vector_files(transaction, future_config(transaction), new)
+    transaction.stage_files(removed, new)
 
 
 def _fetch(
     transaction: Transaction,
     source: CloneSource,
-    new: Sequence[tuple[AddFile, Sequence[FileCopy]]],
+    copies: Sequence[FileCopy],
     copy: Copier,
     request: CloneRequest,
 ) -> None:
     """Make the files accessible to the clone before the commit: copy them, or record a shallow clone in their tables."""
-    copies = [file_copy for _, some in new for file_copy in some]
     if request.shallow:
         version = None if source.version < 0 else source.version
         roots = {source.store.url: source.store}
-        for file_copy in copies:
-            if is_outside(file_copy.source):
-                store, _ = source.store.outside.at(file_copy.source)
+        for name in (decode_path(add.path, source.store.url, outside=True) for add in source.files):
+            if is_outside(name):
+                store, _ = source.store.outside.at(name)
                 roots[store.url] = store
         for root, store in roots.items():
             record_clone(store, CloneRecord(transaction.store.url, version if root == source.store.url else None))

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from uuid import UUID
 
 from tahoe.base.clock import Clock
-from tahoe.log.files.live_files import add_files
+from tahoe.log.files.removed_files import adds_of
 from tahoe.ops.copies.parquet_folder import ConvertibleTable
 from tahoe.ops.tables.create import new_metadata
 from tahoe.protocol.actions import AddFile, DeletionVectorDescriptor, DomainMetadata, Metadata, Protocol
@@ -78,7 +78,7 @@ def source_of_snapshot(snapshot: Snapshot, newest: int, name: str | None = None)
         store=snapshot.store,
         metadata=snapshot.metadata,
         protocol=snapshot.protocol,
-        files=add_files(snapshot.files()),
+        files=adds_of(snapshot.files_with_texts()),
         version=snapshot.version,
         is_newest=snapshot.version == newest,
         row_id_mark=NO_ROW_IDS if mark is None else mark,
@@ -100,8 +100,8 @@ def clustering_of(snapshot: Snapshot) -> tuple[DomainMetadata, ...]:
 # -- shallow: absolute paths of the source's files ---------------------------------------------------------------------------------------
 
 
-def referenced(source: CloneSource, add: AddFile) -> tuple[AddFile, str]:
-    """Return the `add` action of a shallow clone, with an absolute path, and the file's name in the source's store."""
+def referenced(source: CloneSource, add: AddFile) -> AddFile:
+    """Return the `add` action of a shallow clone, with an absolute path."""
     url = source.store.url
     name = decode_path(add.path, url, outside=True)
     vector = add.deletion_vector
@@ -109,7 +109,7 @@ def referenced(source: CloneSource, add: AddFile) -> tuple[AddFile, str]:
         place = file_name(vector, url)
         assert place is not None
         vector = replace(vector, storage_type="p", path_or_inline_dv=_absolute(url, place))
-    return replace(add, path=_absolute(url, name), deletion_vector=vector, data_change=True), name
+    return replace(add, path=_absolute(url, name), deletion_vector=vector, data_change=True)
 
 
 def _absolute(url: str, name: str) -> str:

@@ -12,7 +12,7 @@ from tahoe.base.progress import Progress, silent
 from tahoe.expr.condition_forms import Condition
 from tahoe.expr.row_condition import row_condition
 from tahoe.expr.tree.predicate import Predicate
-from tahoe.log.files.removed_files import LiveFiles, RemovedFiles, adds_of
+from tahoe.log.files.removed_files import LiveFiles, adds_of
 from tahoe.ops.rows.conditions import whole_files
 from tahoe.ops.rows.engine import ArrowEngine, Engine, RowOperation
 from tahoe.ops.rows.row_changes import (
@@ -78,7 +78,7 @@ def stage_deleted_files(
         size += add.size
         vectors += add.deletion_vector is not None
     if isinstance(adds, LiveFiles):
-        transaction.removed.append(RemovedFiles(adds, transaction.clock.now_ms()))
+        transaction.stage_files(adds, ())
     else:
         remove_files(transaction, adds)
     metrics = _metrics(started, started, transaction) | {

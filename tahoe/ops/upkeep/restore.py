@@ -10,9 +10,10 @@ rebased: a concurrent commit makes it fail, as in the reference.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
+from functools import partial
+from itertools import chain
 from typing import Any
 
 import pyarrow as pa
@@ -22,7 +23,8 @@ from tahoe.base.html import ShownAsText
 from tahoe.base.lazy import pc
 from tahoe.base.progress import Progress, silent
 from tahoe.base.wording import counted
-from tahoe.log.files.live_files import add_files, canonical_path, file_keys
+from tahoe.log.files.live_files import canonical_path, file_keys, without_rows
+from tahoe.log.files.removed_files import added, adds_of
 from tahoe.log.history import parse_timestamp
 from tahoe.ops.rows.row_changes import snapshot_to_change
 from tahoe.ops.tables.cluster_by import restored_clustering
@@ -34,8 +36,8 @@ from tahoe.protocol.protocols import features_of, upgraded
 from tahoe.snapshot.snapshot import Snapshot
 from tahoe.txn.commit import Committed
 from tahoe.txn.transaction import Operation, Transaction
+from tahoe.txn.vanished import entries_of
 
-_THREADS = 16
 _MOST_NAMED = 100
 _TIMESTAMP_PROPERTIES = (
     # If in-commit timestamps were disabled, the timestamps of versions would change.
@@ -108,9 +110,10 @@ def restore(
     """
     newest = snapshot_to_change(transaction)
     target = Snapshot.at(newest.store, _version(newest, request))
-    adds, removes = _files_only_in(target, newest), _files_only_in(newest, target)
+    url, new, old = newest.store.url, newest.files(), target.files_with_texts()
+    adds, removes = _files_only_in(old, new, url), _files_only_in(new, old, url)
     missing = [] if request.ignore_missing_files else _missing(newest, adds, progress)
-    metrics = _metrics(target, adds, removes)
+    metrics = _metrics(old, adds, removes)
     if request.dry_run:
         return Restored(newest.store.url, target.version, None, metrics, tuple(missing))
     if missing:
@@ -162,13 +165,11 @@ def _no_version(newest: Snapshot, version: int, error: NotFound | None) -> NotFo
     )
 
 
-def _files_only_in(these: Snapshot, others: Snapshot) -> list[AddFile]:
+def _files_only_in(files: pa.Table, others: pa.Table, url: str) -> Sequence[AddFile]:
     """Return the logical files of the first version that the second lacks."""
-    url = these.store.url
-    other_keys = pa.concat_arrays(list(_keys(others.files(), url)) or [pa.array([], pa.string())])
-    files = these.files()
-    are_missing = [pc.invert(pc.is_in(keys, value_set=other_keys)) for keys in _keys(files, url)]
-    return add_files(files.filter(pa.chunked_array(are_missing, pa.bool_()))) if are_missing else []
+    other_keys = pa.chunked_array(_keys(others, url), pa.string())
+    are_there = [pc.is_in(keys, value_set=other_keys) for keys in _keys(files, url)]
+    return adds_of(without_rows(files, pa.chunked_array(are_there, pa.bool_())))
 
 
 def _keys(files: pa.Table, url: str) -> Iterator[pa.Array]:
@@ -177,16 +178,14 @@ def _keys(files: pa.Table, url: str) -> Iterator[pa.Array]:
 
 def _missing(newest: Snapshot, adds: Sequence[AddFile], progress: Progress) -> list[str]:
     """Return the files and deletion vectors that do not exist in storage."""
-    store, names = newest.store, dict[str, None]()
-    for add in adds:
-        names[canonical_path(add.path, store.url)] = None
-        name = None if add.deletion_vector is None else file_name(add.deletion_vector, store.url)
-        names |= {} if name is None else {name: None}
+    store = newest.store
+    stored = (file_name(add.deletion_vector, store.url) for add in adds if add.deletion_vector is not None)
+    vectors = dict.fromkeys(name for name in stored if name is not None)
+    names = chain((canonical_path(add.path, store.url) for add in adds), vectors)
     missing = []
-    with ThreadPoolExecutor(_THREADS, thread_name_prefix="tahoe-restore") as pool:
-        for done, (name, entry) in enumerate(zip(names, pool.map(store.head, names), strict=True), start=1):
-            missing += [name] if entry is None else []
-            progress("files checked", done, len(names))
+    for done, (name, entry) in enumerate(entries_of(store, names), start=1):
+        missing += [name] if entry is None else []
+        progress("files checked", done, len(adds) + len(vectors))
     return missing
 
 
@@ -211,8 +210,7 @@ def _stage(
     transaction.set_metadata(_metadata(newest.metadata, target.metadata))
     # Never lower the protocol: readers of this version must still be able to read older versions.
     transaction.set_protocol(upgraded(newest.protocol, features_of(target.protocol)))
-    now_ms = transaction.clock.now_ms()
-    transaction.stage(*(add.remove(now_ms) for add in removes), *(replace(add, data_change=True) for add in adds))
+    transaction.stage_files(removes, added(adds, partial(replace, data_change=True)))
     transaction.stage(*restored_clustering(newest, target))
 
 
@@ -229,10 +227,10 @@ def _metadata(newest: Metadata, target: Metadata) -> Metadata:
     return with_kept_marks(replace(target, id=newest.id, configuration=configuration), newest)
 
 
-def _metrics(target: Snapshot, adds: Sequence[AddFile], removes: Sequence[AddFile]) -> dict[str, int]:
+def _metrics(target: pa.Table, adds: Sequence[AddFile], removes: Sequence[AddFile]) -> dict[str, int]:
     return {
-        "table_size_after_restore": int(pc.sum(target.files()["size"]).as_py() or 0),
-        "num_of_files_after_restore": target.num_files,
+        "table_size_after_restore": int(pc.sum(target["size"]).as_py() or 0),
+        "num_of_files_after_restore": target.num_rows,
         "num_removed_files": len(removes),
         "num_restored_files": len(adds),
         "removed_files_size": sum(add.size for add in removes),

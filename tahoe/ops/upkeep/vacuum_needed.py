@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from tahoe.base.exceptions import NotFound
 from tahoe.base.lazy import pc
-from tahoe.log.files.commits import read_commits
+from tahoe.log.files.commits import each_commit, read_commits
 from tahoe.log.files.live_files import are_plain, canonical_path
 from tahoe.log.files.paths import LOG_FOLDER, parse
 from tahoe.protocol.actions import Action, AddCDCFile, AddFile, DeletionVectorDescriptor, RemoveFile
@@ -73,7 +73,7 @@ def names_of_the_past(
             if version == max(pinned):  # the version that Iceberg shows now
                 raise
     recent = [version for version, entry in commits if entry.modified_ms >= cut_off_ms]
-    for _, actions in read_commits(store, recent):
+    for _, actions in each_commit(store, recent):
         needed.update(names_in(actions, store.url))
     return needed
 

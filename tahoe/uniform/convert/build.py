@@ -6,7 +6,7 @@ import logging
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
-from itertools import islice
+from itertools import chain, islice
 
 import pyarrow as pa
 
@@ -32,9 +32,9 @@ from tahoe.uniform.convert.manifest_draft import Counts, Draft, NewSnapshot
 from tahoe.uniform.convert.manifest_folder import ManifestFolder
 from tahoe.uniform.convert.manifest_policy import merges, most_entries
 from tahoe.uniform.convert.plan import Change
-from tahoe.uniform.convert.shards import ShardEncoder, ShardOrder, collect_vectors, sharded_manifests
+from tahoe.uniform.convert.shards import OrderedFiles, ShardEncoder, ShardOrder, collect_vectors, sharded_manifests
 from tahoe.uniform.formats import metadata as documents
-from tahoe.uniform.formats.data_files import FileEncoder, spec_of
+from tahoe.uniform.formats.data_files import FILES_COLUMNS, FileEncoder, spec_of
 from tahoe.uniform.formats.manifest_schema import DATA
 from tahoe.uniform.formats.manifests import ADDED, DataFile, Entry, ManifestFile
 from tahoe.uniform.formats.metadata import AddedSnapshot, Totals
@@ -94,7 +94,7 @@ class Build:
         mark = high_water_mark(target.state.domains)
         change = Change(target.version, target.timestamp_ms, target.metadata, row_id_mark=mark)
         document = self._described(target.metadata, target.version, target.timestamp_ms)
-        files = _ordered(target.files(), target.metadata)
+        files = _ordered(target.files_with_texts(), target.metadata)
         self.document = self._with_snapshot(document, change, rebuilt=files)
         return self.finished()
 
@@ -108,7 +108,7 @@ class Build:
         change: Change,
         more_deletes: Sequence[MoreDeletes] = (),
         *,
-        rebuilt: pa.Table | None = None,
+        rebuilt: OrderedFiles | None = None,
     ) -> JsonObject:
         """Write the files of a change's snapshot, and return the document with that snapshot.
 
@@ -128,7 +128,10 @@ class Build:
             FileChanges(encoder.encode_adds(change.adds), len(change.adds), change.removed)
             if rebuilt is None
             else FileChanges(
-                tracked(encoder.encode_table(rebuilt), self._progress, _CONVERTED, rebuilt.num_rows), rebuilt.num_rows
+                tracked(
+                    chain.from_iterable(map(encoder.encode_table, rebuilt.pieces())), self._progress, _CONVERTED, len(rebuilt)
+                ),
+                len(rebuilt),
             ),
             snapshot,
             self._folder,
@@ -157,12 +160,12 @@ class Build:
         return documents.with_snapshot(document, added)
 
     def _sharded(
-        self, files: pa.Table, metadata: Metadata, snapshot: NewSnapshot, encoder: FileEncoder
+        self, files: OrderedFiles, metadata: Metadata, snapshot: NewSnapshot, encoder: FileEncoder
     ) -> tuple[list[ManifestFile], Totals] | None:
         """Encode the manifests of a large table in other processes; None if the table is not large, or if that fails."""
-        if self._shards is None or files.num_rows < self._shards.least_files:
+        if self._shards is None or len(files) < self._shards.least_files:
             return None
-        order = ShardOrder.of(self._store.url, metadata, snapshot, files.num_rows)
+        order = ShardOrder.of(self._store.url, metadata, snapshot, len(files))
         try:
             sharded = sharded_manifests(files, order, self._shards, self._folder, partial(self._progress, _CONVERTED))
         except Exception as error:  # noqa: BLE001 - any failure: this process encodes the files itself, and reports an invalid file
@@ -202,7 +205,7 @@ class Build:
         )
 
 
-def _ordered(files: pa.Table, metadata: Metadata) -> pa.Table:
+def _ordered(files: pa.Table, metadata: Metadata) -> OrderedFiles:
     """Sort the files by partition, then by path: manifests then cover few partitions, and equal tables give equal manifests."""
     schema = metadata.schema
     keys = []
@@ -212,7 +215,7 @@ def _ordered(files: pa.Table, metadata: Metadata) -> pa.Table:
         keys.append((f"partition_{position}", values))
     columns = {**dict(keys), "path": files["path"]}
     order = pc.sort_indices(pa.table(columns), sort_keys=[(name, "ascending") for name in columns])
-    return files.take(order)
+    return OrderedFiles(files.select([name for name in FILES_COLUMNS if name in files.column_names]), order)
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,6 +20,7 @@ import pyarrow as pa
 from tahoe.base.exceptions import StorageFailure
 from tahoe.base.json_values import JsonMapping
 from tahoe.base.lazy import pc
+from tahoe.log.files.columns import rows_at
 from tahoe.protocol.actions import Metadata
 from tahoe.schema.types import StructType, schema_from_json
 from tahoe.store.location import decode_path, named_url
@@ -135,6 +136,26 @@ class ShardOrder:
         )
 
 
+@dataclass(frozen=True, slots=True)
+class OrderedFiles:
+    """The live files of a table in the order in which manifests list them. Only some of them are copied at a time.
+
+    Args:
+        files: in any order.
+        order: their positions.
+    """
+
+    files: pa.Table
+    order: pa.Array
+
+    def __len__(self) -> int:
+        return len(self.order)
+
+    def pieces(self, rows: int = 10_000) -> Iterator[pa.Table]:
+        """Yield the files in order, `rows` at a time."""
+        return (rows_at(self.files, self.order.slice(first, rows)) for first in range(0, len(self), rows))
+
+
 def encode_shard(order: str, part: Shard) -> list[EncodedManifest]:
     """Encode all manifests of a shard.
 
@@ -166,7 +187,7 @@ def encode_shard(order: str, part: Shard) -> list[EncodedManifest]:
 
 
 def sharded_manifests(
-    files: pa.Table,
+    files: OrderedFiles,
     order: ShardOrder,
     encoder: ShardEncoder,
     folder: ManifestFolder,
@@ -175,10 +196,10 @@ def sharded_manifests(
     """Encode the manifests of all files in other processes, and write them; return them with their totals. Ignores deletion vectors.
 
     Args:
-        files: the live files, in the order in which manifests list them.
         on_progress: receives the number of files in manifests, and the number of all files.
     """
-    for path in files["path"].filter(pc.match_substring(files["path"], ":/")).to_pylist():
+    paths = files.files["path"]
+    for path in paths.filter(pc.match_substring(paths, ":/")).to_pylist():
         folder.file_url(path)  # raises if the file must not be exposed
     done = 0
     manifests: list[ManifestFile] = []
@@ -189,30 +210,33 @@ def sharded_manifests(
         manifests.append(recorded(manifest, order.format_version))
         size += data_size
         done += manifest.added_files
-        on_progress(done, files.num_rows)
+        on_progress(done, len(files))
     added = sum(manifest.added_files for manifest in manifests)
-    if added != files.num_rows:
+    if added != len(files):
         raise StorageFailure(
-            f"{files.num_rows} files of {order.root_url} were to be encoded, but {added} were.",
+            f"{len(files)} files of {order.root_url} were to be encoded, but {added} were.",
             code="TAHOE_SLICES_INCOMPLETE",
             table=order.root_url,
         )
     return manifests, Totals(added, sum(manifest.added_rows for manifest in manifests), size)
 
 
-def collect_vectors(files: pa.Table, encoder: FileEncoder) -> None:
+def collect_vectors(files: OrderedFiles, encoder: FileEncoder) -> None:
     """Pass the files' deletion vectors to the encoder's `on_vector`, in order: shards carry none."""
-    for _ in encoder.encode_table(files.filter(pc.is_valid(files["deletionVector"]))):
-        pass
+    vectors = files.files["deletionVector"]
+    if vectors.null_count == len(vectors):
+        return
+    for piece in files.pieces():
+        for _ in encoder.encode_table(piece.filter(pc.is_valid(piece["deletionVector"]))):
+            pass
 
 
-def _shards(files: pa.Table, entries: int) -> Iterator[Shard]:
+def _shards(files: OrderedFiles, entries: int) -> Iterator[Shard]:
     """Yield shards in Arrow's streaming format, compressed: statistics texts resemble each other."""
-    columns = files.select([name for name in FILES_COLUMNS if name in files.column_names and name != "deletionVector"])
+    names = [name for name in FILES_COLUMNS if name in files.files.column_names and name != "deletionVector"]
     rows = entries * max(FILES_IN_SHARD // entries, 1)
-    for first in range(0, files.num_rows, rows):
-        part = columns.slice(first, rows)
+    for number, part in enumerate(replace(files, files=files.files.select(names)).pieces(rows)):
         sink = pa.BufferOutputStream()
         with pa.ipc.new_stream(sink, part.schema, options=pa.ipc.IpcWriteOptions(compression="zstd")) as stream:
             stream.write_table(part)
-        yield Shard(first // entries, sink.getvalue().to_pybytes())
+        yield Shard(number * rows // entries, sink.getvalue().to_pybytes())

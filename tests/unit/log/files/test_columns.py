@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import pyarrow as pa
+import pytest
 
-from tahoe.log.files.columns import cast_chunks, cast_members, concat, with_fewer_chunks
+from tahoe.log.files import columns
+from tahoe.log.files.columns import cast_chunks, cast_members, concat, rows_at, with_fewer_chunks
 
 WANTED = pa.struct([("a", pa.int64()), ("deep", pa.struct([("x", pa.string())])), ("new", pa.bool_())])
 
@@ -39,3 +41,12 @@ def test_small_chunks_are_joined_and_large_ones_stay_apart() -> None:
     many = pa.table({"n": pa.chunked_array([[number] for number in range(100)] + [list(range(9_000))])})
     found = with_fewer_chunks(many)
     assert found.equals(many) and [len(chunk) for chunk in found["n"].chunks] == [100, 9_000]
+
+
+def test_rows_are_returned_in_any_order_across_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(columns, "_ROWS_OF_SMALL_CHUNKS", 0)
+    table = pa.concat_tables([pa.table({"x": [i, i + 1], "text": [f"t{i}", None]}) for i in range(0, 10, 2)])
+    for rows in ([7, 0, 3, 9], [5], [], list(reversed(range(10)))):
+        taken = rows_at(table, pa.array(rows, pa.uint64()))
+        assert taken.equals(table.take(pa.array(rows, pa.uint64())))
+        assert taken.schema == table.schema

@@ -8,12 +8,13 @@ from typing import Any
 import pytest
 
 from tahoe.base.exceptions import CorruptTable, NotFound
-from tahoe.log.files.commits import parse_commit, read_commit
+from tahoe.log.files import json_columns
+from tahoe.log.files.commits import each_commit, parse_commit, read_commit, read_commits
 from tahoe.log.files.json_columns import read_columns
 from tahoe.log.files.paths import commit_name
 from tahoe.log.segment import TailFile
 from tahoe.log.tail import _newest_of_actions
-from tahoe.protocol.actions import AddFile, CommitInfo
+from tahoe.protocol.actions import AddFile, CommitInfo, SetTransaction
 from tahoe.store.log_store import Entry
 from tahoe.testing.log_builder import METADATA, PROTOCOL, add, lines, memory_log, remove
 
@@ -88,6 +89,14 @@ def test_bytes_that_are_no_commit_are_refused(body: bytes) -> None:
         _parse(body)
 
 
+@pytest.fixture(params=[None, 1, 300])
+def piece_bytes(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Commits are read as columns in one piece, line by line, or a few lines at a time."""
+    if request.param is not None:
+        monkeypatch.setattr(json_columns, "_PIECE_BYTES", request.param)
+
+
+@pytest.mark.usefixtures("piece_bytes")
 @pytest.mark.parametrize("case", [*RIGHT, *WRONG])
 def test_columns_give_the_same_as_exact_reading_or_leave_it_to_it(case: str) -> None:
     good = lines([PROTOCOL, METADATA, add("x"), add("y", part=None), remove(add("z"))])
@@ -104,6 +113,7 @@ def test_columns_give_the_same_as_exact_reading_or_leave_it_to_it(case: str) -> 
     assert columns.removes.equals(exact.removes)
 
 
+@pytest.mark.usefixtures("piece_bytes")
 @pytest.mark.parametrize(
     "values",
     [
@@ -121,6 +131,22 @@ def test_columns_give_partition_values_as_they_are(values: list[dict[str, str | 
     assert columns.adds.column("tags").to_pylist() == [[(f"t{i}", "1")] for i in range(len(values))]
 
 
+@pytest.mark.usefixtures("piece_bytes")
+def test_lines_and_duplicates_are_those_of_the_commit_however_it_is_cut() -> None:
+    bodies = [
+        lines([CommitInfo({}), add("a"), SetTransaction("x", 1), add("b")]),
+        lines([SetTransaction("x", 2), remove(add("a"))]),
+    ]
+    names = [commit_name(version) for version in range(2)]
+    columns = read_columns(names, bodies, URL)
+    assert columns is not None
+    assert (columns.add_rows.to_pylist(), columns.add_files.to_pylist()) == ([0, 2], [0, 0])
+    assert (columns.remove_rows.to_pylist(), columns.remove_files.to_pylist()) == ([4], [1])
+    assert columns.others == (SetTransaction("x", 1), SetTransaction("x", 2))
+    twice = lines([SetTransaction("x", 1), add("a"), add("b"), SetTransaction("x", 2)])
+    assert read_columns(names, [bodies[0], twice], URL) is None
+
+
 def test_a_commit_that_is_not_in_the_log_is_not_found() -> None:
     with pytest.raises(NotFound, match=commit_name(7)) as caught:
         read_commit(memory_log().store, 7)
@@ -132,3 +158,14 @@ def test_a_commit_of_one_very_long_line_is_read() -> None:
     file = add("a", stats=stats)
     body = lines([file])
     assert parse_commit(NAME, body, URL) == (file,)
+
+
+def test_a_commit_read_action_by_action_has_the_actions_and_the_errors_of_one_read_at_once() -> None:
+    store = memory_log().store
+    store.put(commit_name(0), lines([PROTOCOL, METADATA, add("a")]))
+    store.put(commit_name(1), lines([add("b"), add("b")]))
+    assert [(version, tuple(actions)) for version, actions in each_commit(store, [0])] == list(read_commits(store, [0]))
+    ((_, actions),) = each_commit(store, [1])
+    assert next(actions) == add("b")
+    with pytest.raises(CorruptTable, match="more than one file action"):
+        next(actions)

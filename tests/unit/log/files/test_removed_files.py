@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from urllib.parse import unquote
 
 import pyarrow as pa
 import pytest
 
 import tahoe
-from tahoe.exceptions import ConcurrentAppendException
+from tahoe.exceptions import ConcurrentAppendException, NotFound
 from tahoe.log.checksum import read_checksum
 from tahoe.log.files import removed_files
 from tahoe.log.files.removed_files import LiveFiles, RemovedFiles, adds_of, joined, parts_of, single_actions
@@ -131,3 +132,51 @@ def test_joined_actions_are_a_sequence(tmp_path: Path) -> None:
     with pytest.raises(IndexError):
         actions[len(expected)]
     assert all(isinstance(add, AddFile) for add in LiveFiles(files))
+
+
+def _actions(table: tahoe.Table) -> list[dict[str, dict[str, object]]]:
+    """The lines of the newest commit without its times, in any order."""
+    lines = []
+    for line in _lines(table):
+        ((name, value),) = line.items()
+        members = {key: each for key, each in value.items() if key not in ("deletionTimestamp", "createdTime", "id")}
+        lines += [] if name == "commitInfo" else [{name: members}]
+    return sorted(lines, key=str)
+
+
+def test_a_restore_and_a_clone_of_many_files_commit_what_those_of_single_actions_commit(
+    tmp_path: Path, request: pytest.FixtureRequest
+) -> None:
+    table = _table(tmp_path / "t")
+    restored_version = table.version() - 1
+    table.append(pa.table({"id": [9], "part": ["new"]}))
+    before = {path: path.read_bytes() for path in (tmp_path / "t" / "_delta_log").iterdir()}
+    found = []
+    for many in (False, True):
+        if many:
+            request.getfixturevalue("many")
+            for path in (tmp_path / "t" / "_delta_log").iterdir():
+                path.unlink()
+            for path, content in before.items():
+                path.write_bytes(content)
+        table = tahoe.Table(tmp_path / "t")
+        restored = table.restore(version=restored_version)
+        clone = tahoe.Table(table.url)
+        cloned = clone.clone(tmp_path / f"clone{many}", shallow=True)
+        copy = tahoe.Table(tmp_path / f"clone{many}")
+        found.append((restored.metrics, _actions(table), cloned.metrics, _actions(copy), copy.to_arrow().sort_by("id")))
+        in_memory, read = table.snapshot(), tahoe.Table(table.url).snapshot()
+        assert sorted(map(str, add_files(in_memory.files()))) == sorted(map(str, add_files(read.files())))
+        assert_laws(table)
+        assert table.check() == [] and copy.check() == []
+    assert found[0] == found[1]
+    assert {name for action in found[0][1] for name in action} >= {"add", "remove"}
+
+
+def test_a_restore_of_many_files_names_a_missing_file(tmp_path: Path, many: None) -> None:
+    table = _table(tmp_path / "t")
+    path = table.files()["path"][0].as_py()
+    table.delete()
+    (tmp_path / "t" / unquote(path)).unlink()
+    with pytest.raises(NotFound, match="1 file of that version are missing"):
+        table.restore(version=table.version() - 1)

@@ -9,6 +9,7 @@ from tahoe.api.iceberg_writes.table_definition import delta_metadata, refuse_oth
 from tahoe.api.table import Table
 from tahoe.base.exceptions import CommitStateUnknown, DeltaConcurrentModificationException, InvalidRequest, NotFound, TahoeError
 from tahoe.ops.tables.create import stage_create
+from tahoe.txn.commit import Committed
 from tahoe.txn.transaction import Transaction
 from tahoe.uniform.commits.commit_requests import NewTable, TableChange
 from tahoe.uniform.external.metadata_listing import CurrentMetadata
@@ -50,18 +51,16 @@ class IcebergWriter:
             return StagedTable(staged_document(metadata, table, opened.url))
         transaction = Transaction(opened.store, None, opened.clock)
         committed = opened.commit(transaction, stage_create(transaction, metadata, None))
-        return self._shown(namespace, table.name, committed.version)
+        return self._shown(namespace, table.name, committed)
 
     def commit(self, namespace: Namespace, name: str, change: TableChange) -> CurrentMetadata:
         """Commit a change of a table; return the metadata of the newest version, which has the change."""
         if change.creates and not self._warehouse.has_table(namespace, name):
             created = create_table(self._open(self._warehouse.new_url(namespace, name)), name, change)
-            return self._shown(namespace, name, created.version)
-        current = self._warehouse.load(namespace, name)
+            return self._shown(namespace, name, created)
+        current, snapshot = self._warehouse.load_with_version(namespace, name)
         table = self._open(self._warehouse.url_of(namespace, name))
         try:
-            newest = self._warehouse.snapshot(namespace, name)
-            snapshot = newest if newest.version == current.version else table.snapshot(current.version)
             committed = commit_change(table, snapshot, current, change)
         except NotFound as error:  # a file that the request names, and not the table
             raise InvalidRequest(error.message, code="TAHOE_ICEBERG_FILE", table=table.url) from error
@@ -71,16 +70,16 @@ class IcebergWriter:
             if not has_snapshot(now.document, change):
                 raise
             return now
-        return current if committed is None else self._shown(namespace, name, committed.version)
+        return current if committed is None else self._shown(namespace, name, committed)
 
-    def _shown(self, namespace: Namespace, name: str, version: int) -> CurrentMetadata:
+    def _shown(self, namespace: Namespace, name: str, committed: Committed) -> CurrentMetadata:
         """Return the metadata of a committed version. The commit exists whatever happens here."""
         try:
-            return self._warehouse.load(namespace, name)
+            return self._warehouse.load_committed(namespace, name, committed.snapshot)
         except TahoeError as error:
             raise CommitStateUnknown(
-                f"Version {version} of table {name} is committed, and cannot be shown as Iceberg at the moment: {error.message}",
+                f"Version {committed.version} of table {name} is committed, and cannot be shown as Iceberg at the moment: {error.message}",
                 transaction_id="",
-                version=version,
+                version=committed.version,
                 resolve=lambda: True,
             ) from error

@@ -172,7 +172,7 @@ class SnapshotActions:
         parent = self.parent
         before = None if parent is None else parent["manifest-list"]
         if parent is None and self.document.get("current-snapshot-id") is not None and not self.appends:
-            raise conflict("The new snapshot changes a table without snapshots.")
+            raise conflict("The new snapshot has no parent: the snapshot that it changes is not the newest.")
         changes = file_changes(before, self.line[-1].manifest_list, self._read)
         if self.appends and not changes.only_adds:
             raise invalid("A snapshot of the operation 'append' removes files.")

@@ -34,7 +34,7 @@ from tahoe.snapshot.snapshot import Snapshot
 from tahoe.txn.commit import Committed
 from tahoe.txn.concurrent_commit import ConcurrentCommit
 from tahoe.txn.transaction import Operation, Transaction
-from tahoe.uniform.commits.commit_requests import AddedSnapshot, TableChange
+from tahoe.uniform.commits.commit_requests import AddedSnapshot, TableChange, check_partitioning
 from tahoe.uniform.commits.json_fields import invalid
 from tahoe.uniform.commits.requirements import unmet
 from tahoe.uniform.external.metadata_listing import CurrentMetadata
@@ -74,6 +74,7 @@ def commit_change(
     actions = SnapshotActions(transaction, current.document, _line(change))
     _check_requirements(current.document, change, actions)
     _check_identity(current.document, change)
+    check_partitioning(current.document, change)
     if change.main is not None and not actions.line:
         return _restored(commit, transaction, current.document, change)
     if actions.line and not actions.appends:
@@ -141,6 +142,12 @@ def has_snapshot(document: JsonMapping, change: TableChange) -> bool:
     """Whether the Iceberg side shows a snapshot that the change adds."""
     existing = {snapshot["snapshot-id"] for snapshot in document["snapshots"]}
     return any(each.client.snapshot_id in existing for each in change.snapshots)
+
+
+def is_behind(document: JsonMapping, change: TableChange) -> bool:
+    """Whether the change is of an earlier snapshot of the table, so that its client lost a race."""
+    parent, current = change.snapshots[0].parent_id if change.snapshots else None, document.get("current-snapshot-id")
+    return parent != current and any(each["snapshot-id"] == parent for each in document["snapshots"])
 
 
 def _line(change: TableChange) -> tuple[AddedSnapshot, ...]:

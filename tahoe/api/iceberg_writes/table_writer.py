@@ -6,7 +6,7 @@ from collections.abc import Callable
 from functools import partial
 from threading import Lock
 
-from tahoe.api.iceberg_writes.table_commit import commit_change, create_table, has_snapshot
+from tahoe.api.iceberg_writes.table_commit import commit_change, create_table, has_snapshot, is_behind
 from tahoe.api.iceberg_writes.table_definition import delta_metadata, refuse_other_files, staged_document
 from tahoe.api.table import Table
 from tahoe.base.exceptions import CommitStateUnknown, DeltaConcurrentModificationException, InvalidRequest, NotFound, TahoeError
@@ -75,10 +75,11 @@ class IcebergWriter:
         except DeltaConcurrentModificationException:
             # The same request, sent again before its first answer, may have been the faster one.
             now = self._warehouse.load(namespace, name)
-            if not has_snapshot(now.document, change):
+            if has_snapshot(now.document, change):
+                return now
+            if is_behind(now.document, change):
                 self._turns.ask(table)
-                raise
-            return now
+            raise
         return current if committed is None else self._shown(namespace, name, committed)
 
     def _committed(self, table: Table, transaction: Transaction, operation: Operation) -> Committed:

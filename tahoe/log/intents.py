@@ -42,6 +42,10 @@ class Intent:
         return (self.modified_ms is None, self.modified_ms or 0, self.name)
 
 
+SLOW = ".slow"
+"""The end of the id of a writer that takes seconds to try again, as an Iceberg client does."""
+
+
 def intent_name(store: LogStore, transaction_id: str) -> str:
     """Return the name of a transaction's intent in this store."""
     return f"{FOLDER}/{transaction_id}" if store.asks_cheaply else f"{PREFIX}{transaction_id}"

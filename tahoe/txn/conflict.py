@@ -184,7 +184,7 @@ def _check_added(
     """Check for new rows that should have been read. A file that only lost rows adds none; `_check_removed` checks those."""
     root = mine.config.table
     new = [add for add in relevant_adds(mine, concurrent) if canonical_path(add.path, root) not in taken]
-    if mine.reads.whole_table and new:
+    if (mine.reads.whole_table or mine.reads.all_rows) and new:
         raise _appended(mine, concurrent, new[0], "the whole table")
     for add in matching_files(mine, new) if met is None else [add for add in met if canonical_path(add.path, root) not in taken]:
         matches = evidence.matches.get(canonical_path(add.path, root))
@@ -208,7 +208,7 @@ def _check_removed(mine: PreparedCommit, concurrent: ConcurrentCommit, taken: di
     root, read = mine.config.table, rows_read(mine)
     for remove in concurrent.removes:
         path = canonical_path(remove.path, root)
-        if mine.reads.whole_table:
+        if mine.reads.whole_table or (mine.reads.all_rows and not concurrent.only_rearranges):
             raise _deleted(mine, concurrent, remove, "removed")
         if path not in read:
             continue

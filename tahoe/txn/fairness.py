@@ -2,6 +2,7 @@
 
 It never decides whether a commit is correct, and never fails one: storage failures are only logged for debugging. All
 waiting is bounded: each commit has one patience for all waits together, so that a crashed writer's request costs each process one wait.
+Writers that take seconds to try again say so in the name of their request, and are waited for longer.
 Clocks of two machines are never compared. An intent's age is measured by the store's own times, or by how long it has been observed.
 """
 
@@ -21,6 +22,9 @@ logger = logging.getLogger(__name__)
 
 EXPIRY_MS = 10_000
 """After this long, an intent that was not renewed is garbage: its writer has died, or can ask again."""
+
+SLOW_SECONDS = 2.0
+"""How much longer a commit waits for a writer that takes seconds to try again."""
 
 _LONGEST_PAUSE_SECONDS = 0.02
 _MOST_REMEMBERED = 1_000
@@ -42,6 +46,7 @@ class Turn:
     first_pause_seconds: float
     _is_visible: bool = field(default=False, init=False)
     _asked: bool = field(default=False, init=False)
+    _waits_longer: bool = field(default=False, init=False)
 
     @property
     def is_asked_for(self) -> bool:
@@ -121,6 +126,9 @@ class Turn:
 
     def _wait_for(self, intent: Intent) -> None:
         pause = self.first_pause_seconds
+        if self.patience_seconds > 0 and intent.name.endswith(intents.SLOW) and not self._waits_longer:
+            self._waits_longer = True
+            self.patience_seconds += SLOW_SECONDS
         while self.patience_seconds > 0 and self._is_active(intent):
             # A clock may be adjusted during the wait, so the pauses themselves are counted too.
             before = self.clock.now_ms()

@@ -56,6 +56,8 @@ class ReadSet:
     Args:
         predicates: conditions on rows that were read; a concurrent commit's new rows for which one is true conflict.
         whole_table: everything was read.
+        all_rows: any row may have been read, wherever it is: a concurrent commit that changes rows conflicts, one that only rearranges
+            them does not.
         file_keys: logical files of which all rows were read.
         rows: logical files of which only some rows were read: by physical position, without deleted rows.
         app_ids: applications whose last version was read.
@@ -63,6 +65,7 @@ class ReadSet:
 
     predicates: tuple[Predicate, ...] = ()
     whole_table: bool = False
+    all_rows: bool = False
     file_keys: frozenset[FileKey] = frozenset()
     rows: Mapping[FileKey, BitMap64] = field(default_factory=dict)
     app_ids: frozenset[str] = frozenset()
@@ -70,7 +73,7 @@ class ReadSet:
     @property
     def has_read_data(self) -> bool:
         """Whether any row or file was read; application versions do not count."""
-        return self.whole_table or bool(self.predicates) or bool(self.file_keys) or bool(self.rows)
+        return self.whole_table or self.all_rows or bool(self.predicates) or bool(self.file_keys) or bool(self.rows)
 
 
 class Transaction:
@@ -142,6 +145,10 @@ class Transaction:
     def read_whole_table(self) -> None:
         """Record that everything was read."""
         self.reads = replace(self.reads, whole_table=True)
+
+    def read_all_rows(self) -> None:
+        """Record that any row may have been read. The files that matter for another reason are recorded too."""
+        self.reads = replace(self.reads, all_rows=True)
 
     def read(self, predicate: Predicate) -> None:
         """Record that rows matching `predicate` were read.

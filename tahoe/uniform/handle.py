@@ -25,7 +25,13 @@ from tahoe.uniform.convert.conversion import Conversion, DeltaSide
 from tahoe.uniform.convert.converter import Converter
 from tahoe.uniform.external.conversion_record import read_record
 from tahoe.uniform.external.external_changes import Finding, find_external_changes
-from tahoe.uniform.external.metadata_listing import MetadataListing, list_metadata, newest_metadata, newest_number
+from tahoe.uniform.external.metadata_listing import (
+    CurrentMetadata,
+    MetadataListing,
+    list_metadata,
+    newest_metadata,
+    newest_number,
+)
 from tahoe.uniform.external.repair import Append, Repair
 from tahoe.uniform.external.repair import adopt as adopt_rows
 from tahoe.uniform.runtime import LastError, UniformRuntime
@@ -161,15 +167,18 @@ class UniformHandle:
         """
         return [(f"{finding.sentence}. Settle it: tahoe uniform repair.", finding.location) for finding in self._findings()[1]]
 
-    def start(self) -> int:
+    def start(self, target: Snapshot | None = None) -> int:
         """Convert the newest version in the background, as after a commit, and return that version. `wait` waits for it.
 
         Does nothing if the same version is already queued or converted.
 
+        Args:
+            target: the version to convert, with UniForm enabled; None reads the newest.
+
         Raises:
             InvalidRequest: UniForm is not enabled on the table.
         """
-        target = self._newest()
+        target = self._newest() if target is None else target
         self._conversions.submit(target)
         return target.version
 
@@ -183,21 +192,27 @@ class UniformHandle:
             StorageFailure: the version is not shown within `timeout` seconds, or this process failed to convert it; the message has the
                 reason.
         """
-        target = self._delta.snapshot_at().version if version is None else version
+        self.metadata_of(self._delta.snapshot_at().version if version is None else version, timeout)
+        return self.status()
+
+    def metadata_of(self, target: int, timeout: float) -> CurrentMetadata:
+        """Return metadata that shows a version or a later one; waits for it, and raises, as `wait` does."""
         deadline = self._delta.clock.now_ms() + timeout * 1000
         number = None
         while True:
             busy = self._runtime.queue.is_busy(self._store.url)
-            if (newest := newest_number(self._iceberg)) != number:
+            newest = newest_number(self._iceberg)
+            if newest is not None and newest != number and newest >= target:  # a file's number is at least its version
                 number, current = newest, newest_metadata(self._iceberg)
                 if current is not None and current.version >= target:
-                    return self.status()
+                    return current
             error = self._runtime.errors.get(self._store.url)
             if error is not None and not busy and error.version >= target:
                 raise self._not_shown(target, f"the conversion failed: {error.message}")
             if self._delta.clock.now_ms() >= deadline:
                 raise self._not_shown(target, f"{timeout:.0f} seconds have passed")
-            self._delta.clock.sleep(_POLL_SECONDS)
+            if not busy or not self._runtime.queue.drain(_POLL_SECONDS, self._store.url):
+                self._delta.clock.sleep(_POLL_SECONDS)
 
     def _findings(self) -> tuple[MetadataListing, list[Finding]]:
         queries = CatalogQueries(self._conversions.pointers(self._newest()))

@@ -490,8 +490,8 @@ def _requirements() -> Iterator[Mutation]:
 
 def _updates() -> Iterator[Mutation]:
     for update in (
-        {"action": "add-spec", "spec": {"fields": []}},
-        {"action": "set-default-spec", "spec-id": 0},
+        {"action": "add-spec", "spec": {"fields": [{"name": "own", "source-id": 1, "transform": "identity"}]}},
+        {"action": "set-default-spec", "spec-id": 5},
         {"action": "remove-partition-specs", "spec-ids": [1]},
         {"action": "add-sort-order", "sort-order": {"order-id": 1, "fields": [{"source-id": 1}]}},
         {"action": "set-default-sort-order", "sort-order-id": 9},

@@ -194,7 +194,7 @@ class History:
 
 
 @pytest.mark.filterwarnings("ignore:Delete operation did not match")
-@pytest.mark.parametrize("seed", sampled(range(1000), 250))
+@pytest.mark.parametrize("seed", sampled(range(1000), 125))
 def test_rows_are_the_model_s_at_every_version_and_snapshot(tmp_path: Path, seed: int) -> None:
     history = History(tmp_path, seed)
     for _ in range(STEPS):

@@ -44,7 +44,7 @@ def race(root: Path, *, writers: int, deaths: int, transfers: int, seed: int = 0
     with contextlib.ExitStack() as stack, ThreadPoolExecutor(2 * writers + deaths) as pool:
         servers = [server]
         stack.callback(lambda: end(servers[-1]))
-        common = {"path": path, "accounts": ACCOUNTS, "transfers": 1_000_000, "pause": 4 * writers}
+        common = {"path": path, "accounts": ACCOUNTS, "transfers": 1_000_000, "pause": writers}
         tasks = [{**common, "url": url if number % 2 else None, "payer": number} for number in range(2 * writers + deaths)]
         payers = [stack.enter_context(started("tests.race.iceberg_payer", task)) for task in tasks]
         for payer in payers:

@@ -102,6 +102,20 @@ class SnapshotActions:
         """Whether all snapshots only append."""
         return all(each.client.operation == "append" for each in self.line)
 
+    @property
+    def changes_data(self) -> bool:
+        """Whether rows change, and are not only rearranged."""
+        return any(each.client.operation != "replace" for each in self.line)
+
+    @property
+    def parent(self) -> JsonMapping | None:
+        """The snapshot of the table that the first one changes; None if it changes an empty table."""
+        number = self.line[0].parent_id
+        found = next((each for each in self.document["snapshots"] if each["snapshot-id"] == number), None)
+        if number is not None and found is None:
+            raise conflict(f"The snapshot {number}, which the new one changes, is not in the table.")
+        return found
+
     def stage(self) -> Operation:
         """Stage all actions, and return the operation of the commit.
 
@@ -113,9 +127,10 @@ class SnapshotActions:
         transaction, newest = self.transaction, self.line[-1]
         config = future_config(transaction)
         rows = self._rows(config)
-        data_change = any(each.client.operation != "replace" for each in self.line)
+        data_change = self.changes_data
         if not data_change:
             self._check_rearranged(rows)
+        _record_reads(transaction, rows, data_change=data_change)
         remove_files(transaction, rows.removed, data_change=data_change)
         added = stage_files(transaction, config, rows.files, data_change=data_change)
         copied = _stage_deleted_rows(transaction, config, rows)
@@ -141,7 +156,7 @@ class SnapshotActions:
             if changes.removed:
                 raise conflict(f"The file {changes.removed[0]}, which the snapshot removes, is not in the table.")
             return _Rows(files, (), ())
-        _refuse_present(snapshot, files)
+        refuse_present(snapshot, [each.add.path for each in files])
         removed = live_files_at(snapshot, changes.removed)
         missing = [location for location in changes.removed if location not in removed]
         if missing:
@@ -154,14 +169,11 @@ class SnapshotActions:
 
     def _changes(self) -> FileChanges:
         """Return the files that the snapshots add and remove together."""
-        by_id = {snapshot["snapshot-id"]: snapshot for snapshot in self.document["snapshots"]}
-        parent = self.line[0].parent_id
-        if parent is not None and parent not in by_id:
-            raise conflict(f"The snapshot {parent}, which the new one changes, is not in the table.")
-        before = None if parent is None else by_id[parent]["manifest-list"]
+        parent = self.parent
+        before = None if parent is None else parent["manifest-list"]
+        if parent is None and self.document.get("current-snapshot-id") is not None and not self.appends:
+            raise conflict("The new snapshot has no parent: the snapshot that it changes is not the newest.")
         changes = file_changes(before, self.line[-1].manifest_list, self._read)
-        if parent != self.document.get("current-snapshot-id") and not self.appends:
-            raise conflict(f"The snapshot {parent}, which the new one changes, is not the newest.")
         if self.appends and not changes.only_adds:
             raise invalid("A snapshot of the operation 'append' removes files.")
         spec = self.document["default-spec-id"]
@@ -226,14 +238,23 @@ def live_files_at(snapshot: Snapshot, locations: Sequence[str]) -> dict[str, Add
     return {by_path[canonical_path(add.path, root)]: add for add in add_files(files_at(snapshot.files(), list(by_path), root))}
 
 
-def _refuse_present(snapshot: Snapshot, files: Sequence[IncomingFile]) -> None:
+def refuse_present(snapshot: Snapshot, paths: Sequence[str]) -> None:
     """Refuse files that the table has already: their rows would count twice."""
     root = snapshot.store.url
-    present = files_at(snapshot.files(), [canonical_path(each.add.path, root) for each in files], root)
+    present = files_at(snapshot.files(), [canonical_path(path, root) for path in paths], root)
     if present.num_rows:
         raise InvalidRequest(
             f"The file {present['path'][0]}, which the snapshot adds, is in the table already.", code="TAHOE_ICEBERG_FILE"
         )
+
+
+def _record_reads(transaction: Transaction, rows: _Rows, *, data_change: bool) -> None:
+    """Record what a change of existing rows depends on: the files that it changes, and perhaps any row, since the client's condition is
+    unknown. A commit that only appends depends on nothing, and one that only rearranges rows on its files."""
+    changed = [*rows.removed, *(change.add for change in rows.changes)]
+    transaction.read_files(add.key for add in changed)
+    if changed and data_change:
+        transaction.read_all_rows()
 
 
 def _file_change(snapshot: Snapshot, add: AddFile, dead: BitMap64, vectors: VectorReader) -> FileChange:

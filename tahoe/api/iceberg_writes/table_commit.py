@@ -2,17 +2,19 @@
 
     requirements ─► snapshots ─► files added and removed ─► Transaction on the version that the client saw ─► Delta commit
 
-The client's snapshot id is the application id of the commit, so a repeated request commits nothing. A request that changes anything but
-added files requires the version that the client saw: a concurrent commit of either side is a conflict, and the client retries. Appended
-files need no such version.
+The client's snapshot id is the application id of the commit, so a repeated request commits nothing. Appended files need no certain version.
+A change of existing rows needs the rows that the client saw, since its condition is unknown: the transaction is rebased past commits that
+only rearrange rows in other files, and any other concurrent commit is a conflict, after which the client retries. A client's own
+rearrangement of rows is rebased past every commit that leaves its files alone.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from itertools import pairwise
 
-from tahoe.api.iceberg_writes.snapshot_actions import SnapshotActions, application, conflict
+from tahoe.api.iceberg_writes.snapshot_actions import SnapshotActions, application, conflict, refuse_present
 from tahoe.api.iceberg_writes.table_definition import (
     delta_metadata,
     new_definition,
@@ -21,28 +23,38 @@ from tahoe.api.iceberg_writes.table_definition import (
     staged_document,
 )
 from tahoe.api.table import Table
-from tahoe.base.exceptions import Unsupported
+from tahoe.base.exceptions import NotFound, Unsupported
 from tahoe.base.json_values import JsonMapping
+from tahoe.log.files.commits import read_commit
 from tahoe.ops.tables.create import stage_create
 from tahoe.ops.upkeep.restore import RestoreRequest, restore
 from tahoe.protocol.features import ENFORCED
 from tahoe.protocol.iceberg_compat import uniform_is_enabled
 from tahoe.snapshot.snapshot import Snapshot
 from tahoe.txn.commit import Committed
+from tahoe.txn.concurrent_commit import ConcurrentCommit
 from tahoe.txn.transaction import Operation, Transaction
-from tahoe.uniform.commits.commit_requests import AddedSnapshot, TableChange
+from tahoe.uniform.commits.commit_requests import AddedSnapshot, TableChange, check_partitioning
 from tahoe.uniform.commits.json_fields import invalid
 from tahoe.uniform.commits.requirements import unmet
 from tahoe.uniform.external.metadata_listing import CurrentMetadata
 from tahoe.uniform.formats.metadata import snapshot_version
 
+Commit = Callable[[Transaction, Operation], Committed]
 
-def commit_change(table: Table, snapshot: Snapshot, current: CurrentMetadata, change: TableChange) -> Committed | None:
+_MOST_BEHIND = 100
+"""A change of existing rows is rebased past at most so many versions."""
+
+
+def commit_change(
+    table: Table, snapshot: Snapshot, current: CurrentMetadata, change: TableChange, commit: Commit
+) -> Committed | None:
     """Commit a change of a table; return None if the table has it already.
 
     Args:
         snapshot: the version that `current` shows.
         current: the table's Iceberg metadata, of its newest version.
+        commit: commits a transaction to the table.
 
     Raises:
         DeltaConcurrentModificationException: a requirement is not met, or another writer committed first.
@@ -60,17 +72,46 @@ def commit_change(table: Table, snapshot: Snapshot, current: CurrentMetadata, ch
     if _is_committed(transaction, current.document, change):
         return None
     actions = SnapshotActions(transaction, current.document, _line(change))
-    appends = bool(actions.line) and actions.appends
-    _check_requirements(current.document, change, appends=appends)
+    _check_requirements(current.document, change, actions)
     _check_identity(current.document, change)
+    check_partitioning(current.document, change)
     if change.main is not None and not actions.line:
-        return _restored(table, transaction, current.document, change)
+        return _restored(commit, transaction, current.document, change)
+    if actions.line and not actions.appends:
+        transaction = _on_version_seen(table, snapshot, actions)
+        actions = replace(actions, transaction=transaction)
     transaction.enforces = ENFORCED
     operation = stage_definition(transaction, current.document, change)
-    transaction.may_be_moved = appends and operation is None
+    transaction.may_be_moved = bool(actions.line) and operation is None
     if actions.line:
         operation = actions.stage()
-    return None if operation is None else table.commit(transaction, operation)
+        if transaction.snapshot is not snapshot:
+            stay = {remove.path for remove in transaction.removes}  # files of which more rows are deleted
+            refuse_present(snapshot, [add.path for add in transaction.adds if add.path not in stay])
+    return None if operation is None else commit(transaction, operation)
+
+
+def _on_version_seen(table: Table, newest: Snapshot, actions: SnapshotActions) -> Transaction:
+    """Return a transaction on the version whose rows the client saw; the commit is rebased past the versions after it."""
+    parent = actions.parent
+    seen = newest
+    if parent is not None and parent["snapshot-id"] != actions.document.get("current-snapshot-id"):
+        version = snapshot_version(parent)
+        problem = f"The snapshot {parent['snapshot-id']}, which the new one changes, is not the newest."
+        if newest.version - version > _MOST_BEHIND:
+            raise conflict(problem)
+        try:
+            seen = table.snapshot(version)
+            since = [ConcurrentCommit(each, read_commit(table.store, each)) for each in range(version + 1, newest.version + 1)]
+        except NotFound as error:  # the log has been cleaned up
+            raise conflict(problem) from error
+        # The commit itself decides; this refuses most requests before any row is read.
+        if seen.metadata != newest.metadata or (actions.changes_data and not all(each.only_rearranges for each in since)):
+            raise conflict(problem)
+    transaction = Transaction(table.store, seen, table.clock)
+    for each in actions.line:
+        transaction.read_app(application(each))
+    return transaction
 
 
 def create_table(table: Table, name: str, change: TableChange) -> Committed:
@@ -103,6 +144,12 @@ def has_snapshot(document: JsonMapping, change: TableChange) -> bool:
     return any(each.client.snapshot_id in existing for each in change.snapshots)
 
 
+def is_behind(document: JsonMapping, change: TableChange) -> bool:
+    """Whether the change is of an earlier snapshot of the table, so that its client lost a race."""
+    parent, current = change.snapshots[0].parent_id if change.snapshots else None, document.get("current-snapshot-id")
+    return parent != current and any(each["snapshot-id"] == parent for each in document["snapshots"])
+
+
 def _line(change: TableChange) -> tuple[AddedSnapshot, ...]:
     """Return the added snapshots from the table's to the new one of ``main``, oldest first; each changes the one before it."""
     added = change.snapshots
@@ -119,7 +166,7 @@ def _line(change: TableChange) -> tuple[AddedSnapshot, ...]:
     return added
 
 
-def _restored(table: Table, transaction: Transaction, document: JsonMapping, change: TableChange) -> Committed | None:
+def _restored(run: Commit, transaction: Transaction, document: JsonMapping, change: TableChange) -> Committed | None:
     """Restore the Delta version of an earlier snapshot, which the client makes current; None if it is current."""
     if change.main == document.get("current-snapshot-id"):
         return None
@@ -135,18 +182,21 @@ def _restored(table: Table, transaction: Transaction, document: JsonMapping, cha
 
     def commit(transaction: Transaction, operation: Operation) -> Committed:
         client = {"client": change.client, "snapshotId": str(change.main)}
-        done.append(table.commit(transaction, replace(operation, parameters={**operation.parameters, **client})))
+        done.append(run(transaction, replace(operation, parameters={**operation.parameters, **client})))
         return done[0]
 
     restore(transaction, commit, RestoreRequest(version=snapshot_version(snapshot)))
     return done[0]
 
 
-def _check_requirements(document: JsonMapping, change: TableChange, *, appends: bool) -> None:
-    """Raise if a requirement is not met. Files can be appended to any version, so appends need no certain snapshot."""
+def _check_requirements(document: JsonMapping, change: TableChange, actions: SnapshotActions) -> None:
+    """Raise if a requirement is not met. Files can be appended to any version; whether other changes can be rebased past the commits
+    after the client's snapshot is decided by these commits."""
+    parent = actions.line[0].parent_id if actions.line else None
     for each in change.requirements:
         problem = unmet(each, document)
-        if problem is not None and not (appends and each.is_about_main):
+        may_be_behind = actions.line and each.is_about_main and (actions.appends or each.expected == parent is not None)
+        if problem is not None and not may_be_behind:
             raise conflict(problem)
 
 

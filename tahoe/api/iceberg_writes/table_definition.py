@@ -83,7 +83,7 @@ def delta_metadata(definition: NewTable, table: str, clock: Clock, table_id: str
     return new_metadata(
         schema,
         clock,
-        partition_by=[_named(schema, number) for number in definition.partition_by],
+        partition_by=[_named(schema, number) for number, _ in definition.partition_by],
         properties={**_UNIFORM, _COMPAT[version]: "true", **{_delta_key(key): value for key, value in kept.items()}},
         description=definition.properties.get(_COMMENT),
         table_id=table_id,

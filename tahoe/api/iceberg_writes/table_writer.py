@@ -3,18 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
+from threading import Lock
 
-from tahoe.api.iceberg_writes.table_commit import commit_change, create_table, has_snapshot
+from tahoe.api.iceberg_writes.table_commit import commit_change, create_table, has_snapshot, is_behind
 from tahoe.api.iceberg_writes.table_definition import delta_metadata, refuse_other_files, staged_document
 from tahoe.api.table import Table
 from tahoe.base.exceptions import CommitStateUnknown, DeltaConcurrentModificationException, InvalidRequest, NotFound, TahoeError
+from tahoe.log.intents import SLOW
 from tahoe.ops.tables.create import stage_create
-from tahoe.txn.transaction import Transaction
+from tahoe.txn.commit import Committed
+from tahoe.txn.fairness import EXPIRY_MS, Turn
+from tahoe.txn.transaction import Operation, Transaction
 from tahoe.uniform.commits.commit_requests import NewTable, TableChange
 from tahoe.uniform.external.metadata_listing import CurrentMetadata
 from tahoe.uniform.serve.access import NO_TOKENS, Tokens
 from tahoe.uniform.serve.warehouse import Namespace, Warehouse
 from tahoe.uniform.serve.writable_catalog import StagedTable, WritableCatalog
+
+_MOST_TURNS = 100
+"""The maximum number of tables for which a turn is asked at one time."""
 
 
 def writable_catalog(warehouse: Warehouse, open_table: Callable[[str], Table], tokens: Tokens = NO_TOKENS) -> WritableCatalog:
@@ -33,6 +41,7 @@ class IcebergWriter:
     def __init__(self, warehouse: Warehouse, open_table: Callable[[str], Table]) -> None:
         self._warehouse = warehouse
         self._open = open_table
+        self._turns = _Turns()
 
     def create(self, namespace: Namespace, table: NewTable) -> CurrentMetadata | StagedTable:
         """Create a table with UniForm, or stage it; return its metadata.
@@ -50,37 +59,76 @@ class IcebergWriter:
             return StagedTable(staged_document(metadata, table, opened.url))
         transaction = Transaction(opened.store, None, opened.clock)
         committed = opened.commit(transaction, stage_create(transaction, metadata, None))
-        return self._shown(namespace, table.name, committed.version)
+        return self._shown(namespace, table.name, committed)
 
     def commit(self, namespace: Namespace, name: str, change: TableChange) -> CurrentMetadata:
         """Commit a change of a table; return the metadata of the newest version, which has the change."""
         if change.creates and not self._warehouse.has_table(namespace, name):
             created = create_table(self._open(self._warehouse.new_url(namespace, name)), name, change)
-            return self._shown(namespace, name, created.version)
-        current = self._warehouse.load(namespace, name)
+            return self._shown(namespace, name, created)
+        current, snapshot = self._warehouse.load_with_version(namespace, name)
         table = self._open(self._warehouse.url_of(namespace, name))
         try:
-            newest = self._warehouse.snapshot(namespace, name)
-            snapshot = newest if newest.version == current.version else table.snapshot(current.version)
-            committed = commit_change(table, snapshot, current, change)
+            committed = commit_change(table, snapshot, current, change, partial(self._committed, table))
         except NotFound as error:  # a file that the request names, and not the table
             raise InvalidRequest(error.message, code="TAHOE_ICEBERG_FILE", table=table.url) from error
         except DeltaConcurrentModificationException:
             # The same request, sent again before its first answer, may have been the faster one.
             now = self._warehouse.load(namespace, name)
-            if not has_snapshot(now.document, change):
-                raise
-            return now
-        return current if committed is None else self._shown(namespace, name, committed.version)
+            if has_snapshot(now.document, change):
+                return now
+            if is_behind(now.document, change):
+                self._turns.ask(table)
+            raise
+        return current if committed is None else self._shown(namespace, name, committed)
 
-    def _shown(self, namespace: Namespace, name: str, version: int) -> CurrentMetadata:
+    def _committed(self, table: Table, transaction: Transaction, operation: Operation) -> Committed:
+        if transaction.removes:
+            self._turns.withdraw(table)
+        return table.commit(transaction, operation)
+
+    def _shown(self, namespace: Namespace, name: str, committed: Committed) -> CurrentMetadata:
         """Return the metadata of a committed version. The commit exists whatever happens here."""
         try:
-            return self._warehouse.load(namespace, name)
+            return self._warehouse.load_committed(namespace, name, committed.snapshot)
         except TahoeError as error:
             raise CommitStateUnknown(
-                f"Version {version} of table {name} is committed, and cannot be shown as Iceberg at the moment: {error.message}",
+                f"Version {committed.version} of table {name} is committed, and cannot be shown as Iceberg at the moment: {error.message}",
                 transaction_id="",
-                version=version,
+                version=committed.version,
                 resolve=lambda: True,
             ) from error
+
+
+class _Turns:
+    """Requests to other writers, by table, to wait while a client that lost a race reads the table again.
+
+    A client takes many times longer than a writer through Delta, and would always lose. Every writer waits for a bounded time, and no
+    commit depends on it (`tahoe.txn.fairness`): at first for a client that may never come back, then longer for one that came back and lost
+    again.
+    """
+
+    def __init__(self) -> None:
+        self._turns: dict[str, tuple[Turn, int]] = {}  # with the time of asking
+        self._lock = Lock()
+
+    def ask(self, table: Table) -> None:
+        """Ask other writers to wait, or ask again."""
+        now = table.clock.now_ms()
+        with self._lock:
+            before = self._turns.pop(table.url, None)
+            has_come_back = before is not None and now - before[1] < EXPIRY_MS
+            turn = Turn(table.store, table.clock.uuid() + (SLOW if has_come_back else ""), table.clock, 0, 0)
+            self._turns[table.url] = turn, now
+            oldest = self._turns.pop(next(iter(self._turns))) if len(self._turns) > _MOST_TURNS else None
+        turn.ask()
+        for each in (before, oldest):
+            if each is not None:
+                each[0].withdraw()
+
+    def withdraw(self, table: Table) -> None:
+        """Let other writers go on, since a change that might lose again is about to be committed."""
+        with self._lock:
+            found = self._turns.pop(table.url, None)
+        if found is not None:
+            found[0].withdraw()

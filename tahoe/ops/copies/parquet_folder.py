@@ -213,12 +213,18 @@ def each_footer(
 
     Raises `CorruptTable` (``DELTA_FAILED_READ_FILE_FOOTER``).
     """
+
+    def seen(name: str) -> _Seen:
+        return look(_footer(store, name), f"{store.url}/{name}")
+
+    if store.asks_cheaply and len(names) <= _THREADS:  # starting threads would take longer
+        yield from map(seen, names)
+        return
     threads = _THREADS if store.asks_cheaply else _REQUESTS_AT_ONCE
     with ThreadPoolExecutor(threads, thread_name_prefix="tahoe-footers") as pool:
-        read = pool.map(lambda name: look(_footer(store, name), f"{store.url}/{name}"), names)
         try:
-            for done, seen in enumerate(read, start=1):
-                yield seen
+            for done, each in enumerate(pool.map(seen, names), start=1):
+                yield each
                 progress("footers read", done, len(names))
         except BaseException:
             pool.shutdown(wait=False, cancel_futures=True)

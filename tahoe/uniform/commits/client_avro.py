@@ -63,6 +63,9 @@ class _Input:
         return taken
 
     def long(self) -> int:
+        if self.position < len(self.data) and (byte := self.data[self.position]) < 0x80:  # as are most numbers
+            self.position += 1
+            return (byte >> 1) ^ -(byte & 1)
         unsigned = 0
         for shift in range(0, 70, 7):
             byte = self.take(1)[0]
@@ -170,8 +173,7 @@ def _reader(schema: Any, depth: int) -> _Read:
     if depth > _MOST_DEPTH:
         raise _Malformed("its schema is nested too deeply")
     if isinstance(schema, list):
-        branches = [_reader(each, depth + 1) for each in schema]
-        return lambda source: _branch(branches, source.long())(source)
+        return _union([_reader(each, depth + 1) for each in schema])
     if isinstance(schema, str):
         return _PRIMITIVES[schema]
     match schema["type"]:
@@ -189,17 +191,27 @@ def _reader(schema: Any, depth: int) -> _Read:
     return _reader(schema["type"], depth + 1)
 
 
-def _branch(branches: list[_Read], number: int) -> _Read:
-    if not 0 <= number < len(branches):
-        raise _Malformed("a union has no such branch")
-    return branches[number]
+def _union(branches: list[_Read]) -> _Read:
+    by_number = dict(enumerate(branches))
+
+    def read(source: _Input) -> Any:
+        branch = by_number.get(source.long())
+        if branch is None:
+            raise _Malformed("a union has no such branch")
+        return branch(source)
+
+    return read
 
 
 def _record(schema: Any, depth: int) -> _Read:
     fields = [(field.get("field-id"), _reader(field["type"], depth + 1)) for field in schema["fields"]]
 
     def read(source: _Input) -> Record:
-        values = [(number, each(source)) for number, each in fields]
-        return {number: value for number, value in values if number is not None}
+        record = {}
+        for number, each in fields:
+            value = each(source)
+            if number is not None:
+                record[number] = value
+        return record
 
     return read

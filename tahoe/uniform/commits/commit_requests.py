@@ -17,6 +17,9 @@ from tahoe.uniform.formats.client_snapshot import OPERATIONS, ClientSnapshot
 LAST_ADDED = -1
 """The id that means the schema, partition spec or sort order added last."""
 
+PartitionField = tuple[int, str]
+"""The id of the source column, and the name of the partition field."""
+
 
 @dataclass(frozen=True, slots=True)
 class AddedSnapshot:
@@ -47,7 +50,8 @@ class TableChange:
         uuid: the table's id, which must be the existing one.
         location: the table's location, which must be the existing one.
         format_version: the requested version of the format.
-        partition_by: the source column ids of the partition spec of a new table; None if the request adds none.
+        partition_by: the partition fields of an added spec, as in `NewTable`; None if the request adds none. An existing table keeps its.
+        spec_id: the id of the partition spec that becomes the default, perhaps `LAST_ADDED`; None if it stays.
         client: the client's name and version.
     """
 
@@ -61,7 +65,8 @@ class TableChange:
     uuid: str | None = None
     location: str | None = None
     format_version: int | None = None
-    partition_by: tuple[int, ...] | None = None
+    partition_by: tuple[PartitionField, ...] | None = None
+    spec_id: int | None = None
     client: str = ""
 
     @property
@@ -76,13 +81,13 @@ class NewTable:
 
     Args:
         schema: the Iceberg schema, whose ids the table keeps.
-        partition_by: the source column ids of the partition fields, which are all of the transform ``identity``.
+        partition_by: the partition fields, which are all of the transform ``identity``.
         is_staged: only the metadata is wanted; the client commits the table later.
     """
 
     name: str
     schema: JsonMapping
-    partition_by: tuple[int, ...] = ()
+    partition_by: tuple[PartitionField, ...] = ()
     is_staged: bool = False
     location: str | None = None
     properties: Mapping[str, str] = field(default_factory=dict)
@@ -162,15 +167,7 @@ def _with_ref(change: TableChange, update: Fields) -> TableChange:
 
 
 def _with_spec(change: TableChange, update: Fields) -> TableChange:
-    if not change.creates:
-        raise _unsupported("another partitioning (add-spec)", "since the partitioning of a Delta table stays")
     return replace(change, partition_by=_identity_columns(update.inner("spec")))
-
-
-def _with_default_spec(change: TableChange, update: Fields) -> TableChange:
-    if not change.creates:
-        raise _unsupported("another partitioning (set-default-spec)", "since the partitioning of a Delta table stays")
-    return change
 
 
 def _with_order(change: TableChange, update: Fields) -> TableChange:
@@ -190,7 +187,7 @@ _UPDATES: Mapping[str, Callable[[TableChange, Fields], TableChange]] = {
     "add-schema": lambda change, update: replace(change, schemas=(*change.schemas, update.inner("schema").value)),
     "set-current-schema": lambda change, update: replace(change, schema_id=update.number("schema-id")),
     "add-spec": _with_spec,
-    "set-default-spec": _with_default_spec,
+    "set-default-spec": lambda change, update: replace(change, spec_id=update.number("spec-id")),
     "add-sort-order": _with_order,
     "set-default-sort-order": _with_default_order,
     "add-snapshot": _with_snapshot,
@@ -219,7 +216,22 @@ _REASONS = {
 }
 
 
-def _identity_columns(spec: Fields) -> tuple[int, ...]:
+def check_partitioning(document: JsonMapping, change: TableChange) -> None:
+    """Raise `Unsupported` if a change of an existing table asks for another partitioning than the table has.
+
+    Args:
+        document: the table's Iceberg metadata.
+    """
+    spec = next(each for each in document["partition-specs"] if each["spec-id"] == document["default-spec-id"])
+    reason = "since the partitioning of a Delta table stays"
+    if change.partition_by not in (None, tuple((field["source-id"], field["name"]) for field in spec["fields"])):
+        raise _unsupported("another partitioning (add-spec)", reason)
+    is_added = change.spec_id == LAST_ADDED and change.partition_by is not None
+    if not is_added and change.spec_id not in (None, spec["spec-id"]):
+        raise _unsupported(f"another partitioning (set-default-spec {change.spec_id})", reason)
+
+
+def _identity_columns(spec: Fields) -> tuple[PartitionField, ...]:
     columns = []
     for each in spec.each("fields"):
         transform = each.text("transform")
@@ -228,7 +240,7 @@ def _identity_columns(spec: Fields) -> tuple[int, ...]:
                 f"the partition transform '{transform}' of '{each.text('name')}'",
                 "since Delta partitions by values of columns (identity): partition by a column that contains the result",
             )
-        columns.append(each.number("source-id"))
+        columns.append((each.number("source-id"), each.text("name")))
     return tuple(columns)
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import struct
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -29,7 +29,7 @@ class _Column:
         physical: the physical type.
         values, nulls: numbers of values with and of NULL; None if the footer does not state it.
         bounds: the least and the greatest value as the physical type stores it; None if the footer does not state them.
-        logical: the same as Python values.
+        logical: the same as Python values, of a partition column.
     """
 
     kind: pa.DataType
@@ -46,7 +46,7 @@ def contradiction(file: ClientFile, footer: FileMetaData, partition: Mapping[int
     Args:
         partition: the partition values of the manifest by the ids of the source columns, as Python values.
     """
-    columns = dict(_columns(footer))
+    columns = dict(_columns(footer, partition))
     return next(
         (
             f"has in column {number} {problem}"
@@ -89,15 +89,16 @@ def _of_partition(partition: Mapping[int, Any], number: int, column: _Column) ->
             yield "other values than the partition value by its manifest"
 
 
-def _columns(footer: FileMetaData) -> Iterator[tuple[int, _Column]]:
+def _columns(footer: FileMetaData, partition: Collection[int]) -> Iterator[tuple[int, _Column]]:
     """Yield the id and the statistics of each column that has an id and no parts."""
     groups = [footer.row_group(group) for group in range(footer.num_row_groups)]
-    positions = {footer.schema.column(position).path: position for position in range(footer.num_columns)}
+    leaves = {(leaf := footer.schema.column(position)).path: (position, leaf) for position in range(footer.num_columns)}
     for field in footer.schema.to_arrow_schema():
         number = (field.metadata or {}).get(FIELD_ID)
-        if number is None or pa.types.is_nested(field.type) or field.name not in positions:
+        if number is None or pa.types.is_nested(field.type) or field.name not in leaves:
             continue
-        chunks = [group.column(positions[field.name]) for group in groups]
+        position, leaf = leaves[field.name]
+        chunks = [group.column(position) for group in groups]
         statistics = [chunk.statistics for chunk in chunks]
         has_nulls = all(each is not None and each.has_null_count for each in statistics)
         bounded = [each for each in statistics if each is not None and each.has_min_max]
@@ -107,11 +108,11 @@ def _columns(footer: FileMetaData) -> Iterator[tuple[int, _Column]]:
             int(number),
             _Column(
                 field.type,
-                footer.schema.column(positions[field.name]).physical_type,
+                leaf.physical_type,
                 sum(chunk.num_values for chunk in chunks),
                 sum(each.null_count for each in statistics) if has_nulls else None,
                 _extremes((each.min_raw, each.max_raw) for each in bounded) if is_bounded else None,
-                _extremes((each.min, each.max) for each in bounded) if is_bounded else None,
+                _extremes((each.min, each.max) for each in bounded) if is_bounded and int(number) in partition else None,
             ),
         )
 

@@ -35,14 +35,14 @@ class ConversionQueue:
         self._running: dict[str, int] = {}
 
     def submit(self, table: str, run: Run, version: int) -> None:
-        """Queue `run(version)` unless the same or a newer version is already queued. Returns at once.
+        """Queue `run(version)` unless the same or a newer version is already queued or being converted. Returns at once.
 
         Args:
             table: the table's URL; conversions of one table never run side by side.
         """
         with self._changed:
             waiting = self._waiting.get(table)
-            if waiting is not None and waiting.version >= version:
+            if self._running.get(table, -1) >= version or (waiting is not None and waiting.version >= version):
                 return
             self._waiting[table] = _Job(version, run, copy_context())
             if table in self._running:

@@ -187,9 +187,19 @@ class Warehouse:
         """
         return self._table(self._folder_of(namespace, name)).current(self._wait_seconds)
 
+    def load_with_version(self, namespace: Namespace, name: str) -> tuple[CurrentMetadata, Snapshot]:
+        """Return the Iceberg metadata of a table's newest version as `load` does, and the Delta version that it shows."""
+        table = self._table(self._folder_of(namespace, name))
+        current = table.current(self._wait_seconds)
+        return current, table.snapshot_read(current.version)
+
     def snapshot(self, namespace: Namespace, name: str) -> Snapshot:
         """Return the newest version of a table. Raises `NotFound` and `InvalidRequest` as `load` does."""
         return self._table(self._folder_of(namespace, name)).snapshot()
+
+    def load_committed(self, namespace: Namespace, name: str, snapshot: Snapshot) -> CurrentMetadata:
+        """Return Iceberg metadata that shows a version which this process has committed, or a later one. Raises as `load` does."""
+        return self._table(self._folder_of(namespace, name)).current(self._wait_seconds, snapshot)
 
     def iceberg_note(self, namespace: Namespace, name: str) -> str:
         """Return whether and how the table is served as Iceberg, in a few words or with the reason why it is not.
@@ -392,9 +402,10 @@ class _Table:
             return f"no: {error.message}"
         return "yes, converted by this server"
 
-    def current(self, wait_seconds: float) -> CurrentMetadata:
-        """Return the metadata of the newest version."""
-        target = self.snapshot()
+    def current(self, wait_seconds: float, committed: Snapshot | None = None) -> CurrentMetadata:
+        """Return the metadata of the newest version, or of a committed one or a later one."""
+        target = self.snapshot() if committed is None else committed
+        self._latest = target
         if uniform_is_enabled(target.config.properties):
             delta = DeltaSide(self._store, self.snapshot, partial(read_commit, self._store), self._clock)
         elif self._beside is not None:
@@ -408,15 +419,17 @@ class _Table:
                 code="TAHOE_UNIFORM_NOT_ENABLED",
                 table=self._store.url,
             )
-        current = newest_metadata(delta.iceberg_store)
         handle = UniformHandle(delta, self._runtime)
+        if committed is not None:
+            return handle.metadata_of(handle.start(committed), wait_seconds)
+        current = newest_metadata(delta.iceberg_store)
         if current is not None and current.document["location"] != delta.iceberg_store.url:
             handle.sync(rebuild=True)  # the folder was renamed: the metadata has the locations of before
         elif current is not None and current.version >= target.version:
             return current
         else:
             handle.start()
-            handle.wait(target.version, wait_seconds)
+            return handle.metadata_of(target.version, wait_seconds)
         current = newest_metadata(delta.iceberg_store)
         if current is None:
             raise StorageFailure(
@@ -425,6 +438,11 @@ class _Table:
                 table=self._store.url,
             )
         return current
+
+    def snapshot_read(self, version: int) -> Snapshot:
+        """Return a version, which is not read again if it is the one that was read last."""
+        latest = self._latest
+        return latest if latest is not None and latest.version == version else Snapshot.at(self._store, version)
 
     def snapshot(self, version: int | None = None) -> Snapshot:
         """Return a version of the table; None is the newest."""

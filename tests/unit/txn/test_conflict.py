@@ -74,6 +74,18 @@ def test_an_append_that_read_the_table_conflicts_with_an_append(table):
     assert conflict.facts["file"] == "theirs"
 
 
+def test_a_commit_that_may_depend_on_any_row_moves_past_rearrangements_of_other_files_only(table):
+    live = table.snapshot().scan().add_files()
+    mine = table.begin()
+    mine.read_all_rows()
+    mine.stage(live[0].remove(1), add("mine"))
+    moved = replace(add("theirs"), data_change=False)
+    assert not isinstance(outcome(mine, live[1].remove(1, data_change=False), moved), DeltaConcurrentModificationException)
+    assert isinstance(outcome(mine, live[0].remove(1, data_change=False), moved), ConcurrentDeleteDeleteException)
+    assert isinstance(outcome(mine, live[1].remove(1)), ConcurrentDeleteReadException)
+    assert isinstance(outcome(mine, add("theirs")), ConcurrentAppendException)
+
+
 @pytest.mark.parametrize(
     ("read", "meets"),
     [("day = 'mon'", True), ("day = 'tue'", False), ("id > 5", True), ("id > 9", False), ("day = 'mon' and id = 20", False)],

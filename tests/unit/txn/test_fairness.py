@@ -154,6 +154,17 @@ def test_many_intents_together_cost_one_patience(store: LogStore) -> None:
     assert clock.slept <= 0.6
 
 
+def test_writers_that_take_seconds_are_waited_for_longer_and_once(store: LogStore) -> None:
+    table_at(store).append(ROW)
+    for number in range(20):
+        leave_an_intent(store, f"dead-{number}{intents.SLOW}")
+    clock = CountingClock()
+    table = table_at(store, clock)
+    for version in (1, 2, 3):
+        assert table.append(ROW) == version
+    assert fairness.SLOW_SECONDS <= clock.slept <= fairness.SLOW_SECONDS + 0.6
+
+
 @pytest.mark.parametrize("days", [-1, 1])
 def test_a_dead_writer_s_intent_is_removed_whatever_the_clocks(store: LogStore, days: int) -> None:
     table_at(store).append(ROW)

@@ -132,7 +132,10 @@ class Writer:
         files = sorted(table.files().to_pylist(), key=lambda file: file["modificationTime"])
         return [f"{table.url}/{file['path']}" for file in files]
 
+    def assert_ids(self, *ids: int) -> None:
+        assert sorted(self.table.to_arrow()["id"].to_pylist()) == sorted(ids)
+
     def assert_rows(self, *ids: int) -> None:
+        self.assert_ids(*ids)
         found = self.table.to_arrow()
-        assert sorted(found["id"].to_pylist()) == sorted(ids)
         assert canonical(LocalClient(self.catalog).load_table("default.t").scan().to_arrow()) == canonical(found)

@@ -21,7 +21,7 @@ def test_a_commit_that_cannot_be_shown_is_an_unknown_state(tmp_path: Path, monke
     def fails(*_: object) -> None:
         raise StorageFailure("the storage is down")
 
-    monkeypatch.setattr(warehouse, "load", fails)
+    monkeypatch.setattr(warehouse, "load_committed", fails)
     with pytest.raises(CommitStateUnknown, match="Version 0 of table t is committed") as raised:
         writer.create(("default",), NewTable("t", SCHEMA))
     assert raised.value.resolve()

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from tahoe.base.exceptions import InvalidRequest, Unsupported
-from tahoe.uniform.commits.commit_requests import AddedSnapshot, NewTable, new_table, table_change
+from tahoe.uniform.commits.commit_requests import AddedSnapshot, NewTable, check_partitioning, new_table, table_change
 from tahoe.uniform.formats.client_snapshot import ClientSnapshot
 
 SNAPSHOT = {
@@ -58,8 +58,6 @@ def test_updates_of_the_definition_are_read() -> None:
         ({**MAIN, "max-ref-age-ms": 5}, "'max-ref-age-ms'"),
         ({"action": "remove-snapshot-ref", "ref-name": "main"}, "'remove-snapshot-ref'"),
         ({"action": "remove-snapshots", "snapshot-ids": [1]}, "'remove-snapshots'"),
-        ({"action": "add-spec", "spec": {"fields": []}}, "another partitioning"),
-        ({"action": "set-default-spec", "spec-id": 0}, "set-default-spec"),
         ({"action": "add-sort-order", "sort-order": {"order-id": 1, "fields": [{}]}}, "a sort order"),
         ({"action": "set-default-sort-order", "sort-order-id": 3}, "the sort order 3"),
         ({"action": "add-encryption-key", "encryption-key": {}}, "'add-encryption-key'"),
@@ -71,6 +69,20 @@ def test_updates_of_the_definition_are_read() -> None:
 def test_an_update_without_a_meaning_in_delta_is_named(update: dict[str, Any], named: str) -> None:
     with pytest.raises(Unsupported, match=named):
         changed(update)
+
+
+def test_only_the_partitioning_of_the_table_is_accepted() -> None:
+    part = {"name": "part", "source-id": 2, "transform": "identity"}
+    document = {"default-spec-id": 3, "partition-specs": [{"spec-id": 3, "fields": [part]}]}
+    add, default = {"action": "add-spec", "spec": {"fields": [part]}}, {"action": "set-default-spec", "spec-id": -1}
+    for updates in ([add], [add, default], [{**default, "spec-id": 3}], []):
+        check_partitioning(document, changed(*updates))
+    for fields in ([], [{**part, "name": "other"}], [{**part, "source-id": 1}], [part, {**part, "source-id": 1}]):
+        with pytest.raises(Unsupported, match="add-spec"):
+            check_partitioning(document, changed({"action": "add-spec", "spec": {"fields": fields}}))
+    for other in (default, {**default, "spec-id": 0}):
+        with pytest.raises(Unsupported, match="set-default-spec"):
+            check_partitioning(document, changed(other))
 
 
 @pytest.mark.parametrize(
@@ -94,7 +106,7 @@ SCHEMA = {"type": "struct", "fields": [{"id": 1, "name": "id", "required": False
 def test_a_new_table_is_read() -> None:
     spec = {"spec-id": 0, "fields": [{"source-id": 1, "field-id": 1000, "name": "id", "transform": "identity"}]}
     body = {"name": "t", "schema": SCHEMA, "partition-spec": spec, "properties": {"a": "b"}, "write-order": {"fields": []}}
-    assert new_table(body) == NewTable("t", SCHEMA, (1,), properties={"a": "b"})
+    assert new_table(body) == NewTable("t", SCHEMA, ((1, "id"),), properties={"a": "b"})
     assert new_table({"name": "t", "schema": SCHEMA, "stage-create": True, "location": "x"}) == NewTable(
         "t", SCHEMA, location="x", is_staged=True
     )

@@ -21,7 +21,7 @@ def test_while_one_runs_only_the_newest_waits():
 
     queue.submit("t", run, 1)
     assert started.wait(SECONDS)
-    for version in (2, 4, 3, 5, 4):
+    for version in (1, 2, 4, 3, 5, 4):
         queue.submit("t", run, version)
     assert queue.is_busy("t")
     assert not queue.drain(0.01)
@@ -29,6 +29,23 @@ def test_while_one_runs_only_the_newest_waits():
     assert queue.drain(SECONDS)
     assert done == [1, 5]
     assert not queue.is_busy("t")
+
+
+def test_the_version_that_is_being_converted_is_not_queued_again():
+    queue, started, go_on, done = ConversionQueue(), Event(), Event(), []
+
+    def run(version: int) -> None:
+        started.set()
+        assert go_on.wait(SECONDS)
+        done.append(version)
+
+    queue.submit("t", run, 7)
+    assert started.wait(SECONDS)
+    queue.submit("t", run, 7)
+    queue.submit("t", run, 6)
+    go_on.set()
+    assert queue.drain(SECONDS)
+    assert done == [7]
 
 
 def test_tables_do_not_wait_for_each_other():

@@ -16,6 +16,7 @@ from tahoe.ops.tables.create import new_metadata, with_properties, with_schema
 from tahoe.ops.tables.dependents import refuse_clustering, refuse_dependents
 from tahoe.protocol.actions import Metadata
 from tahoe.protocol.iceberg_compat import format_version
+from tahoe.protocol.row_tracking import MATERIALIZED_ROW_COMMIT_VERSION, MATERIALIZED_ROW_ID
 from tahoe.schema.mapping import ID_KEY, NESTED_IDS_KEY, assign_ids, check_mapping_of_columns, explode, transform_fields
 from tahoe.schema.types import StructField, StructType
 from tahoe.snapshot.snapshot import Snapshot
@@ -32,6 +33,10 @@ from tahoe.uniform.formats.metadata_files import FINGERPRINT, FOLDER
 _UNIFORM = {"delta.universalFormat.enabledFormats": "iceberg", "delta.columnMapping.mode": "name"}
 _COMPAT = {"1": "delta.enableIcebergCompatV2", "2": "delta.enableIcebergCompatV2", "3": "delta.enableIcebergCompatV3"}
 """By Iceberg's format version; tables of version 1 are created in version 2, which every client supports."""
+
+_VECTORS = "delta.enableDeletionVectors"
+_ROW_IDS = {MATERIALIZED_ROW_ID: "_row_id", MATERIALIZED_ROW_COMMIT_VERSION: "_last_updated_sequence_number"}
+"""Iceberg's names of the columns in which moved rows keep their ids (format/spec.md, "Reserved Field IDs")."""
 
 _COMMENT = "comment"
 _FORMAT_VERSION = "format-version"
@@ -86,7 +91,7 @@ def delta_metadata(definition: NewTable, table: str, clock: Clock, table_id: str
         schema,
         clock,
         partition_by=[_named(requested, number) for number in definition.partition_by],
-        properties={**_UNIFORM, _COMPAT[version]: "true", **{_delta_key(key): value for key, value in kept.items()}},
+        properties={**_UNIFORM, **_of_version(version, schema), **{_delta_key(key): value for key, value in kept.items()}},
         description=definition.properties.get(_COMMENT),
         table_id=table_id,
     )
@@ -231,6 +236,18 @@ def _refuse_other_defaults(requested: Mapping[int, object], existing: Mapping[in
             code="TAHOE_ICEBERG_SCHEMA",
             table=table,
         )
+
+
+def _of_version(version: str, schema: StructType) -> dict[str, str]:
+    """Return the properties that follow from the format version.
+
+    In version 3 clients delete rows by vectors, and write the ids of rows that they move into columns with names of the specification.
+    """
+    compat = {_COMPAT[version]: "true"}
+    if version != "3":
+        return compat
+    taken = {name.lower() for name in schema.names}
+    return {**compat, _VECTORS: "true", **{key: name for key, name in _ROW_IDS.items() if name not in taken}}
 
 
 def _with_new_ids(schema: StructType, definition: NewTable, clock: Clock) -> StructType:

@@ -57,6 +57,20 @@ def contradiction(file: ClientFile, footer: FileMetaData, partition: Mapping[int
     )
 
 
+def wrong_row_ids(footer: FileMetaData, highest: Mapping[int, int]) -> str | None:
+    """Return why the row ids or row commit versions in a file cannot be those of existing rows; None if they may be.
+
+    Args:
+        highest: by the reserved field ids of the two columns, the highest number that the table has.
+    """
+    for number, column in _columns(footer):
+        if number in highest and column.nulls != column.values:
+            least, greatest = column.logical or (-1, -1)
+            if type(least) is not int or least < 0 or greatest > highest[number]:
+                return f"has in column {number} other values than 0 to {highest[number]}, as far as its footer proves"
+    return None
+
+
 def _of_metrics(file: ClientFile, number: int, column: _Column) -> Iterator[str]:
     for word, stated, found in (
         ("values", file.value_counts.get(number), column.values),

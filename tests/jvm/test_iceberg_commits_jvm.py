@@ -5,6 +5,7 @@ After each statement the readers of both sides see the same rows, and the table 
 
 from __future__ import annotations
 
+import signal
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from decimal import Decimal
@@ -19,12 +20,14 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 import tahoe
+from scripts.follow_page import examples
 from tests.interop.engines import canonical, read_deltalake, read_duckdb
-from tests.interop.test_iceberg_rest import TOKEN, start, stop
+from tests.interop.test_iceberg_rest import TOKEN, start
+from tests.pages import ROOT
 
 pytestmark = pytest.mark.jvm
 
-SETTINGS = {"": "org.apache.iceberg.spark.SparkCatalog", ".type": "rest", ".token": TOKEN, ".cache-enabled": "false"}
+GUIDE = ROOT / "docs/guide/iceberg-writes.md"
 LINEAGE = "_row_id", "_last_updated_sequence_number"
 WITHOUT_WIDENING = ("deltalake",)
 """Readers that do not know the table feature typeWidening."""
@@ -96,11 +99,18 @@ class Lake:
 def lake(jvm: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lake]:
     root = tmp_path_factory.mktemp("ware house")
     process, url = start(root, "--writable", TAHOE_WRITE_TOKEN=TOKEN)
-    for key, value in {**SETTINGS, ".uri": url}.items():
-        jvm.conf.set(f"spark.sql.catalog.lake{key}", value)
+    settings = next(each.text for each in examples(GUIDE) if each.language == "properties")
+    for line in settings.replace("http://127.0.0.1:8181", url).splitlines():
+        jvm.conf.set(*line.split())
+    jvm.conf.set("spark.sql.catalog.lake.token", TOKEN)
+    jvm.conf.set("spark.sql.catalog.lake.cache-enabled", "false")  # Delta changes the tables, too
     jvm.sql("CREATE NAMESPACE lake.sales")
     yield Lake(jvm, url, root)
-    stop(process)
+    process.send_signal(signal.SIGINT)
+    complaints = process.communicate(timeout=200)[1]
+    # Spark leaves connections open, and the server says how many it closed.
+    assert all(line.startswith("connections: ") for line in complaints.splitlines()), complaints
+    assert process.returncode in (0, 130)
 
 
 def modes(mode: str, version: int) -> str:

@@ -106,7 +106,7 @@ def incoming_files(
     highest: dict[int, int] = {}
     if stored is not config:
         highest = {
-            ROW_ID_FIELD_ID: document["next-row-id"] - 1,
+            ROW_ID_FIELD_ID: document.get("next-row-id", 0) - 1,  # format 2 has no row ids
             ROW_COMMIT_VERSION_FIELD_ID: document["last-sequence-number"],
         }
 

@@ -195,3 +195,11 @@ def test_row_ids_that_the_table_does_not_have_are_refused(tmp_path: Path, number
     answer = writer.commit("overwrite", writer.data_file(1, row_ids=[number]), without="m")
     assert "other values than 0 to 2" in refused(answer, 400, "BadRequestException")
     writer.assert_rows(1, 2, 3)
+
+
+def test_clients_of_format_2_write_tables_with_row_tracking(client: LocalClient, tmp_path: Path) -> None:
+    table = tahoe.Table.create(tmp_path / "t", SCHEMA, properties={**UNIFORM, "delta.enableRowTracking": "true"})
+    table.append(rows(1))
+    client.load_table("default.t").append(rows(2, 3))
+    assert sorted(table.to_arrow(row_ids=True)["_row_id"].to_pylist()) == [0, 1, 2]
+    assert table.check(strict=True, deep=True) == []

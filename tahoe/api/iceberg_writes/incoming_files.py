@@ -19,6 +19,7 @@ from tahoe.base.progress import silent
 from tahoe.ops.copies.parquet_folder import each_footer
 from tahoe.ops.rows.row_changes import is_in, position_column
 from tahoe.ops.write.completion import Completion
+from tahoe.ops.write.row_ids import config_with_row_ids, without_id_statistics
 from tahoe.ops.write.writer import WriterOptions, tagged, write_arrow
 from tahoe.protocol.actions import AddFile
 from tahoe.protocol.column_values.default_values import CURRENT_DEFAULT
@@ -26,6 +27,7 @@ from tahoe.protocol.column_values.identity import refuse_explicit
 from tahoe.protocol.config import TableConfig
 from tahoe.protocol.constraints import is_filled_in
 from tahoe.protocol.nan_bounds import with_statistics
+from tahoe.protocol.row_tracking import ROW_COMMIT_VERSION_FIELD_ID, ROW_ID_FIELD_ID
 from tahoe.protocol.statistics.collect import indexed_columns, statistics_of_footer, string_prefix_length
 from tahoe.schema.arrow import to_arrow_schema
 from tahoe.schema.mapping import PHYSICAL_NAME_KEY, transform_fields
@@ -35,9 +37,9 @@ from tahoe.store.location import encode_path, name_below
 from tahoe.store.log_store import Entry, LogStore
 from tahoe.txn.transaction import Transaction
 from tahoe.uniform.commits.client_manifests import ClientFile
-from tahoe.uniform.commits.manifest_metrics import contradiction
+from tahoe.uniform.commits.manifest_metrics import contradiction, wrong_row_ids
 from tahoe.uniform.commits.partition_tuples import partition_texts, python_values
-from tahoe.uniform.commits.registration import FIELD_ID, why_rewritten
+from tahoe.uniform.commits.registration import FIELD_ID, ids_in, why_rewritten
 from tahoe.uniform.formats.metadata_files import FOLDER
 
 if TYPE_CHECKING:
@@ -57,6 +59,7 @@ class IncomingFile:
         rows: the number of its rows.
         reason: why its rows are written again; None if it is registered.
         has_ids: whether its columns have field ids; without any they are found by their names in the table.
+        has_row_ids: whether it has a column for the ids that its rows had in other files.
         dead: the positions of its rows that the same commit deletes; they are not written.
     """
 
@@ -64,6 +67,7 @@ class IncomingFile:
     rows: int
     reason: str | None
     has_ids: bool = True
+    has_row_ids: bool = False
     dead: BitMap64 | None = None
 
     @property
@@ -98,6 +102,13 @@ def incoming_files(
         Unsupported: a file of another format.
     """
     names = [_data_name(store, file) for file in files]
+    stored = config_with_row_ids(config)
+    highest: dict[int, int] = {}
+    if stored is not config:
+        highest = {
+            ROW_ID_FIELD_ID: document.get("next-row-id", 0) - 1,  # format 2 has no row ids
+            ROW_COMMIT_VERSION_FIELD_ID: document["last-sequence-number"],
+        }
 
     def looked_at(footer: FileMetaData, url: str) -> tuple[FileMetaData, Entry | None]:
         return footer, store.head(url.removeprefix(f"{store.url}/"))
@@ -111,13 +122,14 @@ def incoming_files(
         by_id = {
             column.field_id: values[column.physical_name] for column in config.partition_schema if column.field_id is not None
         }
-        if (problem := contradiction(file, footer, by_id)) is not None:
+        if (problem := contradiction(file, footer, by_id) or wrong_row_ids(footer, highest)) is not None:
             raise _wrong(file, problem)
-        reason = "its folder is hidden" if _is_hidden(name) else why_rewritten(config, footer, values)
+        reason = "its folder is hidden" if _is_hidden(name) else why_rewritten(stored, footer, values)
         add = AddFile(encode_path(name), partition_texts(values, config), file.size, now_ms, True)
+        has_row_ids = ROW_ID_FIELD_ID in ids_in(footer)
         if reason is None:
-            return IncomingFile(_with_footer(add, footer, config), file.rows, None)
-        return IncomingFile(add, file.rows, reason, _has_ids(file, footer))
+            return IncomingFile(_with_footer(add, footer, config), file.rows, None, has_row_ids=has_row_ids)
+        return IncomingFile(add, file.rows, reason, _has_ids(file, footer), has_row_ids)
 
     try:
         found = list(each_footer(store, names, looked_at, silent))
@@ -136,9 +148,11 @@ def stage_files(
     adds = [file.add for file in files if file.reason is None]
     rewritten = [file for file in files if file.reason is not None]
     if rewritten:
-        rows = _without_computed(config, rows_of(transaction, config, rewritten))
+        stored = config_with_row_ids(config)
+        rows = _without_computed(stored, rows_of(transaction, stored, rewritten))
         options = WriterOptions(completion=Completion(transaction, rows.schema.names))
-        adds += write_arrow(config, transaction.store, rows, transaction.clock, options)
+        written = write_arrow(stored, transaction.store, rows, transaction.clock, options)
+        adds += [without_id_statistics(config, add) for add in written]
     staged = [tagged(config, replace(add, data_change=data_change)) for add in adds]
     transaction.stage(*staged)
     return staged
@@ -161,7 +175,11 @@ def _without_computed(config: TableConfig, batches: Iterator[pa.RecordBatch]) ->
 
 
 def rows_of(transaction: Transaction, config: TableConfig, files: Sequence[IncomingFile]) -> Iterator[pa.RecordBatch]:
-    """Yield the rows of a client's files, whose columns are found by field ids, or by the table's names if a file has no ids at all."""
+    """Yield the rows of a client's files, whose columns are found by field ids, or by the table's names if a file has no ids at all.
+
+    Args:
+        config: with the columns of row ids (`config_with_row_ids`), if the rows keep theirs.
+    """
     position, schema = position_column(config.schema), _nullable(config)
     for file in files:
         reading = _reading(config, "id", config.schema) if file.has_ids else _reading(config, "name", _by_logical_names(config))

@@ -134,6 +134,7 @@ class SnapshotActions:
         remove_files(transaction, rows.removed, data_change=data_change)
         added = stage_files(transaction, config, rows.files, data_change=data_change)
         copied = _stage_deleted_rows(transaction, config, rows)
+        transaction.row_ids_kept = all(each.has_row_ids for each in rows.files)
         for each in self.line:
             transaction.stage_app(application(each), 0)
         # Several snapshots, as of PyIceberg's overwrite, become one: an append that follows a delete is no append.

@@ -16,14 +16,15 @@ from tahoe.ops.tables.create import new_metadata, with_properties, with_schema
 from tahoe.ops.tables.dependents import refuse_clustering, refuse_dependents
 from tahoe.protocol.actions import Metadata
 from tahoe.protocol.iceberg_compat import format_version
-from tahoe.schema.mapping import check_mapping_of_columns, explode
-from tahoe.schema.types import StructType
+from tahoe.protocol.row_tracking import MATERIALIZED_ROW_COMMIT_VERSION, MATERIALIZED_ROW_ID
+from tahoe.schema.mapping import ID_KEY, NESTED_IDS_KEY, assign_ids, check_mapping_of_columns, explode, transform_fields
+from tahoe.schema.types import StructField, StructType
 from tahoe.snapshot.snapshot import Snapshot
 from tahoe.store.log_store import LogStore
 from tahoe.txn.transaction import Operation, Transaction
 from tahoe.uniform.commits.commit_requests import LAST_ADDED, NewTable, TableChange
 from tahoe.uniform.commits.json_fields import invalid
-from tahoe.uniform.commits.schema_change import changed_schema, defaults_of, has_dropped_columns
+from tahoe.uniform.commits.schema_change import changed_schema, defaults_of, has_dropped_columns, ids_of
 from tahoe.uniform.formats import metadata as documents
 from tahoe.uniform.formats.iceberg_schema import iceberg_schema
 from tahoe.uniform.formats.metadata import CONFIG_PREFIX
@@ -32,6 +33,10 @@ from tahoe.uniform.formats.metadata_files import FINGERPRINT, FOLDER
 _UNIFORM = {"delta.universalFormat.enabledFormats": "iceberg", "delta.columnMapping.mode": "name"}
 _COMPAT = {"1": "delta.enableIcebergCompatV2", "2": "delta.enableIcebergCompatV2", "3": "delta.enableIcebergCompatV3"}
 """By Iceberg's format version; tables of version 1 are created in version 2, which every client supports."""
+
+_VECTORS = "delta.enableDeletionVectors"
+_ROW_IDS = {MATERIALIZED_ROW_ID: "_row_id", MATERIALIZED_ROW_COMMIT_VERSION: "_last_updated_sequence_number"}
+"""Iceberg's names of the columns in which moved rows keep their ids (format/spec.md, "Reserved Field IDs")."""
 
 _COMMENT = "comment"
 _FORMAT_VERSION = "format-version"
@@ -56,7 +61,8 @@ _OWN = frozenset(
 def delta_metadata(definition: NewTable, table: str, clock: Clock, table_id: str | None = None) -> Metadata:
     """Return the metadata of a new table with UniForm.
 
-    The columns keep their ids, and files name them as the client does: so readers of both formats read files of both.
+    The columns keep their ids, and files name them as the client does: so readers of both formats read files of both. Iceberg's Java library
+    numbers them from 0, which is no id in Delta, and leaves it to the catalog to assign ids: then all ids are new.
 
     Args:
         table: the URL of the table.
@@ -73,8 +79,9 @@ def delta_metadata(definition: NewTable, table: str, clock: Clock, table_id: str
             code="TAHOE_ICEBERG_LOCATION",
             table=table,
         )
-    schema = _columns(definition.schema, table, {})
-    check_mapping_of_columns(schema, "name")
+    requested = _columns(definition.schema, table, {})
+    check_mapping_of_columns(requested, "name")
+    schema = _with_new_ids(requested, definition, clock) if 0 in ids_of(requested) else requested
     _refuse_other_defaults(defaults_of(definition.schema), {}, table)
     version = definition.properties.get(_FORMAT_VERSION, "2")
     if version not in _COMPAT:
@@ -83,8 +90,8 @@ def delta_metadata(definition: NewTable, table: str, clock: Clock, table_id: str
     return new_metadata(
         schema,
         clock,
-        partition_by=[_named(schema, number) for number, _ in definition.partition_by],
-        properties={**_UNIFORM, _COMPAT[version]: "true", **{_delta_key(key): value for key, value in kept.items()}},
+        partition_by=[_named(requested, number) for number, _ in definition.partition_by],
+        properties={**_UNIFORM, **_of_version(version, schema), **{_delta_key(key): value for key, value in kept.items()}},
         description=definition.properties.get(_COMMENT),
         table_id=table_id,
     )
@@ -103,7 +110,8 @@ def new_definition(name: str, change: TableChange) -> NewTable:
     properties = {key: value for key, value in change.set_properties.items() if key not in change.removed_properties}
     if change.format_version is not None:
         properties[_FORMAT_VERSION] = str(change.format_version)
-    return NewTable(name, _current(change, ()), change.partition_by or (), location=change.location, properties=properties)
+    schema = _current(change, ())
+    return NewTable(name, schema, change.partition_by or (), has_ids=True, location=change.location, properties=properties)
 
 
 def refuse_other_files(store: LogStore) -> None:
@@ -158,7 +166,7 @@ def _with_schema(transaction: Transaction, snapshot: Snapshot, change: TableChan
     names = {column.field_id: column.physical_name for _, column in explode(config.schema) if column.field_id is not None}
     if has_dropped_columns(config):
         # A file may have values of a dropped column under the name of the new one.
-        names = {**{number: f"col-{transaction.clock.uuid()}" for number in _numbers(current)}, **names}
+        names = {**{number: f"col-{transaction.clock.uuid()}" for number in ids_of(_columns(current, "", {}))}, **names}
     edited = changed_schema(config, _columns(current, config.table, names))
     of_table = iceberg_schema(config.schema, format_version(config.properties))
     _refuse_other_defaults(defaults_of(current), defaults_of(of_table), config.table)
@@ -230,9 +238,27 @@ def _refuse_other_defaults(requested: Mapping[int, object], existing: Mapping[in
         )
 
 
-def _numbers(schema: JsonMapping) -> list[int]:
-    """Return the ids of all columns of a schema that `_columns` accepts."""
-    return [column.field_id for _, column in explode(_columns(schema, "", {})) if column.field_id is not None]
+def _of_version(version: str, schema: StructType) -> dict[str, str]:
+    """Return the properties that follow from the format version.
+
+    In version 3 clients delete rows by vectors, and write the ids of rows that they move into columns with names of the specification.
+    """
+    compat = {_COMPAT[version]: "true"}
+    if version != "3":
+        return compat
+    taken = {name.lower() for name in schema.names}
+    return {**compat, _VECTORS: "true", **{key: name for key, name in _ROW_IDS.items() if name not in taken}}
+
+
+def _with_new_ids(schema: StructType, definition: NewTable, clock: Clock) -> StructType:
+    """Return the columns with ids from 1 on, which the client learns from the response."""
+    if definition.has_ids:
+        raise invalid("The schema of the new table has the column id 0, and ids are above 0.")
+    return assign_ids(transform_fields(schema, _without_ids), 0, clock, "name", nested_ids=True)[0]
+
+
+def _without_ids(column: StructField) -> StructField:
+    return replace(column, metadata={key: value for key, value in column.metadata.items() if key not in (ID_KEY, NESTED_IDS_KEY)})
 
 
 def _delta_key(key: str) -> str:

@@ -80,15 +80,17 @@ class NewTable:
     """A table to be created.
 
     Args:
-        schema: the Iceberg schema, whose ids the table keeps.
+        schema: the Iceberg schema.
         partition_by: the partition fields, which are all of the transform ``identity``.
         is_staged: only the metadata is wanted; the client commits the table later.
+        has_ids: whether files may have the ids of the columns already: the table was staged, and is committed.
     """
 
     name: str
     schema: JsonMapping
     partition_by: tuple[PartitionField, ...] = ()
     is_staged: bool = False
+    has_ids: bool = False
     location: str | None = None
     properties: Mapping[str, str] = field(default_factory=dict)
 

@@ -29,7 +29,7 @@ class _Column:
         physical: the physical type.
         values, nulls: numbers of values with and of NULL; None if the footer does not state it.
         bounds: the least and the greatest value as the physical type stores it; None if the footer does not state them.
-        logical: the same as Python values, of a partition column.
+        logical: the same as Python values, of a column of which they are needed.
     """
 
     kind: pa.DataType
@@ -55,6 +55,20 @@ def contradiction(file: ClientFile, footer: FileMetaData, partition: Mapping[int
         ),
         None,
     )
+
+
+def wrong_row_ids(footer: FileMetaData, highest: Mapping[int, int]) -> str | None:
+    """Return why the row ids or row commit versions in a file cannot be those of existing rows; None if they may be.
+
+    Args:
+        highest: by the reserved field ids of the two columns, the highest number that the table has.
+    """
+    for number, column in _columns(footer, highest):
+        if number in highest and column.nulls != column.values:
+            least, greatest = column.logical or (-1, -1)
+            if type(least) is not int or least < 0 or greatest > highest[number]:
+                return f"has in column {number} other values than 0 to {highest[number]}, as far as its footer proves"
+    return None
 
 
 def _of_metrics(file: ClientFile, number: int, column: _Column) -> Iterator[str]:
@@ -89,7 +103,7 @@ def _of_partition(partition: Mapping[int, Any], number: int, column: _Column) ->
             yield "other values than the partition value by its manifest"
 
 
-def _columns(footer: FileMetaData, partition: Collection[int]) -> Iterator[tuple[int, _Column]]:
+def _columns(footer: FileMetaData, with_values: Collection[int]) -> Iterator[tuple[int, _Column]]:
     """Yield the id and the statistics of each column that has an id and no parts."""
     groups = [footer.row_group(group) for group in range(footer.num_row_groups)]
     leaves = {(leaf := footer.schema.column(position)).path: (position, leaf) for position in range(footer.num_columns)}

@@ -27,7 +27,7 @@ def why_rewritten(config: TableConfig, footer: FileMetaData, partition: Mapping[
     """Return why the rows of a file must be written again; None if every Delta reader reads the file correctly.
 
     Args:
-        config: the configuration of the version that adds the file.
+        config: the configuration of the version that adds the file, with the columns of row ids if it tracks rows.
         partition: the partition values of the manifest by physical names, as Python values.
     """
     rule = next((name for _, name in config.demands()), None)
@@ -44,6 +44,11 @@ def why_rewritten(config: TableConfig, footer: FileMetaData, partition: Mapping[
         if not column.nullable and not _has_no_null(footer, column.physical_name):
             return f"the footer does not prove that column {column.name} has no NULL"
     return None
+
+
+def ids_in(footer: FileMetaData) -> set[int | None]:
+    """Return the field ids of the columns outside structs."""
+    return {_id_of(field) for field in footer.schema.to_arrow_schema()}
 
 
 def _problems(expected: Iterable[StructField], actual: Iterable[pa.Field], path: tuple[str, ...]) -> Iterator[str]:

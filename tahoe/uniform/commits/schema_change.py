@@ -60,8 +60,13 @@ def changed_schema(config: TableConfig, target: StructType) -> SchemaChange:
 
 def has_dropped_columns(config: TableConfig) -> bool:
     """Whether a column of the table may have been dropped: then files may have values under any name that is free now."""
-    ids = {number for _, column in explode(config.schema) for number in (column.field_id, *nested_ids_of(column).values())}
-    return len(ids) != config.properties.max_column_id
+    return len(set(ids_of(config.schema))) != config.properties.max_column_id
+
+
+def ids_of(schema: StructType) -> Iterator[int]:
+    """Yield the ids of all columns, elements, keys and values; -1 for a column without."""
+    for _, column in explode(schema):
+        yield from (-1 if column.field_id is None else column.field_id, *nested_ids_of(column).values())
 
 
 def defaults_of(schema: JsonMapping) -> dict[int, object]:
@@ -96,7 +101,7 @@ class _Merge:
 
     def added(self, column: StructField, path: Path) -> StructField:
         last = self.config.properties.max_column_id
-        used = [number for number in _ids(column) if number <= last]
+        used = [number for number in ids_of(StructType((column,))) if number <= last]
         if used:
             raise invalid(
                 f"The new column {name_of(path)} has the id {used[0]}, and new ids are above {last}, the last one assigned."
@@ -160,9 +165,3 @@ class _Merge:
             table=self.config.table,
             column=name,
         )
-
-
-def _ids(column: StructField) -> Iterator[int]:
-    """Yield the ids of a column, and of everything in it."""
-    for _, part in explode(StructType((column,))):
-        yield from (-1 if part.field_id is None else part.field_id, *nested_ids_of(part).values())

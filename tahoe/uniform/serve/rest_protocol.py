@@ -274,7 +274,11 @@ class ReadOnlyCatalog:
             return (
                 Response(204) if self._warehouse.has_table(namespace, name) else error_response(404, "NoSuchTableException", name)
             )
-        current = self._warehouse.load(namespace, name)
+        try:
+            current = self._warehouse.load(namespace, name)
+        except NotFound as error:
+            # Of an absent namespace, too: only then does Iceberg's Java library look for the metadata table `name` of a table `namespace`.
+            return error_response(404, "NoSuchTableException", str(error))
         of_refs = query_of(request).get("snapshots", "all") == "refs"
         tag = f'"{digest(current.location + str(of_refs)).hex()}"'
         if request.headers.get("if-none-match") == tag:

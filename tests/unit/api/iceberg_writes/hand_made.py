@@ -7,6 +7,7 @@ import itertools
 import json
 import struct
 import zlib
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ from pyroaring import BitMap64
 
 import tahoe
 from tahoe.protocol.dv import bitmap_to_bytes
+from tahoe.protocol.row_tracking import ROW_COMMIT_VERSION_FIELD_ID, ROW_ID_FIELD_ID
 from tahoe.uniform.commits.client_manifests import manifests_in
 from tahoe.uniform.serve.rest_protocol import Request, Response
 from tests.iceberg_clients import LocalClient, writable_catalog
@@ -24,6 +26,7 @@ from tests.unit.uniform.commits.client_files import Written, manifest, manifest_
 from tests.unit.uniform.serve.serving import LOCAL
 
 SCHEMA = pa.schema([pa.field("id", pa.int64(), metadata={"PARQUET:field_id": "1"})])
+LINEAGE = {"_row_id": ROW_ID_FIELD_ID, "_last_updated_sequence_number": ROW_COMMIT_VERSION_FIELD_ID}
 UNIFORM = {"delta.universalFormat.enabledFormats": "iceberg", "delta.columnMapping.mode": "name"}
 VECTORS = {"delta.enableDeletionVectors": "true", "delta.universalFormat.config.iceberg.deletes": "position"}
 KINDS = {
@@ -38,12 +41,13 @@ def rows(*ids: int) -> pa.Table:
 
 
 class Writer:
-    """Writes snapshots of one table by hand, and commits them."""
+    """Writes snapshots of one table by hand, and commits them. The table may exist; else it is created through Delta."""
 
     def __init__(self, root: Path, **properties: str) -> None:
         self.catalog = writable_catalog(root)
         self.root = root / "t"
-        tahoe.Table.create(self.root, pa.schema([("id", pa.int64())]), properties={**UNIFORM, **properties})
+        if not self.root.exists():
+            tahoe.Table.create(self.root, pa.schema([("id", pa.int64())]), properties={**UNIFORM, **properties})
         self._numbers = itertools.count(1)
 
     @property
@@ -60,9 +64,14 @@ class Writer:
         path.write_bytes(data)
         return f"file://{path}"
 
-    def data_file(self, *ids: int) -> Written:
-        target = io.BytesIO()
-        pq.write_table(rows(*ids), target)
+    def data_file(self, *ids: int, row_ids: Sequence[int | None] | None = None) -> Written:
+        """Return a data file. Args: row_ids: the ids that its rows had in other files; None for a file without them."""
+        table, target = rows(*ids), io.BytesIO()
+        if row_ids is not None:
+            for (name, number), values in zip(LINEAGE.items(), (row_ids, [None] * len(ids)), strict=True):
+                field = pa.field(name, pa.int64(), metadata={"PARQUET:field_id": str(number)})
+                table = table.append_column(field, pa.array(values, pa.int64()))
+        pq.write_table(table, target)
         data = target.getvalue()
         return Written(self.put(f"data/own-{next(self._numbers)}.parquet", data), len(ids), len(data))
 

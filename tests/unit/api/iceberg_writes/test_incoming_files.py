@@ -25,7 +25,8 @@ from tahoe.schema.types import PrimitiveType, StructField, StructType
 from tahoe.uniform.commits.client_manifests import DATA, ClientFile
 from tests.iceberg_clients import LocalClient, writable_catalog
 from tests.interop.engines import canonical, read_deltalake
-from tests.unit.uniform.serve.serving import warehouse_of
+from tests.unit.api.iceberg_writes.hand_made import KINDS, Writer
+from tests.unit.uniform.serve.serving import refused, warehouse_of
 
 UNIFORM = {"delta.universalFormat.enabledFormats": "iceberg", "delta.enableIcebergCompatV2": "true"}
 SCHEMA = pa.schema([("id", pa.int64()), ("name", pa.string())])
@@ -167,3 +168,38 @@ def test_a_file_that_differs_from_its_manifest_is_refused(client: LocalClient, t
     other.write_bytes(b"no Parquet")
     with pytest.raises(BadRequestError, match="is not a Parquet file"):
         orders.append(rows(1))
+
+
+@pytest.mark.parametrize("by_client", [True, False])
+def test_moved_rows_keep_their_ids(tmp_path: Path, by_client: bool) -> None:
+    """In a table that a client created, files are registered with their row ids; in others the ids are written again."""
+    if by_client:
+        schema = Schema(NestedField(1, "id", LongType()))
+        LocalClient(writable_catalog(tmp_path)).create_table("default.t", schema, properties={"format-version": "3"})
+    writer = Writer(tmp_path, **KINDS["Puffin files of vectors"])
+    writer.table.append(pa.table({"id": [1, 2, 3]}))
+    moved = writer.data_file(30, 2, 9, row_ids=[2, 1, None])
+    assert writer.commit("overwrite", moved, without="m").status == 200
+    writer.assert_rows(30, 2, 9)
+    table = writer.table
+    found = {row["id"]: row["_row_id"] for row in table.to_arrow(row_ids=True).to_pylist()}
+    assert (found[30], found[2], found[9] > 2) == (2, 1, True)
+    assert metrics(table)["numRegisteredFiles"] == str(int(by_client))
+    assert table.check(strict=True, deep=True) == []
+
+
+@pytest.mark.parametrize("number", [-1, 3, 2**62])
+def test_row_ids_that_the_table_does_not_have_are_refused(tmp_path: Path, number: int) -> None:
+    writer = Writer(tmp_path, **KINDS["Puffin files of vectors"])
+    writer.table.append(pa.table({"id": [1, 2, 3]}))
+    answer = writer.commit("overwrite", writer.data_file(1, row_ids=[number]), without="m")
+    assert "other values than 0 to 2" in refused(answer, 400, "BadRequestException")
+    writer.assert_rows(1, 2, 3)
+
+
+def test_clients_of_format_2_write_tables_with_row_tracking(client: LocalClient, tmp_path: Path) -> None:
+    table = tahoe.Table.create(tmp_path / "t", SCHEMA, properties={**UNIFORM, "delta.enableRowTracking": "true"})
+    table.append(rows(1))
+    client.load_table("default.t").append(rows(2, 3))
+    assert sorted(table.to_arrow(row_ids=True)["_row_id"].to_pylist()) == [0, 1, 2]
+    assert table.check(strict=True, deep=True) == []

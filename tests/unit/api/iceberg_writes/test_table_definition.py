@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from uuid import UUID
 
@@ -30,8 +31,10 @@ from pyiceberg.types import (
 import tahoe
 from tahoe.api.iceberg_writes.table_definition import delta_metadata
 from tahoe.base.clock import SYSTEM_CLOCK
-from tahoe.base.exceptions import Unsupported
+from tahoe.base.exceptions import InvalidRequest, Unsupported
+from tahoe.schema.mapping import explode
 from tahoe.uniform.commits.commit_requests import NewTable
+from tahoe.uniform.commits.schema_change import ids_of
 from tests.iceberg_clients import LocalClient, writable_catalog
 from tests.interop.engines import canonical, read_deltalake
 
@@ -59,6 +62,39 @@ def test_columns_keep_their_ids_and_types(client: LocalClient, tmp_path: Path) -
     assert [str(column.data_type) for column in table.schema()][:4] == ["long", "decimal(9,2)", "timestamp", "timestamp_ntz"]
     assert [column.physical_name for column in table.schema()] == ["id", "price", "at", "local", "tags", "sizes", "inner"]
     assert (table.snapshot().metadata.description, table.schema().field("id").nullable) == ("about it", False)
+
+
+def test_ids_are_assigned_to_columns_that_are_numbered_from_0() -> None:
+    inner = {"type": "struct", "fields": [{"id": 4, "name": "x", "type": "int", "required": False}]}
+    kind = {"type": "list", "element-id": 3, "element": inner, "element-required": False}
+    columns = [
+        {"id": 0, "name": "a", "type": "long", "required": True, "doc": "first"},
+        {"id": 1, "name": "b", "type": kind, "required": False},
+        {"id": 2, "name": "part", "type": "string", "required": False},
+    ]
+    requested = NewTable("t", {"type": "struct", "fields": columns}, partition_by=(2,))
+    created = delta_metadata(requested, "file:///t", SYSTEM_CLOCK)
+    assert created.partition_columns == ("part",)
+    assert sorted(ids_of(created.schema)) == [1, 2, 3, 4, 5]
+    assert [(each.name, each.physical_name) for _, each in explode(created.schema)] == [
+        (name, name) for name in ("a", "b", "x", "part")
+    ]
+    assert created.schema.field("a").metadata["comment"] == "first"
+    with pytest.raises(InvalidRequest, match="column id 0"):
+        delta_metadata(replace(requested, has_ids=True), "file:///t", SYSTEM_CLOCK)
+
+
+def test_tables_of_format_3_have_vectors_and_the_names_of_row_ids_that_clients_write(client: LocalClient, tmp_path: Path) -> None:
+    client.create_table("default.t", NESTED, properties={"format-version": "3"})
+    properties = tahoe.Table(tmp_path / "t").snapshot().metadata.configuration
+    assert properties["delta.enableDeletionVectors"] == "true"
+    assert properties["delta.rowTracking.materializedRowIdColumnName"] == "_row_id"
+    assert properties["delta.rowTracking.materializedRowCommitVersionColumnName"] == "_last_updated_sequence_number"
+    taken = NewTable(
+        "u", Schema(NestedField(1, "_Row_ID", LongType())).model_dump(by_alias=True), properties={"format-version": "3"}
+    )
+    configuration = delta_metadata(taken, "file:///u", SYSTEM_CLOCK).configuration
+    assert configuration["delta.rowTracking.materializedRowIdColumnName"].startswith("_row-id-col-")
 
 
 @pytest.mark.parametrize(("kind", "name"), [(TimeType(), "time"), (UUIDType(), "uuid"), (FixedType(4), "fixed")])

@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from tahoe.uniform.commits.client_manifests import DATA, ClientFile
-from tahoe.uniform.commits.manifest_metrics import contradiction
+from tahoe.uniform.commits.manifest_metrics import contradiction, wrong_row_ids
 
 
 def footer(kind: pa.DataType, values: Sequence[Any], **options: Any) -> pq.FileMetaData:
@@ -99,3 +99,24 @@ def test_a_bound_of_another_length_is_a_contradiction(stored: bytes) -> None:
 def test_partition_values_are_compared(values: list[Any], partition: Any, expected: str | None) -> None:
     found = contradiction(ClientFile("f", DATA, "PARQUET", 3, 9), footer(pa.int64(), values), {7: partition})
     assert (expected in found) if expected is not None and found is not None else found is expected
+
+
+@pytest.mark.parametrize(
+    ("values", "options", "is_right"),
+    [
+        ([0, None, 5], {}, True),
+        ([None], {}, True),
+        ([6], {}, False),
+        ([-1, 2], {}, False),
+        ([2], {"write_statistics": False}, False),
+        ([None], {"write_statistics": False}, False),
+    ],
+)
+def test_row_ids_are_those_of_the_table(values: list[int | None], options: dict[str, Any], is_right: bool) -> None:
+    found = footer(pa.int64(), values, **options)
+    assert (wrong_row_ids(found, {7: 5}) is None) == is_right
+    assert wrong_row_ids(found, {8: 5}) is None
+
+
+def test_row_ids_are_numbers() -> None:
+    assert wrong_row_ids(footer(pa.string(), ["a"]), {7: 5}) is not None

@@ -34,6 +34,12 @@ def test_tables_with_uniform_are_listed(catalog: ReadOnlyCatalog) -> None:
     refused(ask(catalog, "/v1/namespaces/top/tables"), 404, "NoSuchNamespaceException")
 
 
+def test_a_table_of_an_absent_namespace_is_an_absent_table(catalog: ReadOnlyCatalog) -> None:
+    """Iceberg's Java library then loads the metadata table `snapshots` of the table `orders`."""
+    refused(ask(catalog, "/v1/namespaces/sales%1Forders/tables/snapshots"), 404, "NoSuchTableException")
+    refused(ask(catalog, "/v1/namespaces/nowhere/tables/orders"), 404, "NoSuchTableException")
+
+
 def test_a_table_is_loaded_with_its_metadata(catalog: ReadOnlyCatalog, root: Path) -> None:
     path = "/v1/namespaces/sales%1F2026%20q1.eu/tables/line%20items"
     loaded = content(ask(catalog, path))

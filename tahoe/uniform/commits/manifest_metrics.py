@@ -126,7 +126,7 @@ def _columns(footer: FileMetaData, with_values: Collection[int]) -> Iterator[tup
                 sum(chunk.num_values for chunk in chunks),
                 sum(each.null_count for each in statistics) if has_nulls else None,
                 _extremes((each.min_raw, each.max_raw) for each in bounded) if is_bounded else None,
-                _extremes((each.min, each.max) for each in bounded) if is_bounded and int(number) in partition else None,
+                _extremes((each.min, each.max) for each in bounded) if is_bounded and int(number) in with_values else None,
             ),
         )
 

@@ -9,6 +9,7 @@ is not copied again. Running a finished clone again therefore copies only new fi
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -123,6 +124,7 @@ def clone(
     metrics = _metrics(source, () if request.shallow else new, removed)
     is_same = target is not None and not new and not removed and metadata == target.metadata
     if request.dry_run or is_same:
+        deque(new, maxlen=0)  # the path of a file is checked when the file is requested
         return Cloned(url, source.name, source.version, None, metrics, request.shallow, request.dry_run)
     _stage(transaction, source, metadata, new, removed)
     _fetch(transaction, source, copies, copy, request)

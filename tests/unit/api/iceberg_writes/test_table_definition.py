@@ -72,7 +72,7 @@ def test_ids_are_assigned_to_columns_that_are_numbered_from_0() -> None:
         {"id": 1, "name": "b", "type": kind, "required": False},
         {"id": 2, "name": "part", "type": "string", "required": False},
     ]
-    requested = NewTable("t", {"type": "struct", "fields": columns}, partition_by=(2,))
+    requested = NewTable("t", {"type": "struct", "fields": columns}, partition_by=((2, "part"),))
     created = delta_metadata(requested, "file:///t", SYSTEM_CLOCK)
     assert created.partition_columns == ("part",)
     assert sorted(ids_of(created.schema)) == [1, 2, 3, 4, 5]

@@ -17,7 +17,7 @@ import pyarrow as pa
 
 from tahoe.base.exceptions import CorruptTable, InvalidRequest, NotFound
 from tahoe.base.lazy import pq
-from tahoe.base.progress import Progress, silent, tracked_listing
+from tahoe.base.progress import Progress, silent, tracked, tracked_listing
 from tahoe.ops.copies.footer_schema import footer_schema, merged
 from tahoe.ops.copies.hive_paths import PartitionReader
 from tahoe.protocol.actions import AddFile
@@ -218,14 +218,12 @@ def each_footer(
         return look(_footer(store, name), f"{store.url}/{name}")
 
     if store.asks_cheaply and len(names) <= _THREADS:  # starting threads would take longer
-        yield from map(seen, names)
+        yield from tracked(map(seen, names), progress, "footers read", len(names))
         return
     threads = _THREADS if store.asks_cheaply else _REQUESTS_AT_ONCE
     with ThreadPoolExecutor(threads, thread_name_prefix="tahoe-footers") as pool:
         try:
-            for done, each in enumerate(pool.map(seen, names), start=1):
-                yield each
-                progress("footers read", done, len(names))
+            yield from tracked(pool.map(seen, names), progress, "footers read", len(names))
         except BaseException:
             pool.shutdown(wait=False, cancel_futures=True)
             raise

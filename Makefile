@@ -77,7 +77,7 @@ $(CLIENTS)/.package: requirements-clients.lock scripts/make_venv.sh pyproject.to
 demo: $(VENV)/.package ## a year of flights: Spark writes Delta, seven readers agree on it; then as streams (about three minutes)
 	@$(JAVA) $(BIN)/python -m demo
 
-test: $(VENV)/.package ## the whole test suite, with and without Spark side by side; FILES="tests/unit/log" runs only that folder
+test: $(VENV)/.package ## the whole test suite, with and without Spark in parallel; FILES="tests/unit/log" runs only that folder
 	@$(JAVA) $(if $(FILES),$(PYTEST) $(FILES),scripts/run_tests.sh $(CURDIR)/$(BIN)/python)
 
 test-core: $(VENV)/.package ## the tests that need neither Spark nor Java

@@ -24,7 +24,7 @@ FEW_CASES, ONE_CASE_IN = 2, 12
 ONE_ON_SPARK_IN = 12
 """The same for tests that start Spark, of any number of cases: a case takes about a second, a hundred times that of other tests."""
 
-ONE_TEST_ON_SPARK_IN = 4
+ONE_TEST_ON_SPARK_IN = 5
 """The same for the tests of a module that use the shared Spark session, whatever their number of cases."""
 
 ONE_OF_SAMPLE_IN, ONE_OF_SAMPLE_ON_SPARK_IN = 2, 3

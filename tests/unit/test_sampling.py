@@ -44,6 +44,9 @@ def test_one_on_spark(): pass
 def test_another_on_spark(): pass
 
 @pytest.mark.spark
+def test_third_on_spark(): pass
+
+@pytest.mark.spark
 @pytest.mark.own_jvm
 def test_own_jvm(): pass
 
@@ -84,7 +87,7 @@ def cases(folder: Path, mark: str, **variables: str) -> set[str]:
 def test_a_sample_and_the_rest_are_all_cases(tmp_path: Path, seed: str) -> None:
     in_test, in_soak = (cases(tmp_path, mark, TAHOE_SAMPLE_CASES="1", TAHOE_SAMPLE_SEED=seed) for mark in ("not soak", "soak"))
     assert not in_test & in_soak
-    assert len(in_test | in_soak) == 10 + 10 + 3 + 1 + 1 + 20 + 3 + 3 + 30 + 20
+    assert len(in_test | in_soak) == 10 + 10 + 3 + 1 + 1 + 20 + 4 + 3 + 30 + 20
     tests = {case.partition("[")[0] for case in in_soak | in_test}
     on_spark = {test for test in tests if test.endswith("on_spark")}
     assert tests - {case.partition("[")[0] for case in in_test} == {
@@ -109,7 +112,7 @@ def test_cases_on_spark_and_of_samples_are_fewer(tmp_path: Path) -> None:
 
 def test_pytest_itself_runs_all_cases(tmp_path: Path) -> None:
     """And so do `make test-versions` and `make test-versions-sample`."""
-    assert len(cases(tmp_path, "not soak")) == 10 + 10 + 3 + 1 + 1 + 10 + 3 + 3 + 30 + 10
+    assert len(cases(tmp_path, "not soak")) == 10 + 10 + 3 + 1 + 1 + 10 + 4 + 3 + 30 + 10
 
 
 OF_OTHER_COMMANDS = {"jvm", "readers", "clients"}
@@ -117,8 +120,12 @@ OF_OTHER_COMMANDS = {"jvm", "readers", "clients"}
 
 
 def marks_of_commands() -> Iterator[str]:
-    """The expressions that select the cases of both processes of `make test`, and those of `make soak`."""
-    yield from re.findall(r'-m "(.+?)" "\$@"', (ROOT / "scripts/run_tests.sh").read_text())
+    """The expressions that select the cases of `make test` with and without Spark, and those of `make soak`."""
+    processes = re.findall(r'(--ignore=)?tests/unit -m "(.+?)" "\$@"', (ROOT / "scripts/run_tests.sh").read_text())
+    in_unit = {marks for is_ignored, marks in processes if not is_ignored}
+    elsewhere = [marks for is_ignored, marks in processes if is_ignored]
+    assert in_unit < set(elsewhere)  # the tests without Spark, by folders; those on Spark are in no folder of unit tests
+    yield from elsewhere
     yield from re.findall(r"PYTEST\) -m (soak)$", (ROOT / "Makefile").read_text(), re.MULTILINE)
 
 
@@ -128,7 +135,7 @@ def selects(command: Expression, marks: frozenset[str]) -> bool:
 
 
 def test_each_case_runs_in_one_process_of_make_test_or_in_make_soak(request: pytest.FixtureRequest) -> None:
-    """Of all cases that this run of pytest collected: `make test` collects all."""
+    """Of all cases that this run of pytest collected: `make test` collects those of unit tests here, pytest without arguments all."""
     commands = [Expression.compile(marks) for marks in marks_of_commands()]
     assert len(commands) == 3
     found = request.config.stash[MARKS_OF_CASES]

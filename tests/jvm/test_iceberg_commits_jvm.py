@@ -418,7 +418,7 @@ def test_tables_are_renamed_and_dropped(lake: Lake) -> None:
 REFUSED = {
     "CREATE TABLE lake.sales.bucketed (id BIGINT) USING iceberg PARTITIONED BY (bucket(4, id))": "partition transform 'bucket",
     "CREATE TABLE lake.sales.zoned (id BIGINT, v VARIANT) USING iceberg TBLPROPERTIES ('format-version' = '3')": "variant",
-    "ALTER TABLE lake.sales.fixed ADD PARTITION FIELD days(day)": "another partitioning",
+    "ALTER TABLE lake.sales.fixed ADD PARTITION FIELD days(day)": "partition transform 'day'",
     "ALTER TABLE lake.sales.fixed WRITE ORDERED BY id": "sort order",
     "ALTER TABLE lake.sales.fixed SET IDENTIFIER FIELDS id": "identifier fields",
     "ALTER TABLE lake.sales.fixed CREATE BRANCH audit": "branch 'audit'",

@@ -168,7 +168,6 @@ TESTED_ELSEWHERE: Mapping[str, Mapping[str, str]] = {
         "ops/copies/partition_schema": "tests/unit/ops/copies/test_hive_paths.py",
     },
     "a part of writing files, covered by reading them back": {
-        "ops/write/parquet_files": "tests/unit/ops/write/test_writer.py",
         "ops/write/stored_layout": "tests/unit/ops/write/test_writer.py",
     },
     "a part of ALTER TABLE for columns, visible in the table": {

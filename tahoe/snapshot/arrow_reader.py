@@ -144,7 +144,7 @@ class RowsToRead:
             until: the rows from this one on are not needed: a batch ends there.
         """
         rows = rows_of_a_batch(file.metadata.row_group(run[0]), columns, self.options.batch_rows, self.options.batch_bytes)
-        if until is not None:
+        if until is not None:  # as many batches as before, all of one size
             rows = -(-until // -(-until // rows))
         threads = self.options.use_threads and file.metadata.num_rows >= _ROWS_WORTH_THREADS
         batches: Iterator[pa.RecordBatch] = file.iter_batches(

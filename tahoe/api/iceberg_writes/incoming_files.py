@@ -126,7 +126,7 @@ def incoming_files(
             raise _wrong(file, problem)
         reason = "its folder is hidden" if _is_hidden(name) else why_rewritten(stored, footer, values)
         add = AddFile(encode_path(name), partition_texts(values, config), file.size, now_ms, True)
-        has_row_ids = ROW_ID_FIELD_ID in ids_in(footer)
+        has_row_ids = bool(highest) and ROW_ID_FIELD_ID in ids_in(footer)
         if reason is None:
             return IncomingFile(_with_footer(add, footer, config), file.rows, None, has_row_ids=has_row_ids)
         return IncomingFile(add, file.rows, reason, _has_ids(file, footer), has_row_ids)

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from itertools import pairwise
+from itertools import pairwise, starmap
 
 from tahoe.api.iceberg_writes.snapshot_actions import SnapshotActions, application, conflict, refuse_present
 from tahoe.api.iceberg_writes.table_definition import (
@@ -25,7 +25,7 @@ from tahoe.api.iceberg_writes.table_definition import (
 from tahoe.api.table import Table
 from tahoe.base.exceptions import NotFound, Unsupported
 from tahoe.base.json_values import JsonMapping
-from tahoe.log.files.commits import read_commit
+from tahoe.log.files.commits import read_commits
 from tahoe.ops.tables.create import stage_create
 from tahoe.ops.upkeep.restore import RestoreRequest, restore
 from tahoe.protocol.features import ENFORCED
@@ -102,7 +102,7 @@ def _on_version_seen(table: Table, newest: Snapshot, actions: SnapshotActions) -
             raise conflict(problem)
         try:
             seen = table.snapshot(version)
-            since = [ConcurrentCommit(each, read_commit(table.store, each)) for each in range(version + 1, newest.version + 1)]
+            since = list(starmap(ConcurrentCommit, read_commits(table.store, range(version + 1, newest.version + 1))))
         except NotFound as error:  # the log has been cleaned up
             raise conflict(problem) from error
         # The commit itself decides; this refuses most requests before any row is read.

@@ -111,9 +111,8 @@ def parse_actions(name: str, data: bytes, url: str) -> Iterator[tuple[int, Actio
     if not data or data.isspace():
         what = "is empty (0 bytes)" if not data else "contains no action"
         raise _damaged(name, url, what)
-    for number, line in enumerate(
-        BytesIO(data), start=1
-    ):  # which does not copy the data: a commit may have hundreds of megabytes
+    # `BytesIO` does not copy the data: a commit may have hundreds of megabytes.
+    for number, line in enumerate(BytesIO(data), start=1):
         if number == 1:
             line = line.removeprefix(b"\xef\xbb\xbf")
         stripped = line.strip(b" \t\r\n")

@@ -126,14 +126,17 @@ def single_actions(actions: Sequence[Action]) -> Iterable[Action]:
 
 def adds_in(actions: Sequence[Action]) -> Sequence[AddFile]:
     """Return the `add` actions among the actions of a commit."""
-    parts = (part for part in parts_of(actions) if not isinstance(part, RemovedFiles))
-    return joined(*(part if isinstance(part, AddedFiles) else [a for a in part if isinstance(a, AddFile)] for part in parts))
+    return _of_kind(actions, AddFile, AddedFiles)
 
 
 def removes_in(actions: Sequence[Action]) -> Sequence[RemoveFile]:
     """Return the `remove` actions among the actions of a commit."""
-    parts = (part for part in parts_of(actions) if not isinstance(part, AddedFiles))
-    return joined(*(part if isinstance(part, RemovedFiles) else [a for a in part if isinstance(a, RemoveFile)] for part in parts))
+    return _of_kind(actions, RemoveFile, RemovedFiles)
+
+
+def _of_kind(actions: Sequence[Action], kind: type[Item], columns: type[Sequence[Item]]) -> Sequence[Item]:
+    parts = (part for part in parts_of(actions) if isinstance(part, columns) or not isinstance(part, _COLUMNS))
+    return joined(*(part if isinstance(part, columns) else [each for each in part if isinstance(each, kind)] for part in parts))
 
 
 _COLUMNS = (RemovedFiles, AddedFiles)

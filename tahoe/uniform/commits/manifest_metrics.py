@@ -61,9 +61,9 @@ def wrong_row_ids(footer: FileMetaData, highest: Mapping[int, int]) -> str | Non
     """Return why the row ids or row commit versions in a file cannot be those of existing rows; None if they may be.
 
     Args:
-        highest: by the reserved field ids of the two columns, the highest number that the table has.
+        highest: by the reserved field ids of the two columns, the highest number that the table has; empty if it tracks no rows.
     """
-    for number, column in _columns(footer, highest):
+    for number, column in _columns(footer, highest) if highest else ():
         if number in highest and column.nulls != column.values:
             least, greatest = column.logical or (-1, -1)
             if type(least) is not int or least < 0 or greatest > highest[number]:

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from tahoe.base.packing import packed
 from tahoe.ops.layout.bins import GIGABYTE, Bin, has_many_dead_rows
 from tahoe.protocol.actions import AddFile
-from tahoe.protocol.clustering import PROVIDER, cube_of
+from tahoe.protocol.clustering import PROVIDER, Cube, cube_of
 
 LEAST_BYTES = 100 * GIGABYTE
 TARGET_BYTES = LEAST_BYTES * 3 // 2
@@ -58,46 +58,54 @@ class CubePlan:
     cubes: int
 
 
+@dataclass(frozen=True, slots=True)
+class _File:
+    """A live file and its place in the plan.
+
+    Args:
+        id: the id of its cube; None for a new file, or if many of its rows are deleted.
+        is_ours: whether it is new, or clustered by the current columns and by an implementation whose files may be clustered again.
+        cube: the cube that the report counts it in; None for a file outside of cubes of these columns (with ``FULL``, of any columns).
+    """
+
+    add: AddFile
+    id: str | None
+    is_ours: bool
+    cube: Cube | None
+
+    @classmethod
+    def of(cls, add: AddFile, rules: CubeRules) -> _File:
+        cube = cube_of(add)
+        is_ours = add.clustering_provider in (None, PROVIDER) and (cube is None or cube.columns == rules.columns)
+        is_new = cube is None or has_many_dead_rows(add, rules.dead_rows)
+        counts = cube is not None and (rules.is_full or cube.columns == rules.columns)
+        return cls(add, None if cube is None or is_new else cube.id, is_ours, cube if counts else None)
+
+
 def plan_cubes(adds: Iterable[AddFile], rules: CubeRules) -> CubePlan:
     """Plan the OPTIMIZE of a clustered table from its live files."""
-    live = list(adds)
-    ours = [add for add in live if _is_ours(add, rules)]
-    small = _without_large_cubes(ours, rules)
-    other_files = [add for add in live if not _is_ours(add, rules)] if rules.is_full else []
-    chosen = [*small, *other_files] if other_files else _unless_one_cube(small, rules)
-    cubes_by_path = {
-        add.path: cube for add in live if (cube := cube_of(add)) and (rules.is_full or cube.columns == rules.columns)
-    }
+    live = [_File.of(add, rules) for add in adds]
+    small = _without_large_cubes([file for file in live if file.is_ours], rules.least)
+    other_files = [file for file in live if not file.is_ours] if rules.is_full else []
+    chosen = [*small, *other_files] if other_files else _unless_one_cube(small)
     return CubePlan(
-        tuple(_packed(chosen, rules)),
-        _counted(add for add in live if add.path in cubes_by_path),
-        _counted(add for add in live if add.path not in cubes_by_path),
-        len({cube.id for cube in cubes_by_path.values()}),
+        tuple(_packed(chosen, max(rules.least, rules.target))),
+        _counted(file.add for file in live if file.cube is not None),
+        _counted(file.add for file in live if file.cube is None),
+        len({file.cube.id for file in live if file.cube is not None}),
     )
 
 
-def _is_ours(add: AddFile, rules: CubeRules) -> bool:
-    """Whether a file is new, or clustered by the current columns and by an implementation whose files may be clustered again."""
-    cube = cube_of(add)
-    return add.clustering_provider in (None, PROVIDER) and (cube is None or cube.columns == rules.columns)
-
-
-def _id(add: AddFile, rules: CubeRules) -> str | None:
-    """Return the id of the cube to which a file belongs; None for a new file, or if many of its rows are deleted."""
-    cube = cube_of(add)
-    return None if cube is None or has_many_dead_rows(add, rules.dead_rows) else cube.id
-
-
-def _without_large_cubes(adds: Sequence[AddFile], rules: CubeRules) -> list[AddFile]:
+def _without_large_cubes(files: Sequence[_File], least: int) -> list[_File]:
     sizes: defaultdict[str | None, int] = defaultdict(int)
-    for add in adds:
-        sizes[_id(add, rules)] += _live_bytes(add)
-    return [add for add in adds if (cube_id := _id(add, rules)) is None or sizes[cube_id] < rules.least]
+    for file in files:
+        sizes[file.id] += _live_bytes(file.add)
+    return [file for file in files if file.id is None or sizes[file.id] < least]
 
 
-def _unless_one_cube(adds: Sequence[AddFile], rules: CubeRules) -> list[AddFile]:
-    ids = {_id(add, rules) for add in adds}
-    return [] if len(ids) == 1 and None not in ids else list(adds)
+def _unless_one_cube(files: Sequence[_File]) -> list[_File]:
+    ids = {file.id for file in files}
+    return [] if len(ids) == 1 and None not in ids else list(files)
 
 
 def _live_bytes(add: AddFile) -> int:
@@ -105,11 +113,10 @@ def _live_bytes(add: AddFile) -> int:
     return add.size if vector is None or not rows else add.size * (rows - vector.cardinality) // rows
 
 
-def _packed(adds: Sequence[AddFile], rules: CubeRules) -> list[Bin]:
+def _packed(files: Sequence[_File], most: int) -> list[Bin]:
     """Pack the files into bins, new files first, then cube by cube; the size of a bin is limited by that of a cube."""
-    most = max(rules.least, rules.target)
-    ordered = sorted(adds, key=lambda file: (_id(file, rules) or "", file.modification_time, file.path))
-    return [Bin(tuple(files)) for files in packed(ordered, lambda file: file.size, most)]
+    ordered = sorted(files, key=lambda file: (file.id or "", file.add.modification_time, file.add.path))
+    return [Bin(tuple(adds)) for adds in packed([file.add for file in ordered], lambda add: add.size, most)]
 
 
 def _counted(adds: Iterable[AddFile]) -> tuple[int, int]:

@@ -184,12 +184,16 @@ def _cycles(kind: str, edges: Mapping[str, set[str]]) -> Iterator[str]:
 
 
 def _prose(modules: Mapping[str, Path], trees: Mapping[str, ast.Module]) -> dict[str, list[str]]:
-    """Map each folder of the package to its docstrings and comments, and ``documents`` to the pages."""
+    """Map each folder with Python code to its docstrings and comments, and ``documents`` to the pages."""
     pages = [*Path().glob("*.md"), *Path("docs").rglob("*.md")]
     prose = defaultdict(list, documents=[page.read_text(encoding="utf-8") for page in pages])
     for name, path in modules.items():
         folder = "/".join(path.parts[:2]) if len(path.parts) > 2 else "tahoe"
         prose[folder] += prose_of_module(path.read_text(encoding="utf-8"), trees[name])
+    for folder in ("tests", "benchmarks", "scripts", "demo"):
+        for path in sorted(Path(folder).rglob("*.py")):
+            text = path.read_text(encoding="utf-8")
+            prose["/".join(path.parent.parts[:2])] += prose_of_module(text, ast.parse(text))
     return prose
 
 

@@ -19,6 +19,7 @@ import tokenize
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from itertools import combinations
 from pathlib import Path
 
 Sources = Mapping[str, str]
@@ -81,6 +82,7 @@ def metrics_of(sources: Sources) -> list[Metric]:
     imports = sum(_import_lines(tree) for tree in trees.values())
     any_names = sum(_any_count(tree) for tree in trees.values())
     per_file = [text.count("\n") for text in code.values()]
+    pairs, with_statements = duplicate_pairs(code)
     return [
         Metric("modules", len(code)),
         Metric("source lines", lines, 82_000),
@@ -95,7 +97,8 @@ def metrics_of(sources: Sources) -> list[Metric]:
         Metric("Tahoe imports inside functions", sum(_inner_imports(tree) for tree in trees.values()), 40),
         Metric("lines of imports and __all__, %", 100 * imports / lines, 7),
         Metric("modules under 100 lines with one importer beside them", len(_fragments(code, trees)), 10),
-        Metric("pairs of modules that share 6 lines of one shape", len(duplicate_pairs(code)), 120),
+        Metric("pairs of modules that share 6 lines of one shape", len(pairs), 120),
+        Metric("of these, pairs that share statements, not only declarations", len(with_statements)),
         *_words(sources, trees),
         *(Metric(f"local variables named {name}", count) for name, count in _locals(trees).items()),
     ]
@@ -175,32 +178,44 @@ def _fragments(code: Sources, trees: Mapping[str, ast.Module]) -> list[str]:
     return [path for path in small if len(importers[path]) == 1 and Path(next(iter(importers[path]))).parent == Path(path).parent]
 
 
-def duplicate_pairs(code: Sources) -> set[tuple[str, str]]:
+def duplicate_pairs(code: Sources) -> tuple[set[tuple[str, str]], set[tuple[str, str]]]:
     """Pairs of modules with `MIN_SHARED_LINES` lines in a row that differ in names, strings and numbers at most.
 
-    A module that repeats itself is a pair with itself. Imports, comments and blank lines do not count.
+    A module that repeats itself is a pair with itself. Imports, comments and blank lines do not count. The second set has those pairs whose
+    shared lines contain a statement: the others share lists of imported names, signatures, fields of classes, or constants alone.
     """
-    places: dict[tuple[str, ...], list[tuple[str, int]]] = defaultdict(list)
+    places: dict[tuple[str, ...], list[tuple[str, int, bool]]] = defaultdict(list)
     for path, text in code.items():
-        shapes = _shapes(text)
+        shapes, declared = _shapes(text), _declared_lines(ast.parse(text))
         for start in range(len(shapes) - MIN_SHARED_LINES + 1):
-            window = tuple(shapes[start : start + MIN_SHARED_LINES])
-            places[window].append((path, start))
-    pairs: set[tuple[str, str]] = set()
+            window = shapes[start : start + MIN_SHARED_LINES]
+            has_statement = any(number not in declared for number, _ in window)
+            places[tuple(shape for _, shape in window)].append((path, start, has_statement))
+    pairs: dict[tuple[str, str], bool] = defaultdict(bool)
     for window, here in places.items():
         if 1 < len(here) <= MOST_PLACES and sum(map(len, window)) > MIN_SHAPE_LENGTH * MIN_SHARED_LINES:
-            for index, (path, start) in enumerate(here):
-                others = [
-                    (other, begin)
-                    for other, begin in here[index + 1 :]
-                    if other != path or abs(begin - start) >= MIN_SHARED_LINES
-                ]
-                pairs |= {tuple(sorted((path, other))) for other, _ in others}  # type: ignore[misc]
-    return pairs
+            for (path, start, first), (other, begin, second) in combinations(here, 2):
+                if other != path or abs(begin - start) >= MIN_SHARED_LINES:
+                    pairs[min(path, other), max(path, other)] |= first and second
+    return set(pairs), {pair for pair, has_statement in pairs.items() if has_statement}
 
 
-def _shapes(text: str) -> list[str]:
-    """The lines of a module with every name, string and number replaced by a letter."""
+def _declared_lines(tree: ast.Module) -> set[int]:
+    """The lines of imports, of signatures with their decorators, of the fields of classes, and of a module's constants."""
+    spans: list[tuple[int, int]] = []
+    fields = [node for owner in ast.walk(tree) if isinstance(owner, ast.Module | ast.ClassDef) for node in owner.body]
+    for node in ast.walk(tree):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+            spans += [(node.lineno, node.body[0].lineno - 1)]
+            spans += [(decorator.lineno, decorator.end_lineno or decorator.lineno) for decorator in node.decorator_list]
+        elif isinstance(node, ast.Import | ast.ImportFrom):
+            spans.append((node.lineno, node.end_lineno or node.lineno))
+    spans += [(node.lineno, node.end_lineno or node.lineno) for node in fields if isinstance(node, ast.Assign | ast.AnnAssign)]
+    return {line for first, last in spans for line in range(first, last + 1)}
+
+
+def _shapes(text: str) -> list[tuple[int, str]]:
+    """The lines of a module, by number, with every name, string and number replaced by a letter."""
     lines: dict[int, list[str]] = defaultdict(list)
     for token in tokenize.generate_tokens(io.StringIO(text).readline):
         if token.type in (tokenize.OP, tokenize.NAME, tokenize.NUMBER, tokenize.STRING):
@@ -208,8 +223,8 @@ def _shapes(text: str) -> list[str]:
             lines[token.start[0]].append(
                 "n" if is_word else "s" if token.type in (tokenize.STRING, tokenize.NUMBER) else token.string
             )
-    shapes = [" ".join(tokens) for _, tokens in sorted(lines.items())]
-    return [shape for shape in shapes if len(shape) > 3 and not shape.startswith(("from ", "import ", "s"))]
+    shapes = [(number, " ".join(tokens)) for number, tokens in sorted(lines.items())]
+    return [(number, shape) for number, shape in shapes if len(shape) > 3 and not shape.startswith(("from ", "import ", "s"))]
 
 
 _KEYWORDS = frozenset(keyword.kwlist)

@@ -11,7 +11,8 @@ from collections.abc import Mapping
 from urllib.parse import urlsplit
 
 from tahoe.base.exceptions import InvalidRequest, Unsupported
-from tahoe.store.location import split_url, table_url
+from tahoe.store.hadoop_store import HADOOP_PREFIXES
+from tahoe.store.location import HADOOP_SCHEMES, split_url, table_url
 
 Settings = Mapping[str, str]
 KEY_STORE = "hadoop.security.credential.provider.path"
@@ -37,6 +38,8 @@ def storage_options(path: str, hadoop: Settings, environment: Settings) -> dict[
         return {**_of_s3(_of_bucket(hadoop, authority), environment), **_of_lock_table(hadoop)}
     if scheme in _AZURE:
         return _of_azure(_of_account(hadoop, authority))
+    if scheme in HADOOP_SCHEMES:  # the session's settings apply to its JVM anyway
+        return {name: value for name, value in hadoop.items() if name.startswith(HADOOP_PREFIXES)}
     return _of_google(hadoop) if scheme == "gs" else {}
 
 

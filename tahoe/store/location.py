@@ -26,6 +26,9 @@ from tahoe.base.exceptions import CorruptTable, InvalidRequest, Unsupported
 MAX_NAME_BYTES = 4096
 """Longer names are refused: no supported store allows them (S3: 1,024 bytes, Linux: 4,096)."""
 
+HADOOP_SCHEMES = frozenset({"hdfs", "viewfs"})
+"""The schemes of file systems that Tahoe reaches through the JVM of a Spark session: `tahoe.store.hadoop_store`."""
+
 _LOCATION = re.compile(r"(?:([A-Za-z][A-Za-z0-9+.-]*):)?(?://([^/]*))?(/.*)")
 _ALIKE = {"s3a": "s3", "s3n": "s3", "abfss": "abfs"}
 
@@ -35,7 +38,8 @@ def table_url(path: str | os.PathLike[str]) -> str:
 
     Args:
         path: a local folder (relative to the working directory or absolute), ``file:/…`` or ``file:///…``, ``s3://bucket/key``
-            (also ``s3a``, ``s3n``), ``gs://…``, ``abfss://container@account…``, ``az://…`` or ``memory://name/key``.
+            (also ``s3a``, ``s3n``), ``gs://…``, ``abfss://container@account…``, ``az://…``, ``hdfs://host:port/…``, ``viewfs://…`` or
+            ``memory://name/key``.
             ``~/`` is the user's home folder. As in Spark the path is otherwise taken literally: ``%20`` is three characters, not a space.
 
     Returns:
@@ -57,11 +61,12 @@ def table_url(path: str | os.PathLike[str]) -> str:
         scheme = _SCHEME_ALIASES.get(match[1].lower(), match[1].lower())
         if scheme == "file":
             return _local_url(_path_of_file_url(text, match.end()))
-        if scheme in _OBJECT_SCHEMES:
+        if scheme in _OBJECT_SCHEMES or scheme in HADOOP_SCHEMES:
             return _object_url(scheme, text[match.end() :])
         if text[match.end() :].startswith("/"):
             raise Unsupported(
-                f"Tahoe has no store for the scheme '{match[1]}': use a local folder, {', '.join(sorted(_OBJECT_SCHEMES))}.",
+                f"Tahoe has no store for the scheme '{match[1]}': use a local folder, "
+                f"{', '.join(sorted(_OBJECT_SCHEMES | HADOOP_SCHEMES))}.",
                 code="TAHOE_TABLE_LOCATION",
                 scheme=match[1],
             )
@@ -73,6 +78,11 @@ def split_url(url: str) -> tuple[str, str, str]:
     scheme, _, rest = url.partition("://")
     authority, _, path = rest.partition("/")
     return scheme, authority, path
+
+
+def needs_jvm(url: str) -> bool:
+    """Whether only a process with a Spark session's JVM can open the table, and Python on Spark's executors cannot."""
+    return split_url(url)[0] in HADOOP_SCHEMES
 
 
 def local_path(url: str) -> str | None:
@@ -98,6 +108,17 @@ def named_url(root_url: str, name: str) -> str:
 def is_outside(name: str) -> bool:
     """Whether a store name is the URL of a file outside of the table's root: no other name has two adjacent slashes."""
     return "://" in name
+
+
+def refuse_outside_name(name: str, root_url: str) -> None:
+    """Raise `InvalidRequest` for a text that is not a store name below the root: empty, absolute, a URL, or with ``..`` or NUL."""
+    if not name or name[0] == "/" or "\0" in name or is_outside(name) or (".." in name and ".." in name.split("/")):
+        raise InvalidRequest(
+            f"'{name}' is not a name below the root of table '{root_url}'.",
+            code="TAHOE_PATH_OUTSIDE_TABLE",
+            table=root_url,
+            path=name,
+        )
 
 
 def encode_path(name: str) -> str:
@@ -237,7 +258,10 @@ def _object_url(scheme: str, rest: str) -> str:
             code="TAHOE_TABLE_LOCATION",
         )
     if not authority:
-        raise InvalidRequest(f"The URL has no bucket: write {scheme}://bucket/folder.", code="TAHOE_TABLE_LOCATION")
+        first = "host:port" if scheme in HADOOP_SCHEMES else "bucket"
+        raise InvalidRequest(
+            f"The URL has no {first.partition(':')[0]}: write {scheme}://{first}/folder.", code="TAHOE_TABLE_LOCATION"
+        )
     parts = [part for part in path.split("/") if part]
     if "." in parts or ".." in parts:
         raise InvalidRequest(

@@ -37,8 +37,9 @@ from obstore.store import AzureStore, GCSStore, MemoryStore, ObjectStore, S3Stor
 
 from tahoe.base.exceptions import InvalidRequest, NotFound, StorageFailure, TahoeError, Unsupported
 from tahoe.store.dynamodb_store import DynamoDBLogStore, without_lock_table
+from tahoe.store.hadoop_store import HadoopLogStore
 from tahoe.store.local_store import LocalLogStore
-from tahoe.store.location import is_outside, split_url, table_url
+from tahoe.store.location import HADOOP_SCHEMES, is_outside, refuse_outside_name, split_url, table_url
 from tahoe.store.log_store import Created, Entry, Exists, FolderStore, InFlight, LogStore, PutOutcome, Refused, Unanswered
 from tahoe.store.outside import OutsideFiles
 from tahoe.store.ranged_file import RangedFile, reopened
@@ -58,7 +59,7 @@ def open_store(path: str | os.PathLike[str], storage_options: Options | None = N
         storage_options: for S3, GCS and Azure the options of the Rust crate ``object_store``, in upper or lower case
             (``aws_access_key_id``, ``aws_secret_access_key``, ``aws_endpoint``, ``aws_region``, ``allow_http``, …); its
             environment variables (``AWS_ACCESS_KEY_ID``, …) apply to options that are not set. For a local folder: ``fsync``
-            (``true`` or ``false``); the others do not apply there and are ignored.
+            (``true`` or ``false``); the others do not apply there and are ignored. For HDFS and ViewFs: settings of Hadoop.
 
     Raises:
         InvalidRequest: an invalid path, or an option unknown to the store (the message has its name, never its value).
@@ -67,10 +68,12 @@ def open_store(path: str | os.PathLike[str], storage_options: Options | None = N
     url = table_url(path)
     options = dict(storage_options or {})
     scheme, authority, key = split_url(url)
-    if scheme not in ("file", "memory"):
+    if scheme not in ("file", "memory", *HADOOP_SCHEMES):
         _check_texts({**dict(store_environment()), **{str(name): str(value) for name, value in options.items()}}, url)
     if scheme == "file":
         return LocalLogStore(url, fsync=_boolean(options, "fsync"))
+    if scheme in HADOOP_SCHEMES:
+        return HadoopLogStore(url, {str(name): str(value) for name, value in options.items()})
     if scheme == "memory":
         return ObjectLogStore(url, _memory_clients(authority), prefix=key)
     lock_table, own = without_lock_table(scheme, {str(name): str(value) for name, value in options.items()})
@@ -245,13 +248,7 @@ class ObjectLogStore:
     # -- names and listings ------------------------------------------------------------------------------------------------
 
     def _key(self, name: str) -> str:
-        if not name or name[0] == "/" or "\0" in name or is_outside(name) or (".." in name and ".." in name.split("/")):
-            raise InvalidRequest(
-                f"'{name}' is not a name below the root of table '{self._url}'.",
-                code="TAHOE_PATH_OUTSIDE_TABLE",
-                table=self._url,
-                path=name,
-            )
+        refuse_outside_name(name, self._url)
         return self._prefix + name
 
     def _entry(self, meta: Any) -> Entry:

@@ -27,6 +27,7 @@ from tahoe.spark.commands.upkeep import compact_after
 from tahoe.spark.jvm.bridge import JavaObject, Jvm, handle_of
 from tahoe.spark.jvm.compiled import compiled_object
 from tahoe.spark.jvm.errors import install
+from tahoe.spark.jvm.hadoop_files import JvmFiles
 from tahoe.spark.jvm.proxies import Proxied, answered, is_proxy
 from tahoe.spark.jvm.storage import after_commits
 from tahoe.spark.scan.from_log import answer_from_log
@@ -34,6 +35,7 @@ from tahoe.spark.scan.renewal import follow_tables
 from tahoe.spark.scan.user_cache import recache
 from tahoe.spark.statements.parser import parser
 from tahoe.spark.versions.members import private_field, unsupported_spark
+from tahoe.store.hadoop_store import use_file_systems
 
 
 def enable_names(spark: SparkSession) -> None:
@@ -53,6 +55,7 @@ def enable_names(spark: SparkSession) -> None:
     # After `follow_tables`: the log must answer for the version that the plan was renewed to.
     answer_from_log(spark)
     after_commits(partial(recache, spark), partial(compact_after, spark))
+    use_file_systems(partial(JvmFiles, spark))
     plan_writes(spark)
     refuse_raw_commands(spark)
     notify_coordinator(spark)

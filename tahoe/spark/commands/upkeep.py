@@ -29,7 +29,7 @@ from tahoe.base.progress import shown
 from tahoe.ops.layout.auto_compact import AutoCompaction, PartitionReservations, compaction_after
 from tahoe.ops.layout.bins import Bin
 from tahoe.ops.layout.cubes import LEAST_BYTES, TARGET_BYTES
-from tahoe.ops.layout.optimize import RewrittenBin, optimize, written_as_cube
+from tahoe.ops.layout.optimize import RewrittenBin, optimize, rewritten_here, written_as_cube
 from tahoe.ops.layout.optimize_plan import OptimizePlan, OptimizeRequest
 from tahoe.ops.layout.optimize_report import Optimized, OptimizeRun, metrics_row
 from tahoe.ops.repair.statistics import collected_here, compute_statistics, statistics_of_file
@@ -53,7 +53,7 @@ from tahoe.spark.names.settings import is_on, look_at_settings
 from tahoe.spark.names.snapshots import parsed_timestamp
 from tahoe.spark.write.enforce import session_time_zone
 from tahoe.spark.write.spread import clustered_by_tasks, is_worth_joining, is_worth_spreading, joined_by_tasks
-from tahoe.store.location import decode_path
+from tahoe.store.location import decode_path, needs_jvm
 from tahoe.txn.commit import Committed
 from tahoe.txn.transaction import Transaction
 
@@ -387,9 +387,11 @@ def _request(spark: SparkSession, conditions: Sequence[str], zorder_by: Sequence
 
 def on_executors(spark: SparkSession, snapshot: Snapshot, bins: Sequence[Bin], plan: OptimizePlan) -> Iterator[RewrittenBin]:
     """Rewrite bins like `rewritten_here`, each in its own task; a large clustered bin and a bin of very many files are spread over many
-    tasks.
+    tasks. On HDFS, which Python on executors cannot open, the driver rewrites all bins.
     """
     version = BareVersion(snapshot.store, snapshot.version, snapshot.config)
+    if needs_jvm(snapshot.store.url):
+        return rewritten_here(SYSTEM_CLOCK, version, bins, plan)
     by_many = {place for place, group in enumerate(bins) if _is_for_many(spark, group, plan, len(bins))}
     alone = [group for place, group in enumerate(bins) if place not in by_many]
     written = list[RewrittenBin]()

@@ -13,7 +13,7 @@ from tahoe.api.table import Table, another_handle
 from tahoe.base.cache import keep
 from tahoe.base.exceptions import CorruptTable, Unsupported
 from tahoe.snapshot.arrow_reader import wrong_size
-from tahoe.spark.jvm.bridge import is_classic
+from tahoe.spark.jvm.bridge import Jvm, is_classic
 from tahoe.store.hadoop_settings import KEY_STORE, hadoop_prefixes, storage_options
 from tahoe.store.location import table_url
 from tahoe.txn.commit import Committed
@@ -59,9 +59,21 @@ def table_at(spark: SparkSession, path: str, options: Mapping[str, str]) -> Tabl
             code="TAHOE_OPTION_NOT_SUPPORTED",
             option="coordinator",
         )
-    url, coordinator = table_url(path), str(spark.conf.get(COORDINATOR, ""))
+    url, coordinator = table_url(_qualified(spark, path)), str(spark.conf.get(COORDINATOR, ""))
     translated = storage_options(url, _hadoop(spark, url, options), os.environ)
     return _table(url, tuple(sorted(translated.items())), coordinator)
+
+
+def _qualified(spark: SparkSession, path: str) -> str:
+    """Return a path without a scheme as a URL of Hadoop's default file system, as Spark reads it; a local path unchanged."""
+    if ":/" in path or not is_classic(spark):
+        return path
+    jvm = Jvm.of(spark)
+    configuration = spark.sparkContext._jsc.hadoopConfiguration()
+    if str(jvm.cached("fs.defaultFS", lambda: configuration.get("fs.defaultFS", "file:///"))).startswith("file:"):
+        return path
+    hadoop_path = jvm.java_class("org.apache.hadoop.fs.Path")(path)
+    return str(hadoop_path.getFileSystem(configuration).makeQualified(hadoop_path).toString())
 
 
 def refuse_links_out(root: str, names: Sequence[str], sizes: Sequence[int] = ()) -> None:

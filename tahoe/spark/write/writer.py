@@ -48,7 +48,7 @@ from tahoe.spark.jvm.errors import raising, without_task_failures
 from tahoe.spark.versions.shredded_variants import UNSHREDDED
 from tahoe.spark.write.fitting import stored
 from tahoe.spark.write.reported_files import write_parquet
-from tahoe.store.location import encode_path, local_path
+from tahoe.store.location import encode_path, local_path, needs_jvm
 from tahoe.store.log_store import Entry, LogStore
 from tahoe.txn.transaction import Transaction
 
@@ -286,7 +286,7 @@ def _logged(text: str, data_type: DataType) -> str | None:
 
 def _described(written: Sequence[WrittenFile], describe: Describe, data: DataFrame) -> list[DescribedFile]:
     """Return an action for each non-empty file, with statistics from its footer."""
-    if len(written) > _FOOTERS_ON_DRIVER:
+    if len(written) > _FOOTERS_ON_DRIVER and not needs_jvm(describe.store.url):
         described = list(raised(run_each(data.sparkSession.sparkContext, described_file, written, describe, tasks=_TASKS)))
     elif local_path(describe.store.url) is not None:
         described = [described_file(describe, file) for file in written]

@@ -20,7 +20,7 @@ __all__ = ["Measured", "answer", "by_turns", "show"]
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """One run: seconds of the work without imports, of a clock and of processors, the peak memory in MB, and what it found."""
+    """One run: seconds of the work without imports, by the clock and by processors, the peak memory in MB, and its result."""
 
     seconds: float
     processor_seconds: float
@@ -29,7 +29,7 @@ class Measured:
 
 
 def answer(work: Callable[[], object]) -> None:
-    """In the measured process: do the work and print what it took."""
+    """In the measured process: do the work and print its time and memory."""
     started, processor_started = time.perf_counter(), time.process_time()
     found = work()
     seconds, processor_seconds = time.perf_counter() - started, time.process_time() - processor_started
@@ -39,14 +39,14 @@ def answer(work: Callable[[], object]) -> None:
 def by_turns(
     script: Path, runs: Mapping[str, Sequence[str]], rounds: int, after: Callable[[], None] | None = None
 ) -> dict[str, list[Measured]]:
-    """Each run in each round, in a new process each; turns are taken, so that whatever else the machine does meets all.
+    """Each run in each round, in a new process each; the runs alternate, so that other load on the machine affects all of them.
 
     Args:
         runs: the script's arguments by the name of the run.
         after: cleans up after each.
     """
     found: dict[str, list[Measured]] = {name: [] for name in runs}
-    # Modules that are installed lie there compiled: so do ours after the first round, whatever the shell says.
+    # Installed modules are compiled; so are these after the first round, even if the shell forbids bytecode.
     environment = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
     for _ in range(rounds):
         for name, arguments in runs.items():

@@ -58,7 +58,7 @@ def rows(spark: SparkSession, count: int, files: int) -> DataFrame:
 
 
 def by_turns(runs: Mapping[str, Callable[[], object]], rounds: int) -> dict[str, list[float]]:
-    """Seconds of each run in each round but the first; turns are taken, so that whatever else the machine does meets all."""
+    """Seconds of each run in each round but the first; the runs alternate, so that other load on the machine affects all of them."""
     found: dict[str, list[float]] = {name: [] for name in runs}
     for turn in range(rounds + 1):
         for name, run in runs.items():

@@ -61,7 +61,7 @@ def main() -> None:
 
 
 def timed_by_turns(ours: Callable[[], object], theirs: Callable[[], object], appends: int) -> tuple[list[float], list[float]]:
-    """Seconds of each append; turns are taken, so that whatever else the machine does meets both."""
+    """Seconds of each append; they alternate, so that other load on the machine affects both."""
     for warm_up in (ours, theirs):
         warm_up()
     found: tuple[list[float], list[float]] = ([], [])

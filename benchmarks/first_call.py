@@ -27,7 +27,7 @@ import tahoe
 CLOCK = "import time; begun = time.process_time()\n"
 TAHOE = CLOCK + "import tahoe; tahoe.Table\nimported = time.process_time()\ntable = tahoe.Table({path!r})\n{call}\n"
 DELTALAKE = CLOCK + "import deltalake, pyarrow\nimported = time.process_time()\ntable = deltalake.DeltaTable({path!r})\n{call}\n"
-# A library that aborts while its process ends (deltalake does, now and then) takes nothing from what was printed: both leave at once.
+# Both exit at once: a library that aborts at the end of its process (as deltalake sometimes does) must not discard the result.
 END = "print(imported - begun, time.process_time() - imported, flush=True)\nimport os; os._exit(0)"
 ROWS = "import pyarrow as pa; rows = pa.table({{'id': pa.arange(0, 3), 'p': pa.nulls(3, pa.string())}})\n"
 
@@ -55,7 +55,7 @@ def main() -> None:
     for header in ("first call", "Tahoe: import", "call", "goal", "deltalake: import", "call", "both / deltalake's"):
         grid.add_column(header, justify="left" if header == "first call" else "right")
     with tempfile.TemporaryDirectory() as folder:
-        # The bytecode is kept, whatever the environment of this run says.
+        # Bytecode is written, even if the environment forbids it.
         environment = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
         environment["PYTHONPYCACHEPREFIX"] = str(Path(folder) / "bytecode")
         path = Path(folder) / "table"

@@ -95,7 +95,7 @@ def _data_file(url: str) -> DataFile:
 
 
 def measured(path: Path, count: int) -> dict[str, float]:
-    """Seconds by name of what is done."""
+    """Seconds, by name of the step."""
     table = Table.create(path, SCHEMA, partition_by=["part"], properties=UNIFORM)
     table.uniform.wait(timeout=60)
     names = {column.name: column.physical_name for column in table.schema()}
@@ -131,7 +131,7 @@ def marked(file: AddFile) -> list[Action]:
 
 
 def commit(table: Table, actions: Iterable[Action]) -> None:
-    """Without what follows a commit: conversions are called by hand, and measured."""
+    """Without hooks after commits: the script starts and measures each conversion."""
     transaction = table.begin()
     transaction.stage(*actions)
     commit_transaction(transaction, Operation("WRITE"), RetryPolicy(), ())

@@ -95,7 +95,7 @@ def measured(path: Path, count: int) -> tuple[float, ...]:
 
 
 def commit(table: Table, actions: Iterable[AddFile | RemoveFile]) -> None:
-    """Without what follows a commit: conversions are called by hand, and measured."""
+    """Without hooks after commits: the script starts and measures each conversion."""
     transaction = table.begin()
     transaction.stage(*actions)
     commit_transaction(transaction, Operation("WRITE"), RetryPolicy(), ())

@@ -109,14 +109,14 @@ _SECONDS_TO_MAKE_A_TABLE = 2
 
 def _work(answers: Connection, way: str, by: str, conditions: list[str], files: int) -> None:
     with tempfile.TemporaryDirectory() as folder:
-        for number, condition in enumerate(["a >= 0", *conditions]):  # the first warms up what a process that has worked has warm
+        for number, condition in enumerate(["a >= 0", *conditions]):  # the first one warms caches
             path = str(Path(folder) / str(number))
             _make_table(path, condition if way == _CHECK else None, files)
             begin = time.process_time()  # a busy machine disturbs it less
             try:
                 WAYS[way](by, path, condition)
             except deltalake.exceptions.DeltaError:
-                return  # told as a condition that is not answered
+                return  # reported as an unanswered condition
             answers.send(time.process_time() - begin if number else _READY)
 
 

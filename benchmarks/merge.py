@@ -31,7 +31,7 @@ def main() -> None:
         kept = {name: {file: file.read_bytes() for file in logs(place)} for name, place in places.items()}
 
         def begin_anew() -> None:
-            """The tables as they were: what the merge wrote goes, and nothing that was there has changed."""
+            """The tables before the merge: its new files are deleted, and no old file has changed."""
             for name, place in places.items():
                 for file in set(logs(place)) - set(kept[name]):
                     file.unlink()

@@ -47,7 +47,7 @@ Work = Callable[[int], object]
 
 @dataclass(frozen=True, slots=True)
 class Done:
-    """What one process did: milliseconds of each operation, and how often one was begun anew."""
+    """One process: milliseconds of each operation, and the number of its retries."""
 
     kind: str
     milliseconds: list[float]
@@ -61,7 +61,7 @@ class Done:
 
     @property
     def processor_ms(self) -> float:
-        """What an operation costs, whoever else is at work on the machine."""
+        """The cost of an operation on a loaded machine."""
         return self.processor_seconds * 1000 / max(1, len(self.milliseconds))
 
 
@@ -173,7 +173,7 @@ def show(found: dict[str, object]) -> None:
 def make_table(path: str, *, vectors: bool) -> None:
     """Rows in several files that all three changes meet in; with deletion vectors, which deltalake does not write."""
     table = tahoe.Table.create(path, SCHEMA, properties={"delta.enableDeletionVectors": str(vectors).lower()})
-    # Every file holds ids of the whole range, so that any two changes may meet in a file, and never in a row.
+    # Every file has ids of the whole range, so that any two changes may touch the same file, but never the same row.
     ids = [number for start in range(FILES) for number in range(start, ROWS, FILES)]
     table.append(pa.table({"id": ids, "value": [0] * ROWS}, SCHEMA), max_rows_per_file=ROWS // FILES)
 
@@ -237,7 +237,7 @@ def work(task: str) -> None:
 
 
 def warm_up(engine: str, kind: str) -> None:
-    """Do it once on a table that nobody else has: what a process imports at its first operation is another benchmark's matter."""
+    """Do it once on a private table: another benchmark measures the imports of a first operation."""
     with tempfile.TemporaryDirectory() as folder:
         path = str(Path(folder) / "warm")
         tahoe.Table.create(path, SCHEMA, properties={"delta.enableDeletionVectors": str(engine == "tahoe").lower()})

@@ -63,7 +63,7 @@ def main() -> None:
 
 
 def _forget_commits(table: Path) -> None:
-    """What `refresh` added."""
+    """The files that `refresh` added."""
     (table / "_delta_log" / f"{21:020d}.json").unlink(missing_ok=True)
 
 

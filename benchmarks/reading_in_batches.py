@@ -38,7 +38,7 @@ def main() -> None:
             for work, goal in (("stream", "250 MB"), ("filtered stream", "250 MB"), ("to_arrow", ""), ("copying", "400 MB")):
                 cases[f"{work}, {files} files"] = measured(work, ("Tahoe", "deltalake"), origin, arguments.rounds), goal
             vectors = measured("vectors", ("Tahoe",), origin, arguments.rounds)
-            # deltalake writes no vectors: what it does instead stands beside.
+            # deltalake writes no vectors: the table shows its alternative.
             vectors["deltalake, copying"] = cases[f"copying, {files} files"][0]["deltalake"]
             cases[f"vectors, {files} files"] = vectors, "400 MB"
         show(f"{arguments.megabytes} MB of Arrow data", cases)

@@ -45,7 +45,7 @@ def main() -> None:
 
             def run() -> None:
                 nonlocal before
-                # Of whatever is left of the rows, another hundredth each time.
+                # Another hundredth of the remaining rows each time.
                 DeltaTable.forPath(spark, str(path)).delete(f"pmod(hash(id), 100) = {next(turns)}")
                 after = bytes_of(path)
                 written.setdefault(way, []).append(after - before)

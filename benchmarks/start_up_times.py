@@ -74,7 +74,7 @@ def main() -> None:
     for header in ("program", "peer", "Tahoe, s", "peer, s", "Tahoe / peer", "Tahoe, MB", "peer, MB", "Tahoe / peer"):
         grid.add_column(header, justify="left" if header in ("program", "peer") else "right")
     with tempfile.TemporaryDirectory() as folder:
-        # The bytecode is kept, whatever the environment of this run says.
+        # Bytecode is written, even if the environment forbids it.
         environment = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
         environment["PYTHONPYCACHEPREFIX"] = str(Path(folder, "bytecode"))
         new = Path(folder, "new")

@@ -139,7 +139,7 @@ def _ready() -> None:
 def checkpoint(table: str) -> Callable[[], object]:
     _ready()
     from tahoe.base.clock import SYSTEM_CLOCK
-    from tahoe.log.checkpoints import checkpoint_writer, v2_writer  # noqa: F401 - imports are not what is measured
+    from tahoe.log.checkpoints import checkpoint_writer, v2_writer  # noqa: F401 - the measurement excludes imports
     from tahoe.snapshot.snapshot import Snapshot
     from tahoe.store.object_store import open_store
     from tahoe.txn import next_checkpoint  # noqa: F401

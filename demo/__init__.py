@@ -14,7 +14,7 @@ __all__ = ["CATALOG", "IDENTIFIER", "OUTPUT", "STREAMED"]
 
 OUTPUT = Path("demo-output").resolve()
 
-# The Iceberg catalog, a SQLite file; PyIceberg is told of catalogs by its environment, which it reads when it is imported.
+# The Iceberg catalog, a SQLite file. PyIceberg reads the names of catalogs from the environment when it is imported.
 CATALOG = "demo"
 IDENTIFIER = "flights.gold"
 STREAMED = "flights.streamed"

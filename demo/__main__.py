@@ -72,7 +72,7 @@ def main() -> int:
 
 
 def second_act(spark: SparkSession, deliveries: dict[str, Path]) -> bool:
-    """Late deliveries through three streams; whether all engines find what a batch makes of them."""
+    """Late deliveries through three streams; returns whether all engines agree after each batch."""
     say(
         "March once more, as streams: bronze takes files, silver merges flights, and silver's change feed drives a MERGE into gold"
     )
@@ -104,7 +104,7 @@ def describe(name: str, table: tahoe.Table) -> None:
 
 
 def report(readings: list[Reading]) -> bool:
-    """Print what each engine found; True when all found the same for each version."""
+    """Print the result of each engine; True when all agree on each version."""
     grid = Grid()
     for header, justify in (
         ("engine", "left"),

@@ -55,7 +55,7 @@ class Paths:
 
 @dataclass(frozen=True)
 class Step:
-    """What happened to one delivery: rows, and the seconds that each table and the wait for Iceberg took."""
+    """The result for one delivery: rows, and the seconds for each table and for the Iceberg conversion."""
 
     what: str
     rows: int
@@ -68,7 +68,7 @@ class Step:
 
 @dataclass(frozen=True)
 class Audit:
-    """What the audit changed, the seconds that it took, and those until Iceberg showed it.
+    """The changes of the audit, its seconds, and the seconds until Iceberg showed them.
 
     Args:
         vectors: files that keep their bytes, with a deletion vector beside them.
@@ -179,7 +179,7 @@ def _deliver(spark: SparkSession, name: str, month: int, number: int, deliveries
 def _write(
     rows: DataFrame, path: str, month: int, corrected: bool, with_speed: bool, properties: dict[str, str] | None = None
 ) -> None:
-    """Append a month; or, once corrected, put it in the place of what the month had."""
+    """Append a month, or replace the month with corrected data."""
     writer = rows.coalesce(1).write.format("delta").partitionBy("month").options(**(properties or {}))
     if corrected:
         writer.mode("overwrite").option("replaceWhere", f"month = {month}").save(path)

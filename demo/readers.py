@@ -27,7 +27,7 @@ __all__ = ["Reading", "read_with_all"]
 
 @dataclass(frozen=True)
 class Reading:
-    """What one engine found: how many rows, their checksum, and the seconds until they were Arrow."""
+    """The result of one engine: the number of rows, their checksum, and the seconds until they were Arrow."""
 
     engine: str
     format: str
@@ -39,7 +39,7 @@ class Reading:
 
 
 def read_with_all(spark: SparkSession, path: str, version: int, identifier: str) -> Iterator[Reading]:
-    """One `Reading` an engine: of a Delta version, and of the Iceberg snapshot that stands for it, by path and by its name in the catalog."""
+    """One `Reading` per engine: of a Delta version, and of its Iceberg snapshot, by path and by name in the catalog."""
     metadata_file = _metadata_file(path)
     by_path = StaticTable.from_metadata(f"file://{metadata_file}")
     snapshot = _snapshot_of(by_path, version)
@@ -75,7 +75,7 @@ def _metadata_file(path: str) -> str:
 
 
 def _snapshot_of(table: IcebergTable, version: int) -> int:
-    """The id of the Iceberg snapshot that stands for a Delta version; each says so in its summary."""
+    """The id of the Iceberg snapshot of a Delta version, from the snapshot's summary."""
     for snapshot in table.snapshots():
         if snapshot.summary is not None and snapshot.summary["delta-version"] == str(version):
             return snapshot.snapshot_id

@@ -60,7 +60,7 @@ def run_streams(spark: SparkSession, deliveries: dict[str, Path], folder: Path) 
 
 
 def expected_rows(spark: SparkSession, deliveries: dict[str, Path]) -> DataFrame:
-    """What gold shall hold: the corrected month, by a batch."""
+    """The expected rows of gold: the corrected month, computed by a batch."""
     header, on_time, late = _parts(deliveries)
     newest = {tuple(row[header.index(name)] for name in _CSV_KEY): row for row in [*on_time, *late]}
     return typed(spark.createDataFrame(list(newest.values()), header), with_speed=True)
@@ -105,7 +105,7 @@ def _upsert(name: str, path: str) -> Callable[[DataFrame, int], None]:
     return upsert
 
 
-# -- what they begin with ----------------------------------------------------------------------------------------------------
+# -- initial tables ---------------------------------------------------------------------------------------------------------
 
 
 def _make_tables(spark: SparkSession, shape: DataFrame, paths: Paths) -> None:

@@ -150,7 +150,7 @@ def _any_count(tree: ast.Module) -> int:
 
 
 def _inner_imports(tree: ast.Module) -> int:
-    """Imports of Tahoe's modules in bodies of functions, which hide a dependency from whoever reads the top of the module."""
+    """Imports of Tahoe's modules in bodies of functions, which hide a dependency from readers of the module's first lines."""
     functions = [node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)]
     inner = {id(node): node for function in functions for node in ast.walk(function) if isinstance(node, ast.ImportFrom)}
     return sum((node.module or "").split(".")[0] == "tahoe" for node in inner.values())

@@ -52,7 +52,7 @@ TESTED = (
     ("DataFusion", _OLDEST, "datafusion", "Iceberg v2, v3 without Puffin", "reads random histories", "tests/interop/test_iceberg_further_readers.py"),
     ("Sail", _OLDEST, "pysail", "Iceberg v2, v3", "reads random histories", "tests/interop/test_iceberg_further_readers.py"),
 )  # fmt: skip
-"""The engine, the file with its version, the package or pattern of the version, the side of the table, what the tests do, and where."""
+"""The engine, the file with its version, the version's package or pattern, the side of the table, the operations, and their tests."""
 
 FEATURES_HEAD = """
 Tables of other writers are read too: the Delta Acceptance Tests and Delta's golden tables, which delta-spark, Delta Standalone and delta-rs wrote (`tests/tables`).

@@ -1,4 +1,4 @@
-"""What all tests share: Hypothesis profiles, the mark of the tests that start Spark, and places for tables."""
+"""Shared by all tests: Hypothesis profiles, the mark of the tests that start Spark, and folders for tables."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default"))
 
 
 def pytest_configure() -> None:
-    """Have the tests' folders in memory where the machine has plenty: that a sync reaches a disk is not what they are about."""
+    """Put the tests' folders into memory if the machine has plenty: no test depends on a sync to a disk."""
     os.environ.setdefault("TAHOE_TRACEBACK", "1")  # whole tracebacks of failures
     os.environ.setdefault("SPARK_SUBMIT_OPTS", JAVA_OPTIONS)  # of the Spark that programs started by tests start
     has_room = os.access(MEMORY_DISK, os.W_OK) and shutil.disk_usage(MEMORY_DISK).free >= _LEAST_FREE_BYTES

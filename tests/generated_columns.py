@@ -30,7 +30,7 @@ _DATE_TEXTS = [str(one) for one in _DATES]
 
 @dataclass(frozen=True, slots=True)
 class Generated:
-    """A table: its base column `b`, and what is generated from it.
+    """A table: its base column `b`, and the expressions of its generated columns.
 
     Args:
         columns: partition columns to their expressions.
@@ -51,7 +51,7 @@ class Generated:
 
 
 def _at(text: str, equal: int, least: int, greatest: int) -> dict[str, int]:
-    """Every comparison with one constant, to the number of files: of what is equal to it, not less than it, and not greater."""
+    """Every comparison with one constant → the number of files with equal values, with values not less, and with values not greater."""
     found = {"=": equal, "<=>": equal, ">": least, ">=": least, "<": greatest, "<=": greatest}
     return {**{f"{{b}} {op} {text}": files for op, files in found.items()}, "{b} IS NULL": 1}
 

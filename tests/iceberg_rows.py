@@ -29,14 +29,14 @@ class _Key:
         self.partition = Record(*values)
 
     def to_path(self) -> str:
-        return f"of-{uuid.uuid4()}"  # what a folder is called says nothing, and PyIceberg cannot spell years beyond 9999
+        return f"of-{uuid.uuid4()}"  # the name of a folder has no meaning, and PyIceberg cannot print years beyond 9999
 
 
 def append_partitioned(table: Table, rows: pa.Table, partition: tuple[Any, ...] | None = None) -> list[DataFile]:
     """Append rows as one snapshot, a file for each partition, and return the files.
 
     Args:
-        partition: what the table shall say of them, whether it is so or not.
+        partition: the partition of the files in the table, whether it is right or not.
     """
     divided: dict[tuple[Any, ...], list[int]] = {}
     for number, row in enumerate(rows.to_pylist()):

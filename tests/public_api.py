@@ -45,7 +45,7 @@ class Method:
 
 @cache
 def modules_of_classes() -> dict[str, str]:
-    """The module of each class of the package that stands at the top of a module, by its name."""
+    """The module of each class at the top of a module of the package, by its name."""
     found = {}
     for path in sorted(PACKAGE.rglob("*.py")):
         module = ".".join(("tahoe", *path.relative_to(PACKAGE).with_suffix("").parts))
@@ -56,7 +56,7 @@ def modules_of_classes() -> dict[str, str]:
 
 
 def reached(roots: Iterable[Any]) -> list[type]:
-    """The classes that a caller gets from these functions and classes, by what their methods return."""
+    """The classes that a caller gets from these functions and classes: the types of returned values."""
     found: dict[type, None] = {}
     pending = list(roots)
     while pending:

@@ -25,7 +25,7 @@ ONE_ON_SPARK_IN = 12
 """The same for tests that start Spark, of any number of cases: a case takes about a second, a hundred times that of other tests."""
 
 ONE_TEST_ON_SPARK_IN = 5
-"""The same for the tests of a module that use the shared Spark session, whatever their number of cases."""
+"""The same for the tests of a module that use the shared Spark session, for any number of cases."""
 
 ONE_OF_SAMPLE_IN, ONE_OF_SAMPLE_ON_SPARK_IN = 2, 3
 """The same for the cases that `sampled` or a mark `soak` left, which are long."""
@@ -41,7 +41,7 @@ def sampled(cases: Iterable[object], one_in: int, always: Collection[object] = (
     """Values of a parameter: one case in `one_in`, evenly spaced, is in the sample; the rest has the mark `soak`.
 
     Args:
-        always: cases that are in the sample whatever the seed.
+        always: cases that are in every sample.
     """
     return [
         pytest.param(case, marks=() if number % one_in == SEED % one_in or case in always else pytest.mark.soak)

@@ -67,7 +67,7 @@ _TAGS = {one.number: tag for tag, one in PRIMITIVES.items()}
 
 @dataclass(frozen=True)
 class Style:
-    """What writers are free to choose: wider numbers than needed, the order in which an object's values lie, short texts."""
+    """Free choices of writers: wider numbers than needed, the order of an object's values, short texts."""
 
     wide: bool = False
     backwards: bool = False

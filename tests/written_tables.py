@@ -1,8 +1,8 @@
-"""Holds the tables that tests write against the specification: each violation in a table of a test that passed fails the test.
+"""Checks the tables that tests write against the specification: each violation in a table of a test that passed fails the test.
 
-Looked at are the tables below a test's `tmp_path`, and those in memory, whose every commit Tahoe wrote; of a sample of the tests, for a
-bounded time. `TAHOE_CHECK_ALL=1` looks at all. A test that damages its tables on purpose, or writes to a log by hand, says so with the mark
-`damages_tables`; one that writes what Tahoe is known to do otherwise names the rules: `breaks_rules("…")` (docs/design/032).
+The check covers the tables below a test's `tmp_path`, and those in memory whose every commit Tahoe wrote, of a sample of the tests, for a
+bounded time; `TAHOE_CHECK_ALL=1` covers all. A test that corrupts its tables on purpose, or writes to a log by hand, has the mark
+`damages_tables`; a test with a known deviation of Tahoe names the rules: `breaks_rules("…")` (docs/design/032).
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _MOST_SECONDS = 120.0
 _MOST_TABLES_OF_A_TEST = 20
 _spent = 0.0
 _BEFORE = pytest.StashKey[frozenset[str]]()
-_COUNTED = "tables held against the specification"
+_COUNTED = "tables checked against the specification"
 
 
 @pytest.hookimpl
@@ -88,7 +88,7 @@ def _looked_at(item: pytest.Item) -> list[LogStore]:
 
 
 def broken_rules(stores: Iterable[LogStore], known: set[str]) -> Iterator[str]:
-    """What is wrong with tables, but for the rules that are known to be broken."""
+    """The violations in tables, except for rules with known deviations."""
     global _spent
     started = time.perf_counter()
     for store in stores:
@@ -103,7 +103,7 @@ def broken_rules(stores: Iterable[LogStore], known: set[str]) -> Iterator[str]:
 
 
 _OF_POSITION_DELETES = {"iceberg-allows-no-vectors"}
-"""What tables break that show their deletion vectors to Iceberg v2 as position deletes (docs/design/008)."""
+"""Violations of tables that expose their deletion vectors to Iceberg v2 as position deletes (docs/design/008)."""
 
 
 def _has_position_deletes(store: LogStore) -> bool:

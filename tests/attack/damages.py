@@ -1,4 +1,4 @@
-"""What storage, crashes, people and programs do to the files of a table: kinds of damage, each with all of its cases.
+"""Corruption of a table's files by storage, crashes, people and programs: kinds of corruption, each with all of its cases.
 
 A kind is a function from a table to a list of `Case`; `sample` takes some of them by seed, as many of each kind of file.
 """
@@ -30,9 +30,9 @@ class Case:
 
     Args:
         kind: of the file.
-        what: the damage in words, with the place.
-        files: what is different.
-        damage: what kind of damage it is.
+        what: a description, with the position.
+        files: the changed files.
+        damage: the kind of corruption.
         shape: the same for cases that are alike but for the file, or the line of it, that they hit; empty where none is like it.
     """
 

@@ -1,6 +1,6 @@
-"""What cannot be told, by name and with its reason. Everything that is not on this list must be told, or do no harm.
+"""Corruption that cannot be detected, by name and with its reason. All other corruption must be reported or harmless.
 
-`docs/design/014-corruption.md` says the same to users, and what they can do. A test asserts that each entry is still needed.
+`docs/design/014-corruption.md` lists the same for users, with remedies. A test asserts that each entry is still needed.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _SILENT = ("wrong rows", "another version")
 
 def _of_foreign_commits(*damages: str) -> Callable[[Failure], bool]:
     def covers(found: Failure) -> bool:
-        # A changed name of a column is a name: a filter that asks for the old one is told that there is none.
+        # A changed name of a column is a valid name: a filter on the old name raises an error for a missing column.
         asks_for_another_name = found.detail.startswith("InvalidRequest: There is no column")
         silent = found.outcome in _SILENT or asks_for_another_name
         return silent and found.table == "foreign" and "commit" in found.case.kind and found.case.damage in damages

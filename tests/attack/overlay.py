@@ -25,12 +25,12 @@ _BEGIN_MS = 1_700_000_000_000
 
 
 class Overlay:
-    """A store over files that it never changes; what is written, and the damage, stays in the overlay.
+    """A store over files that it never changes; writes and corruption stay in the overlay.
 
     Args:
         url: the table's root, for messages.
         files: contents by name, shared by all overlays.
-        damage: what this overlay holds in their place. The time of a damaged file stays as it was: bits rot unseen.
+        damage: the corrupt files. Their times are unchanged, as after bit rot.
     """
 
     def __init__(self, url: str, files: Mapping[str, bytes] | None = None, damage: Damage | None = None) -> None:
@@ -57,7 +57,7 @@ class Overlay:
         """All files as they are now."""
         return dict(self._files)
 
-    # -- what `LogStore` demands ---------------------------------------------------------------------------------------------
+    # -- the methods of `LogStore` ---------------------------------------------------------------------------------------------
 
     asks_cheaply = False
 

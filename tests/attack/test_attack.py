@@ -1,8 +1,7 @@
-"""Every damage to every kind of file of every table: the right rows, or an error that names the table and the place.
+"""Every corruption of every kind of file of every table: the right rows, or an error that names the table and the position.
 
-Each test runs many cases of one damage to one table, and tells all of its failures at once, grouped. A sample by seed
-(`TAHOE_ATTACK_SEED`) runs with the suite; all cases (of those that are alike a few, by seed) and thousands of flipped bits carry the
-mark `soak`.
+Each test runs many cases of one corruption of one table, and reports all of its failures at once, grouped. A sample by seed
+(`TAHOE_ATTACK_SEED`) runs with the suite; all cases (a few of equal ones, by seed) and thousands of flipped bits have the mark `soak`.
 """
 
 from __future__ import annotations
@@ -39,7 +38,7 @@ FLIPS_IN_SOAK = 1_000
 
 @pytest.fixture(autouse=True)
 def _quiet() -> Iterator[None]:
-    """Damage is told in the log too, thousands of times here."""
+    """Corruption is logged too, thousands of times here."""
     logging.disable(logging.CRITICAL)
     yield
     logging.disable(logging.NOTSET)
@@ -47,7 +46,7 @@ def _quiet() -> Iterator[None]:
 
 @cache
 def planned(table: str, damage: str, seed: int, most: int | None) -> list[Case]:
-    """The cases of one damage to one table, at most so many or all but what is alike; the same ones for the same seed."""
+    """A limited number of cases of one corruption of one table, or all but equal ones; the same for the same seed."""
     chance = random.Random(f"{seed} {table} {damage}")
     found = victim(table)
     if damage == FLIPPED:

@@ -52,7 +52,7 @@ def test_an_open_handle_gives_the_right_rows_or_an_error_when_its_table_is_damag
 
 
 def _of_check(found: Failure) -> bool:
-    """`check()` asks the storage, not the handle, so it knows no more than the list of what cannot be told says."""
+    """`check()` reads the storage, not the handle, so the list of undetectable corruption applies to it."""
     return found.question == "check" and is_known(found)
 
 

@@ -1,4 +1,4 @@
-"""Writing to a damaged table: it is refused, or keeps the table right; the damage is never carried into what is written."""
+"""Writing to a corrupt table: the write is refused, or keeps the table right; it never copies the corruption into new files."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def _quiet() -> Iterator[None]:
 
 @cache
 def planned(table: str, damage: str, most: int | None) -> list[Case]:
-    """Damage to the log and the vectors; but that the newest version never was, nobody can tell (`tests/attack/known.py`)."""
+    """Corruption of the log and the vectors, except for the loss of the newest version, which is undetectable (`tests/attack/known.py`)."""
     chance = random.Random(f"{SEED} writing {table} {damage}")
     found = victim(table)
     cases = list(flips(found, chance, 40)) if damage == "flipped" else cases_of(damage, found)
@@ -48,7 +48,7 @@ def planned(table: str, damage: str, most: int | None) -> list[Case]:
 
 
 def fault(whole: Victim, case: Case, write: str) -> str | None:
-    """What is wrong after a write to the damaged table, once the damage is mended; None where nothing is."""
+    """The fault of the table after a write to the corrupt table, once the corruption is repaired; None if there is none."""
     table = table_of(whole, case.files)
     try:
         with time_limit():
@@ -57,7 +57,7 @@ def fault(whole: Victim, case: Case, write: str) -> str | None:
     except TahoeError as error:
         if not names_its_place(error, whole):
             return f"nameless error: {error}"
-    except Exception as error:  # noqa: BLE001 - which errors leave a write is what is tested
+    except Exception as error:  # noqa: BLE001 - the test examines the kind of error
         return f"{type(error).__name__}: {error}"
     for name in case.files:
         table.store.damage(name, whole.files[name])  # type: ignore[attr-defined]

@@ -1,4 +1,4 @@
-"""What a damaged table answers, and whether that is allowed: the right rows, or an error that names the table and the place."""
+"""The answer of a corrupt table, and whether it is allowed: the right rows, or an error that names the table and the position."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ from tests.attack.victims import Victim
 __all__ = ["LIMIT_SECONDS", "Failure", "Judge", "Report", "names_its_place", "rows_of", "table_of", "time_limit"]
 
 LIMIT_SECONDS = 20.0
-"""No question about any of these tables may take more of the processor's time, however it is damaged: the time of the clock would tell how
-busy the machine is. The tests' own limit ends what waits."""
+"""No query of these tables may take more processor time, however they are corrupted. Clock time would depend on the load of the machine.
+The tests' own limit ends a hanging test."""
 
 _NOW_MS = 1_700_000_500_000
 
@@ -38,7 +38,7 @@ class Failure:
     """One answer that is not allowed.
 
     Args:
-        question: what was asked.
+        question: the query.
         outcome: ``wrong rows``, ``older version``, ``nameless error``, the type of a foreign error, ``silent check``, ``hang``.
     """
 
@@ -69,7 +69,7 @@ class Report:
 
 
 class Judge:
-    """Asks damaged copies of one table, and holds the answers against those of the whole one.
+    """Queries corrupt copies of one table, and compares the answers with those of the sound table.
 
     Args:
         open_handle: ask by a handle that has read the table while it was whole.
@@ -84,7 +84,7 @@ class Judge:
         self._asked = 0
 
     def judge(self, cases: Iterable[Case], allowed: Callable[[Failure], bool] = lambda _: False) -> Report:
-        """Ask about every case; failures for which `allowed` is true are not told."""
+        """Query the table for every case; failures for which `allowed` is true are not reported."""
         report = Report()
         for case in cases:
             if all(self.victim.files.get(name) == data for name, data in case.files.items()):
@@ -115,7 +115,7 @@ class Judge:
             yield Failure(self.victim.name, case, "check", outcome, detail)
 
     def _must_be_told(self, case: Case, refused: Sequence[str]) -> bool:
-        """Whether `check()` has to know: not of what lies in data files, nor of files that only older versions use."""
+        """Whether `check()` must detect it: not in data files, nor in files that only older versions use."""
         of_old_files = case.kind == "vector" or self.victim.name == "foreign"
         return "data" not in case.kind and any(name in _OF_THE_NEWEST or not of_old_files for name in refused)
 
@@ -127,7 +127,7 @@ class Judge:
             return (
                 "refused" if names_its_place(error, self.victim) else "nameless error"
             ), f"{type(error).__name__}: {error.message}"
-        except Exception as error:  # noqa: BLE001 - which errors leave a read is what is tested
+        except Exception as error:  # noqa: BLE001 - the test examines the kind of error
             return _kind_of_error(error), str(error)[:200]
         truth = self.truth[name]
         if answer == truth:
@@ -165,7 +165,7 @@ _NOT_NEEDED = frozenset(
 
 def table_of(victim: Victim, damage: Damage) -> Table:
     """A fresh table over the damaged files."""
-    # A clock that follows the table's own times: what is written now must not find its log expired.
+    # A clock that follows the table's own times, so that new commits do not find the log expired.
     return Table(victim.url, store=Overlay(victim.url, victim.files, damage), clock=SeededClock(1, _NOW_MS))
 
 

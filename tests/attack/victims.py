@@ -1,4 +1,4 @@
-"""The tables that are attacked: small, each with what the others lack, and the same bytes in every run."""
+"""The attacked tables: small, each with features that the others lack, and the same bytes in every run."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ __all__ = ["VICTIMS", "Victim", "kind_of", "victim"]
 
 @dataclass(frozen=True)
 class Victim:
-    """A whole table, and what is asked of it.
+    """A sound table, and its queries.
 
     Args:
         files: all of its files by name.
@@ -63,7 +63,7 @@ class Victim:
 
 @cache
 def kind_of(name: str) -> str:
-    """What kind of file a name is."""
+    """The kind of a file, from its name."""
     if name.startswith(f"{SIDECAR_FOLDER}/"):
         return "sidecar"
     if name.startswith("_change_data/"):
@@ -259,7 +259,7 @@ def _foreign(name: str) -> Overlay:
 
 
 def _anonymous(commit: bytes, sizes: dict[str, int]) -> bytes:
-    """A commit without what only Tahoe says of it, and with these sizes of files."""
+    """A commit without Tahoe's own members, and with these sizes of files."""
     lines = [json.loads(line) for line in commit.splitlines()]
     for line in lines:
         ((kind, value),) = line.items()

@@ -42,7 +42,7 @@ class Expectation:
 
 @dataclass(frozen=True)
 class Case:
-    """One case: steps that prepare tables, the steps under test, a query, and what is expected."""
+    """One case: steps that prepare tables, the steps under test, a query, and the expectation."""
 
     file: str
     name: str
@@ -108,7 +108,7 @@ def load_differences() -> dict[str, Difference]:
     """The documented and the pending differences, by the id of their case.
 
     Raises:
-        ValueError: where an entry lacks what it needs, has an unknown key, or repeats a case.
+        ValueError: an entry lacks a required key, has an unknown key, or repeats a case.
     """
     differences: dict[str, Difference] = {}
     for entry in tomllib.loads(DIFFERENCES.read_text(encoding="utf-8")).get("difference", []):

@@ -1,4 +1,4 @@
-"""The outcome of a case in a session, and how it differs from what is expected."""
+"""The outcome of a case in a session, and its difference from the expectation."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ DATABASE = "conformance"
 
 @dataclass(frozen=True)
 class Outcome:
-    """What the step under test raised, and the rows and the schema of the query, or what the query raised after that step."""
+    """The error of the step under test, and the rows and the schema of the query, or the error of the query after that step."""
 
     error: Raised | None = None
     rows: tuple[str, ...] | None = None
@@ -39,7 +39,7 @@ def outcome_of(spark: SparkSession, case: Case, folder: Path) -> Outcome:
         folder: a folder that the case has for itself; made where it is missing, and deleted afterwards.
 
     Raises:
-        Exception: where a step before the step under test fails; the outcome has what that one raises.
+        Exception: a step before the step under test fails; its error is in the outcome.
     """
     folder = folder.resolve()
     with _place(spark, case, folder) as names:

@@ -45,7 +45,7 @@ class Raised:
 
 
 def raised_by(error: Exception, folder: str) -> Raised:
-    """What a case says of an error; `folder` is a path that the message shows as `{folder}`."""
+    """The description of an error in a case; `folder` is a path that the message shows as `{folder}`."""
     causes = list(_causes(error))
     conditions = [condition for condition in (_own_condition(error), *map(_jvm_condition, causes)) if condition]
     classes = [type(error).__name__, *(cause.getClass().getSimpleName() for cause in causes)]

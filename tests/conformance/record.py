@@ -1,10 +1,10 @@
-"""For authors of cases: fill in the expectations by delta-spark, and list what differs on Tahoe.
+"""For authors of cases: record the expectations on delta-spark, and list the differences on Tahoe.
 
 ``python -m tests.conformance.record FILE...`` (PySpark 4.1) runs the cases that have neither rows nor an error on delta-spark, and writes
 their outcome behind them; ``schema = "?"`` becomes the schema of the query, ``error = "?"`` beside rows the error. With ``--check`` it
 validates the complete cases, and changes nothing.
 
-``python -m tests.conformance.record --tahoe FILE...`` runs the cases on Tahoe and prints what differs from the expectations. These cases
+``python -m tests.conformance.record --tahoe FILE...`` runs the cases on Tahoe and prints the differences from the expectations. These cases
 become the pending ones of these files in differences.toml.
 """
 

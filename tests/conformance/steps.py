@@ -1,6 +1,6 @@
-"""What a step of a case does in a session: SQL text, or one action of the DataFrame API.
+"""The steps of a case: SQL text, or one action of the DataFrame API.
 
-The key that names the action, its value, and what else may be given:
+The key that names the action, its value, and its optional keys:
 
 * ``save``: SQL of the rows to write, with ``alias`` (of the DataFrame), ``mode``, ``options``, ``partition_by``, ``cluster_by``,
   ``format``, and a target: ``table`` (saveAsTable), ``insert_into``, ``path`` (save), or ``write_to`` with ``action``, ``condition`` (of

@@ -1,4 +1,4 @@
-"""The conformance suite itself: how large it is, what its files may contain, and how its author's tool edits them."""
+"""The conformance suite itself: its size, the keys of its files, and the tool that records expectations."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The demonstration's checksum tells rows apart, and nothing but rows."""
+"""The demonstration's checksum differs for different rows, and only for them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What manifests say of columns, held against the data files themselves: counts, and bounds for every value.
+"""The column statistics of manifests, compared with the data files: counts, and bounds for every value.
 
 Bounds are decoded by PyIceberg and data is read by PyArrow, by field ids; nothing of `tahoe.uniform` is used.
 """
@@ -26,7 +26,7 @@ _UNBOUNDED = ("binary",)
 
 
 def check_statistics(table: tahoe.Table) -> int:
-    """Hold every file of the newest snapshot against its entry; how many bounds were looked at."""
+    """Compare every file of the newest snapshot with its entry; return the number of compared bounds."""
     document = newest_document(table.store)
     assert document is not None
     if not document["snapshots"]:

@@ -30,7 +30,7 @@ Read = Callable[[str, str | None], pa.Table]
 
 
 def missing(engine: str) -> list[str]:
-    """What an engine needs and this environment does not have."""
+    """The packages that an engine needs and this environment lacks."""
     return [module for module in NEEDS[engine] if importlib.util.find_spec(module) is None]
 
 

@@ -1,7 +1,7 @@
 """Selective predicates over the rows of a table: as a filter in Python, as an expression of PyIceberg, and as SQL of several engines.
 
-What an engine gives for a predicate is held against its own full scan, filtered here: files that statistics should not have skipped
-show as rows that lack.
+The result of an engine for a predicate is compared with its own full scan, filtered here: files that statistics should not have skipped
+show as missing rows.
 """
 
 from __future__ import annotations
@@ -115,7 +115,7 @@ class Predicate:
 
 
 def predicates(rows: pa.Table, chance: random.Random, count: int) -> list[Predicate]:
-    """Some predicates whose values are among the rows, none with NaN and zeros of floats: engines differ in what these equal."""
+    """Some predicates whose values are among the rows, none with NaN or zeros of floats, which engines compare differently."""
     found = []
     leaves = list(_leaves(rows.schema, ()))
     for path, data_type in chance.sample(leaves, min(count, len(leaves))):

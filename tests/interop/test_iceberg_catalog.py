@@ -240,7 +240,7 @@ def _sync_through(table: tahoe.Table) -> None:
         try:
             table.uniform.sync()
             return
-        except StorageFailure:  # the other one held the catalog's lock all the while
+        except StorageFailure:  # the other process had locked the catalog all the time
             continue
     table.uniform.sync()
 

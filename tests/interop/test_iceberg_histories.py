@@ -59,7 +59,7 @@ def check_rows(history: History, form: str) -> str:
 
 
 def check_old_snapshots(history: History, location: str) -> None:
-    """What old snapshots show is the version that they name."""
+    """Old snapshots show the version that they name."""
     table = history.table
     document = newest_document(table.store)
     assert document is not None

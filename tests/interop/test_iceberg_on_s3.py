@@ -72,7 +72,7 @@ def test_an_iceberg_table_on_s3_is_converted_where_it_is(s3_url: str, s3_options
     table.append(rows)
     table.overwrite(rows.slice(150), replace_where="id >= 150")
     table.uniform.wait()
-    assert UNIFORM_RUNTIME.drain(120, 0, table.url) == []  # it notes in the log what it has shown, after it has
+    assert UNIFORM_RUNTIME.drain(120, 0, table.url) == []  # the conversion writes its record to the log after it has published
     expected = canonical(table.to_arrow())
     for entry in list(table.store.walk("_delta_log")):
         table.store.delete(entry.name)

@@ -1,4 +1,4 @@
-"""What UniForm writes is read by PyIceberg and DuckDB as the rows of the Delta table: now, at old snapshots, through filters."""
+"""PyIceberg and DuckDB read tables of UniForm with the rows of the Delta table: now, at old snapshots, through filters."""
 
 from __future__ import annotations
 

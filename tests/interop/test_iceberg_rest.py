@@ -66,8 +66,8 @@ def start(
     """The server as a process, and its address, which it prints once it listens.
 
     Args:
-        files: how many it may have open at once; None for what this process may.
-        program: what Python runs.
+        files: the limit of open files; None for that of this process.
+        program: the Python program.
     """
     bounded = [] if files is None else ["sh", "-c", f'ulimit -n {files} && exec "$@"', "sh"]
     process = subprocess.Popen(
@@ -243,12 +243,12 @@ def assert_unchanged(root: Path, before: dict[Path, bytes]) -> None:
 def test_every_kind_of_write_is_refused_and_changes_nothing(served: Served, name: str) -> None:
     through_pyiceberg, method, path, content = WRITES[name]
     catalog = served.pyiceberg()
-    catalog.load_table("sales.orders")  # whatever is to convert is converted
+    catalog.load_table("sales.orders")  # every pending conversion is done
     before = files_of(served.root)
     if through_pyiceberg is not None:
         with pytest.raises(NotImplementedError, match="Server does not support endpoint"):
             through_pyiceberg(catalog)
-        catalog._supported_endpoints = _Everything()  # as a client that does not look at what the server can do
+        catalog._supported_endpoints = _Everything()  # as a client that ignores the endpoints that the server lists
         with pytest.raises(ForbiddenError, match="read-only"):
             through_pyiceberg(catalog)
     answer, error = served.ask(method, path, content)

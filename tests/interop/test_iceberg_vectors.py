@@ -57,7 +57,7 @@ def check(table: tahoe.Table, why: object = "") -> dict[str, Any]:
 @pytest.mark.parametrize("properties", FORMATS)
 @pytest.mark.parametrize("seed", [0, 1, *(pytest.param(seed, marks=pytest.mark.soak) for seed in (2, 3))])
 def test_a_history_is_read_as_it_is_after_each_step_and_at_old_snapshots(tmp_path: Path, seed: int, properties: dict) -> None:
-    """Some steps are converted one by one, some together; what old snapshots show is the version that they name."""
+    """Some steps are converted one by one, some together; old snapshots show the version that they name."""
     history = History(tmp_path, seed, {**properties, **(PER_COMMIT if seed % 2 else {})})
     table = history.table
     for _ in history.steps(8):
@@ -144,7 +144,7 @@ def test_many_deletes_leave_few_delete_manifests_and_no_file_that_nothing_names(
         table.delete(f"id = {k * 2 + 1}")
         table.uniform.wait()  # the conversion behind the commit alone: two side by side would leave files of the slower one
     check(table)
-    assert UNIFORM_RUNTIME.drain(120, 0, table.url) == []  # what a conversion deletes, it deletes after it has shown its version
+    assert UNIFORM_RUNTIME.drain(120, 0, table.url) == []  # a conversion deletes files after it has published its version
     metadata = tmp_path / "a table" / "metadata"
     there = {path.name for path in metadata.iterdir() if path.suffix in (".parquet", ".puffin", ".avro")}
     assert there == named_files(table.store)

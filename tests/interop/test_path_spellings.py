@@ -134,7 +134,7 @@ def test_iceberg_shows_the_rows_that_deltalake_left(tmp_path: Path, was_written_
 
 
 def removal_by_deltalake(table: Table) -> str:
-    """What deltalake would write; it does not write to tables of Iceberg's compatibility."""
+    """The actions of deltalake, which does not write to tables of IcebergCompat."""
     files = [add for add in table.files().to_pylist() if dict(add["partitionValues"]).popitem()[1] in ("é", "日本", "ü ü")]
     assert len(files) == 3
     removes = [

@@ -1,4 +1,4 @@
-"""What Tahoe writes is read equal by readers that are not ours: deltalake, DuckDB's delta extension, Polars."""
+"""Readers other than Tahoe read its tables with equal rows: deltalake, DuckDB's delta extension, Polars."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def test_every_type_is_read_equal(path: str, read: Reader) -> None:
 def test_a_table_partitioned_by_any_type_is_read_equal(path: str, read: Reader, column: str) -> None:
     rows = ALL_TYPES.select(["id", column])
     if column == "text":
-        # The specification has no way to tell an empty text from null in a partition value.
+        # The specification cannot distinguish an empty text from null in a partition value.
         rows = rows.filter(pa.compute.not_equal(rows["text"], "").fill_null(True))
     if column == "day" and read is read_polars:
         rows = rows.filter(pa.compute.greater(pa.compute.year(rows["day"]), 1900).fill_null(True))

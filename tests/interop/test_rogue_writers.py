@@ -1,4 +1,4 @@
-"""Iceberg writers that bypass Delta: noticed before anything is overwritten, told, and settled by hand."""
+"""Iceberg writers that bypass Delta: detected before anything is overwritten, reported, and resolved by hand."""
 
 from __future__ import annotations
 
@@ -96,7 +96,7 @@ def drop_from_the_catalog(scene: Scene) -> None:
 
 
 def purge(scene: Scene) -> None:
-    """What a purge leaves that does not care for gc.enabled = false: no metadata at all."""
+    """The result of a purge that ignores gc.enabled = false: no metadata at all."""
     scene.theirs.drop_table("a.b")
     for file in (scene.path / "metadata").iterdir():
         file.unlink()
@@ -156,13 +156,13 @@ def test_another_writer_is_noticed_by_the_next_conversion_which_changes_nothing(
     expected = canonical(scene.table.to_arrow())
     rogue(scene)
     left = _content(scene)
-    scene.table.append(rows(20))  # the Delta side goes on, whatever happens there
+    scene.table.append(rows(20))  # the Delta side continues despite the external writer
     with pytest.raises(ForeignWriter, match="Another writer has changed the Iceberg side"):
         scene.sync()
     now = _content(scene)
     assert {name: now.get(name) for name in left} == left, "what was there is there still, theirs and ours"
     assert not [name for name in now.keys() - left.keys() if name.endswith(".metadata.json")]
-    # The Delta side is sound; the other is told, but where only the catalog was changed, which was given by hand.
+    # The Delta side is sound; the other side is reported, except where only the catalog changed, which the caller passed in.
     assert {found.code for found in scene.table.check()} == (set() if rogue is drop_from_the_catalog else {"iceberg"})
 
     plan = scene.table.uniform.repair(discard=True, dry_run=True)

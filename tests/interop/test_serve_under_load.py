@@ -1,4 +1,4 @@
-"""`tahoe serve` beside clients that keep it waiting: whoever sends a whole request is answered. Sockets of 127.0.0.1 alone."""
+"""`tahoe serve` beside slow clients: every client that sends a whole request gets a response. Only sockets of 127.0.0.1."""
 
 from __future__ import annotations
 
@@ -32,9 +32,9 @@ MANY = 600
 SECONDS = 200
 """More than enough: only a test that fails takes so long."""
 QUICK = Limits(most=40, most_of_a_peer=20, header_seconds=0.5, body_seconds=0.5, idle_seconds=0.5, answer_seconds=0.5)
-"""For what is closed in the end."""
+"""Timeout for connections that the server closes in the end."""
 PATIENT = replace(QUICK, **dict.fromkeys(("header_seconds", "body_seconds", "idle_seconds", "answer_seconds"), 10.0 * SECONDS))
-"""For what is answered, however long that takes: nothing is closed for the time that it takes."""
+"""Timeout for responses: the server never closes a connection while it computes one."""
 UNFINISHED_HEADER = b"GET /v1/config HTTP/1.1\r\nHost: 127.0.0.1\r\nX-Slow: "
 UNFINISHED_BODY = b"POST /v1/oauth/tokens HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 1000\r\n\r\n{"
 WHOLE = b"GET /v1/config HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n"
@@ -86,7 +86,7 @@ def answered(port: int) -> None:
 
 
 def wait_for_answers(peers: Sequence[socket.socket]) -> None:
-    """Until each has been answered, or told that it is one too many, or sent away for a newer one."""
+    """Until each has a response, or the error that there are too many connections, or was closed in favor of a newer one."""
     for peer in peers:
         with suppress(ConnectionResetError):
             peer.recv(1)
@@ -128,7 +128,7 @@ def test_a_request_is_answered_beside_600_connections_that_keep_the_server_waiti
             for sent in (UNFINISHED_HEADER, UNFINISHED_BODY, WHOLE, b""):
                 peers = [opened(held, port, sent) for _ in range(MANY)]
                 if sent == WHOLE:
-                    # Whoever comes while the most requests of one peer are being answered is told to come again: these must be over.
+                    # A client that connects while a peer has the maximum number of requests gets an error: these requests must end first.
                     wait_for_answers(peers)
                 for _ in range(5):
                     answered(port)

@@ -28,7 +28,7 @@ from tests.interop.test_iceberg_catalog import NAME, configure, made
 
 ROWS = pa.table({"id": pa.array(range(10), pa.int64()), "at": pa.array(range(10), pa.timestamp("us", "UTC"))})
 SECONDS = 200
-"""More than enough. Whoever waited for the silent server would wait for ever: that something comes to its end at all is the proof."""
+"""More than enough. A caller that waited for the silent server would never return, so returning at all is the proof."""
 
 
 class Silent:
@@ -70,7 +70,7 @@ def silent(monkeypatch: pytest.MonkeyPatch) -> Iterator[Silent]:
 
 @contextmanager
 def conversions_begin_afterwards(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """No conversion begins before the end: whoever waited for one here would not come to that."""
+    """No conversion begins before the end: a caller that waited for one here would never return."""
     convert, over = Converter.convert, threading.Event()
 
     def held(self: Converter, *arguments: Any, **options: Any) -> Conversion:
@@ -139,7 +139,7 @@ def test_another_catalog_does_not_wait(tmp_path: Path, silent: Silent, monkeypat
         assert by_name[f"{NAME}:a.b"].last_error is not None, "it never says anything"
         return by_name["quick:a.b"].lag_versions, by_name["quick:a.b"].last_error
 
-    until(lambda: told() == (0, None))  # where it takes more than a second, that is told first
+    until(lambda: told() == (0, None))  # if it takes more than a second, that is reported first
     quick._adapter()._catalog.engine.dispose()
 
 

@@ -1,4 +1,4 @@
-"""What deltalake writes is read equal by Tahoe, and a table written by turns stays right."""
+"""Tahoe reads tables of deltalake with equal rows, and a table that both write stays right."""
 
 from __future__ import annotations
 

@@ -107,7 +107,7 @@ def test_rows_that_the_old_catalog_appends_later_are_of_another_history(catalog:
 
 
 def test_an_iceberg_table_whose_partitions_are_made_of_a_column(catalog: SqlCatalog) -> None:
-    """The files do not hold such a column, and Iceberg's compatibility wants it in them: the upgrade writes it."""
+    """The data files lack such a column, and IcebergCompat requires it there: the upgrade writes it."""
     theirs = catalog.create_table("db.t", ROWS.schema)
     with theirs.update_spec() as change:
         change.add_field("id", TruncateTransform(2), "id_trunc")

@@ -1,4 +1,4 @@
-"""A table with a feature, made and changed by Tahoe and by delta-spark in turn: how each of them does it, and what rows are then due."""
+"""A table with a feature, created and changed by Tahoe and delta-spark in turn: the calls of each, and the expected rows."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ __all__ = ["IDENTITY", "Case", "Column", "Ours", "Rows", "Theirs", "after_change
 START = dt.datetime(2020, 1, 1)
 FEED = {"delta.enableChangeDataFeed": "true"}
 WIDE = 2**31
-"""What is added to the numbers of the widened column once it is wide."""
+"""Added to the numbers of the widened column after the widening."""
 
 Rows = dict[int, dict[str, Any]]
 
@@ -32,11 +32,11 @@ class Column:
 
     Args:
         type: as Delta calls it.
-        value: what is in it, by the row's ``id``; None where only the table knows.
+        value: the value by the row's ``id``; None if the table generates it.
         sql: the same as an expression over ``id``; empty where the table fills the column in.
         metadata: of the column, where Tahoe makes the table.
-        built: what delta-spark's builder is told of it.
-        stated: what is said of it by ALTER COLUMN once the table is there, which the builder cannot say.
+        built: applied to delta-spark's column builder.
+        stated: a clause of ALTER COLUMN for the existing table, which the builder does not support.
         in_arrow: a value as Tahoe is given it.
     """
 
@@ -72,7 +72,7 @@ class Case:
         clustered: the table is clustered by ``id``.
         widens: the column ``n`` becomes a long once it has rows.
         feature: which must stand in the protocol; empty for the name of the case.
-        leaves: what the feature must have left in the table at the end.
+        leaves: the expected traces of the feature in the table at the end.
     """
 
     properties: Mapping[str, str] = field(default_factory=dict)
@@ -98,7 +98,7 @@ class Case:
 
 
 def rows_of(case: Case, first: int, last: int, letter: str = "n") -> Rows:
-    """What rows with these ids hold in the columns whose values are known beforehand."""
+    """The values of rows with these ids, in the columns with known values."""
     known = {name: column.value for name, column in case.columns.items() if column.value is not None}
     return {
         number: {"id": number, "name": f"{letter}{number}", **{name: value(number) for name, value in known.items()}}
@@ -107,7 +107,7 @@ def rows_of(case: Case, first: int, last: int, letter: str = "n") -> Rows:
 
 
 def after_merge(case: Case, rows: Rows, turn: int, first: int, last: int) -> Rows:
-    """What `merge` makes of rows."""
+    """The rows after `merge`."""
     rows = {number: dict(row) for number, row in rows.items()}
     for number, row in rows_of(case, first, last, "m").items():
         if number not in rows or number % 3 != turn:
@@ -118,7 +118,7 @@ def after_merge(case: Case, rows: Rows, turn: int, first: int, last: int) -> Row
 
 
 def after_change(rows: Rows, turn: int) -> Rows:
-    """What `change` makes of rows."""
+    """The rows after `change`."""
     rows = {number: dict(row) for number, row in rows.items() if number % 4 != turn}
     for number, row in rows.items():
         row["name"] = row["name"].upper() if number % 5 == turn else row["name"]

@@ -41,13 +41,13 @@ SETTINGS = {
 SPARING = {
     "spark.databricks.delta.snapshotPartitions": "1",
     "spark.sql.sources.parallelPartitionDiscovery.parallelism": "2",  # of ten thousand, in as many tasks VACUUM lists a folder
-    # As in tests/spark/conftest.py: most of the time would go into compiling what runs once over ten rows. Without room for compiled code and
-    # for delta-spark's cached snapshots, a thousand cases spend three quarters of their time in the sweeper and the garbage collector.
+    # As in tests/spark/conftest.py: most of the time would go into compiling queries that run once over ten rows. Without room for compiled
+    # code and cached snapshots of delta-spark, a thousand cases spend three quarters of their time in the sweeper and the garbage collector.
     "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=240m -XX:+UseSerialGC -XX:-UsePerfData",
     "spark.driver.memory": "3g",
     "spark.sql.codegen.wholeStage": "false",
 }
-"""Of tests alone: no measure may have them, for they hold the JVM back."""
+"""For tests only: no benchmark may use them, because they slow the JVM down."""
 
 
 def pytest_configure(config: pytest.Config) -> None:

@@ -1,4 +1,4 @@
-"""Tables of many shapes, written by Tahoe without Spark, and what a reader must find in them."""
+"""Tables of many shapes, written by Tahoe without Spark, and their expected rows."""
 
 from __future__ import annotations
 

@@ -35,13 +35,13 @@ def test_a_table_that_we_cluster_is_clustered_on_by_the_jvm_and_the_other_way_ro
     ours.append(part(100))
     assert ours.optimize().metrics["clusteringStats"]["numOutputZCubes"] == 1
     assert columns(jvm, path) == ["id", "s.x"]
-    # What we clustered is one cube to it: nothing to do, until new rows come.
+    # Files that Tahoe clustered are one cube for delta-spark: nothing to do until new rows are added.
     stats = jvm.sql(f"OPTIMIZE delta.`{path}`").first()["metrics"]["clusteringStats"]
     assert (stats["inputNumZCubes"], stats["inputZCubeFiles"]["numFiles"], stats["mergedFiles"]["numFiles"]) == (1, 1, 0)
     ours.append(part(200))
     stats = jvm.sql(f"OPTIMIZE delta.`{path}`").first()["metrics"]["clusteringStats"]
     assert (stats["inputZCubeFiles"]["numFiles"], stats["inputOtherFiles"]["numFiles"], stats["numOutputZCubes"]) == (1, 1, 1)
-    # And what it clustered is one to us.
+    # And delta-spark's cube is one for Tahoe.
     assert set(ours.files()["clusteringProvider"].to_pylist()) == {"liquid"}
     assert json.loads(tags(ours)[0]["ZCUBE_ZORDER_BY"]) == ["id", "s.x"]
     assert ours.optimize().version is None

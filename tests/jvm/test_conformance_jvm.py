@@ -1,4 +1,4 @@
-"""The expectations of the conformance cases are what delta-spark does."""
+"""delta-spark meets the expectations of the conformance cases."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What Tahoe writes is read equal by the JVM's Delta, and what that writes is read equal by Tahoe; both write one table by turns."""
+"""delta-spark reads tables of Tahoe with equal rows, and Tahoe those of delta-spark; both write one table in turn."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""DROP FEATURE, by turns with the JVM's own Delta: what one has dropped the other reads and writes, and takes up where the first stopped."""
+"""DROP FEATURE by Tahoe and delta-spark in turn: each reads and writes the other's result, and continues where the other stopped."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def test_we_read_and_write_what_the_jvm_dropped(jvm: SparkSession, tmp_path: Pat
     jvm.sql(f"ALTER TABLE delta.`{tmp_path / 't'}` DROP FEATURE {feature}")
     found = Table(tmp_path / "t")
     assert sorted(found.to_arrow()["id"].to_pylist()) == expected and found.check(deep=True) == []
-    assert found.snapshot().protocol == protocol  # and our dry run had told so
+    assert found.snapshot().protocol == protocol  # as our dry run predicted
     found.append(found.to_arrow().slice(0, 1))
     assert len(ids_of(jvm, tmp_path / "t")) == len(expected) + 1
 

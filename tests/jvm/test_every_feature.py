@@ -1,12 +1,11 @@
-"""Each table feature that delta-spark 4.0 knows, by turns: what one side makes and changes the other reads and changes.
+"""Each table feature that delta-spark 4.0 supports, in turn: each side reads and changes the tables of the other.
 
-Each case is run with row ids and an identity column beside the feature, and where it then has another kind of protocol, with fewer
-statements, as it is. What is shown of each are `FACTS`; a case that shows less says why in `SHORT_OF`, and a feature that both know and that
-has no case is in `NOT_BY_TURNS`: delta-spark is asked which it knows, and must refuse the others by name.
+Each case runs with row ids and an identity column beside the feature, and, if the feature then has another protocol, also alone with fewer
+statements. `FACTS` lists the facts to demonstrate; `SHORT_OF` gives the reason for a case that demonstrates fewer. `NOT_BY_TURNS` lists the
+features of both without a case: delta-spark reports the features that it supports, and must refuse the others by name.
 
-What goes beyond rows and their changes: columns renamed and dropped, and every pair of types, are in `test_types_jvm.py`; explicit values of
-identity columns in `test_column_values_jvm.py`, OPTIMIZE of clustered tables in `test_clustering_jvm.py`, features that go in
-`test_drop_feature.py`.
+Other properties are in `test_types_jvm.py` (renamed and dropped columns, every pair of types), `test_column_values_jvm.py` (explicit
+identity values), `test_clustering_jvm.py` (OPTIMIZE of clustered tables) and `test_drop_feature.py` (dropped features).
 """
 
 from __future__ import annotations
@@ -136,11 +135,11 @@ READS = {Ours: "the reference reads what we made", Theirs: "we read what the ref
 CHANGES = {Ours: "the reference changes what we made", Theirs: "we change what the reference made"}
 NUMBERS = ("feed", "row ids", "identity values")
 FACTS = (*READS.values(), *CHANGES.values(), *NUMBERS)
-"""What is to be shown of each feature; the first two by who made the table."""
+"""The facts to demonstrate for each feature; the first two depend on the creator of the table."""
 SHORT_OF: Mapping[str, Mapping[str, str]] = {
     "appendOnly": dict.fromkeys(CHANGES.values(), "rows are added, and the feature forbids the rest"),
 }
-"""What a case does not show, and why."""
+"""The facts that a case does not demonstrate, and why."""
 
 NOT_BY_TURNS: Mapping[str, str] = {
     "catalogManaged": "needs a coordinator, and the two have none in common (docs/design/030)",
@@ -187,7 +186,7 @@ def test_one_side_makes_and_changes_a_table_and_the_other_reads_and_changes_it(
 
 
 def agreed(jvm: SparkSession, path: str, case: Case, expected: Rows, start: int) -> set[str]:
-    """Rows as they should be, and the same changes, row ids and identity values for both; what of these was compared."""
+    """The expected rows, and equal changes, row ids and identity values for both; returns the compared facts."""
     table, theirs = Table(path), Theirs(jvm, path, case)
     ours = as_texts(table.to_arrow())
     assert canonical(ours) == canonical(theirs.rows().toArrow())

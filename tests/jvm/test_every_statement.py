@@ -1,4 +1,4 @@
-"""What `tests/statements` says the reference makes of each statement is what it makes of them; Tahoe is held against that on Spark's side.
+"""delta-spark gives the outcomes that `tests/statements` records for each statement; tests/spark compares Tahoe with them.
 
 Each life of a table is run in one way of naming it. Where ``TAHOE_RECORD_REFERENCE`` is set, all are, and the record is rewritten.
 """

@@ -1,7 +1,7 @@
-"""Random histories of tables that Tahoe, delta-spark and deltalake change by turns: all of them read the same rows after each step.
+"""Random histories of tables that Tahoe, delta-spark and deltalake change in turn: all of them read the same rows after each step.
 
-delta-spark names folders in any letters, and deltalake does not find again what it removes below such: here it appends and writes
-checkpoints, and `tests/interop/test_path_spellings.py` has the rest. `make interop` runs a few seeds; `TAHOE_JVM_TURNS` says how many.
+delta-spark names folders with any letters, and deltalake does not find files that it removes below such folders: here it only appends and
+writes checkpoints; `tests/interop/test_path_spellings.py` has the rest. `make interop` runs a few seeds, or `TAHOE_JVM_TURNS` of them.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Iceberg's own Java library reads what UniForm makes."""
+"""Iceberg's own Java library reads the tables of UniForm."""
 
 from __future__ import annotations
 

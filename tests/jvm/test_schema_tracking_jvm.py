@@ -14,7 +14,7 @@ from tahoe.api.table import Table
 from tahoe.spark.stream.read_stream import read_stream
 
 pytestmark = [pytest.mark.jvm, pytest.mark.filterwarnings("ignore::tahoe.exceptions.TahoeWarning")]
-"""The session has settings of delta-spark's, of which Tahoe tells that it does not follow them."""
+"""The session has settings of delta-spark, of which Tahoe warns that it ignores them."""
 
 Reader = Callable[[SparkSession, str, dict[str, str]], DataFrame]
 Rows = list[tuple[object, ...]]
@@ -29,7 +29,7 @@ def of_tahoe(spark: SparkSession, path: str, options: dict[str, str]) -> DataFra
 
 
 def run(rows: DataFrame, checkpoint: Path) -> tuple[Rows, str]:
-    """What a query gives up to what is there now, and the error class that it stops with."""
+    """The rows of a query up to the present, and the error class of its failure."""
     found: Rows = []
     writer = rows.writeStream.foreachBatch(lambda batch, _number: found.extend(sorted(map(tuple, batch.collect()))))
     query = writer.option("checkpointLocation", str(checkpoint)).trigger(availableNow=True).start()
@@ -64,7 +64,7 @@ def test_the_other_goes_on_at_each_step(
     change: tuple[tuple[str, ...], str, Rows, str],
     feed: bool,
 ) -> None:
-    """By turns: the first rows, the stop at the change, the refusal, what comes after it, and nothing more."""
+    """In turn: the first rows, the stop at the change, the refusal, the rows after it, and nothing more."""
     statements, values, row, allowing = change
     jvm.sql(
         f"CREATE TABLE delta.`{path}` (id INT, v STRING) USING delta TBLPROPERTIES ('delta.columnMapping.mode' = 'name', "

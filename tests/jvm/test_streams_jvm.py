@@ -14,7 +14,7 @@ from tahoe.api.table import Table
 from tahoe.spark.stream.read_stream import read_stream
 
 pytestmark = [pytest.mark.jvm, pytest.mark.filterwarnings("ignore::tahoe.exceptions.TahoeWarning")]
-"""The session has settings of delta-spark's, of which Tahoe tells that it does not follow them."""
+"""The session has settings of delta-spark, of which Tahoe warns that it ignores them."""
 
 Reader = Callable[[SparkSession, str, dict[str, str]], DataFrame]
 
@@ -28,7 +28,7 @@ def of_tahoe(spark: SparkSession, path: str, options: dict[str, str]) -> DataFra
 
 
 def batches(rows: DataFrame, checkpoint: Path) -> list[list[tuple[object, ...]]]:
-    """What a query gives up to what is there now."""
+    """The rows of a query up to the present."""
     found: list[list[tuple[object, ...]]] = []
     writer = rows.writeStream.foreachBatch(lambda batch, _number: found.append(sorted(map(tuple, batch.collect()))))
     writer.option("checkpointLocation", str(checkpoint)).trigger(availableNow=True).start().awaitTermination()
@@ -76,13 +76,13 @@ def test_either_goes_on_where_the_other_was(
         rewind(tmp_path / "at", kept)
         rest = batches(second(jvm, path, options), tmp_path / "at")
         assert Counter(row for batch in rest for row in batch) == Counter(row for batch in whole[kept:] for row in batch)
-        # Batches are numbered as positions are: what the other planned is the same batch.
+        # Batches have the numbers of offsets: a batch that the other planned is the same batch.
         if "readChangeFeed" not in options:
             assert rest == whole[kept:]
     jvm.range(500, 505).selectExpr("id", "'y' v").write.format("delta").mode("append").save(path)
     if "readChangeFeed" in options:
         jvm.sql(f"UPDATE delta.`{path}` SET v = 'z' WHERE id = 502")
-    # Both look at what the other did last when they start.
+    # Both read the other's last batch when they start.
     both = [batches(one(jvm, path, options), tmp_path / "at") for one in (first, second)]
     assert both[0][0][0][0] == 500
     assert both[1] == []

@@ -34,7 +34,7 @@ ROW = {"c": "a", "v": "abc  ", "s": {"a": "abc "}, "l": ["x"], "m": [("k ", ["ab
 STORED = {"c": "a  ", "v": "abc", "s": {"a": "abc"}, "l": ["x "], "m": [("k ", ["abc"])]}
 VALUES = "'a', 'abc', named_struct('a', 'abc'), array('x'), map('k ', array('abc'))"
 AS_GIVEN = {**STORED, "c": "a", "l": ["x"]}
-"""The reference fills nothing up on its way into a file, and what is read of a char(n) is filled up by Spark."""
+"""delta-spark does not pad texts in files; Spark pads the values of a char(n) when it reads them."""
 
 
 @pytest.mark.parametrize("who", ["tahoe", "delta-spark"])

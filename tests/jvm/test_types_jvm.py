@@ -66,7 +66,7 @@ def test_a_table_widened_by_one_is_read_equal_by_both_with_its_feed(jvm: SparkSe
         jvm.createDataFrame(wide, schema).write.format("delta").mode("append").save(path)
     assert same(table.to_arrow(), jvm.read.format("delta").load(path))
     newest = table.version()
-    # The JVM's Delta refuses to show what came before a type changed.
+    # delta-spark refuses to show changes from before a type change.
     assert same_feed(jvm, table, newest, newest)
     assert len(table.changes(1)) == 2
     conditions = [f"c{index} = CAST('{pair[4]}' AS {sql(pair[1])})" for index, pair in enumerate(PAIRS)]

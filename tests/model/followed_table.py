@@ -76,7 +76,7 @@ class FollowedTable(TableMachine):
             self.end(self.followers.pop(0))
 
     def end(self, follower: Follower) -> None:
-        """All that is there has been read at the end, and is the same for whoever reads it again."""
+        """All rows have been read at the end, and every reader gets the same rows again."""
         follower.read()
         follower.check_again()
 

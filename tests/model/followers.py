@@ -1,7 +1,7 @@
-"""Readers that follow a table as a stream while its history goes on, and what they must have seen by the model's rows.
+"""Readers that follow a table as a stream while it changes, and the rows that they must see according to the model.
 
-What a commit is to a stream is told by its file in the log, read as plain JSON; which rows it brought, by the rows of the model. So nothing
-of `tahoe.stream` stands on both sides.
+The log's file, read as plain JSON, decides the kind of a commit for a stream; the rows of the model decide its rows. So nothing
+of `tahoe.stream` is on both sides of the comparison.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ class Follower:
         """A new stream, which has not read anything."""
         self.source = self.new_source()
         self.first = self.source.begin.version
-        # One that begins with what is to come stores where that is before anything comes.
+        # A reader of future commits stores its offset before the first of them.
         self.position = self.source.plan(None) if self.options.starting_version == "latest" else None
         self.seen = self.expected = self.before_all()
         self.told_to = self.first
@@ -114,7 +114,7 @@ class Follower:
         self.read_batches = [*self.read_batches[-_MOST_KEPT:], batch]
 
     def check_again(self) -> None:
-        """What was read is the same for whoever reads it later."""
+        """Every later reader gets the same rows."""
         source = self.new_source()
         for batch in self.read_batches:
             again = source.files(batch.start, batch.end)
@@ -125,7 +125,7 @@ class Follower:
         """Whether it lies between two versions."""
         return position.index == BASE_INDEX and not position.is_initial_snapshot
 
-    # ---- what the rows must be
+    # ---- expected rows
     def before_all(self) -> Counter[Row]:
         return Counter()
 
@@ -133,7 +133,7 @@ class Follower:
         self.seen = self.seen + counted(rows_of(batch.to_arrow()))
 
     def check_whole(self) -> None:
-        """Hold what was seen against the model, where the position lies between two versions."""
+        """Compare the rows seen so far with the model, if the offset is between two versions."""
         if self.position is None or not self.is_whole(self.position):
             return
         for version in range(self.told_to, self.position.version):
@@ -170,7 +170,7 @@ class Follower:
         return None if self.options.ignore_deletes else _DELETES
 
     def commit_kind(self, version: int) -> str:
-        """Whether a commit ``appends``, ``deletes`` or ``changes`` by what it says of files itself."""
+        """Whether a commit ``appends``, ``deletes`` or ``changes``, according to its file actions."""
         lines = [json.loads(line) for line in self.table.store.get(commit_name(version)).splitlines()]
         adds = [line["add"] for line in lines if "add" in line and line["add"]["dataChange"]]
         if not any("remove" in line and line["remove"]["dataChange"] for line in lines):
@@ -201,7 +201,7 @@ class Feed(Follower):
         self.seen = Counter({row: count for row, count in now.items() if count})
 
     def check_version(self, rows: Counter[Row], version: int) -> None:
-        """After the last change of a version, whatever comes next in the batch."""
+        """After the last change of a version, whatever follows in the batch."""
         assert {row: count for row, count in rows.items() if count} == counted(self.table.versions[version]), version
 
     def check_whole(self) -> None:
@@ -222,7 +222,7 @@ class Feed(Follower):
 
 
 def _told(files: Sequence[IndexedFile]) -> list[tuple[Any, ...]]:
-    """What says which rows they hold; a checkpoint keeps less of a file than its commit says."""
+    """The members that determine the rows of a file; a checkpoint has fewer members of a file than its commit."""
     return [(file.version, file.index, type(file.action), file.action.path, _vector(file.action)) for file in files]
 
 

@@ -1,9 +1,9 @@
 """A process that moves money between the accounts of one table until it is killed: ``python -m tests.race.iceberg_payer``.
 
 The first line of its input is JSON: ``path`` of the table, ``url`` of the catalog (None for a writer through Delta), ``accounts``,
-``payer`` (a number), ``transfers``, their maximum, and ``pause``, the most seconds between two transfers through Delta: these are many
-times faster, and those through Iceberg would always lose the race. It writes ``ready``, waits for a line, and then writes the name of
-each acknowledged transfer, which the commit has in its metadata: ``number of this process:number of the transfer:payer:payee:amount``.
+``payer`` (a number), ``transfers``, their maximum, and ``pause``, the most seconds between two transfers through Delta, which are many
+times faster: without a pause, those through Iceberg would lose every race. It prints ``ready``, waits for a line, and then prints the name
+of each acknowledged transfer, which the commit has in its metadata: ``number of this process:number of the transfer:payer:payee:amount``.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def main() -> None:
     chance = random.Random(task["payer"])
     pay = through_delta if task["url"] is None else through_iceberg
     target = task["path"] if task["url"] is None else task["url"]
-    Table(task["path"]).to_arrow()  # what is imported late is imported now
+    Table(task["path"]).to_arrow()  # late imports happen now
     say("ready")
     sys.stdin.readline()
     for number in range(task["transfers"]):

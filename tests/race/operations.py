@@ -20,7 +20,7 @@ BEFORE = {("a", 1), ("a", 2), ("a", 3), ("b", 11), ("b", 12), ("b", 13)}
 
 @dataclass(frozen=True, slots=True)
 class Operation:
-    """What to do to the prepared table, and the rows that it then has."""
+    """A change of the prepared table, and the expected rows."""
 
     run: Callable[[Table], object]
     after: set[tuple[str, int]]
@@ -31,7 +31,7 @@ def rows(part: str, *ids: int) -> pa.Table:
 
 
 def prepared(store: LogStore) -> None:
-    """Make `store` hold a table at version 3 with the rows `BEFORE` and a checkpoint at 2, which makes another at 4."""
+    """Create a table in `store` at version 3 with the rows `BEFORE` and a checkpoint at 2; version 4 writes another one."""
     for name, data in _prepared_files():
         store.put(name, data)
 

@@ -24,7 +24,7 @@ def main() -> None:
     tables = [Table(path, coordinator=coordinator) for path in task["paths"]]
     chance = random.Random(task["seed"])
     for table in tables:
-        table.to_arrow()  # what is imported late is imported now
+        table.to_arrow()  # late imports happen now
     say("ready")
     sys.stdin.readline()
     for _ in range(task["transfers"]):
@@ -32,7 +32,7 @@ def main() -> None:
 
 
 def transferred(tables: list[Table], accounts: int, chance: random.Random) -> list[int]:
-    """The versions of one transfer, begun anew until it is made."""
+    """The versions of one transfer, retried until it is committed."""
     payer, payee = chance.sample(tables, 2)
     amount, changes = chance.randint(1, 50), chance.choice([by_update, by_reading])
     while True:
@@ -50,7 +50,7 @@ def by_update(both: TablesInTransaction, table: Table, account: int, amount: int
 
 
 def by_reading(both: TablesInTransaction, table: Table, account: int, amount: int) -> None:
-    """The new balance is worked out here, of what was read: right only if nothing of it changes meanwhile."""
+    """Compute the new balance from the rows read: right only if none of them changes concurrently."""
     balance = both[table].to_arrow(f"account = {account}")["balance"][0].as_py()
     new = pa.table({"account": [account], "balance": [balance + amount]})
     both[table].merge(new, "target.account = source.account").when_matched_update_all().execute()

@@ -1,4 +1,4 @@
-"""Starts writers as processes of their own, and reads what they acknowledge."""
+"""Starts writers as separate processes, and reads their acknowledgements."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def writer_process(
 
 @contextmanager
 def started(module: str, task: Mapping[str, Any]) -> Iterator[subprocess.Popen[str]]:
-    """A module as a process that was told its task, one line of JSON; killed at the end, if it still lives."""
+    """A module as a process with its task, one line of JSON; killed at the end if it still runs."""
     process = subprocess.Popen(
         [sys.executable, "-m", module],
         cwd=REPOSITORY,

@@ -1,9 +1,8 @@
-"""A process with several chains of two queries, table ``a`` → ``b`` → ``c``, which halt each at a point of its own until it is killed.
+"""A process with several chains of two queries, table ``a`` → ``b`` → ``c``; each halts at its own point until it is killed.
 
-Told by one line of JSON: the folder of each chain, the point where it halts, and how often it comes by there before. The points are those
-between two of the things that must agree: the offsets in the checkpoint, the data files, the table's commit, and the commit in the
-checkpoint. A query that halts has done nothing after its point when the signal comes, as if it had come right there; and each chain of a
-process dies at a point of its own.
+Reads one line of JSON: the folder of each chain, the point where it halts, and how often it passes that point before. The points are
+between two of the writes that must agree: the offsets in the checkpoint, the data files, the table's commit, and the commit in the
+checkpoint. A halted query has done nothing after its point when the signal arrives, so each chain of a process dies at its own point.
 """
 
 from __future__ import annotations
@@ -29,13 +28,13 @@ POINTS: dict[str, tuple[Any, str, bool, Callable[..., str]]] = {
     "after the data": (sink, "write_files", True, lambda rows, config, transaction, *_, **__: transaction.store.url),
     "after the commit": (sink, "write_batch", True, lambda table, *_, **__: table.url),
 }
-"""What is called there, whether the query halts when it has returned, and which table it is called for."""
+"""The function called at the point, whether the query halts after it returns, and the table of the call."""
 
 _WORDS = threading.Lock()
 
 
 def main() -> None:
-    """Start, tell ``ready``, then ``halted`` or ``done`` with the chain's number for each; a chain without a point is run to its end."""
+    """Start, print ``ready``, then ``halted`` or ``done`` with the chain's number for each; a chain without a point runs to its end."""
     task = json.loads(sys.stdin.readline())
     chains: list[dict[str, Any]] = task["chains"]
     for point in POINTS:
@@ -56,7 +55,7 @@ def main() -> None:
     while left:
         for number in [number for number, queries in left.items() if not any(query.isActive for query in queries)]:
             for query in left.pop(number):
-                query.awaitTermination()  # raises what it stopped with
+                query.awaitTermination()  # raises the error of the query
             _say(f"done {number}")
         time.sleep(0.02)
 

@@ -1,7 +1,7 @@
 """A process that runs the same query as another one, with the same checkpoint: table ``a`` → ``b``.
 
-Its first batch halts when the data is written, until a line comes; it tells what the query stopped with, and runs it once more until it
-stops, or another line comes.
+Its first batch halts when the data is written, until a line arrives. It prints the error of the query, and runs the query once more until
+it stops or another line arrives.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ GO_ON = threading.Semaphore(0)
 
 
 def main() -> None:
-    """Told the folder of the tables and of scratch files, in one line of JSON."""
+    """Reads the folder of the tables and of scratch files, in one line of JSON."""
     task = json.loads(sys.stdin.readline())
     threading.Thread(target=lambda: [GO_ON.release() for _ in sys.stdin], daemon=True).start()
     builder = SparkSession.builder.master("local[1]").config("spark.local.dir", task["scratch"])

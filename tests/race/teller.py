@@ -1,11 +1,11 @@
 """A process that moves money between the accounts of one table, or rewrites its files: ``python -m tests.race.teller``.
 
 The first line of its input is JSON: ``path``, ``options``, ``kind`` (``transfer``, ``pay``, ``rewrite``, ``compact`` or ``cluster``),
-``seed``, ``accounts``, and ``commits``: so many it makes, each of them begun anew until nobody is in its way. With the kinds ``compact`` and
-``cluster`` it optimizes, without a pause, until the file ``over`` is there, and makes a file of that name and its kind once it has done so
-``enough`` times, for which ``pay`` waits, by more payments. It writes ``ready``, waits for a line, and then writes JSON for
-each acknowledged commit: its version, what it was, how many winners it was moved past, with how many of them it shared a file, and how
-often it was begun, as far as its kind knows.
+``seed``, ``accounts``, and ``commits``: the number of commits, each retried until it succeeds. With the kinds ``compact`` and ``cluster``
+it optimizes without a pause until the file ``over`` exists. After ``enough`` runs it creates a file named after its kind, for which ``pay``
+waits while it makes more payments. It prints ``ready``, waits for a line, and then prints JSON for each acknowledged commit: its version,
+its kind, the number of concurrent commits that it was rebased past, the number of those that share a file with it, and its attempts, as far
+as its kind counts them.
 """
 
 from __future__ import annotations
@@ -122,8 +122,7 @@ OPTIMIZES: dict[str, Callable[[Table], Optimized]] = {
 
 
 def optimize_until(table: Table, kind: str, over: str, enough: int) -> None:
-    """Optimize again and again; a conflict that OPTIMIZE raises is its own affair, and counted. A file tells that it was done `enough`
-    times."""
+    """Optimize repeatedly, and count conflicts; create a file after `enough` runs."""
     done = 0
     while not os.path.exists(over):
         try:
@@ -139,7 +138,7 @@ def optimize_until(table: Table, kind: str, over: str, enough: int) -> None:
 
 
 def pay_until(table: Table, chance: random.Random, task: dict[str, Any]) -> None:
-    """So many payments, and more until those who optimize have done so as often as they were told: it is they who are to be met."""
+    """Make that many payments, and more until the optimizing processes have run as often as requested: the conflicts with them are tested."""
     for number in range(_MOST_TIMES * task["commits"]):
         if number >= task["commits"] and all(os.path.exists(f"{task['over']}-{kind}") for kind in OPTIMIZES):
             return

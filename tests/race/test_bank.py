@@ -116,7 +116,7 @@ def race_optimizers(path: str, payments: int, tellers: int = TELLERS) -> None:
 
 
 def audit(path: str, options: Mapping[str, str] | None, version: int) -> dict[str, Any] | None:
-    """What is wrong with a version, if anything is."""
+    """The fault of a version, if there is one."""
     rows = Table(path, storage_options=options).to_arrow(version=version)
     accounts, total = rows["account"].to_pylist(), pc.sum(rows["balance"]).as_py()
     if total == ACCOUNTS * BALANCE and sorted(accounts) == list(range(ACCOUNTS)):

@@ -1,4 +1,4 @@
-"""A conversion that fails in every way: no commit fails or waits for it, and the next conversion heals what it left."""
+"""A conversion that fails in every way: no commit fails or waits for it, and the next conversion repairs the rest."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def new_store() -> LogStore:
 
 @dataclass
 class Plan:
-    """What goes wrong in the conversions from now on.
+    """The faults of the next conversions.
 
     Args:
         at: the number of the call that goes wrong, from 0; None for none.
@@ -149,7 +149,7 @@ def test_a_conversion_that_fails_at_any_store_call_is_no_matter_to_the_writer_an
     calls = _calls_of_a_conversion(change)
     cases = [(at, how) for at, call in enumerate(calls) for how in faults_of(call)]
     cases = list(islice(cycle(cases), max(len(cases), 50)))
-    for first in range(0, len(cases), 10):  # a table for some of the cases: small tables are quick to hold against their logs
+    for first in range(0, len(cases), 10):  # a table for some of the cases: small tables are quickly compared with their logs
         inner = new_store()
         store = ConverterFaults(inner)
         table = _prepared(store)
@@ -206,7 +206,7 @@ def _calls_of_a_conversion(change: Callable[[Table, int], int]) -> list[Call]:
 
 
 class Pointer:
-    """A catalog that answers, refuses or hangs, as it is told."""
+    """A catalog that answers, refuses or hangs on request."""
 
     name, swaps = "any:sales.orders", True
 
@@ -285,7 +285,7 @@ def test_a_catalog_that_hangs_holds_up_no_commit_and_no_reader_by_path(pointer: 
 
 
 def test_a_process_that_is_killed_while_it_converts_is_made_up_for_by_the_next(tmp_path: Path) -> None:
-    """Twice: a writer appends with its conversions behind it and is killed; the next to come converts what is there."""
+    """Twice: a writer appends with pending conversions and is killed; the next writer converts them."""
     table = Table.create(tmp_path / "t", pa.schema({"id": pa.int64()}), properties=UNIFORM)
     drained()
     for writer in (1, 2):

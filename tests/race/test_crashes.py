@@ -1,4 +1,4 @@
-"""A writer that dies at any step: what it acknowledged stays, the rest is there whole or not at all, the next writer goes on."""
+"""A writer that dies at any step: acknowledged commits stay, the others exist as a whole or not at all, the next writer succeeds."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def crash_points(calls: list[Call]) -> list[tuple[int, bool]]:
 
 
 def first_of_each_kind(calls: list[Call], points: list[tuple[int, bool]]) -> list[tuple[int, bool]]:
-    """The first of all crash points at the same method and the same file, whatever identifier its name has."""
+    """The first of all crash points at the same method and the same file, ignoring identifiers in its name."""
     kinds = {(calls[at].method, _IDENTIFIER.sub("", calls[at].name), after): (at, after) for at, after in reversed(points)}
     return sorted(kinds.values())
 

@@ -71,7 +71,7 @@ def race(root: Path, *, writers: int, deaths: int, transfers: int, seed: int = 0
 
 
 def end(server: subprocess.Popen[str]) -> None:
-    """Kill the server, whatever it is doing."""
+    """Kill the server in the middle of its work."""
     server.kill()
     server.communicate()
 

@@ -46,8 +46,8 @@ FAULTS = Faults(
 class Writer:
     """Appends to its own partition, replaces it, sets properties, and adds one to a counter that all writers share.
 
-    It knows what its partition must then hold. Every failure is taken at its word: a conflict or `StorageFailure` means that
-    nothing was written, `CommitStateUnknown` says by `resolve()` whether it was.
+    It knows the expected rows of its partition. Every error counts as documented: a conflict or `StorageFailure` means that
+    nothing was written; after `CommitStateUnknown`, `resolve()` decides.
     """
 
     number: int

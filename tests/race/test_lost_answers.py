@@ -1,4 +1,4 @@
-"""The answer to a commit is lost: the commit is in the log exactly once, and the caller is told the truth."""
+"""The answer to a commit is lost: the commit is in the log exactly once, and the caller gets the right result."""
 
 from __future__ import annotations
 

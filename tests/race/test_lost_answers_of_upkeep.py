@@ -1,7 +1,7 @@
-"""The answer to a commit of upkeep, of a copy or of a conversion is lost: it is in the log exactly once, and the caller is told the truth.
+"""Lost answers to commits of maintenance, copies and conversions: the commit is in the log exactly once, and its caller succeeds.
 
-GENERATE and the repair of a log make no commit: whichever of their files is lost, or its answer, the caller is told, the table stays as it
-is, and a second run makes all right.
+GENERATE and REPAIR make no commit: if a file or an answer is lost, the caller gets an error, the table is unchanged, and a second run
+succeeds.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ def prepared(*, clustered: bool = False) -> LogStore:
 
 @dataclass(frozen=True, slots=True)
 class Upkeep:
-    """What is done, the rows that the table then has, and the operations of the commits, the last one last."""
+    """The operation, the expected rows of the table, and the operations of the commits, newest last."""
 
     run: Callable[[LogStore], object]
     operations: tuple[str, ...]
@@ -264,7 +264,7 @@ def broken_log() -> LogStore:
 
 @dataclass(frozen=True, slots=True)
 class Files:
-    """What writes files beside the commits: on which table, what is done, and what then holds of its storage."""
+    """An operation that writes files beside the commits: its table, the call, and the property of the storage afterwards."""
 
     before: Callable[[], LogStore]
     run: Callable[[Table], object]

@@ -10,7 +10,7 @@ from benchmarks.mixed_load import CHANGES, WRITERS, make_table, measure, run
 from tahoe.api.table import Table
 
 ENOUGH = 50
-"""Appends that tell a share: of few, a writer may have had no turn by chance."""
+"""Enough appends for a share: with few, a writer may lose all turns by chance."""
 
 
 @pytest.mark.soak

@@ -17,7 +17,7 @@ ROWS = 3
 
 
 def race(path: str, writers: int, appends: int, options: Mapping[str, str] | None = None) -> None:
-    """So many appends by each writer, and what the table must then hold."""
+    """The number of appends of each writer, and the expected rows."""
     commits = writers * appends
     table = Table.create(path, pa.schema({"id": pa.int64()}), storage_options=options)
     with contextlib.ExitStack() as stack:

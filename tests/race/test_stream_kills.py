@@ -46,7 +46,7 @@ class Chain:
             self.rows += count
 
     def check(self) -> None:
-        """Hold the tables against what went in."""
+        """Compare the tables with the input rows."""
         for name in ("b", "c"):
             found = Counter(self.table(name).to_arrow()["id"].to_pylist())
             assert [one for one, times in found.items() if times > 1] == [], f"doubled in {name}"
@@ -89,7 +89,7 @@ class Chains:
         self.kills.update(point for number, point in enumerate(points) if number not in done)
 
     def finish(self) -> None:
-        """Run all to their ends, and hold the tables against what went in."""
+        """Run all to their ends, and compare the tables with the input rows."""
         with self._running([None] * len(self.chains), 1, in_turn=True) as process:
             told, errors = process.communicate(timeout=_SECONDS + sum(chain.rows for chain in self.chains) / 100)
         assert sorted(told.split("\n")) == ["", *(f"done {number}" for number in range(len(self.chains)))], errors
@@ -112,7 +112,7 @@ class Chains:
             # Of a process group of its own, so that its JVM dies with it.
             start_new_session=True,
         )
-        # What hangs is killed, and read as the end of what it tells.
+        # A hanging process is killed, and its output ends there.
         watch = threading.Timer(_SECONDS, os.killpg, (process.pid, signal.SIGKILL))
         try:
             if not in_turn:

@@ -79,7 +79,7 @@ def wait_for_version(coordinator: SqlCoordinator, table: Table, version: int) ->
 
 
 def watch(tables: list[Table], over: threading.Event) -> set[tuple[int, int]]:
-    """The pairs of versions that a reader has seen. Each held all of the money."""
+    """The pairs of versions that a reader has seen; in each, the total is complete."""
     seen: set[tuple[int, int]] = set()
     while not over.is_set():
         here, there = read_together(*tables)
@@ -117,7 +117,7 @@ def money(rows: pa.Table) -> int:
 
 @pytest.mark.long
 def test_no_money_is_lost_between_two_tables_whoever_is_killed(tmp_path: Path) -> None:
-    """Processes start, and each pair is audited: that is what lasts. `make soak` has eight payers, and kills a hundred of them."""
+    """Starting processes and auditing each pair take the time. `make soak` has eight payers, and kills a hundred of them."""
     race(tmp_path, f"sqlite:///{tmp_path}/coordinator.db", payers=2, deaths=2, transfers=12)
 
 

@@ -1,6 +1,6 @@
-"""What holds each operation of upkeep: in the state machine, in enumerated crashes, in lost answers, and with UniForm after it.
+"""The tests of each maintenance operation: in the state machine, in enumerated crashes, in lost answers, and with UniForm after it.
 
-A place that is left empty says why. An operation that is new stands here before it passes.
+An empty cell gives its reason. A new operation needs a row here before this test passes.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ UNIFORM = "tests/interop/test_uniform_after_upkeep.py"
 
 @dataclass(frozen=True, slots=True)
 class Held:
-    """Where each is held: a file, ``::`` and a text that stands in it; or, beginning with ``-``, why not.
+    """The test of each: a file, ``::`` and a text in it; or, beginning with ``-``, the reason for none.
 
     Args:
         crash: who dies before any call to the store, and after any that writes.

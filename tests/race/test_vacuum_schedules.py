@@ -1,12 +1,10 @@
-"""VACUUM against slow writers, readers inside a scan, the change feed, time travel and readers of the Iceberg side, by seed: nothing is
-lost that anyone may need.
+"""VACUUM beside slow writers, readers inside a scan, the change feed, time travel and Iceberg readers, by seed: no needed file is deleted.
 
-The clock of the storage goes on by hours between the steps. What is right at a moment follows from one number, the latest time before which
-any VACUUM so far was told that nobody needs what went: a version that was the newest at that time or later can be read, with the rows
-that it had, its changes too, and by a scan that has begun long ago; a writer is refused only where his files are older; and what was
-acknowledged is there. Of each third table UniForm makes an Iceberg table: who looked at its metadata five minutes ago reads on, whatever
-the retention. Streams hold nothing back; but one that comes too late was told of by its checkpoint before its files went, and one that
-comes in time has every change.
+The clock of the storage advances by hours between the steps. One number decides the expected results: the latest time for which a VACUUM
+was allowed to delete. A version that was the newest at that time or later can be read, with its rows and its changes, also by a scan that
+began long ago. A writer is refused only if its files are older. Every acknowledged row exists. UniForm converts each third table: a reader
+of its metadata of five minutes ago continues to read, whatever the retention. Streams do not delay VACUUM: a stream that is too late had
+its checkpoint before its files were deleted, and a stream that is in time reads every change.
 """
 
 from __future__ import annotations
@@ -76,7 +74,7 @@ class Meddled(WrappedStore):
 
 @dataclass
 class Stream:
-    """A query that reads the table: where it keeps its place, how far it is, and what its changes make of nothing."""
+    """A query that reads the table: its checkpoint, its offset, and the rows that result from its changes."""
 
     checkpoint: str
     feed: bool
@@ -85,7 +83,7 @@ class Stream:
 
 
 class Schedule:
-    """One table, those who work on it, and what must be there."""
+    """One table, its writers and readers, and the expected results."""
 
     def __init__(self, seed: int) -> None:
         self.chance = random.Random(seed)
@@ -121,7 +119,7 @@ class Schedule:
             self.look_at_iceberg()
             self.store.later(self.chance.choice([0, 0.01, 2, 9, 30]))
             self.look(again=step == self.vacuum)
-        self.store.later(2)  # until no reader of the Iceberg side holds anything but the newest
+        self.store.later(2)  # until readers of the Iceberg side can only use the newest metadata
         self.needless_before_ms = self.store.now_ms
         self.clean(self.table, 0)
         self.look(again=True)
@@ -130,7 +128,7 @@ class Schedule:
         left = {entry.name for entry in self.store.walk() if not entry.name.startswith((LOG_FOLDER, "metadata/"))}
         assert {name for name in left if name.endswith(".parquet")} == live
 
-    # ---- what happens
+    # ---- steps
 
     def stage(self) -> None:
         """A writer begins, writes, and does not commit yet."""
@@ -142,14 +140,14 @@ class Schedule:
         self.waiting.append((started_commit, set(rows["id"].to_pylist()), lambda: table.commit(transaction, operation).version))
 
     def commit(self) -> None:
-        """One who waited commits, or is told that it took too long."""
+        """A writer that waited commits, or gets the error that it took too long."""
         if not self.waiting:
             return
         started_commit, ids, commit = self.waiting.pop(self.chance.randrange(len(self.waiting)))
         try:
             version = commit()
         except DeltaConcurrentModificationException:
-            # The file of the commit VACUUM START is some milliseconds younger than what it measured.
+            # The file of the commit VACUUM START is some milliseconds younger than its measured time.
             assert started_commit < self.needless_before_ms + 1000
             self.refused += 1
         else:
@@ -233,7 +231,7 @@ class Schedule:
         self.iceberg_readers.append((self.store.now_ms, document))
 
     def read_iceberg(self, document: dict[str, Any]) -> bool:
-        """Read an Iceberg table by metadata that somebody holds, without the log."""
+        """Read an Iceberg table by known metadata, without the log."""
         snapshots = {snapshot["snapshot-id"]: snapshot for snapshot in document["snapshots"]}
         if document.get("current-snapshot-id", -1) not in snapshots:
             return False
@@ -300,10 +298,10 @@ class Schedule:
         self.next_id += count
         return pa.table({"p": ["ab"[i % 2] for i in ids], "id": ids}, SCHEMA)
 
-    # ---- what must be
+    # ---- expectations
 
     def look(self, *, again: bool) -> None:
-        """Read what may be read: versions by a session that knows nothing, the newest by one that has been there all along.
+        """Read every version that must be readable: old ones in a new session, the newest in the oldest session.
 
         Args:
             again: those too that were read before.

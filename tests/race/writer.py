@@ -1,4 +1,4 @@
-"""A process that appends to a table, and says what was acknowledged: ``python -m tests.race.writer``.
+"""A process that appends to a table, and prints the acknowledged commits: ``python -m tests.race.writer``.
 
 The first line of its input is JSON: ``path``, ``options``, ``writer`` (a number), ``appends``, ``rows`` (in each). It writes
 ``ready``, waits for a second line, and then writes ``<version> <first id>`` for each acknowledged append; the ids of an append

@@ -40,7 +40,7 @@ SETTINGS = {
 }
 
 FOR_LARGE_DATA = ("spark.sql.adaptive.enabled", "spark.sql.codegen.wholeStage")
-"""To compile a query of ten rows, and to plan it anew after each stage, takes a quarter of the time of the whole: off, but where a module
+"""Compiling a query of ten rows and replanning it after each stage takes a quarter of the total time: off, except where a module
 is about plans and scans, and wherever `TAHOE_SPARK_AS_USERS_HAVE_IT` is set."""
 AS_USERS_HAVE_IT = {
     *(
@@ -115,7 +115,7 @@ def _as_users_have_it(request: pytest.FixtureRequest) -> Iterator[None]:
 
 @pytest.fixture(scope="session")
 def plain(spark: SparkSession) -> SparkSession:
-    """A session without Delta: what `format("delta")` means there is the portable data source."""
+    """A session without Delta: `format("delta")` there is the portable data source."""
     # Past PySpark's method, which switches Delta on in a session made by one that has it.
     found = SparkSession(spark.sparkContext, spark._jsparkSession.newSession())
     for key in ("spark.sql.session.timeZone", "spark.sql.shuffle.partitions", "spark.sql.python.filterPushdown.enabled"):
@@ -125,7 +125,7 @@ def plain(spark: SparkSession) -> SparkSession:
 
 @pytest.fixture(scope="session")
 def java_options() -> str:
-    """What a program that starts a Spark of its own should give as ``spark.driver.extraJavaOptions``."""
+    """For ``spark.driver.extraJavaOptions`` of programs that start a Spark of their own."""
     return JAVA_OPTIONS
 
 

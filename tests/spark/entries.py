@@ -23,7 +23,7 @@ class Named:
     """A table at a path, with a name in the catalog.
 
     Attributes:
-        names: its name, and its path as a name: what SQL may call it.
+        names: its name, and its path as a name in SQL.
     """
 
     def __init__(self, spark: SparkSession, path: str) -> None:
@@ -46,7 +46,7 @@ class Named:
         return self.name, f"delta.`{self.path}`"
 
     def entry(self) -> str:
-        """What the catalog holds, as text."""
+        """The entry in the catalog, as text."""
         return str(self._catalog.getTableMetadata(self._identifier).toString())
 
     def last(self) -> tuple[str, dict[str, Any]]:

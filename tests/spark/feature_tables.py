@@ -1,4 +1,4 @@
-"""Tables of which another writer says that they have a feature, and what a session of Spark Connect must make of them."""
+"""Tables with a feature in the protocol of another writer, and the expected behavior of a session of Spark Connect."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def tables_with(folder: Path, features: Iterable[str]) -> str:
 
 
 def features_on_connect(folder: Path, features: Iterable[str]) -> list[str]:
-    """What the piece of the program must print; what it must have written is looked at here."""
+    """The expected output of the program; its written files are checked here."""
     lines = []
     for feature in sorted(features):
         row = FEATURES[feature]

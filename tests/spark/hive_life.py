@@ -64,7 +64,7 @@ def write(spark: SparkSession, folder: str) -> dict[str, Any]:
 
 
 def read(spark: SparkSession) -> dict[str, Any]:
-    """What another process finds, and goes on with."""
+    """The result of another process, which continues from there."""
     spark.sql("USE db")
     spark.sql("INSERT INTO managed VALUES (3, 'c')")
     catalog = spark._jsparkSession.sessionState().catalog().externalCatalog()

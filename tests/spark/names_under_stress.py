@@ -50,7 +50,7 @@ def threads_work_side_by_side(spark: SparkSession, folder: Path) -> None:
 
 
 def views_over_views(spark: SparkSession, folder: Path) -> None:
-    """Views of SQL and of DataFrames, temporary and permanent, four deep, show what the table holds when they are read."""
+    """Views of SQL and of DataFrames, temporary and permanent, four deep, show the table's rows at the time of reading."""
     spark.sql("CREATE TABLE stress.base USING delta AS SELECT id, id % 3 AS k FROM range(9)")
     spark.sql("CREATE VIEW stress.v1 AS SELECT * FROM stress.base WHERE id > 0")
     spark.sql("CREATE TEMPORARY VIEW v2 AS SELECT k, count(*) AS n FROM stress.v1 GROUP BY k")
@@ -111,7 +111,7 @@ def a_batch_of_a_stream_writes_by_name(spark: SparkSession, folder: Path) -> Non
 
 
 def a_table_is_replaced_between_analysis_and_execution(spark: SparkSession, folder: Path) -> None:
-    """A DataFrame of a table that is replaced meanwhile shows the new rows where its columns are there, and says what happened where not."""
+    """A DataFrame of a table that is replaced shows the new rows if they have its columns, and otherwise raises an error with the reason."""
     spark.sql("CREATE TABLE stress.replaced USING delta AS SELECT 1 AS a, 'x' AS b")
     kept = spark.table("stress.replaced").select("a")
     spark.sql("CREATE OR REPLACE TABLE stress.replaced USING delta AS SELECT 2 AS a, 'y' AS b")

@@ -81,7 +81,7 @@ class Cluster:
 
     @property
     def arguments(self) -> tuple[str, ...]:
-        """What a program needs to connect."""
+        """The settings with which a program connects."""
         return self.master, self.python, str(self.folder), self.java_options
 
 

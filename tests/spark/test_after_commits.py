@@ -1,4 +1,4 @@
-"""What fails after a commit fails no statement: every command, with storage, Python workers, hooks and the result broken from then on."""
+"""A failure after a commit fails no statement: every command, with storage, Python workers, hooks and the result broken from then on."""
 
 from __future__ import annotations
 

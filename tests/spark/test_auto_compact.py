@@ -1,4 +1,4 @@
-"""Auto compaction after what Spark writes: the session's settings, and executors that do what the core does."""
+"""Auto compaction after writes of Spark: the session's settings, and executors with the same result as the core."""
 
 from __future__ import annotations
 

@@ -71,7 +71,7 @@ def test_random_histories_are_told_as_the_core_tells_them(spark, path, propertie
     assert whole.schema.names == ["id", "part", "value", "_change_type", "_commit_version", "_commit_timestamp"]
     assert counted(whole) == counted(table.changes(0))
     assert counted(load(spark, path, startingVersion=2, endingVersion=5).toArrow()) == counted(table.changes(2, 5))
-    # The law of the feed: what was there, and what came, without what went, is what is there.
+    # The law of the feed: the old rows, and inserted ones, without deleted ones, are the new rows.
     came, went = (
         counted(whole.filter(pa.compute.is_in(whole["_change_type"], pa.array(kinds))).select(["id", "part", "value"]))
         for kinds in (["insert", "update_postimage"], ["delete", "update_preimage"])

@@ -1,4 +1,4 @@
-"""Clustered tables on Spark: CLUSTER BY in every statement and builder that has it, and OPTIMIZE, which clusters what is new."""
+"""Clustered tables on Spark: CLUSTER BY in every statement and builder that has it, and OPTIMIZE, which clusters new files."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Cases after delta-spark's Scala suites give what delta-spark gives, or what differences.toml says, with the reason."""
+"""Cases after delta-spark's Scala suites give delta-spark's results, except for those in differences.toml, with the reason."""
 
 from __future__ import annotations
 

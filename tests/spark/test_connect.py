@@ -183,7 +183,7 @@ def _made(path: Path, properties: tuple[str, ...]) -> str:
 
 
 def _state(path: str) -> tuple[object, ...]:
-    """The rows, the history's operations and what a check finds; and the rows of the feed, if it is on."""
+    """The rows, the history's operations and the findings of a check; and the rows of the feed, if it is on."""
     table = Table(path)
     rows = sorted(map(str, table.snapshot().scan().to_arrow().to_pylist()))
     operations = [(entry["operation"], entry["operationParameters"].get("mode")) for entry in table.history()]

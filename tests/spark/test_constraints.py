@@ -1,4 +1,4 @@
-"""What a table demands of rows, held against the writes of Spark: the same rows go in and stay out as without Spark."""
+"""Constraints of a table in writes of Spark: the same rows are accepted and refused as without Spark."""
 
 from __future__ import annotations
 
@@ -301,5 +301,5 @@ def test_the_portable_data_source_enforces_the_same(plain, path):
     assert sorted(row["g"] for row in table.to_arrow().to_pylist()) == [2, 4]
     before = sorted(data_files(path))
     with pytest.raises(Exception, match=r"CHECK constraint positive \(id > 0\) of table .* is violated"):
-        plain.range(0, 3, 1, 1).write.format("delta").mode("append").save(path)  # one task: others are not told to tidy up
+        plain.range(0, 3, 1, 1).write.format("delta").mode("append").save(path)  # one task: no other tasks clean up
     assert (table.version(), sorted(data_files(path))) == (1, before)

@@ -108,7 +108,7 @@ MADE = {
 
 @pytest.fixture
 def transformed(tmp_path: Path):
-    """The folder of a table of four rows, which is partitioned by what is made of its columns."""
+    """The folder of a table of four rows, which is partitioned by transforms of its columns."""
     catalog = SqlCatalog("test", uri="sqlite:///:memory:", warehouse=f"file://{tmp_path}")
     catalog.create_namespace("db")
     names = pa.array(["abc", "é𝄞z", None, "x"])
@@ -137,7 +137,7 @@ def test_what_is_made_of_a_column_is_a_generated_column(spark, transformed, tmp_
     assert {name: kinds[name] for name in MADE} == MADE and tahoe.Table(path).snapshot().partition_columns == tuple(MADE)
     first = spark.table(table).collect()
     assert len(first) == 4
-    # The table gives the same rows the same values, and so may who writes them: Spark holds them against the expressions.
+    # The table gives equal rows equal values, and so may external writers: Spark compares them with the expressions.
     spark.sql(f"INSERT INTO {table} (id, at, later, day, due, name) SELECT id, at, later, day, due, name FROM {table}")
     spark.table(table).limit(0).union(spark.createDataFrame(first, spark.table(table).schema)).write.format("delta").mode(
         "append"
@@ -164,7 +164,7 @@ def test_what_depends_on_the_time_zone_is_converted_in_utc(spark, transformed, t
             assert caught.value.getErrorClass() == "TAHOE_ICEBERG_PARTITION_TIME_ZONE"
         spark.conf.set("spark.sql.session.timeZone", "UTC")
         spark.sql(f"CONVERT TO DELTA iceberg.`{transformed}`")
-        for zone in ("America/New_York", "Pacific/Apia"):  # no row is lost, wherever it is read, and whoever writes there
+        for zone in ("America/New_York", "Pacific/Apia"):  # no row is lost in any reader's or writer's time zone
             spark.conf.set("spark.sql.session.timeZone", zone)
             table = f"delta.`{transformed}`"
             for at in TIMES[:3]:

@@ -1,4 +1,4 @@
-"""Catalog-managed tables through every door of a classic session: what a coordinator ratified and nobody published is there for all."""
+"""Catalog-managed tables through every entry point of a classic session: ratified, unpublished commits are visible everywhere."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def test_a_managed_table_is_made_read_changed_and_streamed_by_a_session(spark, t
     spark.range(3).write.format("delta").mode("append").save(path)
     table = Table(path, coordinator=coordinator)
     assert table.version() == 1 and coordinator.managed([table.url])[table.url].last_version == 1
-    # What nobody has published yet is read, and changed, all the same.
+    # Unpublished commits can be read and changed.
     blocked = Table("", store=WithoutPublishing(open_store(path)), coordinator=coordinator)
     blocked.append(spark.range(3, 5).toArrow())
     assert open_store(path).head(f"_delta_log/{2:020d}.json") is None

@@ -49,7 +49,7 @@ class Made:
 
 
 def entry(spark: SparkSession, name: str) -> dict[str, object] | None:
-    """What the catalog itself holds, as text."""
+    """The entry in the catalog, as text."""
     found = entry_of(spark, name.split("."))
     if found is None:
         return None
@@ -131,7 +131,7 @@ def test_a_life_of_statements_in_each_of_the_three_ways(made):
     assert metrics.keys() == {"numFiles", "numOutputRows", "numOutputBytes", "numRemovedFiles", "numRemovedBytes"}
     assert made.sql("SELECT sum(id), count(DISTINCT odd) FROM {t}") == [(45, 2)]
 
-    made.sql("REPLACE TABLE {t} USING delta AS SELECT id + 1 AS id FROM {t} WHERE odd = 0")  # reads what it replaces
+    made.sql("REPLACE TABLE {t} USING delta AS SELECT id + 1 AS id FROM {t} WHERE odd = 0")  # reads the table that it replaces
     assert made.history()[0] == "REPLACE TABLE AS SELECT"
     assert sorted(made.sql("SELECT * FROM {t}")) == [(1,), (3,), (5,), (7,), (9,)]
 
@@ -198,7 +198,7 @@ def test_a_creation_that_fails_leaves_neither_entry_nor_table(spark, tmp_path, k
         made.sql(text)
     assert kind == "path" or made.entry() is None
     assert not Table(str(tmp_path / "p")).exists()
-    made.sql("CREATE TABLE {t} USING delta AS SELECT 1 AS id")  # what the failure left is not in the way
+    made.sql("CREATE TABLE {t} USING delta AS SELECT 1 AS id")  # the leftovers of the failure do not interfere
     assert made.sql("SELECT * FROM {t}") == [(1,)]
     if kind == "managed":
         spark.sql(f"DROP TABLE {made.name}")

@@ -1,4 +1,4 @@
-"""DDL as delta-spark 4.4.0 has it, statement by statement; each case names what it found there."""
+"""DDL as in delta-spark 4.4.0, statement by statement; each case names delta-spark's behavior."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""DELETE and UPDATE through Spark leave what `tahoe.Table` leaves on a copy of the table: rows, metrics, change data, row ids."""
+"""DELETE and UPDATE through Spark give the result of `tahoe.Table` on a copy of the table: rows, metrics, change data, row ids."""
 
 from __future__ import annotations
 

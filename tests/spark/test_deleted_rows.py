@@ -26,7 +26,7 @@ def positions_of(bits: bytes) -> BitMap64:
 
 @st.composite
 def dead_rows(draw: st.DrawFn) -> BitMap64:
-    """Lists, bits and runs of rows, around the borders of what is stored together."""
+    """Lists, bits and runs of rows, around the bounds of containers."""
     found = BitMap64()
     border = st.sampled_from([0, BLOCK, 2 * BLOCK, PART - BLOCK, PART, PART + 3 * BLOCK])
     for _ in range(draw(st.integers(1, 4))):

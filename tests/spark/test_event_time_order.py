@@ -43,7 +43,7 @@ def stream(spark: SparkSession, table: Table, **options: Any) -> DataFrame:
 
 
 def batches(rows: DataFrame, checkpoint: Path, mode: str = "append", **trigger: Any) -> list[list[Any]]:
-    """The rows of each batch up to what is there now, by their first column."""
+    """The rows of each batch up to the present, by their first column."""
     found: list[list[Any]] = []
     writer = rows.writeStream.outputMode(mode).option("checkpointLocation", str(checkpoint))
     writer = writer.foreachBatch(
@@ -71,7 +71,7 @@ def stopped_with(ask: Callable[[], object]) -> str:
 
 
 def counted(rows: DataFrame) -> DataFrame:
-    """How many events each day has; a day is told when the watermark has passed it."""
+    """The number of events of each day; a day is reported when the watermark has passed it."""
     days = rows.where("t is not null").withWatermark("t", "1 hour").groupBy(sf.window("t", "1 day"))
     return days.count().select(sf.struct(sf.to_date("window.start").cast("string"), "count"))
 

@@ -1,6 +1,6 @@
 """Every statement on tables of every kind: answers, rows, schema, entries of the catalog and history are those of the reference.
 
-`tests/statements` has the statements, what the reference makes of them, and where Tahoe does otherwise, with reasons. Here half of the
+`tests/statements` has the statements, delta-spark's outcomes, and Tahoe's differences, with reasons. Here half of the
 lives of a table are run in one way of naming it; `make soak` runs all of them in every way, and those with a Hive metastore.
 """
 

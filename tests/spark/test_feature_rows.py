@@ -1,4 +1,4 @@
-"""The table of docs/features.md with Spark: what it says of Spark, of the portable data source and of Spark Connect, row by row."""
+"""The table of docs/features.md with Spark: its cells for Spark, the portable data source and Spark Connect, row by row."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""SET TBLPROPERTIES where files must be ready first, and what the session says of it."""
+"""SET TBLPROPERTIES that require changes of files first, and the error of the session."""
 
 from __future__ import annotations
 

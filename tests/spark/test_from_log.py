@@ -1,4 +1,4 @@
-"""Queries that the log answers give what a scan gives, and read no file."""
+"""Queries that the log answers have the result of a scan, and read no file."""
 
 from __future__ import annotations
 

@@ -40,7 +40,7 @@ def test_a_golden_table_is_read_equal_by_the_native_scan(spark: SparkSession, ta
     assert_same_rows(rows(spark, table), table.rows())
 
 
-# The core's own reader, which the tests without Spark hold against all of them, is what the portable source calls.
+# The portable source calls the core's own reader, which the tests without Spark compare with all of them.
 @pytest.mark.parametrize("table", _every_third(dat_tables() + golden_tables()), ids=lambda table: table.name)
 def test_a_golden_table_is_read_equal_by_the_portable_source(plain: SparkSession, table: GoldenTable):
     assert_same_rows(rows(plain, table), table.rows())

@@ -1,4 +1,4 @@
-"""A Hive metastore: what one process makes by name, another finds. Real processes and a real Derby, so all of it is one test."""
+"""A Hive metastore: processes find tables that other processes created by name. A real Derby and real processes, so it is one test."""
 
 from __future__ import annotations
 

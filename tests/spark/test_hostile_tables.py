@@ -1,4 +1,4 @@
-"""Tables that hold hostile texts, before a real Spark: a canary that any of them would set off stays silent."""
+"""Tables with hostile texts, before a real Spark: a canary that any of them would set off stays silent."""
 
 from __future__ import annotations
 
@@ -181,7 +181,7 @@ def one_file(path: Path, rows: int) -> Path:
 def test_in_an_object_store_a_file_that_was_cut_or_went_on_is_sparks_own_error_that_names_it(
     spark: SparkSession, tmp_path: Path, damage: str
 ) -> None:
-    """Spark looks for the footer at the file's real end, which is none: docs/design/014-corruption.md tells this."""
+    """Spark looks for the footer at the file's real end, which has none: docs/design/014-corruption.md describes it."""
     file = one_file(tmp_path / "table", 1_000)
     content = file.read_bytes()
     file.write_bytes(content[:-100] if damage == "cut" else content + b"x" * 100)
@@ -194,7 +194,7 @@ def test_in_an_object_store_a_file_that_was_cut_or_went_on_is_sparks_own_error_t
 def test_in_an_object_store_spark_reads_of_a_whole_file_in_the_place_of_another_what_lies_within_the_length_of_the_log(
     spark: SparkSession, tmp_path: Path
 ) -> None:
-    """What cannot be told there, and what Arrow and `check()` do tell: docs/design/014-corruption.md."""
+    """Corruption that Spark cannot detect there, and that Arrow and `check()` report: docs/design/014-corruption.md."""
     file = one_file(tmp_path / "shorter", 1_000)
     pq.write_table(pa.table({"id": range(7)}), file)
     assert spark.read.format("delta").load(str(tmp_path / "shorter")).select("id").collect() == [(n,) for n in range(7)]

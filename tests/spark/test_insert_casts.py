@@ -1,4 +1,4 @@
-"""Values of other types than the columns that they are written to: what each entry point casts, and what it refuses."""
+"""Values of other types than the target columns: the casts of each entry point, and its refusals."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""INSERT that leaves columns out, and what was cached of a table that is written."""
+"""INSERT that omits columns, and cached rows of a table that is written."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How far Spark's jobs are, for a person who waits: told by Spark's own count, and by nobody's bar where there is one already."""
+"""Progress of Spark's jobs for a waiting user: counted by Spark, and without a bar where there is one already."""
 
 from __future__ import annotations
 

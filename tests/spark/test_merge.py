@@ -111,7 +111,7 @@ def test_a_row_that_two_rows_of_the_source_would_change_is_refused_before_anythi
     assert caught.value.code == "DELTA_MULTIPLE_SOURCE_ROW_MATCHING_TARGET_ROW_IN_MERGE"
     assert sorted(Path(table.url.removeprefix("file://")).rglob("*")) == files
     assert held_blocks(spark) == held
-    # Where every match deletes, it does not matter how many there are; the feed tells of the row once.
+    # Where every match deletes, their number does not matter; the feed has the row once.
     counts = target(spark, table).merge(twice, ON).whenMatchedDelete().execute().first()
     assert counts is not None and tuple(counts) == (1, 0, 1, 0)
     assert [one["_change_type"] for one in table.changes(table.version()).to_pylist()] == ["delete"]

@@ -109,7 +109,7 @@ _NOT_COMPARED = ("Bytes", "Ms", "FilesAdded")
 
 
 def without_texts(parameters: dict[str, str]) -> dict[str, object]:
-    """The clauses alone: conditions are told by Spark as Catalyst has them, by the core as the user wrote them."""
+    """The clauses alone: Spark passes conditions as Catalyst has them, the core as the user wrote them."""
     found: dict[str, object] = {"predicate": "predicate" in parameters}
     for name, value in parameters.items():
         if name != "predicate":

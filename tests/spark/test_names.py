@@ -1,4 +1,4 @@
-"""Tables by name through PySpark's own methods, and what their entries go through: adoption, renaming, moving, dropping."""
+"""Tables by name through PySpark's own methods, and the life of their entries: adoption, renaming, moving, dropping."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ class TestSaveAsTable:
         assert raised.value.getCondition() == "TABLE_OR_VIEW_ALREADY_EXISTS"
         frame.write.format("delta").mode("ignore").saveAsTable(name)
         assert len(rows(spark, name)) == 6
-        frame.write.mode("append").saveAsTable(name)  # whatever the format of tables to come
+        frame.write.mode("append").saveAsTable(name)  # whatever the default format
         assert history(spark, name)[0] == "WRITE"
         assert len(rows(spark, name)) == 12
 

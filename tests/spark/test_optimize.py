@@ -1,4 +1,4 @@
-"""OPTIMIZE by `DeltaTable` and by SQL: the reference's names, answers and errors; executors do what the core does."""
+"""OPTIMIZE by `DeltaTable` and by SQL: delta-spark's names, results and errors; executors give the core's result."""
 
 from __future__ import annotations
 

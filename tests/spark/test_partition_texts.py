@@ -1,4 +1,4 @@
-"""Every text is a partition value, or is refused by name, whoever writes it: Spark, the core, the portable source, row commands."""
+"""Every text is a partition value, or is refused by name, in every writer: Spark, the core, the portable source, row commands."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ TEXTS = [
 WANTED = {(row, text) for row, text in enumerate(TEXTS)} | {
     (-1, None),
     (-2, None),
-}  # NULL, and what the log cannot tell from it: ''
+}  # NULL, and '', which the log cannot distinguish from it
 SCHEMA = "id long, p string"
 CHANGES = {"delta.enableChangeDataFeed": "true"}  # so that change data files are written, too
 

@@ -1,4 +1,4 @@
-"""The portable data source: what works with no code at all, in classic sessions, on Spark Connect, and on executors of their own."""
+"""The portable data source: without Tahoe's code in classic sessions, on Spark Connect, and on executors of their own."""
 
 from __future__ import annotations
 
@@ -361,7 +361,7 @@ def test_on_spark_connect_streams_of_counts_and_what_is_refused(tmp_path, java_o
 def test_a_table_whose_commits_a_coordinator_ratifies_is_read_and_appended_to_where_it_is_named(
     path: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What Spark asks of the source, in the order in which it asks, in processes that each know what they were sent."""
+    """Spark's calls of the source, in Spark's order, in processes that know only their pickled arguments."""
     url = f"sqlite:///{tmp_path}/c.db"
     coordinator = SqlCoordinator(url)
     properties = {"delta.feature.catalogManaged": "supported", "delta.enableChangeDataFeed": "true"}
@@ -411,7 +411,7 @@ class WithoutPublishing(WrappedStore):
 
 @pytest.mark.parametrize("start", [{}, {"startingVersion": "2"}, {"startingVersion": "latest"}], ids=["all", "from 2", "latest"])
 def test_a_stream_of_changes_gives_workers_what_the_table_tells(path: str, start: dict[str, str]) -> None:
-    """What Spark asks of the reader, in the order in which it asks, without Spark."""
+    """Spark's calls of the reader, in Spark's order, without Spark."""
     table = Table.create(
         path,
         pa.schema({"id": pa.int64(), "p": pa.string()}),
@@ -448,7 +448,7 @@ def test_a_stream_of_changes_gives_workers_what_the_table_tells(path: str, start
     assert [row["_change_type"] for row in found] == ["update_preimage", "update_postimage"]
 
 
-# Over five seconds: a driver, a worker's two executors and their Python processes are started; only so is it seen what travels to executors.
+# Over five seconds: a driver, a worker's two executors and their Python processes start; only this shows the data that executors receive.
 @pytest.mark.soak
 @pytest.mark.own_jvm
 def test_on_executors_of_their_own_both_ways_work(path, java_options):

@@ -56,7 +56,7 @@ def cases() -> Iterator[tuple[Method, inspect.Parameter]]:
 
 
 def wrong_values(parameter: inspect.Parameter) -> list[Any]:
-    """Values that the parameter does not take. A mapping or a list is wrong by what is in it."""
+    """Values that the parameter does not accept. A mapping or a list is wrong by its elements."""
     annotation = str(parameter.annotation)
     if parameter.kind == inspect.Parameter.VAR_POSITIONAL:
         return [5, None, ["a", 5], b"a", {"a": 1}, object()]

@@ -1,4 +1,4 @@
-"""What a user of Spark reads on standard error beside the one error, or none, of a statement."""
+"""The output on standard error beside the one error, or none, of a statement."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the native scan asks of the log, and what Spark makes of its answers."""
+"""The native scan's queries of the log, and Spark's plans from the answers."""
 
 from __future__ import annotations
 

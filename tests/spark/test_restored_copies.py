@@ -1,4 +1,4 @@
-"""A table's folder restored from a copy while a session goes on: what is read next shows the copy, what was read before raises an error."""
+"""A table's folder restored from a copy during a session: later reads show the copy, earlier frames raise an error."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`_metadata.row_id` and `_metadata.row_commit_version` on Spark: what the core says they are, for nothing where nobody asks."""
+"""`_metadata.row_id` and `_metadata.row_commit_version` on Spark: equal to the core's, and free for queries without them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What `tahoe.enable` changes, and what it leaves as it is."""
+"""The effects of `tahoe.enable`, and the things it leaves unchanged."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Settings of delta-spark's in a session of Spark: what is told where they are given."""
+"""Settings of delta-spark in a session of Spark: warnings and errors when they are set."""
 
 from __future__ import annotations
 

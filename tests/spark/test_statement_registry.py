@@ -24,7 +24,7 @@ SQL = "org.apache.spark.sql"
 JARS = Path(pyspark.__file__).parent / "jars"
 PACKAGES = ("catalyst/plans/logical", "execution/command", "execution/datasources")
 
-# No parser makes these: they are what the analyzer makes of other statements, or of DataFrames.
+# No parser makes these: the analyzer makes them from other statements, or DataFrames do.
 NOT_PARSED = {
     *("AppendData", "DeleteFromTableWithFilters", "InsertOnlyMerge", "OverwritePartitionsDynamic", "ReplaceData", "WriteDelta"),
     *("ExternalCommandExecutor", "InsertIntoHadoopFsRelationCommand", "NoopCommand", "SaveAsV1TableCommand"),

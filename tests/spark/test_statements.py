@@ -1,6 +1,6 @@
-"""Statements that change or tell of a Delta table, by name and by path: each commits to the log, or is refused by name.
+"""Statements that change or describe a Delta table, by name and by path: each commits to the log, or is refused by name.
 
-What holds for all: the catalog's entry stays as it was, and EXPLAIN runs nothing.
+For all of them: the catalog's entry is unchanged, and EXPLAIN runs nothing.
 """
 
 from __future__ import annotations

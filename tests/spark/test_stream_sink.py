@@ -1,4 +1,4 @@
-"""``df.writeStream.format("delta")``: what a query makes of a table, batch by batch."""
+"""``df.writeStream.format("delta")``: the table after each batch of a query."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def run(data: DataFrame, home: Path, path: str, *, at: str = "at", mode: str = "
 
 
 def stopped(data: DataFrame, home: Path, path: str, **options: Any) -> BaseException:
-    """What a query stops with."""
+    """The error of a query."""
     with pytest.raises(StreamingQueryException) as caught:
         run(data, home, path, **options)
     cause = caught.value._cause  # type: ignore[attr-defined]

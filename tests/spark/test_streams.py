@@ -1,4 +1,4 @@
-"""`spark.readStream`: rows of a table as they come, and what each kind of commit in the middle of a stream does to it."""
+"""`spark.readStream`: new rows of a table, and the effect of each kind of commit during a stream."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def running(rows: DataFrame, checkpoint: Path) -> Iterator[Running]:
 
 
 def available(rows: DataFrame, checkpoint: Path, **trigger: Any) -> list[Rows]:
-    """The batches of a query that runs up to what is there now."""
+    """The batches of a query that runs up to the present."""
     started = Running(rows, checkpoint, **(trigger or {"availableNow": True}))
     started.query.awaitTermination()
     return started.batches
@@ -84,13 +84,13 @@ def available(rows: DataFrame, checkpoint: Path, **trigger: Any) -> list[Rows]:
 
 @dataclass(frozen=True)
 class Midway:
-    """What happens to the table ``{t}``, which has the rows 0 to 3 in two files, in the middle of a stream.
+    """A change of the table ``{t}``, which has the rows 0 to 3 in two files, during a stream.
 
     Args:
         statements: after the stream gave all that was there, and before row 9 is appended.
-        gives: what the stream gives then; None where it stops.
+        gives: the rows of the stream then; None if it fails.
         stops: the error class that it stops with.
-        begun_again: what the stream gives when it is started again from its checkpoint; None where it stops again.
+        begun_again: the rows of the stream after a restart from its checkpoint; None if it fails again.
     """
 
     name: str
@@ -417,12 +417,12 @@ def test_other_formats_and_sessions_without_delta_stay_as_they_are(spark: SparkS
 
 @dataclass(frozen=True)
 class Tracked:
-    """What happens to the table ``{t}``, which has the columns id and part and the rows 0 and 1, under a stream that tracks its schema.
+    """A change of the table ``{t}``, which has the columns id and part and the rows 0 and 1, under a stream that tracks its schema.
 
     Args:
         statements: in the middle of the stream; row 9 is appended before them, and `after` behind them.
         after: values of a row, as SQL.
-        gives: what the stream gives in the end, begun again as often as it stops for what it may read past.
+        gives: the rows of the stream in the end, restarted as often as it stops at a change that it may read past.
         needs: the option that lets it go on; none where it goes on by itself.
     """
 

@@ -1,4 +1,4 @@
-"""Streams and what works beside them: a second process at the same checkpoint, UniForm, clustering and auto compaction, SQL."""
+"""Streams beside other writers: a second process at the same checkpoint, UniForm, clustering and auto compaction, SQL."""
 
 from __future__ import annotations
 
@@ -96,7 +96,7 @@ def test_two_processes_at_one_checkpoint_write_every_row_once_and_one_is_told(sp
         told = other.tells()
         assert "DELTA_CONCURRENT_TRANSACTION" in told and "two runs share a checkpoint" in told, told
         assert ids(spark, target) == [0, 1, 2]
-        # Both run, and wait for rows: whoever comes second to the offsets of the next batch stops.
+        # Both run, and wait for rows: the second one to write the offsets of the next batch fails.
         assert other.tells() == "running"
         for batch in (1, 2, 3):
             land(tmp_path, 3 * batch)
@@ -222,7 +222,7 @@ def test_a_query_in_sql_reads_tables_as_streams_by_name_and_path(spark: SparkSes
             with pytest.raises(Unsupported, match=instead) as caught:
                 spark.sql(statement)
             assert caught.value.code == "TAHOE_STREAM_IN_STATEMENT"
-        with pytest.raises(AnalysisException, match=r"writeStream\.start"):  # what Spark says of streams of its own
+        with pytest.raises(AnalysisException, match=r"writeStream\.start"):  # Spark's error for its own streams
             spark.sql("FROM STREAM from_stream INSERT INTO from_stream SELECT *")
         assert spark.table("from_stream").count() == 6
     finally:

@@ -1,4 +1,4 @@
-"""char(n) and varchar(n): every way in which Spark writes rows cuts off and fills up blanks alike, and refuses what is too long."""
+"""char(n) and varchar(n): every entry point of Spark cuts off and pads blanks alike, and refuses longer texts."""
 
 from __future__ import annotations
 

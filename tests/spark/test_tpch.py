@@ -1,4 +1,4 @@
-"""TPC-H's 22 queries over named tables: the same rows as over Parquet. `benchmarks/spark_tpch.py` tells what they cost."""
+"""TPC-H's 22 queries over named tables: the same rows as over Parquet. `benchmarks/spark_tpch.py` measures their time."""
 
 from __future__ import annotations
 

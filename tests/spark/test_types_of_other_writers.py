@@ -1,4 +1,4 @@
-"""Columns that other writers give a table and this version of Tahoe does not write: what Spark reads of them, what is refused by name."""
+"""Column types of other writers that this version of Tahoe does not write: the values that Spark reads, and the refusals by name."""
 
 from __future__ import annotations
 

@@ -87,7 +87,7 @@ NESTED = """SELECT id, IF(id = 4, NULL, to_variant_object(named_struct('a', IF(i
 
 
 def told(table: Table) -> dict[int, object]:
-    """What the table's rows are without Spark, by PySpark's reading of a variant's bytes."""
+    """The table's rows without Spark, decoded by PySpark's variant reader."""
     rows = table.to_arrow(columns=["id", "v"]).to_pylist()
     return {
         row["id"]: row["v"] and json.loads(VariantUtils.to_json(row["v"]["value"], row["v"]["metadata"], "UTC")) for row in rows
@@ -95,7 +95,7 @@ def told(table: Table) -> dict[int, object]:
 
 
 def make_shredded(spark, path: str, *queries: str) -> None:
-    """A table whose files hold their variants taken apart, one file a query."""
+    """A table whose files have shredded variants, one file per query."""
     if spark.version < "4.1":
         pytest.skip("PySpark 4.0 writes no shredded variants")
     columns = "(id BIGINT, v VARIANT) USING delta TBLPROPERTIES ('delta.enableVariantShredding' = 'true')"

@@ -1,4 +1,4 @@
-"""What `df.write.format("delta")` leaves behind: rows, files, commits, and nothing where it must refuse."""
+"""The result of `df.write.format("delta")`: rows, files, commits, and nothing after a refusal."""
 
 from __future__ import annotations
 

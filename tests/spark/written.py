@@ -1,4 +1,4 @@
-"""How tests write a table with Spark, and look at what that left behind."""
+"""Writes a table with Spark, and examines the result."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""What the reference made of each statement (``reference.json``), against what another run made of it.
+"""Compares delta-spark's outcome of each statement (``reference.json``) with that of another run.
 
-``reference.json`` holds the outcomes of `tests.statements.observed` on delta-spark 4.0.1; `tests/jvm/test_every_statement.py` holds it
-against that, and writes it anew where ``TAHOE_RECORD_REFERENCE`` is set. Outcomes that are the same in all ways of naming a table stand
+``reference.json`` has the outcomes of `tests.statements.observed` on delta-spark 4.0.1; `tests/jvm/test_every_statement.py` compares it
+with a new run, and rewrites it if ``TAHOE_RECORD_REFERENCE`` is set. Outcomes that are the same in all ways of naming a table are
 under ``*``.
 """
 

@@ -1,8 +1,8 @@
-"""Every statement that reaches a Delta table, as lives of tables: each begins with none, and its statements follow one another.
+"""Every statement that reaches a Delta table, as lives of tables: each begins without a table, and its statements follow one another.
 
-A text may name ``{t}``, the table, by its name or by its path; ``{location}``, where an external table is made; ``{o}``, a second table,
-which is made and dropped by the life itself; ``{path}``, the table's folder; ``{folder}``, one to put other tables in. The view ``src`` has
-the rows of `SOURCE`. What the reference makes of each stands in ``reference.json`` beside this file (`tests.statements.observed`).
+A text may contain ``{t}``, the table, by its name or by its path; ``{location}``, the folder of an external table; ``{o}``, a second table,
+which the life creates and drops; ``{path}``, the table's folder; ``{folder}``, a folder for other tables. The view ``src`` has the rows of
+`SOURCE`. delta-spark's outcome of each is in ``reference.json`` beside this file (`tests.statements.observed`).
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ class Step:
 
     Args:
         kinds: for which it is given; by default for all.
-        answer: which columns of what it answers are compared; all by default, and none but their names for ``()``.
+        answer: the compared columns of its result; all by default, and only their names for ``()``.
     """
 
     text: str

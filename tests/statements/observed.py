@@ -1,6 +1,6 @@
-"""What a statement does to a table, whoever carries it out: its answer or its error, its commits, and the table and the catalog after it.
+"""The effect of a statement on any engine: its result or its error, its commits, and the table and the catalog after it.
 
-What another run would give otherwise is left out or written in a common form: paths, names of tables, ids, times, sizes of files.
+Values that differ between runs are left out or normalized: paths, names of tables, ids, times, sizes of files.
 """
 
 from __future__ import annotations
@@ -74,13 +74,13 @@ class _Place:
         self.before: Outcome = {}
 
     def outcome(self, step: Step) -> Outcome:
-        """Run a statement; what it did, and of what there is after it that which was not so before."""
+        """Run a statement; return its result, and the changes of the table and the catalog."""
         commits = self._commits()
         text = re.sub(r"{(\w+)}", lambda found: self.names[found[1]], step.text)
         outcome: Outcome = {}
         try:
             outcome |= self._answer(text, step.answer)
-        except Exception as error:  # noqa: BLE001 - what is raised is what is looked at
+        except Exception as error:  # noqa: BLE001 - the error is the result
             outcome["error"] = _error(error)
         if new := self._commits()[len(commits) :]:
             outcome["commits"] = new
@@ -90,7 +90,7 @@ class _Place:
         return outcome
 
     def clear(self) -> None:
-        """Drop what a life left."""
+        """Drop the leftovers of a life."""
         for name in ("other", f"t_{self.kind}"):
             if self.catalog.tableExists(DATABASE, name):
                 is_view = str(self.catalog.getTable(DATABASE, name).tableType().name()) == "VIEW"
@@ -98,7 +98,7 @@ class _Place:
         for key in _SETTINGS:
             self.spark.conf.unset(key)
 
-    # -- what is looked at ---------------------------------------------------------------------------------------------------
+    # -- observations -----------------------------------------------------------------------------------------------------------
 
     def _answer(self, text: str, columns: Sequence[str] | None) -> Outcome:
         found = self.spark.sql(text)
@@ -182,7 +182,7 @@ class _Place:
 
 
 def _is_of_the_run(key: str) -> bool:
-    """Whether a property of an entry is the catalog's own, or told of the time."""
+    """Whether a property of an entry belongs to the catalog, or depends on the time."""
     return key.startswith(("transient", "view.")) or key in ("delta.lastCommitTimestamp", "serialization.format")
 
 

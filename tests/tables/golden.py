@@ -1,7 +1,7 @@
-"""Tables that other writers made, with the answers they expect: where they are, what they hold, and how to compare.
+"""Tables of other writers, with the expected answers: their folders, their contents, and the comparison.
 
 The tables are data beside the checkout, ``../shared/golden``; tests that need them skip where they are absent. Nothing here knows
-how a table is read, so that the Arrow reader and the Spark reader are held to the same answers.
+how a table is read, so that the Arrow reader and the Spark reader must give the same answers.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ class GoldenTable:
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """A table that must not be read, with what the reader has to say about it.
+    """A table that must not be read, with the expected message.
 
     Args:
         says: parts of the message.
@@ -109,7 +109,7 @@ WITHOUT_DATA = {
 
 
 HIVE_ROWS = {"deltatbl-map-types-correctly": 1, "deltatbl-partition-prune": 5}
-"""Rows of the tables for Hive's connector; the others have 10. None of them holds a null."""
+"""Rows of the tables for Hive's connector; the others have 10. None of them has a null."""
 
 
 def dat_tables() -> list[GoldenTable]:

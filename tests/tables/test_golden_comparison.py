@@ -1,4 +1,4 @@
-"""The comparison that the golden tables rest on tells differences apart."""
+"""The comparison on which the golden tables rely detects differences."""
 
 from __future__ import annotations
 

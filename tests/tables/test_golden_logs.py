@@ -1,4 +1,4 @@
-"""The logs of other writers: their live files are those that deltalake sees, and a checkpoint of ours holds the same for both."""
+"""The logs of other writers: their live files are those that deltalake sees, and both read the same from a checkpoint of Tahoe."""
 
 from __future__ import annotations
 

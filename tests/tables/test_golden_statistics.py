@@ -1,4 +1,4 @@
-"""The statistics that footers give, held against those that the reference wrote for the same files."""
+"""Statistics from footers, compared with those that delta-spark wrote for the same files."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ pytestmark = pytest.mark.skipif(not ROOT.is_dir(), reason=ABSENT)
 
 @dataclass(frozen=True, slots=True)
 class WrittenFile:
-    """A data file of a golden table with what its log says of it."""
+    """A data file of a golden table with its actions in the log."""
 
     path: Path
     schema: StructType

@@ -1,4 +1,4 @@
-"""The names of delta-spark's modules, answered by Tahoe. Each in a process of its own, as what is imported stays."""
+"""The names of delta-spark's modules, provided by Tahoe. Each in a separate process, since imports persist."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ ON = "from tahoe import as_delta; as_delta.install()\n"
 
 
 def answer(program: str, *folders: Path) -> str:
-    """What a program prints, which finds these folders among the first."""
+    """The output of a program, which finds these folders first."""
     program = f"import sys; sys.path[:0] = {[str(folder) for folder in folders]}\n{program}"
     done = subprocess.run([sys.executable, "-W", "ignore", "-c", program], capture_output=True, text=True, cwd=ROOT, check=False)
     assert done.returncode == 0, done.stderr

@@ -13,7 +13,7 @@ from scripts import coming_from_delta_spark, error_reference, sql_reference
 from tests.document_mentions import ROOT, stale_mentions, stale_names
 
 DOCUMENTS = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
-# The changelog may mention what no longer exists.
+# The changelog may mention things that no longer exist.
 CURRENT = [path for path in DOCUMENTS if path.name != "CHANGELOG.md"]
 ARCHITECTURE = (ROOT / "ARCHITECTURE.md").read_text(encoding="utf-8")
 DESIGN = sorted((ROOT / "docs/design").glob("[0-9]*.md"))

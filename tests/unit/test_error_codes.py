@@ -1,6 +1,6 @@
-"""Every error has a code that says what is wrong, and a code that looks like the reference's is one of the reference's.
+"""Every error has a code that describes the problem, and a code in delta-spark's style is one of delta-spark's.
 
-`error_classes.txt` holds the names of the reference's error classes, and of their subclasses behind a point (delta-io/delta,
+`error_classes.txt` has the names of delta-spark's error classes, and of their subclasses behind a point (delta-io/delta,
 `delta-error-classes.json`).
 """
 
@@ -45,7 +45,7 @@ def without_code(path: Path) -> Iterator[str]:
 
 def test_the_reference_has_every_code_that_begins_as_its_own_do() -> None:
     def is_known(code: str) -> bool:
-        # What ends so is the beginning of a code, whose rest is put behind it.
+        # A text with this ending is the beginning of a code, whose rest is appended.
         return any(name.startswith(code) for name in REFERENCE) if code.endswith("_") else code in REFERENCE
 
     assert {code: where for code, where in codes() if code.startswith("DELTA_") and not is_known(code)} == {}

@@ -1,4 +1,4 @@
-"""What the first call of a process may import: each of these costs every short program and every command its own time."""
+"""The permitted imports of a process's first call: each import costs every short program and every command time."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ NEVER = {
     "pyspark",
     "sqlglot",
 }
-"""What none of the calls may import."""
+"""No call may import these."""
 SCREEN = {"rich", "typer", "click"}
-"""What the command line needs, and nothing else may import."""
+"""The command line may import these, and nothing else may."""
 
-# What is imported stays: the calls of a process stand in such an order that none may import what a later one may not.
+# Imports persist: the calls of a process are in an order in which later calls may import more.
 WITHOUT_A_CONDITION = {
     "nothing": ("pass", SCREEN | {"numpy", "pyarrow", "obstore", "pyroaring"}),
     "files": ("table = tahoe.Table(url); table.files()", SCREEN | {"pyroaring"}),
@@ -76,7 +76,7 @@ def table(tmp_path, partition_by):
 
 
 def imported_after(opening: str, steps: dict[str, str]) -> dict[str, set[str]]:
-    """What a new process has imported after each step, one step after the other."""
+    """The imports of a new process after each step, one step after the other."""
     program = [opening, "import sys"]
     for name, step in steps.items():
         told = f"print('after', {name!r}, *sorted({{each.split('.')[0] for each in sys.modules}}))"

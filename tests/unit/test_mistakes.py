@@ -200,7 +200,7 @@ def _table(path: Path, **properties: str) -> Table:
 
 @pytest.fixture
 def names(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
-    """What the statements use."""
+    """The tables of the statements."""
     monkeypatch.delenv("TAHOE_TRACEBACK", raising=False)
     (tmp_path / "parquet").mkdir()
     pq.write_table(pa.table({"id": [1]}), tmp_path / "parquet" / "a.parquet")

@@ -20,7 +20,7 @@ from tests.public_api import Method, methods, modules_of_classes, reached, wrong
 FUNCTIONS = [tahoe.read_together, tahoe.transaction, tahoe.cache.limit]
 ROOTS = [Table, tahoe.SqlCoordinator, UniformHandle, TableInTransaction, *FUNCTIONS]
 FOR_OPERATIONS = {"AddFile", "RemoveFile", "StructField", "StructType", "Transaction"}
-"""What the operations pass to one another, millions of times: these do not check their arguments."""
+"""Values that operations pass to one another, millions of times: these do not check their arguments."""
 
 
 def public_methods() -> list[Method]:

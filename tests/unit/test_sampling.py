@@ -116,7 +116,7 @@ def test_pytest_itself_runs_all_cases(tmp_path: Path) -> None:
 
 
 OF_OTHER_COMMANDS = {"jvm", "readers", "clients"}
-"""Marks of cases that other commands run, which provide what these need."""
+"""Marks of cases that other commands run, with the environment that these need."""
 
 
 def marks_of_commands() -> Iterator[str]:

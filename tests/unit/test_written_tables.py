@@ -1,4 +1,4 @@
-"""What holds the tables that tests write against the specification finds them, and tells what is wrong with one."""
+"""The check of tables that tests write finds them, and reports their violations."""
 
 from __future__ import annotations
 

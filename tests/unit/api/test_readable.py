@@ -1,4 +1,4 @@
-"""One language of conditions: what DELETE takes, every filter takes, with the same rows; files are skipped by what follows from it."""
+"""One language of conditions: every filter accepts the conditions of DELETE, with the same rows; files are skipped by their implications."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tahoe.schema.types import PrimitiveType
 from tests.unit.cli.test_main import run_json
 
 CONDITIONS = {
-    # condition -> the rows that it is true for, and how many of the four files may hold such
+    # condition -> the rows for which it is true, and the number of files, of four, that may have such rows
     "a + b > 13": ({7, 8}, 4),
     "a > 6": ({7, 8}, 1),
     "a > 6 AND a * b > 60": ({8}, 1),

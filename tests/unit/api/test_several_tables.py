@@ -1,4 +1,4 @@
-"""Transactions over several tables: all is visible at once or nothing, and what was read has not changed."""
+"""Transactions over several tables: all changes become visible at once or none, and the rows read have not changed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is kept is kept within the limit, counted, and forgotten on request."""
+"""Cached objects stay within the limit, are counted, and are removed on request."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a program that catches errors relies on: classes, codes, SQL states, texts, and PySpark's own classes where PySpark is loaded."""
+"""The contract for programs that catch errors: classes, codes, SQL states, texts, and PySpark's own classes where PySpark is loaded."""
 
 from __future__ import annotations
 

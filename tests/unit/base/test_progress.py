@@ -1,4 +1,4 @@
-"""Progress: what operations report, and who sees it."""
+"""Progress: the reports of operations, and their receivers."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ def test_an_operation_that_fails_takes_its_bar_down() -> None:
         fails(progress)
     with shown(clock, console=console) as progress:
         assert progress is not silent
-    progress("files", 2)  # who holds it longer than the operation lasts, reports to nobody
+    progress("files", 2)  # a caller that keeps it longer than the operation reports to nobody
 
 
 def test_pipes_and_files_see_nothing(monkeypatch: pytest.MonkeyPatch) -> None:

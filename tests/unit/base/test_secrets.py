@@ -1,4 +1,4 @@
-"""No secret is printed, whatever its source."""
+"""No secret is printed, from any source."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The support bundle: what it contains, and that it contains neither secrets nor data."""
+"""The support bundle: its contents, without secrets and data."""
 
 from __future__ import annotations
 

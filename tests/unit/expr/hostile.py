@@ -1,4 +1,4 @@
-"""Expressions and names that a hostile table may hold. Were one of them run by Spark, it would set a system property."""
+"""Expressions and names of hostile tables. If Spark ran one of them, it would set a system property."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ CANARY = "tahoe.canary"
 _SET = f"reflect('java.lang.System', 'setProperty', '{CANARY}', 'dead')"
 
 EXPRESSIONS: dict[str, str] = {
-    # what it is -> what the error must name
+    # kind -> the words in the error
     _SET: "reflect",
     f"{_SET} IS NOT NULL": "reflect",
     f"id > 0 AND {_SET} = 'x'": "reflect",

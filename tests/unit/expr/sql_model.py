@@ -1,4 +1,4 @@
-"""What a predicate means, row by row in plain Python, written without looking at the library; and values that are hard to order."""
+"""The meaning of a predicate, row by row in plain Python, independent of the library; and values that are hard to order."""
 
 from __future__ import annotations
 

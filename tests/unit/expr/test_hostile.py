@@ -1,4 +1,4 @@
-"""What a table says is never code: hostile expressions are refused by name, hostile names are quoted and stay names."""
+"""Texts of a table are never code: hostile expressions are refused by name, hostile names are quoted and stay names."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The version checksum: written from the one before and the commit, equal to what the files add up to."""
+"""The version checksum: computed from the previous one and the commit, equal to the totals of the files."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Of the log goes what is older than its retention and what no version after it needs."""
+"""Log cleanup deletes files that are older than the retention and that no later version needs."""
 
 from __future__ import annotations
 

@@ -29,7 +29,7 @@ from tahoe.testing.log_builder import DAMAGES, METADATA, PROTOCOL, SCHEMA, Log, 
 
 ALL_IDS = Comparison(">=", Column(("id",)), Literal(-1, PrimitiveType("long")))
 
-# What may be damaged, by the kind of checkpoint that the table has; a name of None stands for what `_table` wrote last.
+# Possible corruption, by the kind of checkpoint of the table; the name None is the last file that `_table` wrote.
 KINDS = {
     "the first commit": ("classic", commit_name(0)),
     "a commit before the checkpoint": ("classic", commit_name(4)),
@@ -387,7 +387,7 @@ def _is_whole(log: Log, name: str) -> bool:
 
 
 def test_a_text_in_a_foreign_checkpoint_that_is_none_makes_an_older_one_take_its_place(caplog: pytest.LogCaptureFixture) -> None:
-    """Nobody hints at it and it has no checksums of its own: Arrow hands out what is in it, whatever that is."""
+    """No hint refers to it and it has no checksums of its own: Arrow returns its contents, whatever they are."""
     log = memory_log()
     log.begin(add("first"), SetTransaction("stream", 1))
     log.classic()
@@ -407,7 +407,7 @@ def test_a_text_in_a_foreign_checkpoint_that_is_none_makes_an_older_one_take_its
 
 
 def test_the_checkpoint_of_another_version_under_this_ones_name_is_not_used() -> None:
-    """As many files, as many bytes, no hint and no checksum: only the embedded checksum can tell."""
+    """As many files, as many bytes, no hint and no checksum: only the embedded checksum can detect it."""
     log, name = _with_our_checkpoint()
     first = log.store.get(name)
     log.commit(remove(add("more")), add("instead"))
@@ -476,7 +476,7 @@ def test_a_transaction_that_expired_with_a_checkpoint_may_be_missing_from_the_lo
 
 
 def test_a_transaction_of_which_no_retention_is_over_may_not_be_missing_from_the_log() -> None:
-    """Nor may files and domains: a checksum that promises what no line of the commit says is how a commit without its tail looks."""
+    """Nor may files and domains: a checksum that counts actions missing from the commit means a truncated commit."""
     log = memory_log()
     log.begin()
     log.checksum(setTransactions=[{"appId": "spark-app-1", "version": 42, "lastUpdated": 1}], numFiles=10, tableSizeBytes=5_259)

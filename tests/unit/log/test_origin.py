@@ -1,4 +1,4 @@
-"""An error about what the log says names the table, the version, and the file of the log that says it."""
+"""An error about contents of the log names the table, the version, and the file of the log."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tahoe.log.files.paths import commit_name
 from tahoe.protocol.actions import AddFile, Metadata
 from tahoe.testing.log_builder import METADATA, PROTOCOL, Log, add, memory_log
 
-# What a changed bit makes of a commit that nothing vouches for: valid JSON, with another word in it.
+# A changed bit in a commit without checksums: valid JSON, with another word in it.
 WRONG_WORDS = {
     "a schema that is no JSON": (b'\\"name\\":\\"id\\"', b'\\"name\\"z\\"id\\"'),
     "a member of a column": (b'\\"nullable\\":true', b'\\"nqllable\\":true'),

@@ -1,4 +1,4 @@
-"""A checkpoint that names one file as live and, spelt otherwise, as removed: what the commits say counts, then what the tombstone says."""
+"""A checkpoint that names one file as live and, with another spelling, as removed: commits count first, then the tombstone."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Action reconciliation: what the commits and checkpoints of a log add up to."""
+"""Action reconciliation: the state after the commits and checkpoints of a log."""
 
 from __future__ import annotations
 

@@ -33,7 +33,7 @@ def _names(segment: LogSegment) -> list[str]:
 
 @dataclass
 class Listed:
-    """A store whose listings are what a function makes of the true ones; all else is the truth."""
+    """A store whose listings are a function of the true ones; all other calls are unchanged."""
 
     inner: LogStore
     change: Callable[[list[Entry]], list[Entry]]
@@ -93,7 +93,7 @@ def test_compactions_stand_for_missing_commits_alone_and_as_few_of_them_as_can_b
     assert [file.last for file in segment_for(log.store).tail() or ()] == list(range(12))
     for version in (3, 5):
         log.store.delete(commit_name(version))
-    # One compaction, 2-9, stands for both; 1-3 and 4-5 would be two.
+    # One compaction, 2-9, replaces both; 1-3 and 4-5 would be two.
     tail = segment_for(log.store).tail() or ()
     assert [(file.first, file.last) for file in tail] == [(0, 0), (1, 1), (2, 9), (10, 10), (11, 11)]
     assert live_paths(log) == log.expected()

@@ -1,4 +1,4 @@
-"""What the text of statistics refutes, their parsed values refute too; and it refutes most of what they do."""
+"""Files that the text of statistics excludes are excluded by their parsed values too; and it excludes most of them."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ TYPES: dict[str, DataType] = {
 }
 NESTED = StructType((StructField("x", PrimitiveType("integer")), StructField("i", PrimitiveType("long"))))
 SCHEMA = StructType((*(StructField(name, kind) for name, kind in TYPES.items()), StructField("st", NESTED)))
-# Braces, quotes, escapes, and what sorts last: all that could pass for structure.
+# Braces, quotes, escapes, and the last characters by order: all that could look like structure.
 CHARACTERS = 'ab{}"\\,:é😀zA0 \u0001\x7f\U0010ffff'
 NOW = datetime(2020, 1, 1, tzinfo=UTC)
 

@@ -31,7 +31,7 @@ print(table.version())
 
 
 def run(folder: Path, **environment: str) -> subprocess.CompletedProcess[str]:
-    """Run the program, whose interpreter waits at exit for what is to be sent."""
+    """Run the program, whose interpreter waits at exit for pending events."""
     path = {"PYTHONPATH": str(Path(__file__).parents[3]), "HOME": str(folder), "PATH": ""}
     program = [sys.executable, "-c", PROGRAM, str(folder / "db" / "flights")]
     return subprocess.run(program, capture_output=True, text=True, env=path | environment, cwd=folder, check=False)

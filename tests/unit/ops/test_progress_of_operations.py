@@ -1,4 +1,4 @@
-"""What operations without Spark tell while they last, and that people at a terminal see it."""
+"""Progress of operations without Spark, and its display in a terminal."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def table(tmp_path):
 
 
 def ends(progress):
-    """Of each step, in order of its first report, what was told last."""
+    """The last report of each step, in order of the first reports."""
     return {step: (done, total) for step, done, total in progress.reports}
 
 

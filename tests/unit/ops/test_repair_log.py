@@ -1,4 +1,4 @@
-"""The log's second words said anew: whatever happened to them, the table says what it said, and `check` finds nothing."""
+"""REPAIR of checkpoints and checksums: after any loss, the table has the same state, and `check` finds nothing."""
 
 from __future__ import annotations
 

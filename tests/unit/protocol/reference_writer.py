@@ -1,4 +1,4 @@
-"""Statistics as the reference writes them, in plain Python: what data skipping meets in tables that Spark wrote."""
+"""Statistics as delta-spark writes them, in plain Python: the input of data skipping in tables of Spark."""
 
 from __future__ import annotations
 

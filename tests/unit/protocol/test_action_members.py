@@ -1,4 +1,4 @@
-"""What the specification demands of an action is demanded, at any depth; what it does not know is left alone."""
+"""The specification's required members of an action are required, at any depth; unknown members are ignored."""
 
 from __future__ import annotations
 

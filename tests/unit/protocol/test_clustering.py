@@ -1,4 +1,4 @@
-"""What the log says of a clustered table, and of a file that was clustered: as the reference writes it, and as the specification shows it."""
+"""The clustering of a table and of a file in the log: as delta-spark writes it, and as the specification shows it."""
 
 from __future__ import annotations
 

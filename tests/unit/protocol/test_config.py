@@ -1,4 +1,4 @@
-"""What a table's metaData says must make sense before anything is read by it; the error names the table, the column and the remedy."""
+"""The metaData of a table must be valid before it is used; the error names the table, the column and the remedy."""
 
 from __future__ import annotations
 

@@ -59,7 +59,7 @@ def test_inline_vectors_of_sizes_that_are_no_multiple_of_four_come_back(count):
     bitmap = BitMap64(range(0, 7 * count, 7))
     descriptor = inline_descriptor(bitmap)
     assert decode(descriptor, no_reading, ROOT) == bitmap
-    # What goes elsewhere as it is, to Iceberg for one, must not have the padding of the text.
+    # Values passed elsewhere, for example to Iceberg, must not have the padding of the text.
     assert vector_data(descriptor, no_reading, ROOT) == bitmap_to_bytes(bitmap)
 
 

@@ -1,4 +1,4 @@
-"""What IcebergCompatV2 and UniForm refuse, and what they set by themselves."""
+"""The refusals of IcebergCompatV2 and UniForm, and the properties that they set."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Row ids and row commit versions: who gets which, in quiet and in lost races, and what readers see of them."""
+"""Row ids and row commit versions: their assignment, without and with conflicts, and their values for readers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Data skipping case by case: what is left out, what must be kept, and where the statistics are looked for."""
+"""Data skipping case by case: skipped files, files that must be read, and the source of the statistics."""
 
 from __future__ import annotations
 

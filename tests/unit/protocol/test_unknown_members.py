@@ -1,7 +1,7 @@
-"""Members and actions that nobody has defined yet, in what a log holds besides commits: passed over, and the data of others kept.
+"""Unknown members and actions, in files of the log other than commits: ignored, and the data of other writers kept.
 
-Checkpoints of each kind are rewritten with something invented in every action of theirs, and the commits before them are deleted, so that
-they are what is read (PROTOCOL.md, "Checkpoints", "Sidecar Files", "Last Checkpoint File", "Version Checksum File").
+Checkpoints of each kind are rewritten with an invented member in each of their actions, and earlier commits are deleted, so that readers
+need the checkpoint (PROTOCOL.md, "Checkpoints", "Sidecar Files", "Last Checkpoint File", "Version Checksum File").
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ KINDS: Mapping[str, Mapping[str, str]] = {
 
 
 def made(path: Path, kind: str) -> Table:
-    """A table with one of everything that may hold the data of others, and one checkpoint."""
+    """A table with one of each object that may have unknown members, and one checkpoint."""
     properties = {"delta.enableDeletionVectors": "true", "somebodys.property": "kept"}
     schema = pa.schema([pa.field("id", pa.int64(), metadata={"comment": "c"})])
     table = Table.create(path, schema, properties={**properties, **KINDS[kind]})
@@ -84,7 +84,7 @@ def of_others(rows: Rows) -> None:
 
 
 def change(path: Path, kind: str) -> None:
-    """The one checkpoint of a table, with what is invented, as a file of its kind; what was before it goes."""
+    """Replace the one checkpoint of a table by a file of its kind with the invented members."""
     log = path / "_delta_log"
     (top,) = log.glob("*.checkpoint*.parquet")
     for sidecar in (log / "_sidecars").glob("*.parquet"):
@@ -145,7 +145,7 @@ def test_checkpoints_with_what_nobody_knows_are_read_and_what_is_others_data_is_
     table.checkpoint()
     for commit in (tmp_path / "_delta_log").glob("[0-9]*.json"):
         if "checkpoint" not in commit.name and int(commit.stem) < table.version():
-            commit.unlink()  # so that our own checkpoint is what is read
+            commit.unlink()  # so that Tahoe's checkpoint is read
     found = Table(tmp_path)
     snapshot = found.snapshot()
     assert sorted(found.to_arrow()["id"].to_pylist()) == [1, 3, 4]

@@ -1,5 +1,7 @@
-"""What a later Delta may bring: refused where the specification demands it, passed over where it demands that, and kept where it is data of
-others (PROTOCOL.md, "Protocol Evolution", "Domain Metadata", "Schema Serialization Format")."""
+"""Features of a later Delta: refused or ignored as the specification demands, and kept if they are data of other writers.
+
+PROTOCOL.md, "Protocol Evolution", "Domain Metadata", "Schema Serialization Format".
+"""
 
 from __future__ import annotations
 
@@ -199,7 +201,7 @@ def test_what_is_not_known_is_passed_over_and_what_is_others_data_is_kept(tmp_pa
     table.set_properties({"mine": "too"})
     table.checkpoint()
     table.append(pa.table({"id": [4]}))
-    (tmp_path / "_delta_log" / f"{0:020d}.json").unlink()  # so that the checkpoint is what is read
+    (tmp_path / "_delta_log" / f"{0:020d}.json").unlink()  # so that the checkpoint is read
     found = Table(tmp_path)
     assert sorted(found.to_arrow()["id"].to_pylist()) == sorted([1, 2, 3] * 2 + [4])
     configuration = found.snapshot().metadata.configuration

@@ -1,4 +1,4 @@
-"""Columns whose texts compare otherwise than by their bytes: what may be asked of them without Spark, and who may make them."""
+"""Columns with collations: the conditions allowed on them without Spark, and the writers that may create them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""May this data go into that table, and what does the schema become?"""
+"""Whether data fits a table, and the schema after the write."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Column mapping over the life of a table, without Spark: what was dropped does not come back, and what was renamed is the same."""
+"""Column mapping over the life of a table, without Spark: dropped columns do not come back, and renamed columns keep their values."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How long texts may be: what the declared type of a column says of its parts."""
+"""Limits of texts: the declared type of a column and its parts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Variants taken apart into typed columns come back as what they were; what the specification forbids is told."""
+"""Shredded variants are read back unchanged; violations of the specification raise errors."""
 
 from __future__ import annotations
 

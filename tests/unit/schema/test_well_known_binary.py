@@ -1,4 +1,4 @@
-"""What is Well-Known Binary, and what is not."""
+"""Valid and invalid Well-Known Binary."""
 
 from __future__ import annotations
 

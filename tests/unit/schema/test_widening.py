@@ -1,4 +1,4 @@
-"""Which type may become which, what the schema records of it, and which recorded change makes a table unreadable."""
+"""The permitted type changes, their record in the schema, and the recorded changes that make a table unreadable."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One data file into Arrow: mapping, types, partition values, deletion vectors, pruning, row ids; and what it may import."""
+"""One data file into Arrow: mapping, types, partition values, deletion vectors, pruning, row ids; and its imports."""
 
 from __future__ import annotations
 
@@ -411,7 +411,7 @@ def test_a_file_that_has_not_the_size_of_the_log_is_told_when_it_is_opened(chang
 
 @pytest.mark.parametrize("nested", [False, True], ids=["column", "in a list"])
 def test_bytes_that_are_no_text_are_an_error_that_names_file_and_column(nested):
-    """Arrow takes them unseen; whoever takes the rows from us trusts that they are text."""
+    """Arrow does not check them; a caller of Tahoe relies on valid text."""
     offsets, content = pa.array([0, 2, 4], pa.int32()), b"ab\xc3\x28"
     values = pa.Array.from_buffers(pa.string(), 2, [None, offsets.buffers()[1], pa.py_buffer(content)])
     values = pa.ListArray.from_arrays(pa.array([0, 1, 2], pa.int32()), values) if nested else values

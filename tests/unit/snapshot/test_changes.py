@@ -123,7 +123,7 @@ def test_a_column_that_was_dropped_on_the_way_is_told(tmp_path: Path) -> None:
     table.overwrite(pa.table({"other": ["x"]}), overwrite_schema=True)
     with pytest.raises(Unsupported) as caught:
         table.changes(1)
-    # Only where the range begins, not where the schema changes: what changes there is already as the end has it.
+    # Only where the range begins, not where the schema changes: changes there already have the end's schema.
     assert caught.value.code == "DELTA_CHANGE_DATA_FEED_INCOMPATIBLE_DATA_SCHEMA"
     assert told(table.changes(1, 1)) == [(1, "insert", 1)]
     table.overwrite(numbers(1), overwrite_schema=True)

@@ -1,4 +1,4 @@
-"""A data file whose footer and whose statistics in the log contradict each other is told; one that they agree on is not."""
+"""A data file whose footer contradicts its statistics in the log is reported; a consistent one is not."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Of a filter of Polars, what Tahoe may leave files out by: never a row that the filter keeps."""
+"""The part of a Polars filter by which Tahoe may skip files: never a row that the filter keeps."""
 
 from __future__ import annotations
 

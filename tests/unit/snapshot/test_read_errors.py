@@ -1,4 +1,4 @@
-"""Whatever was done to a data file, a vector or a change data file: what reading raises names table, version and file, and is Tahoe's."""
+"""For any corruption of a data file, a vector or a change data file, reading raises an error of Tahoe that names table, version and file."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def _files(folder: Path) -> list[Path]:
 
 
 def _answer_or_named_error(folder: Path, file: Path) -> int:
-    """How many reads failed; each error names what it must."""
+    """The number of failed reads; each error names the required facts."""
     errors = [message for read in READS.values() if (message := _message(read, folder)) is not None]
     for message in errors:
         assert f"file://{folder}" in message

@@ -1,4 +1,4 @@
-"""What the log says of rows is what the rows say, or nothing."""
+"""The log's statistics of rows equal those of the rows, or are absent."""
 
 from __future__ import annotations
 

@@ -185,7 +185,7 @@ def test_dead_rows_and_row_ids_are_read_file_by_file(tmp_path: Path) -> None:
 
 
 def outcome(read: Any) -> Any:
-    """The rows, or what is told."""
+    """The rows, or the error."""
     try:
         return read()
     except TahoeError as error:

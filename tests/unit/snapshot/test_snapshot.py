@@ -1,4 +1,4 @@
-"""What a handle has seen once, it does not forget: a log that lost versions, or got others in their place, is told."""
+"""A handle remembers the versions it has read: a log that lost versions, or has others in their place, raises an error."""
 
 from __future__ import annotations
 

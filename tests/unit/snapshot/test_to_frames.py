@@ -74,7 +74,7 @@ def test_a_missing_library_is_named_with_its_remedy(table, monkeypatch):
             method()
 
 
-# -- frames as what is written ----------------------------------------------------------------------------------------------------
+# -- frames as input --------------------------------------------------------------------------------------------------------------
 
 
 def test_an_index_without_a_name_is_no_column_and_one_with_a_name_is(tmp_path):

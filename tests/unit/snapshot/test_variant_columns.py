@@ -1,4 +1,4 @@
-"""Variants without Spark: their two parts are read and written as they are, and put together where a file holds them taken apart."""
+"""Variants without Spark: their two parts are read and written unchanged, and shredded ones are reassembled."""
 
 from __future__ import annotations
 
@@ -144,7 +144,7 @@ TREES = [
 
 
 def taken_apart(path: Path, array: pa.Array, **properties: str) -> tahoe.Table:
-    """A table whose one file holds its column `v` as this array."""
+    """A table whose one file has this array as its column `v`."""
     made(path, **{"delta.enableVariantShredding": "true", **properties})
     file = next(path.rglob("*.parquet"))
     rows = pq.read_table(file)

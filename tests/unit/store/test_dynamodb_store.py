@@ -1,4 +1,4 @@
-"""Commits through delta-spark's lock table: one winner for each version, whoever dies between the steps."""
+"""Commits through delta-spark's lock table: one winner for each version, for a death at any step."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rows of a stream: each appended row once, whatever else happens, and wherever the reader is stopped and restarted."""
+"""Rows of a stream: each appended row once, with any concurrent commit, and wherever the reader is stopped and restarted."""
 
 from __future__ import annotations
 

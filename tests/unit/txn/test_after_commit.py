@@ -1,4 +1,4 @@
-"""A committed statement is never reported as failed, whatever fails after its commit."""
+"""A committed statement is never reported as failed, even if a later step fails."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What SQL text answers over columns that a test names."""
+"""Results of SQL text over the columns of a test."""
 
 from __future__ import annotations
 

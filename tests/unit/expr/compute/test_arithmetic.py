@@ -1,4 +1,4 @@
-"""Numbers as Spark's ANSI mode computes them: what does not fit is an error."""
+"""Numbers as in Spark's ANSI mode: overflow is an error."""
 
 from __future__ import annotations
 

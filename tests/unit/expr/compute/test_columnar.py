@@ -1,4 +1,4 @@
-"""What is computed by whole columns equals what single values give: decimals of every type, remainders, places in texts."""
+"""Computations on whole columns equal those on single values: decimals of every type, remainders, positions in texts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`evaluate` against the row-by-row model, and what Arrow alone would get wrong."""
+"""`evaluate` against the row-by-row model, and cases in which Arrow alone is wrong."""
 
 from __future__ import annotations
 

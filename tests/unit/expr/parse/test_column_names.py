@@ -1,4 +1,4 @@
-"""What a name means, in one schema and in two."""
+"""The meaning of a name, in one schema and in two."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Filter texts: what is understood, how literals meet other types, and everything that is refused."""
+"""Filter texts: the supported syntax, the types of literals, and all refusals."""
 
 from __future__ import annotations
 
@@ -291,7 +291,7 @@ def test_what_is_not_on_the_list_is_refused(text: str) -> None:
         parse(text)
 
 
-# What no predicate says: each row is decided by the expression, and files are skipped by what follows from it.
+# No predicate expresses these: the expression decides for each row, and its implications skip files.
 BEYOND_PREDICATES = {
     "a + 1 = 2": None,
     "a = 1 + 1": None,

@@ -1,4 +1,4 @@
-"""The errors for what is refused show the user's words, and not all of a long text."""
+"""Errors for refused texts show the user's words, and only a part of a long text."""
 
 from __future__ import annotations
 

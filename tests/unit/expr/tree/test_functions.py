@@ -1,4 +1,4 @@
-"""What each function takes, and the type of what it gives."""
+"""The parameters of each function, and the type of its result."""
 
 from __future__ import annotations
 

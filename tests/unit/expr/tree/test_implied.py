@@ -1,4 +1,4 @@
-"""What an expression implies for skipping: true wherever the expression is, and as sharp as a filter of the same text."""
+"""The implication of an expression for skipping: true wherever the expression is, and as sharp as a filter of the same text."""
 
 from __future__ import annotations
 

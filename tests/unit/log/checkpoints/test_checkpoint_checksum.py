@@ -1,4 +1,4 @@
-"""The embedded checksum of a checkpoint: it changes nothing for readers, and tells a footer or a version that is not its own."""
+"""The embedded checksum of a checkpoint: it changes nothing for readers, and detects a footer or a version that is not its own."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Checkpoints that Tahoe writes: what they hold, how they are laid out, that short ones are never published, that others read them."""
+"""Checkpoints that Tahoe writes: their contents and layout, short ones are never published, other readers read them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A footer of a known shape is one that Arrow can take, and says what the glance at it finds."""
+"""A footer of a known shape is one that Arrow accepts, and the quick check reports its problems."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is said of a sidecar comes back as it was said, and what nobody can have said is taken for nothing."""
+"""The summary of a sidecar is read back as written, and an impossible summary is ignored."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The embedded checksum of a commit: whatever happens to the bytes of the file is told, whoever reads it, and at no further request."""
+"""The embedded checksum of a commit: every reader detects every change of the file's bytes, without a further request."""
 
 from __future__ import annotations
 

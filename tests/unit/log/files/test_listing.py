@@ -1,4 +1,4 @@
-"""A listing of the log by kinds, and what is asked by name where it lags."""
+"""A listing of the log by kinds, and the requests by name for files that it may lack."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Violations in what the log says of files, in data files, deletion vectors and change files, and between versions."""
+"""Violations in file actions, in data files, deletion vectors and change files, and between versions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Violations in protocol, metadata and schema, and in what Iceberg asks of them."""
+"""Violations in protocol, metadata and schema, and of Iceberg's requirements."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the tables of planted violations are made with: sound tables of each kind, and the ways to make one thing in one wrong."""
+"""Creates the tables of planted violations: sound tables of each kind, and changes that make one thing wrong."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tahoe.protocol import dv
 Plant = Callable[[Path], None]
 """Makes something wrong with the table of a folder."""
 Planted = tuple[str, str, Plant, set[str]]
-"""What is wrong in words, the kind of table, what makes it wrong, and the rules that must say so."""
+"""The fault in words, the kind of table, the change, and the rules that must report it."""
 
 
 # -- tables ----------------------------------------------------------------------------------------------------------------
@@ -175,7 +175,7 @@ def say(version: int, *more: dict[str, Any]) -> Plant:
 
 
 def configure(version: int, **properties: str) -> Plant:
-    """Table properties; `_` stands for a point."""
+    """Table properties; `_` replaces a point."""
 
     def change(actions: list[dict[str, Any]]) -> None:
         held = next(action["metaData"] for action in actions if "metaData" in action)["configuration"]
@@ -275,7 +275,7 @@ def change_rows(found: Path, change: Callable[[list[dict[str, Any]]], Any], colu
 
 
 def sidecar(change: Callable[[list[dict[str, Any]]], Any], **columns: pa.DataType) -> Plant:
-    """The rows of a V2 checkpoint's one sidecar; what its top level says of the sidecar is put right."""
+    """The rows of a V2 checkpoint's one sidecar; the top level's summary of the sidecar is corrected."""
 
     def plant(table: Path) -> None:
         (found,) = (log_of(table) / "_sidecars").glob("*.parquet")
@@ -305,7 +305,7 @@ def rewrite(version: int, pattern: str, **written_as: Any) -> Plant:
 
 
 def pointer(**members: Any) -> Plant:
-    """Members of `_last_checkpoint`, with the checksum made anew unless it is given."""
+    """Members of `_last_checkpoint`, with a recomputed checksum if none is given."""
 
     def change(data: bytes) -> bytes:
         held = {**json.loads(data), **members}
@@ -412,7 +412,7 @@ def without_id(actions: list[dict[str, Any]]) -> None:
 
 
 def inline_vector(*positions: int) -> dict[str, Any]:
-    """The descriptor of a vector that stands in the log."""
+    """The descriptor of an inline vector."""
     made = dv.inline_descriptor(BitMap64(positions))
     return {
         "storageType": made.storage_type,

@@ -81,5 +81,5 @@ def test_every_rule_has_a_table_that_breaks_it() -> None:
 
 
 def test_most_rules_have_a_table_that_breaks_them_alone() -> None:
-    """What one writer does wrong often breaks two rules; where it need not, one table shows the one rule."""
+    """One fault of a writer often breaks two rules; otherwise one table shows the one rule."""
     assert len({name for *_, rules in PLANTED if len(rules) == 1 for name in rules}) >= 120

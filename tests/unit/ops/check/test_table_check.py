@@ -1,4 +1,4 @@
-"""`check()` reports and never raises, whatever a table holds; what is no fault gets no finding; and it costs what the log is long."""
+"""`check()` reports and never raises, for any contents of a table; sound tables give no findings; and its cost is proportional to the log."""
 
 from __future__ import annotations
 

@@ -194,7 +194,7 @@ def test_vacuum_of_the_source_keeps_what_its_clones_need(root):
         table = Table(f"{root}/{name}")
         table.set_properties({"delta.deletedFileRetentionDuration": "interval 0 seconds"})
         table.delete()
-    time.sleep(0.02)  # the storage counts in milliseconds, and what is of this one stays
+    time.sleep(0.02)  # the storage counts milliseconds, and files of the current one stay
     done = source.vacuum(0, retention_check=False)
     assert done.deleted >= 4 and ids(source) == list(range(90, 100))
 

@@ -1,4 +1,4 @@
-"""Iceberg tables that are partitioned by what is made of a column, as tables with generated columns."""
+"""Iceberg tables that are partitioned by transforms, as tables with generated columns."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ FILTERS = {  # and how many files of five are read
     "n = '2024-03-01 00:00:00'": 3,
     "d <= '1969-12-31'": 3,  # and a date that a time zone never had is of the day after
     "d IS NULL": 1,
-    "id < 0": 5,  # what is cut off as a number implies something of equality alone, as in the reference
+    "id < 0": 5,  # truncation of a number implies only equality, as in delta-spark
     "id = -10": 2,
     "i IN (7, -7)": 2,
     "s = 'abc'": 3,
@@ -195,7 +195,7 @@ def test_a_column_that_had_the_name_of_the_partition_keeps_its_physical_name(cat
     assert table.check(deep=True) == []
 
 
-# -- what is refused ---------------------------------------------------------------------------------------------------------
+# -- refusals ----------------------------------------------------------------------------------------------------------------
 
 
 def refused(table: Table, kind: type = Unsupported, zone: str = "UTC") -> str:

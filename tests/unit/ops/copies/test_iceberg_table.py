@@ -146,7 +146,7 @@ def test_rows_that_were_deleted_stay_so(catalog):
     theirs.append(ROWS)
     theirs.delete(EqualTo("id", 2))
     table = of(theirs)
-    table.convert_to_delta()  # not what else lies in the folder
+    table.convert_to_delta()  # not other files in the folder
     assert in_order(table.to_arrow()) == [{"id": 1, "name": "a"}, {"id": 3, "name": None}]
 
 
@@ -360,7 +360,7 @@ def test_what_is_no_iceberg_table_or_ambiguous_is_refused(catalog, tmp_path):
 
 @pytest.mark.parametrize(("hint", "is_read"), [("2", True), ("1", True), ("3", False), ("0", False), ("", False), ("2x", False)])
 def test_a_hint_leads_to_the_newest_metadata_or_the_table_is_refused(catalog, hint, is_read):
-    """A table without a catalog: versions 1 and 2, and beside them what a writer left that died, or a catalog named."""
+    """A table without a catalog: versions 1 and 2, and beside them the leftovers of a dead writer, or a catalog named."""
     theirs = made(catalog)
     theirs.append(ROWS)
     folder = Path(theirs.location().removeprefix("file://")) / "metadata"

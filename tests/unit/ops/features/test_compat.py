@@ -1,4 +1,4 @@
-"""Which engines can use a table: the judgement, and, of the engines that are installed here, that what is said of them is so."""
+"""Which engines can use a table: the verdict, and a proof for each engine that is installed here."""
 
 from __future__ import annotations
 

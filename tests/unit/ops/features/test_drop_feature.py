@@ -1,4 +1,4 @@
-"""DROP FEATURE: what is left of a feature, who can read the table afterwards, and what the operation refuses."""
+"""DROP FEATURE: the remains of a feature, the readers of the table afterwards, and the refusals."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ def nothing(table: Table) -> None:
     pass
 
 
-# feature → properties that bring it, what is done with it, what the protocol is afterwards
+# feature → properties that add it, the traces it leaves, the protocol afterwards
 CASES = {
     "deletionVectors": ({"delta.enableDeletionVectors": "true"}, with_vectors),
     "columnMapping": ({"delta.columnMapping.mode": "name"}, with_another_name),
@@ -280,7 +280,7 @@ def test_a_table_that_numbers_imply_lists_what_is_left(tmp_path: Path) -> None:
     assert table.drop_feature("checkConstraints").protocol == Protocol(1, 7, None, frozenset(kept))
 
 
-# -- what a feature leaves ---------------------------------------------------------------------------------------------------
+# -- remains of a feature ----------------------------------------------------------------------------------------------------
 
 
 def test_names_of_columns_become_those_that_users_see(tmp_path: Path) -> None:

@@ -47,7 +47,7 @@ def bring(table: Table, feature: str) -> None:
 
 
 def have(path: Path, feature: str) -> Table:
-    """As another writer does it, who writes what we do not."""
+    """As by another writer, which supports features that Tahoe does not write."""
     version = made(path).version() + 1
     names = ["appendOnly", "invariants", feature]
     protocol = {"minReaderVersion": 1, "minWriterVersion": 7, "writerFeatures": names}

@@ -1,5 +1,4 @@
-"""In-commit timestamps on a table that had none: since when, by whose clock, and what
-becomes of them when the feature goes and comes back."""
+"""In-commit timestamps on a table that had none: since when, by which clock, and after the feature is dropped and added again."""
 
 from __future__ import annotations
 

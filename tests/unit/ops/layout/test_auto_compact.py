@@ -154,7 +154,7 @@ def test_eight_writers_neither_wait_nor_fail_for_it(store: LogStore) -> None:
 def requests_after(
     table: Table, data: pa.Table, settings: AutoCompaction, reserved: PartitionReservations | None = None
 ) -> list[OptimizeRequest]:
-    """What would be run after an append, of one file a row."""
+    """The compaction that would run after an append of files with one row each."""
     asked: list[OptimizeRequest] = []
 
     def hook(committed: Committed) -> None:

@@ -50,7 +50,7 @@ def test_every_bin_fits_and_no_two_could_be_one(sizes: list[int], target: int) -
     assert all(one.size <= target for one in bins)
     names = [add.path for one in bins for add in one.adds]
     assert len(names) == len(set(names))
-    # What is left over could not be packed with its neighbour: at most every second file that is small enough stays alone.
+    # A remaining file did not fit into its neighbour's bin: at most every second small file stays alone.
     alone = [size for i, size in enumerate(sizes) if str(i) not in names and size <= target // 2]
     assert len(alone) <= 1
 

@@ -1,4 +1,4 @@
-"""How many files predicates meet, held against counting one by one."""
+"""The number of files that predicates match, compared with counting one by one."""
 
 from __future__ import annotations
 

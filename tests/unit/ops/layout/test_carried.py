@@ -45,7 +45,7 @@ def optimized_beside(
     """Optimize, while others delete by the conditions, one before each commit; with the number of bins that each round wrote.
 
     Args:
-        in_order: what is written tells that its rows have known places.
+        in_order: the result states that its rows have known positions.
     """
     other, waiting, written = Table(table.url, store=table.store), list(meanwhile), list[int]()
 
@@ -150,7 +150,7 @@ def test_rows_that_come_back_have_the_bin_done_anew() -> None:
 
 @pytest.mark.parametrize("step", [7, pytest.param(1, marks=pytest.mark.soak)])
 def test_a_crash_at_any_call_leaves_the_rows(step: int) -> None:
-    """Of OPTIMIZE, of the DELETE that it loses to, and of what it does then."""
+    """The results of OPTIMIZE, of the concurrent DELETE, and of the retry."""
     crashed, at = True, 0
     while crashed:
         for after in (False, True):
@@ -183,7 +183,7 @@ HISTORIES = {
 def test_the_rows_are_those_of_one_after_the_other(
     before: set[int], meanwhile: list[set[int]], how: str, properties: dict[str, str]
 ) -> None:
-    """Whatever is deleted, before and meanwhile: ids, versions and values are those of the rows that are left."""
+    """For deletions before and during OPTIMIZE: ids, versions and values of the remaining rows are unchanged."""
     optimized_as_in_turn(before, meanwhile, how, properties)
 
 

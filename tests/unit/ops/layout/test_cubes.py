@@ -52,7 +52,7 @@ def test_what_is_clustered_by_other_columns_or_by_others_waits_for_full() -> Non
     assert bins([other, foreign, file("n")]) == [{"n"}]
     full = replace(RULES, is_full=True)
     assert bins([other, foreign, file("n")], full) == [{"n", "o", "f"}]
-    # With nothing of the kind FULL does what OPTIMIZE does.
+    # Without such files, FULL gives the result of OPTIMIZE.
     assert bins([file("x", cube="1"), file("l", 100, "large")], full) == []
 
 

@@ -1,4 +1,4 @@
-"""What each curve must do: the same cell for equal rows, cells of like sizes, and boxes that are small in every column."""
+"""The properties of each curve: the same cell for equal rows, cells of similar sizes, and boxes that are small in every column."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""OPTIMIZE without Spark: the same rows in fewer files, whoever else writes."""
+"""OPTIMIZE without Spark: the same rows in fewer files, beside any concurrent writer."""
 
 from __future__ import annotations
 
@@ -219,7 +219,7 @@ def test_a_delete_that_wins_has_its_bin_done_anew_and_the_other_kept(store: LogS
     assert (done.bins, len(done.removed), table.files().num_rows) == (2, 10 - new, 2 + new)
     assert [i for i in range(50) if i not in table.to_arrow()["id"].to_pylist()] == [4]
     assert table.check(deep=True) == []
-    # What was written in vain is gone, and what the version before had is there.
+    # Discarded files are deleted, and those of the version before exist.
     assert len(data_files(table)) == 12 + new
 
 

@@ -1,4 +1,4 @@
-"""The layout of a table: what it says of now holds, what it says of then comes about, and what a table says cannot break the page."""
+"""The layout of a table: true statements about the present, right predictions, and a page that no text of the table can break."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ EVIL = "</title><script>alert('x')</script>&\""
 
 
 def table_of(files: int = 24, count: int = 500, **properties: str) -> Table:
-    """Files that follow one another in time, and hold every user."""
+    """Files in order of time, each with every user."""
     url = f"memory://{SYSTEM_CLOCK.uuid()}/t"
     schema = pa.schema(
         {"time": pa.int64(), "user": pa.string(), EVIL: pa.float64(), "none": pa.int64(), "list": pa.list_(pa.int64())}
@@ -89,7 +89,7 @@ def test_a_clustered_table_is_asked_for_its_own_columns() -> None:
 
 
 class Page(HTMLParser):
-    """The elements of a page, and what they refer to."""
+    """The elements of a page, and their references."""
 
     def __init__(self) -> None:
         super().__init__()

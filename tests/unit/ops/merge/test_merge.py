@@ -1,4 +1,4 @@
-"""MERGE: every clause, the rules among them, what is read, and what is written."""
+"""MERGE: every clause, the rules between them, the files read, and the files written."""
 
 from __future__ import annotations
 

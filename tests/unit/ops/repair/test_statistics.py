@@ -1,4 +1,4 @@
-"""ANALYZE TABLE … COMPUTE DELTA STATISTICS: statistics made anew of the rows."""
+"""ANALYZE TABLE … COMPUTE DELTA STATISTICS: statistics recomputed from the rows."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`Table.diff`: what differs between two versions."""
+"""`Table.diff`: the differences between two versions."""
 
 from __future__ import annotations
 

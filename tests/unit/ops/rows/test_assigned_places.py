@@ -1,4 +1,4 @@
-"""What the keys of a SET or VALUES clause name."""
+"""The columns that the keys of a SET or VALUES clause name."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""DELETE on its three paths, by what the log says and by what readers see."""
+"""DELETE on its three paths: the actions in the log and the rows of readers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A batch of a stream, without Spark: once, whoever else writes."""
+"""A batch of a stream, without Spark: written once, beside any other writer."""
 
 from __future__ import annotations
 

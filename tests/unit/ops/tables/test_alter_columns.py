@@ -1,4 +1,4 @@
-"""ALTER TABLE's columns without Spark: what is added, dropped, renamed, changed and replaced, and what is refused."""
+"""ALTER TABLE's columns without Spark: added, dropped, renamed, changed and replaced columns, and refusals."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""CLUSTER BY without Spark: what a table may be clustered by, what its log says, and what OPTIMIZE makes of it."""
+"""CLUSTER BY without Spark: the columns that a table may be clustered by, the domain in its log, and OPTIMIZE."""
 
 from __future__ import annotations
 

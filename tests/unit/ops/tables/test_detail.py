@@ -1,4 +1,4 @@
-"""What DESCRIBE DETAIL tells."""
+"""The columns of DESCRIBE DETAIL."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Columns whose types became wider, without Spark: old and new files are read as one, skipped right, changed and laid out anew."""
+"""Columns with widened types, without Spark: old and new files are read as one, skipped correctly, changed and rewritten."""
 
 from __future__ import annotations
 

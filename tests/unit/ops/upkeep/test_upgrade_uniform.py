@@ -1,4 +1,4 @@
-"""REORG: tables become readable as Iceberg, and files lose what is dead in them; properties, held against the files that are there."""
+"""REORG: tables become readable as Iceberg, and files lose deleted rows; properties are checked against the existing files."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""VACUUM without Spark: what nobody may need goes, and nothing else."""
+"""VACUUM without Spark: it deletes files that no reader may need, and no others."""
 
 from __future__ import annotations
 
@@ -103,7 +103,7 @@ def test_a_stream_that_lags_is_told_by_its_checkpoint_before_its_files_go(store:
         plan = table.vacuum(dry_run=True).plan
     assert (len(told), [one.version for one in plan.late_streams]) == (1, [2])
     record_stream(store, "file:/late/sources/0", 3)
-    # The change feed of version 3 is made of what that removed.
+    # The change feed of version 3 consists of the removed rows.
     assert [one.version for one in table.vacuum(dry_run=True).plan.late_streams] == [3]
     record_stream(store, "file:/late/sources/0", 4)
     assert table.vacuum().plan.late_streams == ()
@@ -236,7 +236,7 @@ def test_hidden_names_stay_and_so_does_what_is_not_understood(store: AgedStore) 
 
 
 def test_twins_of_encoded_names_are_told_apart(store: AgedStore) -> None:
-    """``a b`` is in the log as ``a%20b``, and ``a%20b`` as ``a%2520b``: each is what it is."""
+    """``a b`` is in the log as ``a%20b``, and ``a%20b`` as ``a%2520b``: they are different files."""
     table = Table.create(store.url, SCHEMA, partition_by=["p"], store=store, clock=AgedClock(store))
     strange = ["a b", "a%20b", "ä", "a+b", "a=b", "100%"]
     table.append(pa.table({"p": strange, "id": range(6)}, SCHEMA))
@@ -543,7 +543,7 @@ def test_a_store_that_deletes_many_at_once_is_asked_once(
         delete(store, what)
 
     monkeypatch.setattr(obstore, "delete", counted)
-    time.sleep(1.1)  # that storage tells times in whole seconds, and what is as old as the retention stays
+    time.sleep(1.1)  # storage has times in whole seconds, and files exactly as old as the retention stay
     assert vacuumed(table, 0).deleted == 30
     assert sorted(len(what) for what in asked if isinstance(what, list)) == [30]
     assert sum(entry.name.endswith(".parquet") for entry in table.store.walk("p=a")) == 1

@@ -1,4 +1,4 @@
-"""Rows in whatever form they come."""
+"""Rows in every supported form."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Identity columns on their way through `Table`: who writes rows without them gets values, once each, whoever writes beside."""
+"""Identity columns through `Table`: writers without values get values, each once, beside any concurrent writer."""
 
 from __future__ import annotations
 

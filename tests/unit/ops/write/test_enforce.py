@@ -1,4 +1,4 @@
-"""Constraints and generated columns on their way through `Table`: what breaks them is not committed, whichever operation brings it."""
+"""Constraints and generated columns through `Table`: rows that violate them are not committed by any operation."""
 
 from __future__ import annotations
 

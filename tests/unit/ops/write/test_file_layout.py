@@ -1,4 +1,4 @@
-"""What a footer says of a file's columns and ids, against what the table asks."""
+"""The columns and ids in a footer, compared with the table's."""
 
 from __future__ import annotations
 

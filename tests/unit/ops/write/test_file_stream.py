@@ -1,4 +1,4 @@
-"""Files that are written row group by row group: what is in them, and what the log says of them."""
+"""Files that are written row group by row group: their contents, and their actions in the log."""
 
 from __future__ import annotations
 

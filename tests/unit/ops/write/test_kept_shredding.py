@@ -1,4 +1,4 @@
-"""Variants that are taken apart stay so where files are rewritten without Spark, as whoever wrote them chose."""
+"""Shredded variants stay shredded in files rewritten without Spark, in the layout of their writer."""
 
 from __future__ import annotations
 

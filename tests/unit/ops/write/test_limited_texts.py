@@ -1,4 +1,4 @@
-"""Texts held against char(n) and varchar(n) on their way into data files, without Spark."""
+"""Texts checked against char(n) and varchar(n) on their way into data files, without Spark."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def test_a_text_that_is_too_long_is_refused_with_its_place(data_type: DataType, 
     with pytest.raises(InvariantViolation, match="DELTA_EXCEED_CHAR_VARCHAR_LIMIT") as caught:
         limited(data_type, declared, values)
     assert caught.value.facts["column"] == column
-    # What lies in memory beside the rows that are written is none of them.
+    # Bytes in memory beside the written rows do not count.
     assert limited(data_type, declared, values.slice(0, 1)) == [None]
 
 

@@ -1,4 +1,4 @@
-"""Every text is a partition value: what is written comes back, alone or filtered, after every command, from commits and checkpoints."""
+"""Every text is a partition value: it is read back, alone or filtered, after every command, from commits and checkpoints."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rows keep their ids through UPDATE, MERGE and rewritten files, held against a model: row id and version of each key."""
+"""Rows keep their ids through UPDATE, MERGE and rewritten files, compared with a model: row id and version of each key."""
 
 from __future__ import annotations
 
@@ -148,7 +148,7 @@ def test_random_histories_keep_every_id(table):
 
 
 def test_long_decimals_are_found_after_an_update(tmp_path) -> None:
-    """Statistics of a file whose rows keep their ids hold every digit: a bound that is rounded would hide rows."""
+    """Statistics of a file whose rows keep their ids have every digit: a rounded bound would hide rows."""
     schema = pa.schema([("id", pa.int64()), ("x", pa.decimal128(38, 10))])
     value = Decimal("999999999999999999999999959.0000000001")
     table = Table.create(tmp_path / "t", schema, properties={"delta.enableRowTracking": "true"})

@@ -1,4 +1,4 @@
-"""Whatever Arrow data goes into data files comes out again: any types, nesting, partitioning, mapping mode and dead rows."""
+"""Arrow data that is written to data files is read back: any types, nesting, partitioning, mapping mode and deleted rows."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ VALUES: dict[str, st.SearchStrategy[Any]] = {
 }
 PRIMITIVES = [DecimalType(12, 3) if name == "decimal" else PrimitiveType(name) for name in VALUES]
 NAMES = st.text("abcXYZä_.-", min_size=1, max_size=6)
-# Texts that are empty would come back as null, and Iceberg-style float keys are not what is tried here.
+# Empty texts would be read back as null, and Iceberg-style float keys are not tested here.
 PARTITION_TYPES = [t for t in PRIMITIVES if t not in (PrimitiveType("string"), PrimitiveType("binary"))]
 
 

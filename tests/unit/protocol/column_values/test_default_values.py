@@ -1,4 +1,4 @@
-"""Default values: what a column's text means, and which texts are refused; never is one executed."""
+"""Default values: the meaning of a column's text, and the refused texts; none is ever executed."""
 
 from __future__ import annotations
 

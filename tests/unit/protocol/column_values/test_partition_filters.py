@@ -1,4 +1,4 @@
-"""Filters on a base column as filters on generated partition columns: no row is lost, whoever wrote it, and files are left out."""
+"""Filters on a base column as filters on generated partition columns: no row is lost for any writer, and files are skipped."""
 
 from __future__ import annotations
 

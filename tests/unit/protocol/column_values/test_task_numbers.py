@@ -18,7 +18,7 @@ def test_no_two_tasks_give_one_number(tasks, rows):
     words = [numbers_of_task(task, 0, 1) for task in tasks]
     found = [number for task in tasks for number in numbers_of_task(task, 0, rows)]
     assert len(set(found)) == len(tasks) * rows
-    # Not only of the first rows: where the lesser stride divides what lies between two words, they would meet.
+    # Not only the first rows: where the lesser stride divides the distance of two words, they would collide.
     for one, other in pairwise(words):
         assert (one[0] - other[0]) % min(one.step, other.step) != 0
 

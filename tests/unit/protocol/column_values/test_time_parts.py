@@ -1,4 +1,4 @@
-"""Year, month, day and hour of one column as one filter: nothing that was meant is left out, whoever wrote it, and other files are."""
+"""Year, month, day and hour of one column as one filter: no matching file of any writer is skipped, and other files are."""
 
 from __future__ import annotations
 

@@ -35,7 +35,7 @@ SCHEMA = StructType(
 
 
 def checkpoint(adds: list[dict[str, Any] | None], rows: int, **options: Any) -> pq.FileMetaData:
-    """The footer of a checkpoint with these rows; None stands for a row of another action."""
+    """The footer of a checkpoint with these rows; None is a row of another action."""
     kind = pa.struct(
         {
             "path": pa.string(),

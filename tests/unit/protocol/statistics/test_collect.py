@@ -1,4 +1,4 @@
-"""Statistics of a file: what is collected from rows, how it is cut and rounded, and its JSON."""
+"""Statistics of a file: the values collected from rows, truncation and rounding, and the JSON."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Statistics from Parquet footers: what is taken, and what a footer is not trusted for."""
+"""Statistics from Parquet footers: the values taken, and those that are not trusted."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def from_footer(schema: StructType | None = None, column_mapping_mode: str = "no
 
 
 def as_type(data_type: DataType, values: pa.Array) -> tuple[Any, Any]:
-    """Bounds of a column `x` that the table now holds to be of this type."""
+    """Bounds of a column `x` that now has this type in the table."""
     found = from_footer(StructType((StructField("x", data_type),)), x=values)
     return found.min_values.get("x"), found.max_values.get("x")
 
@@ -95,7 +95,7 @@ def by_parquet_mr(data: pa.Table, version: str, **numbers: float) -> pq.FileMeta
         ("1.17.0", math.nan, math.nan, ({}, {})),
         ("1.17.0", -0.0, 0.0, ({"x": -0.0}, {"x": 0.0})),
         ("1.17.0", -math.inf, 2.0, ({}, {"x": 2.0})),
-        ("1.99.0", 1.0, 2.0, ({"x": 1.0}, {})),  # nobody knows yet what later versions do with NaN
+        ("1.99.0", 1.0, 2.0, ({"x": 1.0}, {})),  # the behavior of later versions for NaN is unknown
     ],
 )
 def test_the_greatest_float_counts_where_the_writer_is_known_to_show_nan(

@@ -1,4 +1,4 @@
-"""Options of DataFrame writers → what is asked of a write."""
+"""Options of DataFrame writers → the request of a write."""
 
 from __future__ import annotations
 

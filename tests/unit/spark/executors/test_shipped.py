@@ -38,7 +38,7 @@ with open(sys.argv[1], "wb") as file:
 
 
 def run_elsewhere(folder: Path, task: Any, items: Any) -> Any:
-    """What a task returns in a Python that has no Tahoe."""
+    """The result of a task in a Python without Tahoe."""
     file, program = folder / "task", folder / "elsewhere.py"
     file.write_bytes(cloudpickle.dumps((task, items)))
     program.write_text(ELSEWHERE)

@@ -18,7 +18,7 @@ NAMES = Names(StructType((StructField("id", LONG), StructField("at", PrimitiveTy
 
 
 class Catalyst:
-    """An expression as the bridge gives it: its JSON, and its parts for what that leaves out."""
+    """An expression as the bridge passes it: its JSON, and its parts for the members that the JSON lacks."""
 
     def __init__(self, kind: str, *parts: Catalyst, value: Any = None, **values: Any) -> None:
         self.kind, self.parts, self.values, self.of_jvm = kind, parts, values, value
@@ -96,7 +96,7 @@ def test_what_is_nested_too_deep_to_follow_is_not_said(depth: int) -> None:
     predicate = to_predicate(found, NAMES, exact=False)
     if depth <= 60:
         assert predicate is not None
-    # What is left says less, and whoever follows it gets to its end.
+    # The rest implies less, and reading it ends.
     for part in () if predicate is None else conjuncts(predicate):
         assert evaluate(part, pa.table({"id": [depth - 1]})).to_pylist() == [True]
 

@@ -1,4 +1,4 @@
-"""What a stream's writer asks for."""
+"""The request of a stream's writer."""
 
 from __future__ import annotations
 

@@ -49,7 +49,7 @@ PREFIX = "spark.databricks.delta.streaming."
 
 
 def session_with(settings: dict[str, str]) -> Any:
-    """What is asked of a session here: one setting by its name."""
+    """The part of a session used here: one setting by its name."""
     return SimpleNamespace(conf=settings)
 
 

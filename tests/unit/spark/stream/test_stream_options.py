@@ -1,4 +1,4 @@
-"""What the options of a stream's reader mean."""
+"""The meaning of the options of a stream's reader."""
 
 from __future__ import annotations
 

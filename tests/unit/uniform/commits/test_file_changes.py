@@ -1,4 +1,4 @@
-"""The difference between two snapshots: by their live files, whatever the status of the entries, and without shared manifests."""
+"""The difference between two snapshots: by their live files, for any status of the entries, and without shared manifests."""
 
 from __future__ import annotations
 

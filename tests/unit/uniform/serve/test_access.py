@@ -1,4 +1,4 @@
-"""Tokens of namespaces: what they admit, what they show, and the file that lists them."""
+"""Tokens of namespaces: their permissions, the visible tables, and the file that lists them."""
 
 from __future__ import annotations
 

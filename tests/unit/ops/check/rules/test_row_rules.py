@@ -1,4 +1,4 @@
-"""`check(deep=True)` finds every lie that is told of data, and none where none is."""
+"""`check(deep=True)` finds every false statement about data, and reports none for sound tables."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def deep(root: Path) -> list[Violation]:
 
 
 def change_add(root: Path, version: int, change: Callable[[dict[str, Any]], None]) -> str:
-    """Change an `add` of a commit, and take the checksums away, which would tell; the data file's name."""
+    """Change an `add` of a commit, and delete the checksums, which would reveal it; return the data file's name."""
     commit = root / "_delta_log" / f"{version:020d}.json"
     actions = [json.loads(line) for line in commit.read_text().splitlines()]
     (add,) = (action["add"] for action in actions if "add" in action)
@@ -158,7 +158,7 @@ def test_nan_that_a_bound_leaves_out_is_told(tmp_path: Path) -> None:
 
 
 def test_swapped_files_are_told(tmp_path: Path) -> None:
-    """Of the same size, so that nothing but their rows is different, and what their footers say of these."""
+    """Of equal size, so that only their rows differ, and the footers' statistics of them."""
     for value in (1, 2):
         Table(tmp_path).append(pa.table({"id": pa.array([value] * 10)}))
     one, other = tmp_path.glob("*.parquet")

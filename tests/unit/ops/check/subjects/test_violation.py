@@ -1,4 +1,4 @@
-"""Whatever goes wrong while a table is looked at becomes a finding."""
+"""Every failure while a table is checked becomes a finding."""
 
 from __future__ import annotations
 

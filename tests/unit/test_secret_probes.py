@@ -27,6 +27,7 @@ from typer.testing import CliRunner
 from tahoe import Table
 from tahoe.base.exceptions import TahoeError
 from tahoe.cli.main import app, main
+from tahoe.coordinator.sql_coordinator import SqlCoordinator
 from tahoe.store import object_store
 from tahoe.store.hadoop_settings import storage_options
 from tahoe.store.object_store import open_store
@@ -45,12 +46,18 @@ class Source:
 
     Args:
         hadoop: settings of a Hadoop file system, which are translated to options.
+        coordinator: the URL of a coordinator's database, for the places that take one.
     """
 
     path: str
     options: Mapping[str, str] = field(default_factory=dict)
     environment: Mapping[str, str] = field(default_factory=dict)
     hadoop: Mapping[str, str] = field(default_factory=dict)
+    coordinator: str = ""
+
+    def table(self, endpoint: str) -> Table:
+        coordinator = SqlCoordinator(self.coordinator) if self.coordinator else None
+        return Table(self.path, storage_options=self.storage_options(endpoint), coordinator=coordinator)
 
     def storage_options(self, endpoint: str) -> dict[str, str]:
         hadoop = {name: value.replace("{endpoint}", endpoint) for name, value in self.hadoop.items()}
@@ -60,6 +67,7 @@ class Source:
 
 S3 = {"aws_endpoint": "{endpoint}", "aws_region": "us-east-1", "allow_http": "true"}
 S3_KEYS = {"aws_access_key_id": CANARY, "aws_secret_access_key": CANARY}
+LOCK_TABLE = {"io.delta.storage.S3DynamoDBLogStore.ddb.tableName": "locks"}
 AZURE = {"azure_storage_endpoint": "{endpoint}", "azure_storage_account_name": "account", "allow_http": "true"}
 S3A = {"fs.s3a.endpoint": "{endpoint}", "fs.s3a.endpoint.region": "us-east-1", "fs.s3a.path.style.access": "true"}
 S3A_KEYS = {"fs.s3a.access.key": CANARY, "fs.s3a.secret.key": CANARY}
@@ -83,6 +91,17 @@ SOURCES = {
     "S3, wrong value": Source("s3://bucket/t", S3 | {"timeout": CANARY}),
     "S3, line break in a key": Source("s3://bucket/t", S3 | {"aws_secret_access_key": f"{CANARY}\n"}),
     "S3, credentials in the endpoint": Source("s3://bucket/t", {**S3, "aws_endpoint": f"http://user:{CANARY}@127.0.0.1:9"}),
+    "S3, lock table": Source("s3://bucket/t", S3 | S3_KEYS | LOCK_TABLE, {"AWS_ENDPOINT_URL_DYNAMODB": "{endpoint}"}),
+    "S3, lock table, environment": Source(
+        "s3://bucket/t",
+        S3 | LOCK_TABLE,
+        {**{name.upper(): value for name, value in S3_KEYS.items()}, "AWS_ENDPOINT_URL_DYNAMODB": "{endpoint}"},
+    ),
+    "HDFS, setting": Source("hdfs://127.0.0.1:9/t", {"fs.s3a.secret.key": CANARY}),
+    "HDFS, wrong option": Source("hdfs://127.0.0.1:9/t", {"secret": CANARY}),
+    "HDFS, user in the URL": Source(f"hdfs://user:{CANARY}@127.0.0.1:9/t"),
+    "coordinator, password": Source("memory://probes/coordinated", coordinator=f"postgresql://user:{CANARY}@127.0.0.1:9/db"),
+    "coordinator, wrong scheme": Source("memory://probes/coordinated", coordinator=f"mysql://user:{CANARY}@127.0.0.1:9/db"),
     "Azure, account key": Source("az://container/t", AZURE | {"azure_storage_account_key": AS_KEY}),
     "Azure, environment": Source("az://container/t", AZURE, {"AZURE_STORAGE_ACCOUNT_KEY": AS_KEY}),
     "Azure, signature": Source("az://container/t", AZURE | {"azure_storage_sas_key": f"sv=2023&se=2099&sig={CANARY}"}),
@@ -106,7 +125,7 @@ ROWS = pa.table({"id": [1]})
 
 
 def _with_table(work: Callable[[Table], object]) -> Place:
-    return lambda source, endpoint, folder: work(Table(source.path, storage_options=source.storage_options(endpoint)))
+    return lambda source, endpoint, folder: work(source.table(endpoint))
 
 
 def _command(*words: str) -> Place:
@@ -201,7 +220,7 @@ def test_there_are_enough_probes() -> None:
     assert len(PROBES) >= 300
 
 
-@pytest.mark.parametrize("probe", sampled(PROBES, 9))
+@pytest.mark.parametrize("probe", sampled(PROBES, 10))
 def test_a_secret_shows_nowhere(
     probe: tuple[str, str],
     endpoint: str,

@@ -98,7 +98,7 @@ test-nightly: soak test-versions interop ## all cases, PySpark releases, catalog
 delta-spark-tests: $(VENV)/.package ## delta-spark's own Python tests against Tahoe; CHECKOUT=DIR is a clone of github.com/delta-io/delta
 	@$(JAVA) $(BIN)/python scripts/delta_spark_tests.py --checkout "$(CHECKOUT)"
 
-interop: $(OLDEST)/.package $(NEWEST_JVM)/.package ## the JVM's Delta and Iceberg (Spark downloads their JARs), ClickHouse, Sail and DataFusion on the same tables
+interop: $(OLDEST)/.package $(NEWEST_JVM)/.package ## the JVM's Delta and Iceberg (Spark downloads their JARs), ClickHouse, Sail and DataFusion on the same tables; HDFS and Azurite
 	@$(JAVA) PYSPARK_PYTHON=$(CURDIR)/$(OLDEST)/bin/python $(OLDEST)/bin/python -m pytest tests/jvm tests/interop -m "jvm or readers"
 	@$(JAVA) PYSPARK_PYTHON=$(CURDIR)/$(NEWEST_JVM)/bin/python $(NEWEST_JVM)/bin/python -m pytest tests/jvm/test_conformance_jvm.py -m jvm
 

@@ -162,7 +162,7 @@ def test_a_stream_and_uniform(spark: SparkSession, url: str) -> None:
             "delta.universalFormat.enabledFormats": "iceberg",
         }
     )
-    assert out.uniform.wait(60)
+    assert out.uniform.wait(timeout=60)
     status = out.uniform.status()
     assert (status.iceberg_version, status.lag_versions) == (out.version(), 0)
 

@@ -39,7 +39,7 @@ def without_secrets(text: str, words: Iterable[str], environment: Mapping[str, s
 
 
 _SECRET_NAME = re.compile(
-    r"secret|passw|token|credential|signature|\bsas|_sas|private|(access|account|api|encryption)_?key", re.IGNORECASE
+    r"secret|passw|token|credential|signature|\bsas|_sas|private|(access|account|api|encryption)[_.]?key", re.IGNORECASE
 )
 _USER_OF_URL = re.compile(r"//[^/@\s]+@")
 _SHORTEST = 8

@@ -58,8 +58,32 @@ class Create:
 
 
 @dataclass(frozen=True, slots=True)
+class CreateLike:
+    """``CREATE TABLE [IF NOT EXISTS] t LIKE source …``.
+
+    Args:
+        provider: in lower case; None if it is not stated.
+    """
+
+    table: TableName
+    source: TableName
+    if_not_exists: bool = False
+    provider: str | None = None
+    location: str | None = None
+    properties: dict[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
 class AddColumns:
     """``ALTER TABLE t ADD COLUMNS (…)``."""
+
+    table: TableName
+    columns: tuple[ColumnText, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ReplaceColumns:
+    """``ALTER TABLE t REPLACE COLUMNS (…)``."""
 
     table: TableName
     columns: tuple[ColumnText, ...]
@@ -126,6 +150,14 @@ class ClusterBy:
 
 
 @dataclass(frozen=True, slots=True)
+class CommentOn:
+    """``COMMENT ON TABLE t IS '…' | NULL``. The comment is empty for NULL."""
+
+    table: TableName
+    comment: str
+
+
+@dataclass(frozen=True, slots=True)
 class Truncate:
     """``TRUNCATE TABLE t``."""
 
@@ -134,10 +166,10 @@ class Truncate:
 
 @dataclass(frozen=True, slots=True)
 class Describe:
-    """``DESCRIBE [TABLE] [EXTENDED] t``, and SHOW COLUMNS, TBLPROPERTIES and PARTITIONS.
+    """``DESCRIBE [TABLE] [EXTENDED] t``, and SHOW COLUMNS, TBLPROPERTIES, PARTITIONS and CREATE TABLE.
 
     Args:
-        what: ``columns``, ``extended``, ``SHOW COLUMNS``, ``SHOW TBLPROPERTIES`` or ``SHOW PARTITIONS``.
+        what: ``columns``, ``extended``, ``SHOW COLUMNS``, ``SHOW TBLPROPERTIES``, ``SHOW PARTITIONS`` or ``SHOW CREATE TABLE``.
     """
 
     table: TableName
@@ -159,21 +191,21 @@ class Other:
 
 TableStatement = (
     Create
+    | CreateLike
     | AddColumns
+    | ReplaceColumns
     | DropColumns
     | RenameColumn
     | ChangeColumn
     | SetProperties
     | UnsetProperties
     | ClusterBy
+    | CommentOn
     | Truncate
     | Describe
     | Other
 )
 _OTHERS = (
-    ("SHOW", "CREATE", "TABLE"),
-    ("COMMENT", "ON", "TABLE"),
-    ("LOAD", "DATA"),
     ("MSCK", "REPAIR", "TABLE"),
     ("REPAIR", "TABLE"),
 )
@@ -193,6 +225,8 @@ def table_statement(text: str) -> TableStatement | None:
         if found is not None:
             return found
         cursor.place = 0
+    if cursor.take("COMMENT", "ON", "TABLE"):
+        return _comment_on(cursor)
     for words in _OTHERS:
         if cursor.take(*words):
             table = take_table(cursor)
@@ -203,7 +237,7 @@ def table_statement(text: str) -> TableStatement | None:
 # -- CREATE and REPLACE --------------------------------------------------------------------------------------------------------
 
 
-def _create(cursor: Cursor) -> Create | Other | None:
+def _create(cursor: Cursor) -> Create | CreateLike | None:
     how = "create"
     if cursor.take("CREATE", "OR", "REPLACE"):
         how = "createOrReplace"
@@ -217,14 +251,26 @@ def _create(cursor: Cursor) -> Create | Other | None:
     if cursor.take("IF", "NOT", "EXISTS"):
         how = "createIfNotExists"
     table = take_table(cursor)
-    if table is None or cursor.comes("LIKE"):
-        return None if table is None else Other(table, "CREATE TABLE LIKE")
+    if table is None:
+        return None
+    if cursor.take("LIKE"):
+        return _like(cursor, table, how == "createIfNotExists")
     parts: dict[str, Any] = {}
     if cursor.peek().is_symbol("("):
         parts["columns"] = tuple(cursor.listed(lambda: _column(cursor)))
     while not cursor.at_end and not cursor.peek().is_symbol(";") and "query" not in parts:
         _creation_part(cursor, parts)
     return Create(table, how, **parts)
+
+
+def _like(cursor: Cursor, table: TableName, if_not_exists: bool) -> CreateLike:
+    source = take_table(cursor) or cursor.fail("a table")
+    parts: dict[str, Any] = {}
+    while not cursor.at_end and not cursor.peek().is_symbol(";"):
+        if not cursor.comes("USING") and not cursor.comes("LOCATION") and not cursor.comes("TBLPROPERTIES"):
+            cursor.fail("USING, LOCATION or TBLPROPERTIES")
+        _creation_part(cursor, parts)
+    return CreateLike(table, source, if_not_exists, **parts)
 
 
 def _creation_part(cursor: Cursor, parts: dict[str, Any]) -> None:
@@ -331,6 +377,10 @@ def _alter(cursor: Cursor) -> TableStatement | None:
         columns = cursor.listed(lambda: _column(cursor)) if cursor.peek().is_symbol("(") else _listed_columns(cursor)
         cursor.end()
         return AddColumns(table, tuple(columns))
+    if cursor.take("REPLACE", "COLUMNS"):
+        replacing = cursor.listed(lambda: _column(cursor))
+        cursor.end()
+        return ReplaceColumns(table, tuple(replacing))
     if cursor.take("DROP"):
         if not (cursor.take("COLUMNS") or cursor.take("COLUMN")):
             return Other(table, "ALTER TABLE DROP")
@@ -402,6 +452,14 @@ def _key(cursor: Cursor) -> str:
     return cursor.string() if cursor.peek().kind == STRING else ".".join(cursor.dotted())
 
 
+def _comment_on(cursor: Cursor) -> CommentOn:
+    table = take_table(cursor) or cursor.fail("a table")
+    cursor.need("IS")
+    comment = "" if cursor.take("NULL") else cursor.string()
+    cursor.end()
+    return CommentOn(table, comment)
+
+
 # -- DESCRIBE and SHOW -----------------------------------------------------------------------------------------------------------
 
 
@@ -418,7 +476,17 @@ def _describe(cursor: Cursor) -> Describe | None:
     return Describe(table, what)
 
 
-def _show(cursor: Cursor) -> Describe | None:
+def _show(cursor: Cursor) -> Describe | Other | None:
+    if cursor.take("CREATE", "TABLE"):
+        table = take_table(cursor)
+        as_serde = cursor.take("AS", "SERDE")
+        return (
+            None
+            if table is None
+            else Other(table, "SHOW CREATE TABLE … AS SERDE")
+            if as_serde
+            else Describe(table, "SHOW CREATE TABLE")
+        )
     for word in ("COLUMNS", "TBLPROPERTIES", "PARTITIONS"):
         if cursor.take(word):
             if word == "COLUMNS" and not (cursor.take("IN") or cursor.take("FROM")):

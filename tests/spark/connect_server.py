@@ -36,7 +36,7 @@ def server(folder: Path, java_options: str) -> Iterator[str]:
     """Start a server with two cores, where a task may fail twice; the value is its URL.
 
     Args:
-        folder: receives its warehouse and its log.
+        folder: receives its warehouse, its log, and the events of its jobs in `events`.
     """
     import pyspark
 
@@ -53,8 +53,12 @@ def server(folder: Path, java_options: str) -> Iterator[str]:
         "spark.sql.shuffle.partitions": "2",
         "spark.sql.warehouse.dir": f"{folder}/warehouse",
         "spark.ui.enabled": "false",
+        "spark.eventLog.enabled": "true",
+        "spark.eventLog.dir": f"{folder}/events",
+        "spark.eventLog.compress": "false",
         "spark.log.level": "OFF",
     }
+    (folder / "events").mkdir()
     pairs = [part for key, value in settings.items() for part in ("--conf", f"{key}={value}")]
     main = "org.apache.spark.sql.connect.service.SparkConnectServer"
     environment = {key: value for key, value in os.environ.items() if key not in ("PYTHONPATH", _MODE)}

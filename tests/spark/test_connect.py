@@ -24,9 +24,15 @@ from tests.spark.connect_server import connected, remote, server
 
 
 @pytest.fixture(scope="module")
-def connect(tmp_path_factory: pytest.TempPathFactory, java_options: str) -> Iterator[Any]:
+def server_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of the server's log and events."""
+    return tmp_path_factory.mktemp("server")
+
+
+@pytest.fixture(scope="module")
+def connect(server_folder: Path, java_options: str) -> Iterator[Any]:
     """A session of a server without Tahoe."""
-    with server(tmp_path_factory.mktemp("server"), java_options) as url:
+    with server(server_folder, java_options) as url:
         session = connected(url)
         yield session
         with remote():
@@ -62,8 +68,14 @@ ROWS = pa.table(
 VECTORS, FEED, TRACKED = "delta.enableDeletionVectors", "delta.enableChangeDataFeed", "delta.enableRowTracking"
 
 
-def _sql(text: str) -> Callable[[Any, str], object]:
-    return lambda spark, path: [tuple(row) for row in spark.sql(text.replace("{t}", f"delta.`{path}`")).collect()]
+def _sql(text: str, values: dict[str, object] | list[object] | None = None) -> Callable[[Any, str], object]:
+    """Run a statement; the path in its rows is shown as `{t}`."""
+
+    def run(spark: Any, path: str) -> object:
+        rows = spark.sql(text.replace("{t}", f"delta.`{path}`"), values).collect()
+        return [tuple(value.replace(path, "{t}") if isinstance(value, str) else value for value in row) for row in rows]
+
+    return run
 
 
 def _table(change: Callable[[DeltaTable, Any], object]) -> Callable[[Any, str], object]:
@@ -165,6 +177,24 @@ OPERATIONS = (
     Operation("ADD COLUMNS", _sql("ALTER TABLE {t} ADD COLUMNS (z INT COMMENT 'new' AFTER p)")),
     Operation("ADD CONSTRAINT", _sql("ALTER TABLE {t} ADD CONSTRAINT positive CHECK (id >= 0)")),
     Operation("SET TBLPROPERTIES", _sql("ALTER TABLE {t} SET TBLPROPERTIES ('delta.appendOnly' = 'true')")),
+    Operation("UPDATE with parameters", _sql("UPDATE {t} SET s = :word WHERE id = :id", {"word": "it's", "id": 4})),
+    Operation("DELETE with parameters", _sql("DELETE FROM {t} WHERE id = ? OR s = ?", [4, "text 5"])),
+    Operation(
+        "MERGE with parameters",
+        _sql(
+            "MERGE INTO {t} AS t USING (SELECT :id AS id) AS s ON t.id = s.id WHEN MATCHED AND t.p <> :p THEN UPDATE SET s = :word",
+            {"id": 3, "p": 7, "word": None},
+        ),
+    ),
+    Operation(
+        "INSERT REPLACE WHERE with parameters",
+        _sql("INSERT INTO {t} REPLACE WHERE p = :p SELECT :id, :p, 'r', NULL", {"p": 1, "id": 2**40}),
+    ),
+    Operation("COMMENT ON TABLE", _sql("COMMENT ON TABLE {t} IS 'it''s a table'")),
+    Operation(
+        "REPLACE COLUMNS", _sql("ALTER TABLE {t} REPLACE COLUMNS (s STRING, id BIGINT, p INT, n STRUCT<a INT, b STRING>, z INT)")
+    ),
+    Operation("SHOW CREATE TABLE", _sql("SHOW CREATE TABLE {t}")),
     Operation("TRUNCATE", _sql("TRUNCATE TABLE {t}")),
     Operation("SHOW PARTITIONS", _sql("SHOW PARTITIONS {t}")),
     Operation("DESCRIBE", _sql("DESCRIBE TABLE {t}")),
@@ -257,6 +287,38 @@ class TestNames:
             "WRITE",
             "CREATE TABLE AS SELECT",
         ]
+
+    def test_a_table_like_another_has_its_columns_and_properties(self, connect: Any, tmp_path: Path) -> None:
+        with remote():
+            connect.sql(
+                "CREATE TABLE first (id BIGINT, p INT) USING delta PARTITIONED BY (p) COMMENT 'c' TBLPROPERTIES ('k' = 'v')"
+            )
+            connect.sql("INSERT INTO first VALUES (1, 2)")
+            connect.sql(f"CREATE TABLE like_delta LIKE first LOCATION '{tmp_path}/like' TBLPROPERTIES ('l' = 'w')")
+            connect.sql(
+                "CREATE TABLE other (id BIGINT, p INT) USING parquet PARTITIONED BY (p) COMMENT 'd' TBLPROPERTIES ('k' = 'v')"
+            )
+            connect.sql("CREATE TABLE like_parquet LIKE other USING delta")
+            connect.sql("CREATE TABLE IF NOT EXISTS like_parquet LIKE first")
+            connect.range(3).createOrReplaceTempView("three")
+            connect.sql("CREATE TABLE like_view LIKE three USING delta")
+            with pytest.raises(Unsupported, match="no table of another format"):
+                connect.sql("CREATE TABLE like_csv LIKE first USING csv")
+            connect.sql("CREATE TABLE parquet_like LIKE other")
+            assert "parquet" in str(connect.sql("SHOW CREATE TABLE parquet_like").first()[0])
+            made = {
+                name: DeltaTable.forName(connect, name).detail().first() for name in ("like_delta", "like_parquet", "like_view")
+            }
+            assert connect.table("like_delta").count() == 0
+            assert connect.table("like_view").columns == ["id"]
+            word = connect.sql("SELECT * FROM IDENTIFIER(:name)", {"name": "first"}).first()
+            for name in ("first", "like_delta", "other", "like_parquet", "like_view", "parquet_like"):
+                connect.sql(f"DROP TABLE {name}")
+        assert tuple(word) == (1, 2)
+        assert made["like_delta"].partitionColumns == made["like_parquet"].partitionColumns == ["p"]
+        assert (made["like_delta"].description, made["like_parquet"].description) == ("c", "d")
+        assert {"k": "v", "l": "w"}.items() <= made["like_delta"].properties.items()
+        assert made["like_parquet"].properties["k"] == "v"
 
     def test_copies_and_conversions(self, connect: Any, tmp_path: Path) -> None:
         with remote():
@@ -372,12 +434,67 @@ class TestExactlyOnce:
         assert Table(path).snapshot().scan().to_arrow().num_rows == 12 - deleted + inserted
 
 
+SECRET = "CANARYsecret0123456789"
+
+
+@pytest.mark.parametrize("way", ["reader", "writer", "DELETE", "UPDATE", "MERGE", "OPTIMIZE", "stream"])
+def test_a_secret_of_the_storage_shows_in_no_plan_and_no_event(
+    connect: Any, server_folder: Path, s3_url: str, s3_options: dict[str, str], tmp_path: Path, way: str
+) -> None:
+    keys = s3_options | {"aws_secret_access_key": SECRET}
+    hadoop = {
+        "fs.s3a.endpoint": keys["aws_endpoint"],
+        "fs.s3a.endpoint.region": keys["aws_region"],
+        "fs.s3a.path.style.access": "true",
+        "fs.s3a.access.key": "a-key",
+        "fs.s3a.secret.key": SECRET,
+    }
+    written = Table.create(s3_url, ROWS.schema, storage_options=keys)
+    written.append(ROWS)
+    with remote():
+        shown = _plans_of(connect, way, s3_url, hadoop, DeltaTable.forPath(connect, s3_url, hadoop), tmp_path)
+    events = [path.read_text() for path in (server_folder / "events").rglob("*") if path.is_file()]
+    assert any(s3_url in text or "mapInArrow" in text.lower() or "SparkListenerSQLExecutionStart" in text for text in events)
+    shown += [*events, (server_folder / "log").read_text()]
+    assert [text[max(0, text.index(SECRET) - 300) : text.index(SECRET) + 40] for text in shown if SECRET in text] == []
+
+
+def _plans_of(spark: Any, way: str, path: str, keys: dict[str, str], table: DeltaTable, folder: Path) -> list[str]:
+    """Run a command with a secret and return the texts of its plans."""
+    frame = spark.read.format("delta").options(**keys).load(path).where("id > 3")
+    match way:
+        case "reader":
+            assert frame.count() == 8
+            return [
+                frame._explain_string(extended=True),
+                frame._explain_string(mode="formatted"),
+                repr(frame),
+                frame._plan.print(),
+            ]
+        case "writer":
+            frame.write.format("delta").mode("append").options(**keys).save(path)
+        case "DELETE":
+            table.delete("id > 10")
+        case "UPDATE":
+            table.update("id > 10", {"s": "'new'"})
+        case "MERGE":
+            table.alias("t").merge(_source(spark), "t.id = s.id").whenMatchedUpdate(set={"s": "s.s"}).execute()
+        case "OPTIMIZE":
+            table.optimize().executeCompaction()
+        case "stream":
+            stream = spark.readStream.format("delta").options(**keys).load(path).writeStream.format("noop")
+            query = stream.option("checkpointLocation", str(folder)).trigger(availableNow=True).start()
+            query.awaitTermination()
+            return [str(query.lastProgress), repr(query)]
+    return [str(table.history(1).collect()), str(table.detail().collect()), repr(table)]
+
+
 REFUSED = {
-    "parameters": "UPDATE {t} SET s = :word",
+    "expression": "UPDATE {t} SET s = :word",
+    "missing value": "UPDATE {t} SET s = :word WHERE id = :id",
     "subquery": "DELETE FROM {t} WHERE id IN (SELECT 1)",
     "chance": "DELETE FROM {t} WHERE rand() < 0.5",
-    "comment": "COMMENT ON TABLE {t} IS 'x'",
-    "creation": "SHOW CREATE TABLE {t}",
+    "serde": "SHOW CREATE TABLE {t} AS SERDE",
     "view": "CREATE VIEW v AS SELECT * FROM {t}",
     "script": "BEGIN ALTER TABLE {t} ADD COLUMN x INT; END",
 }
@@ -386,7 +503,9 @@ REFUSED = {
 @pytest.mark.parametrize("text", REFUSED.values(), ids=REFUSED)
 def test_what_is_refused_changes_nothing(connect: Any, tmp_path: Path, text: str) -> None:
     path = _made(tmp_path / "t", ())
-    values = {"word": "x"} if ":word" in text else None
+    with remote():
+        word = "x" if ":id" in text else sf.upper(sf.lit("x"))
+    values = {"word": word} if ":word" in text else None
     with remote(), pytest.raises((Unsupported, InvalidRequest)):
         connect.sql(text.replace("{t}", f"delta.`{path}`"), values)
     assert Table(path).version() == 2

@@ -10,7 +10,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import DataType, StructType
 
 from tahoe.api.table import Table
-from tahoe.ops.tables.alter_columns import stage_add_columns
+from tahoe.ops.tables.alter_columns import stage_add_columns, stage_replace_columns
 from tahoe.protocol.column_values.default_values import CURRENT_DEFAULT
 from tahoe.protocol.column_values.identity import identity_metadata
 from tahoe.schema.column_edits import FIRST, NewColumn, Position
@@ -22,7 +22,9 @@ from tahoe.spark.commands.named import Creation
 from tahoe.spark.connect.creation import make_table
 from tahoe.spark.jvm.translate import from_spark_schema, to_spark_schema
 from tahoe.spark.names.entries import NamedTable
-from tahoe.spark.statements.describe import column_rows, extended_rows, partitions
+from tahoe.spark.names.server_catalog import plain_sql, server_entry
+from tahoe.spark.statements.create_like import definition_of_delta, without_view_properties
+from tahoe.spark.statements.describe import column_rows, creation_text, extended_rows, partitions
 from tahoe.spark.statements.table_properties import properties_shown
 from tahoe.sql import ddl as parsed
 from tahoe.sql.table_name import table_name
@@ -45,11 +47,44 @@ def created(spark: SparkSession, statement: parsed.Create, query: Callable[[], D
     )
 
 
+def created_like(spark: SparkSession, statement: parsed.CreateLike, source: NamedTable | None) -> None:
+    """Run CREATE TABLE LIKE.
+
+    Args:
+        source: the Delta table; None for a table of another format or a view.
+    """
+    definition = (
+        _like_other_format(spark, statement)
+        if source is None
+        else definition_of_delta(source.table.snapshot(), statement.properties)
+    )
+    how = "createIfNotExists" if statement.if_not_exists else "create"
+    make_table(spark, Creation(statement.table.identifiers, how, definition, statement.location))
+
+
+def _like_other_format(spark: SparkSession, statement: parsed.CreateLike) -> TableDefinition:
+    name = str(statement.source)
+    schema = from_spark_schema(spark.table(name).schema)
+    if server_entry(spark, statement.source.identifiers) is None:  # a temporary view
+        return TableDefinition(schema, properties=statement.properties)
+    columns = [str(column.name) for column in spark.catalog.listColumns(name) if column.isPartition]
+    is_view = str(spark.catalog.getTable(name).tableType) == "VIEW"
+    properties = {} if is_view else {str(row[0]): str(row[1]) for row in plain_sql(spark, f"SHOW TBLPROPERTIES {name}").collect()}
+    comment = spark.catalog.getTable(name).description
+    return TableDefinition(
+        schema, tuple(columns), {**without_view_properties(properties), **statement.properties}, comment or None
+    )
+
+
 def altered(spark: SparkSession, table: Table, statement: parsed.TableStatement) -> None:
     """Run ALTER TABLE."""
     match statement:
         case parsed.AddColumns():
             _add_columns(table, statement)
+        case parsed.ReplaceColumns():
+            _replace_columns(table, statement)
+        case parsed.CommentOn():
+            table.set_properties({"comment": statement.comment})
         case parsed.DropColumns():
             table.drop_columns(statement.columns, if_exists=statement.if_exists)
         case parsed.RenameColumn():
@@ -70,6 +105,12 @@ def _add_columns(table: Table, statement: parsed.AddColumns) -> None:
     operation = stage_add_columns(transaction, transaction.existing(), columns)
     if operation is not None:
         table.commit(transaction, operation)
+
+
+def _replace_columns(table: Table, statement: parsed.ReplaceColumns) -> None:
+    transaction = table.begin()
+    columns = DeltaStruct(tuple(_column(column) for column in statement.columns))
+    table.commit(transaction, stage_replace_columns(transaction, transaction.existing(), columns))
 
 
 def _path(text: str) -> tuple[str, ...]:
@@ -118,6 +159,8 @@ def described(spark: SparkSession, named: NamedTable, statement: parsed.Describe
             return text_columns("col_name"), [(name,) for name in snapshot.schema.names]
         case "SHOW TBLPROPERTIES":
             return text_columns("key", "value"), sorted(properties_shown(spark, named, statement.key).items())
+        case "SHOW CREATE TABLE":
+            return text_columns("createtab_stmt"), [(creation_text(spark, named),)]
         case "SHOW PARTITIONS":
             columns = to_spark_schema(DeltaStruct(tuple(snapshot.schema.field(name) for name in snapshot.partition_columns)))
             return columns, partitions(snapshot, {})

@@ -32,17 +32,21 @@ from tahoe.spark.connect.writes_by_name import insert_into
 from tahoe.spark.jvm.local_rows import local_frame
 from tahoe.spark.names.entries import NamedTable, table_named
 from tahoe.spark.names.server_catalog import server_entry
+from tahoe.spark.statements.create_like import other_format
 from tahoe.spark.statements.registry import parse
 from tahoe.spark.statements.statement_types import DeltaStatement, TableStatement
 from tahoe.sql import ddl, dml
 from tahoe.sql.catalog_ddl import CatalogDdl, catalog_ddl
 from tahoe.sql.dialect import SqlSyntaxError
+from tahoe.sql.parameters import all_literals, with_values
 from tahoe.sql.table_name import TableName
 
 RunSql = Callable[..., DataFrame]
 """PySpark's own ``spark.sql``: text, and then its other arguments."""
 
 _AFFECTED = StructType([StructField("num_affected_rows", LongType())])
+_ROW_STATEMENTS = ("DELETE", "UPDATE", "MERGE", "INSERT", "WITH")
+_IDENTIFIER = re.compile(r"\bIDENTIFIER\s*\(\s*[:?]", re.IGNORECASE)
 _STATEMENT = re.compile(r"(?:\s|--[^\n]*\n|/\*.*?\*/)*([A-Za-z]+)", re.DOTALL)
 _VIEW = re.compile(
     r"\s*CREATE\s+(?P<replace>OR\s+REPLACE\s+)?(?P<scope>(?:GLOBAL\s+)?TEMP(?:ORARY)?\s+)?VIEW\s+"
@@ -68,13 +72,15 @@ def run_sql(
     if word == "BEGIN":
         _refuse_scripts(spark, text)
         return original(spark, text, values, **frames)
+    if isinstance(values, dict | list | tuple) and _binds(word, text) and all_literals(values):
+        text, values = with_values(text, values), None
     own = parse(text)
     if own is not None:
         found = _own_statement(spark, own)
         return original(spark, text, values, **frames) if found is None else found
     run = _Statements(original, spark, values, frames)
     try:
-        if word in ("DELETE", "UPDATE", "MERGE", "INSERT", "WITH") and (rows := dml.row_statement(text)) is not None:
+        if word in _ROW_STATEMENTS and (rows := dml.row_statement(text)) is not None:
             found = run.row_statement(rows)
             return original(spark, text, values, **frames) if found is None else found
         if (statement := ddl.table_statement(text)) is not None:
@@ -87,6 +93,11 @@ def run_sql(
     if view is not None:
         return run.view(text, view)
     return run.query(text)
+
+
+def _binds(word: str, text: str) -> bool:
+    """Whether the client runs a part of a statement with parameters, or finds its table by one."""
+    return word in _ROW_STATEMENTS or _IDENTIFIER.search(text) is not None
 
 
 def _own_statement(spark: SparkSession, statement: DeltaStatement) -> DataFrame | None:
@@ -154,10 +165,10 @@ class _Statements:
             return None
         if isinstance(statement, dml.Insert):
             return self._insert(named, statement)
-        if self._values is not None:
+        if self._values:
             raise Unsupported(
-                "Parameters of DELETE, UPDATE and MERGE on Delta tables are not supported in a session of Spark Connect. Write the values "
-                "into the text, or use DeltaTable.",
+                "The parameters of DELETE, UPDATE and MERGE on Delta tables must be literals in a session of Spark Connect: numbers, texts, "
+                "dates and so on, no column expressions. Pass such values, or use DeltaTable.",
                 code="TAHOE_SPARK_CONNECT",
             )
         target = CommandTarget(self._spark, named.table, statement.alias or _last(statement.table))
@@ -195,6 +206,8 @@ class _Statements:
         """Run CREATE, ALTER, DESCRIBE, SHOW or TRUNCATE."""
         if isinstance(statement, ddl.Create):
             return self._create(statement)
+        if isinstance(statement, ddl.CreateLike):
+            return self._create_like(statement)
         named = table_named(self._spark, statement.table.identifiers)
         if named is None:
             return None
@@ -229,6 +242,15 @@ class _Statements:
             )
         query = None if statement.query is None else lambda: self.query(str(statement.query))
         definitions.created(self._spark, statement, query)
+        return self._nothing()
+
+    def _create_like(self, statement: ddl.CreateLike) -> DataFrame | None:
+        source = table_named(self._spark, statement.source.identifiers)
+        if statement.provider != "delta" and (source is None or statement.provider is not None):
+            if source is not None:
+                raise other_format(str(statement.source))
+            return None
+        definitions.created_like(self._spark, statement, source)
         return self._nothing()
 
     def _counted(self, rows: int) -> DataFrame:

@@ -7,7 +7,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
-from weakref import WeakSet
 
 from pyspark.sql.connect.catalog import Catalog
 from pyspark.sql.connect.dataframe import DataFrame
@@ -25,23 +24,20 @@ from tahoe.spark.connect.conditions import text_of
 from tahoe.spark.connect.creation import make_table
 from tahoe.spark.connect.insert import insert
 from tahoe.spark.connect.queries import frame_of
+from tahoe.spark.connect.server_source import serve, without_secrets
 from tahoe.spark.connect.statements import run_sql
 from tahoe.spark.connect.writes_by_name import existing, insert_into, save_as_table, save_into
 from tahoe.spark.entry_points.catalog_methods import requested_creation
 from tahoe.spark.entry_points.reading import single_path
 from tahoe.spark.entry_points.wrapping import bound_arguments, is_delta, is_enabled, wrap
 from tahoe.spark.entry_points.writing import configure
-from tahoe.spark.executors.shipped import source_for_server
 from tahoe.spark.jvm.storage import table_at
 from tahoe.spark.names.entries import parts_of, path_of, table_named
 from tahoe.spark.names.settings import settings_of
-from tahoe.spark.portable.data_source import DeltaDataSource
 from tahoe.spark.portable.data_source_options import table_of
 from tahoe.spark.write.fitting import columns_of
 
 _FILTERS = "spark.sql.python.filterPushdown.enabled"
-_SERVED: WeakSet[Any] = WeakSet()
-"""The sessions whose servers have the data source."""
 _MODES = {
     None: "ErrorIfExists",
     "error": "ErrorIfExists",
@@ -54,10 +50,8 @@ _MODES = {
 
 def enable_connect(spark: Any) -> None:
     """Send the data source to the session's server, whose Python needs no Tahoe, and add Delta support to PySpark's Connect client."""
-    if spark not in _SERVED:
-        spark.dataSource.register(source_for_server(DeltaDataSource))
+    if serve(spark):
         spark.conf.set(_FILTERS, "true")
-        _SERVED.add(spark)
     wrap(DataFrameReader, "load", _load)
     wrap(DataFrameReader, "table", _read_table)
     wrap(SparkSession, "table", _session_table)
@@ -72,6 +66,7 @@ def enable_connect(spark: Any) -> None:
     wrap(DataFrameWriterV2, "overwrite", _overwrite)
     wrap(Catalog, "createTable", _create_table)
     wrap(Catalog, "tableExists", _table_exists)
+    wrap(DataStreamReader, "load", _stream_load)
     wrap(DataStreamReader, "table", _stream_table)
     wrap(DataStreamWriter, "start", _start)
     wrap(DataStreamWriter, "toTable", _to_table)
@@ -86,6 +81,8 @@ def _load(
     source = format or reader._format
     if source is not None and source.lower() == "delta":
         reader.option("pushFilters", "true")
+        reader._options = without_secrets(reader._client, reader._options)
+        options = without_secrets(reader._client, options)
     return original(reader, path, format, *rest, **options)
 
 
@@ -223,6 +220,16 @@ def _table_exists(original: Callable[..., bool], catalog: Any, tableName: str, d
 # -- streams -----------------------------------------------------------------------------------------------------------------------
 
 
+def _stream_load(
+    original: Callable[..., Any], reader: Any, path: Any = None, format: str | None = None, *rest: Any, **options: Any
+) -> Any:
+    source = format or reader._format
+    if source is not None and source.lower() == "delta":
+        reader._options = without_secrets(reader._client, reader._options)
+        options = without_secrets(reader._client, options)
+    return original(reader, path, format, *rest, **options)
+
+
 def _stream_table(original: Callable[..., Any], reader: Any, tableName: str) -> Any:  # noqa: N803
     spark = reader._client
     named = table_named(spark, parts_of(spark, tableName)) if is_enabled(spark) else None
@@ -232,10 +239,13 @@ def _stream_table(original: Callable[..., Any], reader: Any, tableName: str) -> 
 def _start(
     original: Callable[..., Any], writer: Any, path: Any = None, format: str | None = None, *rest: Any, **options: Any
 ) -> Any:
-    proto = writer._write_proto
-    if is_delta(writer._session, format or proto.format or None) and proto.partitioning_column_names:
-        # Spark does not pass the columns to a Python data source.
-        writer.option("partitionBy", ",".join(proto.partitioning_column_names))
+    proto, spark = writer._write_proto, writer._session
+    if is_delta(spark, format or proto.format or None):
+        if proto.partitioning_column_names:
+            # Spark does not pass the columns to a Python data source.
+            writer.option("partitionBy", ",".join(proto.partitioning_column_names))
+        proto.options.update(without_secrets(spark, proto.options))
+        options = without_secrets(spark, options)
     return original(writer, path, format, *rest, **options)
 
 

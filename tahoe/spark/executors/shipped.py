@@ -159,21 +159,27 @@ def _task(code: object, how: Callable[..., object], function: Callable[..., obje
     return task
 
 
-def source_for_server(source: type) -> type:
+def source_for_server(source: type, secrets: Mapping[str, str]) -> type:
     """Return a data source class to register with a server of Spark Connect, whose Python needs no Tahoe.
 
     Args:
         source: the class of Tahoe that it uses there.
+        secrets: the values of options by their placeholders in plans.
     """
+    code = _packed_for_server()
+    digest = hashlib.sha256(code + _code_of_worker()).hexdigest()[:16]
+    load = _of_worker()["loader"](code, _code_of_worker(), digest)
+    found: type = _of_worker()["source_class"](load, f"{source.__module__}.{source.__qualname__}", dict(secrets))
+    return found
+
+
+@cache
+def _packed_for_server() -> bytes:
     texts = {
         package: {name: (files(package) / name).read_text(encoding="utf-8") for name in names}
         for package, names in _TEXTS.items()
     }
-    code = _packed(_sent_modules(_CLIENT_ONLY), texts)
-    digest = hashlib.sha256(code + _code_of_worker()).hexdigest()[:16]
-    load = _of_worker()["loader"](code, _code_of_worker(), digest)
-    found: type = _of_worker()["source_class"](load, f"{source.__module__}.{source.__qualname__}")
-    return found
+    return _packed(_sent_modules(_CLIENT_ONLY), texts)
 
 
 @cache

@@ -232,12 +232,13 @@ def runner(load: Callable[[], Any], how: str, function: str, arguments: bytes) -
     return run
 
 
-def source_class(load: Callable[[], Any], source: str) -> Any:
+def source_class(load: Callable[[], Any], source: str, secrets: dict[str, str]) -> Any:
     """Return a class of PySpark's data source API that is sent by value, and uses a class of Tahoe in the processes of a server.
 
     Args:
         load: of `loader`, with all modules that the class needs.
         source: module and name of the class, with a dot between them.
+        secrets: the values of options by their placeholders in plans.
     """
     from pyspark.sql.datasource import DataSource
 
@@ -245,7 +246,7 @@ def source_class(load: Callable[[], Any], source: str) -> Any:
         """Creates the real source in each process. Its state travels as bytes, which any Python can unpickle."""
 
         def __init__(self, options: Any) -> None:
-            self.options = dict(options)
+            self.options: dict[str, Any] = {name: secrets.get(value, value) for name, value in dict(options).items()}
             self.state: bytes | None = None
 
         @classmethod

@@ -63,6 +63,13 @@ class NamedTable:
         return str(self.name) if self.is_by_path else ".".join(self.full_name_parts)
 
     @property
+    def is_managed(self) -> bool:
+        """Whether the catalog has an entry, which owns the table's folder."""
+        if self.on_server is not None:
+            return self.on_server.is_managed
+        return self.entry is not None and str(self.entry.tableType().name()) == "MANAGED"
+
+    @property
     def is_by_path(self) -> bool:
         """Whether it is named by its path."""
         return self.entry is None and self.on_server is None

@@ -82,12 +82,7 @@ def _command(statement: SparkStatement, spark: SparkSession, plan: JavaObject, c
         return None
     source, target = ".".join(clauses.source), ".".join(clauses.target)
     if not by_delta and (provider is not None or clauses.has_serde):
-        raise Unsupported(
-            f"CREATE TABLE … LIKE makes a Delta table of a Delta table ({source}), no table of another format. Leave the format out, or use "
-            "CREATE TABLE … AS SELECT * FROM … LIMIT 0.",
-            code="DELTA_OPERATION_NOT_ALLOWED",
-            table=source,
-        )
+        raise other_format(source)
     properties = Jvm.of(spark).dictionary(plan.properties())
     how = "createIfNotExists" if plan.ifNotExists() else "create"
 
@@ -103,10 +98,20 @@ def _command(statement: SparkStatement, spark: SparkSession, plan: JavaObject, c
     return statement.execution(run)
 
 
+def other_format(source: str) -> Unsupported:
+    """Return the error for a new table of another format than its Delta source."""
+    return Unsupported(
+        f"CREATE TABLE … LIKE makes a Delta table of a Delta table ({source}), no table of another format. Leave the format out, or use "
+        "CREATE TABLE … AS SELECT * FROM … LIMIT 0.",
+        code="DELTA_OPERATION_NOT_ALLOWED",
+        table=source,
+    )
+
+
 def _definition(spark: SparkSession, source: tuple[str, ...], properties: Mapping[str, str]) -> TableDefinition:
     named = table_named(spark, source)
     if named is not None:
-        return _of_delta(named.table.snapshot(), properties)
+        return definition_of_delta(named.table.snapshot(), properties)
     schema = from_spark_schema(spark.table(".".join(f"`{part.replace('`', '``')}`" for part in source)).schema)
     entry = entry_of(spark, source)
     if entry is None:  # a temporary view
@@ -115,12 +120,17 @@ def _definition(spark: SparkSession, source: tuple[str, ...], properties: Mappin
     return TableDefinition(
         schema,
         tuple(str(column) for column in items(columns)),
-        {**_without_view_properties(jvm.dictionary(entry.properties())), **properties},
+        {**without_view_properties(jvm.dictionary(entry.properties())), **properties},
         option_value(entry.comment()),
     )
 
 
-def _of_delta(snapshot: Snapshot, properties: Mapping[str, str]) -> TableDefinition:
+def definition_of_delta(snapshot: Snapshot, properties: Mapping[str, str]) -> TableDefinition:
+    """Return the definition of a new table like a Delta table.
+
+    Args:
+        properties: of the statement; they take precedence.
+    """
     protocol = snapshot.protocol
     features = {f"delta.feature.{name}": "supported" for name in (protocol.writer_features or ()) if name != Feature.CLUSTERING}
     copied = {key: value for key, value in snapshot.metadata.configuration.items() if key not in _GENERATED}
@@ -132,5 +142,6 @@ def _of_delta(snapshot: Snapshot, properties: Mapping[str, str]) -> TableDefinit
     )
 
 
-def _without_view_properties(properties: Mapping[str, str]) -> dict[str, str]:
+def without_view_properties(properties: Mapping[str, str]) -> dict[str, str]:
+    """Return the properties of a source without those that Spark keeps for itself."""
     return {key: value for key, value in properties.items() if not key.startswith(("view.", "transient_"))}

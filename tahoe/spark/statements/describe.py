@@ -40,7 +40,7 @@ from tahoe.spark.names.entries import NamedTable, entry_of
 from tahoe.spark.names.error_names import NO_TABLE, reading
 from tahoe.spark.statements.command import Command, Rows
 from tahoe.spark.statements.statement_types import Resolve, SparkStatement, TableStatement, delta_statements, on_table
-from tahoe.spark.statements.table_properties import shown_properties
+from tahoe.spark.statements.table_properties import redacted, shown_properties
 from tahoe.spark.statements.targets import Target, target_of
 from tahoe.spark.versions.members import has_field
 from tahoe.sql.dialect import STRING, Cursor
@@ -82,13 +82,10 @@ def column_rows(snapshot: Snapshot) -> Iterator[Row]:
 def extended_rows(spark: SparkSession, named: NamedTable, snapshot: Snapshot) -> Iterator[Row]:
     """Yield the rows that DESCRIBE TABLE EXTENDED adds."""
     entry, on_server = named.entry, named.on_server
-    is_managed = (
-        on_server.is_managed if on_server is not None else entry is not None and str(entry.tableType().name()) == "MANAGED"
-    )
     yield "", "", ""
     yield "# Detailed Table Information", "", ""
     yield "Name", named.full_name, ""
-    yield "Type", "MANAGED" if is_managed else "EXTERNAL", ""
+    yield "Type", "MANAGED" if named.is_managed else "EXTERNAL", ""
     if snapshot.metadata.description is not None:
         yield "Comment", snapshot.metadata.description, ""
     yield "Location", str(snapshot.store.url), ""
@@ -194,10 +191,10 @@ def _show_create(spark: SparkSession, plan: JavaObject, target: Target) -> Calla
             code="DELTA_OPERATION_NOT_ALLOWED",
             table=str(named.name),
         )
-    return lambda: [(_creation(spark, named),)]
+    return lambda: [(creation_text(spark, named),)]
 
 
-def _creation(spark: SparkSession, named: NamedTable) -> str:
+def creation_text(spark: SparkSession, named: NamedTable) -> str:
     """Return the statement that creates a table with these columns."""
     snapshot = named.table.snapshot()
     quoted = ".".join(quoted_if_needed(part) for part in named.full_name_parts)
@@ -210,12 +207,11 @@ def _creation(spark: SparkSession, named: NamedTable) -> str:
         lines.append(f"PARTITIONED BY ({', '.join(quoted_if_needed(name) for name in snapshot.partition_columns)})")
     if clustering_columns(snapshot):
         lines.append(f"CLUSTER BY ({', '.join(clustered_by(snapshot))})")
-    if named.entry is not None and str(named.entry.tableType().name()) != "MANAGED":
+    if not named.is_by_path and not named.is_managed:
         lines.append(f"LOCATION {_literal(snapshot.store.url)}")
     if snapshot.metadata.description is not None:
         lines.append(f"COMMENT {_literal(snapshot.metadata.description)}")
-    configuration = Jvm.of(spark).map(dict(snapshot.metadata.configuration))
-    properties = Jvm.of(spark).dictionary(spark._jsparkSession.sessionState().conf().redactOptions(configuration))
+    properties = redacted(spark, snapshot.metadata.configuration)
     if properties:
         pairs = ",\n".join(f"  {_literal(key)} = {_literal(value)}" for key, value in sorted(properties.items()))
         lines.append(f"TBLPROPERTIES (\n{pairs})")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from pyspark.sql import SparkSession
 
@@ -104,11 +104,16 @@ def shown_properties(spark: SparkSession, snapshot: Snapshot) -> dict[str, str]:
         **{f"delta.feature.{name}": "supported" for name in (protocol.reader_features or ())},
         **{f"delta.feature.{name}": "supported" for name in (protocol.writer_features or ())},
     }
+    return redacted(spark, properties)
+
+
+def redacted(spark: SparkSession, properties: Mapping[str, str]) -> dict[str, str]:
+    """Return the properties with the values redacted that Spark's settings declare secret."""
     if not is_classic(spark):
         pattern = re.compile(str(spark.conf.get("spark.redaction.string.regex", _SECRET_KEYS) or _SECRET_KEYS))
         return {key: _REDACTED if pattern.search(key) else value for key, value in properties.items()}
     jvm = Jvm.of(spark)
-    return jvm.dictionary(spark._jsparkSession.sessionState().conf().redactOptions(jvm.map(properties)))
+    return jvm.dictionary(spark._jsparkSession.sessionState().conf().redactOptions(jvm.map(dict(properties))))
 
 
 _SECRET_KEYS, _REDACTED = "(?i)secret|password|token|access[.]?key|credential", "*********(redacted)"

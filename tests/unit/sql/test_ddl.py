@@ -9,11 +9,14 @@ from tahoe.sql.ddl import (
     ChangeColumn,
     ClusterBy,
     ColumnText,
+    CommentOn,
     Create,
+    CreateLike,
     Describe,
     DropColumns,
     Other,
     RenameColumn,
+    ReplaceColumns,
     SetProperties,
     Truncate,
     UnsetProperties,
@@ -28,7 +31,10 @@ STATEMENTS = {
     "CREATE TABLE t (id INT) USING delta": Create(T, "create", (ColumnText("`id` INT"),), "delta"),
     "CREATE OR REPLACE TABLE t AS SELECT 1": Create(T, "createOrReplace", query="SELECT 1"),
     "REPLACE TABLE t (id INT) USING DELTA": Create(T, "replace", (ColumnText("`id` INT"),), "delta"),
-    "CREATE TABLE t LIKE u": Other(T, "CREATE TABLE LIKE"),
+    "CREATE TABLE t LIKE u": CreateLike(T, TableName(None, ("u",))),
+    "CREATE TABLE IF NOT EXISTS t LIKE delta.`/x` USING DELTA LOCATION '/y' TBLPROPERTIES ('a' = 'b')": CreateLike(
+        T, TableName("/x"), True, "delta", "/y", {"a": "b"}
+    ),
     "ALTER TABLE t ADD COLUMNS (a INT FIRST, b.c STRING AFTER d)": AddColumns(
         T, (ColumnText("`a` INT", is_first=True), ColumnText("`c` STRING", "`b`", position="d"))
     ),
@@ -54,7 +60,13 @@ STATEMENTS = {
     "SHOW COLUMNS IN t": Describe(T, "SHOW COLUMNS"),
     "SHOW TBLPROPERTIES t ('a')": Describe(T, "SHOW TBLPROPERTIES", "a"),
     "SHOW TABLES": None,
-    "COMMENT ON TABLE t IS 'x'": Other(T, "COMMENT ON TABLE"),
+    "COMMENT ON TABLE t IS 'x'": CommentOn(T, "x"),
+    "COMMENT ON TABLE t IS NULL": CommentOn(T, ""),
+    "SHOW CREATE TABLE t": Describe(T, "SHOW CREATE TABLE"),
+    "SHOW CREATE TABLE t AS SERDE": Other(T, "SHOW CREATE TABLE … AS SERDE"),
+    "ALTER TABLE t REPLACE COLUMNS (a INT COMMENT 'x', b STRING)": ReplaceColumns(
+        T, (ColumnText("`a` INT COMMENT 'x'"), ColumnText("`b` STRING"))
+    ),
     "CREATE VIEW v AS SELECT 1": None,
     "SELECT 1": None,
 }

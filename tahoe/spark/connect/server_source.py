@@ -1,0 +1,55 @@
+"""The data source on the server of a Spark Connect session, and the secrets in its options.
+
+Spark writes the options of a plan into the server's event log, its user interface and the client's texts. So an option whose name indicates
+a secret gets a placeholder as its value, and the values travel in the pickled class of the data source, which nothing shows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from secrets import token_hex
+from threading import Lock
+from typing import Any
+from weakref import WeakKeyDictionary
+
+from tahoe.base.secrets import is_secret_name
+from tahoe.spark.executors.shipped import source_for_server
+from tahoe.spark.portable.data_source import DeltaDataSource
+
+_PLACEHOLDER = "tahoe-secret-"
+_PLACEHOLDERS: WeakKeyDictionary[Any, dict[str, str]] = WeakKeyDictionary()
+"""Session → secret → its placeholder. The sessions are those whose servers have the data source."""
+_LOCK = Lock()
+
+
+def serve(spark: Any) -> bool:
+    """Send the data source to the session's server; return False if it has it already."""
+    with _LOCK:
+        if spark in _PLACEHOLDERS:
+            return False
+        _register(spark, {})
+        return True
+
+
+def without_secrets(spark: Any, options: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the options with placeholders for secrets, whose values the session's server gets.
+
+    Args:
+        spark: a session of Spark Connect. One without Tahoe keeps its options.
+    """
+    with _LOCK:
+        known = _PLACEHOLDERS.get(spark)
+        if known is None:
+            return dict(options)
+        secrets = {name: str(value) for name, value in options.items() if value is not None and is_secret_name(name)}
+        new = [value for value in secrets.values() if value not in known and not value.startswith(_PLACEHOLDER)]
+        if new:
+            _register(spark, known | {value: f"{_PLACEHOLDER}{token_hex(16)}" for value in new})
+        known = _PLACEHOLDERS[spark]
+        return {**options, **{name: known.get(value, value) for name, value in secrets.items()}}
+
+
+def _register(spark: Any, placeholders: dict[str, str]) -> None:
+    secrets = {placeholder: value for value, placeholder in placeholders.items()}
+    spark.dataSource.register(source_for_server(DeltaDataSource, secrets))
+    _PLACEHOLDERS[spark] = placeholders

@@ -50,11 +50,11 @@ def history(store: LogStore, config: TableConfig, newest: int, limit: int | None
     times = CommitTimes(store, config, newest)
     stated_from = in_commit_timestamps_from(config)
     for version, actions in read_commits(store, versions):
-        time = in_commit_timestamp_of(actions) if stated_from is not None and version >= stated_from else None
+        infos = [action for action in actions if isinstance(action, CommitInfo)]
+        time = in_commit_timestamp_of(infos) if stated_from is not None and version >= stated_from else None
         if time is None:
             time = times.between(version, version)[version]
-        info = next((a for a in actions if isinstance(a, CommitInfo)), CommitInfo({}))
-        yield _row(version, time, info.values)
+        yield _row(version, time, infos[0].values if infos else {})
 
 
 def _row(version: int, timestamp_ms: int, values: Mapping[str, Any]) -> dict[str, Any]:

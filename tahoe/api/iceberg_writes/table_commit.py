@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from itertools import pairwise, starmap
+from itertools import pairwise
 
 from tahoe.api.iceberg_writes.snapshot_actions import SnapshotActions, application, conflict, refuse_present
 from tahoe.api.iceberg_writes.table_definition import (
@@ -102,7 +102,10 @@ def _on_version_seen(table: Table, newest: Snapshot, actions: SnapshotActions) -
             raise conflict(problem)
         try:
             seen = table.snapshot(version)
-            since = list(starmap(ConcurrentCommit, read_commits(table.store, range(version + 1, newest.version + 1))))
+            since = [
+                ConcurrentCommit(number, tuple(commit))
+                for number, commit in read_commits(table.store, range(version + 1, newest.version + 1))
+            ]
         except NotFound as error:  # the log has been cleaned up
             raise conflict(problem) from error
         # The commit itself decides; this refuses most requests before any row is read.

@@ -66,16 +66,12 @@ def commit_bodies(store: LogStore, versions: Iterable[int]) -> Iterator[tuple[in
         yield from zip(batch, bodies, strict=True)
 
 
-def read_commits(store: LogStore, versions: Iterable[int]) -> Iterator[tuple[int, tuple[Action, ...]]]:
-    """Yield versions with the actions of their commits, in the requested order. Raises the errors of `read_commit`."""
-    for version, body in commit_bodies(store, versions):
-        actions = read_commit(store, version) if body is None else parse_commit(commit_name(version), body, store.url)
-        yield version, actions
+def read_commits(store: LogStore, versions: Iterable[int]) -> Iterator[tuple[int, Iterator[Action]]]:
+    """Yield versions with the actions of their commits, in the requested order.
 
-
-def each_commit(store: LogStore, versions: Iterable[int]) -> Iterator[tuple[int, Iterator[Action]]]:
-    """Yield versions with the actions of their commits as `read_commits` does, but each action as an object only when it is requested: a
-    commit may have a million. Errors are raised then."""
+    An action becomes an object only when the caller requests it, because a commit may have a million. The errors of `read_commit` are raised
+    then, so a caller that must find every error reads all actions.
+    """
     for version, body in commit_bodies(store, versions):
         yield version, iter(read_commit(store, version)) if body is None else _each_action(commit_name(version), body, store.url)
 
@@ -95,10 +91,7 @@ def parse_commit(name: str, data: bytes, url: str) -> tuple[Action, ...]:
         CorruptTable: empty, cut, not JSON, an action of the wrong shape, two actions that contradict each other, or bytes that its
             embedded checksum (`tahoe.log.files.commit_checksum`) contradicts.
     """
-    check_seal(name, data, url)
-    actions = tuple(action for _, action in parse_actions(name, data, url))
-    check_no_duplicates(actions, name, url)
-    return actions
+    return tuple(_each_action(name, data, url))
 
 
 def _each_action(name: str, data: bytes, url: str) -> Iterator[Action]:

@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from tahoe.base.exceptions import NotFound
 from tahoe.base.lazy import pc
-from tahoe.log.files.commits import each_commit, read_commits
+from tahoe.log.files.commits import read_commits
 from tahoe.log.files.live_files import are_plain, canonical_path
 from tahoe.log.files.paths import LOG_FOLDER, parse
 from tahoe.protocol.actions import Action, AddCDCFile, AddFile, DeletionVectorDescriptor, RemoveFile
@@ -73,7 +73,7 @@ def names_of_the_past(
             if version == max(pinned):  # the version that Iceberg shows now
                 raise
     recent = [version for version, entry in commits if entry.modified_ms >= cut_off_ms]
-    for _, actions in each_commit(store, recent):
+    for _, actions in read_commits(store, recent):
         needed.update(names_in(actions, store.url))
     return needed
 
@@ -120,10 +120,14 @@ def lost_versions(store: LogStore, commits: Sequence[tuple[int, Entry]], gone: s
     since: dict[str, int] = {}
     lost: set[int] = set()
     for version, actions in read_commits(store, [version for version, _ in commits if version <= expired]):
-        removes, adds = ([one for one in actions if isinstance(one, kind)] for kind in (RemoveFile, AddFile))
-        for name in set(names_in(removes, store.url)) & gone:
+        removed, added = set[str](), set[str]()
+        for action in actions:
+            if isinstance(action, RemoveFile | AddFile):
+                names = removed if isinstance(action, RemoveFile) else added
+                names.update(name for name in names_in([action], store.url) if name in gone)
+        for name in removed:
             lost.update(range(since.pop(name, first), version))
-        for name in set(names_in(adds, store.url)) & gone:
+        for name in added:
             since.setdefault(name, version)
     for begun in since.values():  # no commit in the log removes it: all later versions lose it
         lost.update(range(begun, newest + 1))

@@ -9,7 +9,7 @@ import pytest
 
 from tahoe.base.exceptions import CorruptTable, NotFound
 from tahoe.log.files import json_columns
-from tahoe.log.files.commits import each_commit, parse_commit, read_commit, read_commits
+from tahoe.log.files.commits import parse_commit, read_commit, read_commits
 from tahoe.log.files.json_columns import read_columns
 from tahoe.log.files.paths import commit_name
 from tahoe.log.segment import TailFile
@@ -164,8 +164,8 @@ def test_a_commit_read_action_by_action_has_the_actions_and_the_errors_of_one_re
     store = memory_log().store
     store.put(commit_name(0), lines([PROTOCOL, METADATA, add("a")]))
     store.put(commit_name(1), lines([add("b"), add("b")]))
-    assert [(version, tuple(actions)) for version, actions in each_commit(store, [0])] == list(read_commits(store, [0]))
-    ((_, actions),) = each_commit(store, [1])
+    assert [(version, tuple(actions)) for version, actions in read_commits(store, [0])] == [(0, read_commit(store, 0))]
+    ((_, actions),) = read_commits(store, [1])
     assert next(actions) == add("b")
     with pytest.raises(CorruptTable, match="more than one file action"):
         next(actions)

@@ -363,6 +363,9 @@ _WITHOUT_SUFFIX_RANGES = frozenset({"az", "adl", "azure", "abfs", "abfss"})
 _READ_RETRIES = {"max_retries": 5, "retry_timeout": timedelta(seconds=60)}
 _NO_RETRIES = {"max_retries": 0, "retry_timeout": timedelta(seconds=60)}
 
+_VARIABLES = {"s3": "AWS_", "gs": "GOOGLE_"}
+"""The beginning of the names of a scheme's environment variables."""
+
 _memory_stores: dict[str, Clients] = {}
 _memory_lock = threading.Lock()
 
@@ -382,7 +385,11 @@ def _clients(
     """Return the clients of a bucket; `environment` is part of the cache key."""
     config = {name: value for name, value in configuration if name not in _CLIENT_OPTIONS}
     client = {name: value for name, value in configuration if name in _CLIENT_OPTIONS}
-    if any(name.endswith(("endpoint", "endpoint_url")) and value.startswith("http://") for name, value in configuration):
+    variables = [(name.lower(), value) for name, value in environment if name.startswith(_VARIABLES.get(scheme, "AZURE_"))]
+    if any(
+        name.endswith(("endpoint", "endpoint_url")) and value.startswith("http://")
+        for name, value in [*configuration, *variables]
+    ):
         client.setdefault("allow_http", "true")  # an explicit http:// is intended
 
     def client_with(retries: Mapping[str, object]) -> ObjectStore:

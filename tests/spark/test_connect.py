@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -19,8 +18,24 @@ from tahoe.api.table import Table
 from tahoe.base.exceptions import InvalidRequest, InvariantViolation, TahoeError, Unsupported
 from tahoe.spark.connect import remote_rows as connect_rows
 from tahoe.tables import DeltaTable
+from tests.operations.operations import (
+    FEED,
+    LEFT_ON_CONNECT,
+    OPERATIONS,
+    ROWS,
+    VECTORS,
+    Operation,
+    made,
+    new_rows,
+    on_table,
+    outcome,
+    state,
+    written,
+)
 from tests.sampling import sampled
 from tests.spark.connect_server import connected, remote, server
+
+ROOT = Path(__file__).parents[2]
 
 
 @pytest.fixture(scope="module")
@@ -39,201 +54,15 @@ def connect(server_folder: Path, java_options: str) -> Iterator[Any]:
             session.stop()
 
 
-@dataclass(frozen=True)
-class Operation:
-    """An operation on a table of `ROWS`, by the API that classic sessions and those of Spark Connect share.
-
-    Args:
-        run: takes a session and the table's path; its result is compared too.
-        properties: of the table.
-    """
-
-    name: str
-    run: Callable[[Any, str], object]
-    properties: tuple[str, ...] = ()
-
-    def __str__(self) -> str:
-        return self.name
-
-
-ROOT = Path(__file__).parents[2]
-ROWS = pa.table(
-    {
-        "id": pa.array(range(12), pa.int64()),
-        "p": pa.array([number % 3 for number in range(12)], pa.int32()),
-        "s": pa.array([None if number == 7 else f"text {number}" for number in range(12)]),
-        "n": pa.array([{"a": number, "b": "x"} for number in range(12)], pa.struct({"a": pa.int32(), "b": pa.string()})),
-    }
-)
-VECTORS, FEED, TRACKED = "delta.enableDeletionVectors", "delta.enableChangeDataFeed", "delta.enableRowTracking"
-
-
-def _sql(text: str, values: dict[str, object] | list[object] | None = None) -> Callable[[Any, str], object]:
-    """Run a statement; the path in its rows is shown as `{t}`."""
-
-    def run(spark: Any, path: str) -> object:
-        rows = spark.sql(text.replace("{t}", f"delta.`{path}`"), values).collect()
-        return [tuple(value.replace(path, "{t}") if isinstance(value, str) else value for value in row) for row in rows]
-
-    return run
-
-
-def _table(change: Callable[[DeltaTable, Any], object]) -> Callable[[Any, str], object]:
-    def run(spark: Any, path: str) -> object:
-        result = change(DeltaTable.forPath(spark, path), spark)
-        return [tuple(row) for row in result.collect()] if hasattr(result, "collect") else None
-
-    return run
-
-
-def _source(spark: Any) -> Any:
-    return spark.range(10, 14).selectExpr("id", "cast(id % 3 as int) AS p", "concat('new ', id) AS s").alias("s")
-
-
-def _merge(clauses: Callable[[Any], Any], source: Callable[[Any], Any] = _source) -> Callable[[Any, str], object]:
-    def run(table: DeltaTable, spark: Any) -> object:
-        return clauses(table.alias("t").merge(source(spark), "t.id = s.id")).execute()
-
-    return _table(run)
-
-
-def _written(mode: str, **options: str) -> Callable[[Any, str], object]:
-    def run(spark: Any, path: str) -> None:
-        rows = spark.range(2).selectExpr("id", "cast(0 as int) AS p", "'w' AS s", "named_struct('a', 1, 'b', 'y') AS n")
-        rows.write.format("delta").mode(mode).options(**options).save(path)
-
-    return run
-
-
-def _update_struct(table: DeltaTable, _spark: Any) -> None:
-    table.alias("t").update("t.p = 1 AND t.id > 3", {"n.a": "t.n.a + 100", "s": sf.concat(sf.lit("<"), sf.col("t.s"))})
-
-
-OPERATIONS = (
-    Operation("append", _written("append")),
-    Operation("overwrite", _written("overwrite")),
-    Operation("ignore", _written("ignore")),
-    Operation("replaceWhere", _written("overwrite", replaceWhere="p = 0")),
-    Operation("replaceWhere on data", _written("overwrite", replaceWhere="id < 5"), (VECTORS,)),
-    Operation("replaceUsing", _written("overwrite", replaceUsing="id")),
-    Operation("dynamic overwrite", _written("overwrite", partitionOverwriteMode="dynamic")),
-    Operation("delete", _table(lambda table, _: table.delete("id > 4 AND s LIKE '%5'"))),
-    Operation("delete by vectors", _table(lambda table, _: table.delete(sf.col("id") == 3)), (VECTORS,)),
-    Operation("delete partition", _table(lambda table, _: table.delete("p = 1"))),
-    Operation("delete all", _table(lambda table, _: table.delete())),
-    Operation("delete with feed", _table(lambda table, _: table.delete("id in (1, 2)")), (FEED,)),
-    Operation("update", _table(lambda table, _: table.update("id % 2 = 0", {"s": "upper(s)"}))),
-    Operation("update struct", _table(_update_struct), (VECTORS,)),
-    Operation("update with feed", _table(lambda table, _: table.update("id < 3", {"p": "p + 1"})), (FEED, TRACKED)),
-    Operation(
-        "upsert", _merge(lambda m: m.whenMatchedUpdate(set={"s": "s.s"}).whenNotMatchedInsert(values={"id": "s.id", "p": "s.p"}))
-    ),
-    Operation(
-        "merge with conditions",
-        _merge(
-            lambda m: (
-                m.whenMatchedDelete("s.id = 10")
-                .whenMatchedUpdate(set={"s": sf.upper(sf.col("s.s"))})
-                .whenNotMatchedInsert("s.id = 13", {"id": "s.id", "s": "'only 13'"})
-            )
-        ),
-        (VECTORS,),
-    ),
-    Operation(
-        "merge not matched by source",
-        _merge(lambda m: m.whenNotMatchedBySourceUpdate("t.id < 3", {"s": "'gone'"}).whenNotMatchedBySourceDelete("t.id > 8")),
-        (VECTORS, FEED),
-    ),
-    Operation(
-        "merge with schema evolution",
-        _merge(
-            lambda m: m.withSchemaEvolution().whenMatchedUpdateAll().whenNotMatchedInsertAll(),
-            lambda spark: _source(spark).withColumn("more", sf.lit(1.5)).alias("s"),
-        ),
-        (FEED,),
-    ),
-    Operation("optimize", _table(lambda table, _: table.optimize().executeCompaction().select("metrics.numFilesAdded"))),
-    Operation("z-order", _table(lambda table, _: table.optimize().executeZOrderBy("id").select("metrics.numFilesRemoved"))),
-    Operation("vacuum", _table(lambda table, _: table.vacuum(200))),
-    Operation("restore", _table(lambda table, _: table.restoreToVersion(1).select("num_of_files_after_restore"))),
-    Operation("detail", _table(lambda table, _: table.detail().select("numFiles", "partitionColumns", "format"))),
-    Operation("add feature", _table(lambda table, _: table.addFeatureSupport("deletionVectors"))),
-    Operation("generate", _table(lambda table, _: table.generate("symlink_format_manifest"))),
-    Operation("INSERT", _sql("INSERT INTO {t} VALUES (20, 1, 'sql', NULL), (21, 2, 'sql', NULL)")),
-    Operation("INSERT by columns", _sql("INSERT INTO {t} (s, id) SELECT 'sql', 20")),
-    Operation("INSERT OVERWRITE", _sql("INSERT OVERWRITE {t} SELECT * FROM {t} WHERE id < 3")),
-    Operation("INSERT REPLACE WHERE", _sql("INSERT INTO {t} REPLACE WHERE p = 1 SELECT 4L, 1, 'r', NULL")),
-    Operation("UPDATE", _sql("UPDATE {t} SET s = CASE WHEN id = 1 THEN 'one' ELSE s END, p = 0 WHERE id < 4")),
-    Operation("DELETE", _sql("DELETE FROM {t} WHERE id = 4")),
-    Operation(
-        "MERGE",
-        _sql(
-            "MERGE INTO {t} AS t USING (SELECT 3L AS id, 'm' AS s UNION ALL SELECT 50L, 'n') AS s ON t.id = s.id "
-            "WHEN MATCHED AND s.s = 'm' THEN UPDATE SET s = s.s WHEN NOT MATCHED THEN INSERT (id, p, s) VALUES (s.id, 2, s.s)"
-        ),
-    ),
-    Operation("OPTIMIZE", _sql("OPTIMIZE {t}"), (VECTORS,)),
-    Operation("RESTORE", _sql("RESTORE TABLE {t} TO VERSION AS OF 1")),
-    Operation("ADD COLUMNS", _sql("ALTER TABLE {t} ADD COLUMNS (z INT COMMENT 'new' AFTER p)")),
-    Operation("ADD CONSTRAINT", _sql("ALTER TABLE {t} ADD CONSTRAINT positive CHECK (id >= 0)")),
-    Operation("SET TBLPROPERTIES", _sql("ALTER TABLE {t} SET TBLPROPERTIES ('delta.appendOnly' = 'true')")),
-    Operation("UPDATE with parameters", _sql("UPDATE {t} SET s = :word WHERE id = :id", {"word": "it's", "id": 4})),
-    Operation("DELETE with parameters", _sql("DELETE FROM {t} WHERE id = ? OR s = ?", [4, "text 5"])),
-    Operation(
-        "MERGE with parameters",
-        _sql(
-            "MERGE INTO {t} AS t USING (SELECT :id AS id) AS s ON t.id = s.id WHEN MATCHED AND t.p <> :p THEN UPDATE SET s = :word",
-            {"id": 3, "p": 7, "word": None},
-        ),
-    ),
-    Operation(
-        "INSERT REPLACE WHERE with parameters",
-        _sql("INSERT INTO {t} REPLACE WHERE p = :p SELECT :id, :p, 'r', NULL", {"p": 1, "id": 2**40}),
-    ),
-    Operation("COMMENT ON TABLE", _sql("COMMENT ON TABLE {t} IS 'it''s a table'")),
-    Operation(
-        "REPLACE COLUMNS", _sql("ALTER TABLE {t} REPLACE COLUMNS (s STRING, id BIGINT, p INT, n STRUCT<a INT, b STRING>, z INT)")
-    ),
-    Operation("SHOW CREATE TABLE", _sql("SHOW CREATE TABLE {t}")),
-    Operation("TRUNCATE", _sql("TRUNCATE TABLE {t}")),
-    Operation("SHOW PARTITIONS", _sql("SHOW PARTITIONS {t}")),
-    Operation("DESCRIBE", _sql("DESCRIBE TABLE {t}")),
-    Operation("SELECT", _sql("SELECT t.id, u.s FROM {t} AS t JOIN {t} AS u ON t.id = u.id + 1 WHERE t.p = 1 ORDER BY t.id")),
-    Operation("SELECT VERSION AS OF", _sql("SELECT count(*) FROM {t} VERSION AS OF 1")),
-    Operation("CTE", _sql("WITH low AS (SELECT * FROM {t} WHERE id < 3) SELECT max(id) FROM low")),
-)
-"""The properties are set before the second append, so that versions 1 and 2 have rows."""
-
-
-def _made(path: Path, properties: tuple[str, ...]) -> str:
-    table = Table.create(path, ROWS.schema, partition_by=["p"], properties=dict.fromkeys(properties, "true"))
-    table.append(ROWS.slice(0, 8))
-    table.append(ROWS.slice(8))
-    return str(path)
-
-
-def _state(path: str) -> tuple[object, ...]:
-    """The rows, the history's operations and the findings of a check; and the rows of the feed, if it is on."""
-    table = Table(path)
-    rows = sorted(map(str, table.snapshot().scan().to_arrow().to_pylist()))
-    operations = [(entry["operation"], entry["operationParameters"].get("mode")) for entry in table.history()]
-    feed: list[str] = []
-    if table.snapshot().config.properties.enable_change_data_feed and table.version() > 2:
-        changes = table.changes(3).drop_columns(["_commit_timestamp"])
-        feed = sorted(map(str, changes.to_pylist()))
-    return rows, operations, feed, table.check()
-
-
 # Over five seconds: an operation starts Python workers on the server.
-@pytest.mark.parametrize("operation", sampled(OPERATIONS, 8), ids=str)
-def test_an_operation_has_the_result_of_a_classic_session(connect: Any, spark: Any, tmp_path: Path, operation: Operation) -> None:
-    here, there = _made(tmp_path / "classic", operation.properties), _made(tmp_path / "connect", operation.properties)
-    expected = operation.run(spark, here)
+@pytest.mark.parametrize("operation", sampled(OPERATIONS, 25), ids=str)
+def test_an_operation_has_the_outcome_of_a_classic_session(
+    connect: Any, spark: Any, tmp_path: Path, operation: Operation
+) -> None:
+    expected = outcome(operation, spark, f"file://{tmp_path}/classic")
     with remote():
-        found = operation.run(connect, there)
-    if operation.name != "OPTIMIZE":  # its row has times, and the path
-        assert found == expected
-    assert _state(there) == _state(here)
+        found = outcome(operation, connect, f"file://{tmp_path}/connect")
+    assert (found == expected) == (operation.name not in LEFT_ON_CONNECT), (found, expected)
 
 
 def test_the_server_has_no_tahoe(connect: Any) -> None:
@@ -335,24 +164,24 @@ class TestExactlyOnce:
     def test_a_client_that_stops_before_its_commit_changes_nothing(
         self, connect: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        path = _made(tmp_path / "t", ())
-        before, files = _state(path), set(Path(path).rglob("*.parquet"))
+        path = made(str(tmp_path / "t"), ())
+        before, files = state(path), set(Path(path).rglob("*.parquet"))
 
         def stop(*_: object, **__: object) -> None:
             raise KeyboardInterrupt
 
         with remote(), monkeypatch.context() as patch:
             patch.setattr(Table, "commit", stop)
-            for run in (_written("append"), _table(lambda table, _: table.update("id < 3", {"s": "'x'"}))):
+            for run in (written("append"), on_table(lambda table, _: table.update("id < 3", {"s": "'x'"}))):
                 with pytest.raises(KeyboardInterrupt):
                     run(connect, path)
-        assert _state(path) == before
+        assert state(path) == before
         assert set(Path(path).rglob("*.parquet")) > files  # written, and named by no commit
 
     def test_tasks_that_run_twice_write_each_row_once(
         self, connect: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        path = _made(tmp_path / "t", ())
+        path = made(str(tmp_path / "t"), ())
         sent_whole = connect_rows.sent_whole
         cloudpickle.register_pickle_by_value(sys.modules[__name__])
 
@@ -386,7 +215,7 @@ class TestExactlyOnce:
     def test_a_lost_race_against_a_rearrangement_runs_again(
         self, connect: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, properties: tuple[str, ...]
     ) -> None:
-        path = _made(tmp_path / "t", properties)
+        path = made(str(tmp_path / "t"), properties)
         commit_rows, raced = Table.commit_rows, []
 
         def after_optimize(self: Table, *arguments: Any, **named: Any) -> Any:
@@ -404,7 +233,7 @@ class TestExactlyOnce:
     def test_a_merge_reads_and_conflicts_with_only_the_files_of_its_keys(
         self, connect: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        path = _made(tmp_path / "t", ())
+        path = made(str(tmp_path / "t"), ())
         commit_rows, raced = Table.commit_rows, []
 
         def after_delete(self: Table, *arguments: Any, **named: Any) -> Any:
@@ -423,7 +252,7 @@ class TestExactlyOnce:
         assert [entry["operation"] for entry in Table(path).history(2)] == ["MERGE", "DELETE"]
 
     def test_a_source_with_chance_is_read_once(self, connect: Any, tmp_path: Path) -> None:
-        path = _made(tmp_path / "t", (FEED,))
+        path = made(str(tmp_path / "t"), (FEED,))
         with remote():
             source = connect.range(20).selectExpr("id", "rand() AS r").alias("s")
             merge = DeltaTable.forPath(connect, path).alias("t").merge(source, "t.id = s.id AND s.r < 0.5")
@@ -432,6 +261,37 @@ class TestExactlyOnce:
         kinds = [row["_change_type"] for row in Table(path).changes(3).to_pylist()]
         assert (kinds.count("delete"), kinds.count("insert")) == (deleted, inserted)
         assert Table(path).snapshot().scan().to_arrow().num_rows == 12 - deleted + inserted
+
+
+def test_a_filter_skips_files_of_its_own_scan_alone(connect: Any, tmp_path: Path) -> None:
+    """Spark keeps the files of a pushed filter in a relation that it may use again."""
+    path = made(str(tmp_path / "t"))
+    with remote():
+        frame = connect.read.format("delta").load(path)
+        assert frame.columns == ["id", "p", "s", "n"]  # the server keeps the relation
+        assert [frame.where("id < 2").count(), frame.count(), len(frame.where("id > 9").collect()), len(frame.collect())] == [
+            2,
+            12,
+            2,
+            12,
+        ]
+        assert frame.where("id < 2").union(frame.where("id > 8")).union(frame).count() == 17
+        frame.createOrReplaceTempView("pushed")
+        counts = ["(SELECT count(*) FROM {} WHERE id < 2)", "(SELECT count(*) FROM {} WHERE id > 5)", "(SELECT count(*) FROM {})"]
+        assert tuple(connect.sql(f"SELECT {', '.join(counts).format(*['pushed'] * 3)}").first()) == (2, 6, 12)
+        assert tuple(connect.sql(f"SELECT {', '.join(counts).format(*[f'delta.`{path}`'] * 3)}").first()) == (2, 6, 12)
+        expression = f"WITH t AS (SELECT * FROM delta.`{path}`) SELECT {', '.join(counts).format(*['t'] * 3)}"
+        assert tuple(connect.sql(expression).first()) == (2, 6, 12)
+        named = f"SELECT {', '.join(counts)}".format(*["{t}"] * 3)
+        assert tuple(connect.sql(named, t=frame).first()) == (2, 6, 12)
+        assert frame.persist().count() == 12
+        assert frame.where("id < 2").count() == 2
+        frame.unpersist()
+        for file in (tmp_path / "t").rglob("*.parquet"):
+            if Table(path).files(filter="id > 9")["path"].to_pylist().count(str(file.relative_to(tmp_path / "t"))) == 0:
+                file.unlink()
+        assert sorted(row.id for row in frame.where("id > 9").collect()) == [10, 11]
+        assert [row.id for row in connect.sql(f"SELECT id FROM delta.`{path}` WHERE id > 10").collect()] == [11]
 
 
 SECRET = "CANARYsecret0123456789"
@@ -478,7 +338,7 @@ def _plans_of(spark: Any, way: str, path: str, keys: dict[str, str], table: Delt
         case "UPDATE":
             table.update("id > 10", {"s": "'new'"})
         case "MERGE":
-            table.alias("t").merge(_source(spark), "t.id = s.id").whenMatchedUpdate(set={"s": "s.s"}).execute()
+            table.alias("t").merge(new_rows(spark), "t.id = s.id").whenMatchedUpdate(set={"s": "s.s"}).execute()
         case "OPTIMIZE":
             table.optimize().executeCompaction()
         case "stream":
@@ -502,7 +362,7 @@ REFUSED = {
 
 @pytest.mark.parametrize("text", REFUSED.values(), ids=REFUSED)
 def test_what_is_refused_changes_nothing(connect: Any, tmp_path: Path, text: str) -> None:
-    path = _made(tmp_path / "t", ())
+    path = made(str(tmp_path / "t"), ())
     with remote():
         word = "x" if ":id" in text else sf.upper(sf.lit("x"))
     values = {"word": word} if ":word" in text else None
@@ -528,7 +388,7 @@ def test_errors_of_writers_name_the_option_and_nothing_is_written(connect: Any, 
 # Over five seconds: a query asks a Python process of the server for each step of each batch.
 @pytest.mark.soak
 def test_streams_and_batches_of_foreach_batch_on_a_server_without_tahoe(connect: Any, tmp_path: Path) -> None:
-    source = _made(tmp_path / "source", ())
+    source = made(str(tmp_path / "source"), ())
     copy, each = str(tmp_path / "copy"), str(tmp_path / "each")
 
     def append(rows: Any, _: int) -> None:

@@ -93,7 +93,12 @@ class TestInAClassicSession:
                 "timestamp_seconds(id) z",
             )
             frame.write.format("delta").mode("append").option("partitionBy", "p").save(path)
-        assert plain.read.format("delta").option("pushFilters", "true").load(path).where(condition).count() == rows
+        assert plain.read.format("delta").option("pushFilters", "true:1").load(path).where(condition).count() == rows
+
+    def test_pushed_filters_of_a_user_are_refused_as_spark_would_share_their_files(self, plain, path):
+        plain.range(3).write.format("delta").mode("append").save(path)
+        with pytest.raises(Exception, match="TAHOE_OPTION_NOT_SUPPORTED"):
+            plain.read.format("delta").option("pushFilters", "true").load(path).count()
 
     def test_a_write_that_does_not_fit_leaves_the_table_as_it_was(self, plain, path):
         plain.range(1).write.format("delta").mode("append").save(path)

@@ -82,7 +82,7 @@ class Copies:
         return self._cloned(target, request, timestamp=timestamp)
 
     def _cloned(self, target: str, request: CloneRequest, version: int | None = None, timestamp: str | None = None) -> Self:
-        is_path = target.startswith("/") or "://" in target
+        is_path = target.startswith("/") or ":/" in target  # as Hadoop: `file:/data/t` is absolute too
         name = ("delta", target) if is_path else parts_of(self._spark, target)
         source = parts_of(self._spark, self._name) if self._name else ()
         named = NamedCloneRequest(name, source, request, version, timestamp)

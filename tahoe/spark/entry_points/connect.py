@@ -9,6 +9,7 @@ from dataclasses import replace
 from typing import Any
 
 from pyspark.sql.connect.catalog import Catalog
+from pyspark.sql.connect.client import SparkConnectClient
 from pyspark.sql.connect.dataframe import DataFrame
 from pyspark.sql.connect.readwriter import DataFrameReader, DataFrameWriter, DataFrameWriterV2
 from pyspark.sql.connect.session import SparkSession
@@ -20,7 +21,8 @@ from tahoe.spark.commands.create import TableDefinition
 from tahoe.spark.commands.named import Creation
 from tahoe.spark.commands.saved import Save
 from tahoe.spark.commands.write_options import WriterCall, insert_request, refuse_buckets, refuse_matching
-from tahoe.spark.connect.conditions import text_of
+from tahoe.spark.connect import pushed_filters
+from tahoe.spark.connect.conditions import as_sql, text_of
 from tahoe.spark.connect.creation import make_table
 from tahoe.spark.connect.insert import insert
 from tahoe.spark.connect.queries import frame_of
@@ -52,6 +54,9 @@ def enable_connect(spark: Any) -> None:
     """Send the data source to the session's server, whose Python needs no Tahoe, and add Delta support to PySpark's Connect client."""
     if serve(spark):
         spark.conf.set(_FILTERS, "true")
+        pushed_filters.enable(spark.client)
+    wrap(SparkConnectClient, "_execute_and_fetch_as_iterator", pushed_filters.execute)
+    wrap(SparkConnectClient, "_analyze", pushed_filters.analyze)
     wrap(DataFrameReader, "load", _load)
     wrap(DataFrameReader, "table", _read_table)
     wrap(SparkSession, "table", _session_table)
@@ -80,7 +85,6 @@ def _load(
 ) -> Any:
     source = format or reader._format
     if source is not None and source.lower() == "delta":
-        reader.option("pushFilters", "true")
         reader._options = without_secrets(reader._client, reader._options)
         options = without_secrets(reader._client, options)
     return original(reader, path, format, *rest, **options)
@@ -196,7 +200,7 @@ def _overwrite(original: Callable[..., None], writer: Any, condition: Any) -> No
     if not named:
         original(writer, condition)
         return
-    _saving("Overwrite", {"replaceWhere": text_of(condition)})(original, writer)
+    _saving("Overwrite", {"replaceWhere": as_sql(condition) or text_of(condition)})(original, writer)
 
 
 # -- spark.catalog -----------------------------------------------------------------------------------------------------------------

@@ -66,10 +66,10 @@ from tahoe.txn.after_commit import logged_after_commit
 class DeltaDataSource(Sent, DataSource):
     """``format("delta")`` of PySpark's own data source API.
 
-    Options: those of the native reader and writer (``versionAsOf``, ``mergeSchema``, …), and three more. ``pushFilters`` (``true``) lets
-    filters skip files; Spark then requires ``spark.sql.python.filterPushdown.enabled``. ``partitionBy`` names the partition columns of a
-    new table, separated by commas. ``coordinator`` is the URL, without a password, of the database that ratifies the commits of a
-    catalog-managed table, in the form of `tahoe.SqlCoordinator`; the processes that plan and commit query it, those that read files do not.
+    Options: those of the native reader and writer (``versionAsOf``, ``mergeSchema``, …), and two more. ``partitionBy`` names the partition
+    columns of a new table, separated by commas. ``coordinator`` is the URL, without a password, of the database that ratifies the commits
+    of a catalog-managed table, in the form of `tahoe.SqlCoordinator`; the processes that plan and commit query it, those that read files do
+    not.
     """
 
     kind = "DataSource"
@@ -107,8 +107,7 @@ class DeltaDataSource(Sent, DataSource):
             return _ChangeReader(changes)
         snapshot = self._snapshot()
         _check_schema(schema, snapshot.schema, snapshot.store)
-        pushes = option_of(self._options, "pushFilters", "false").lower() == "true"
-        return _FilteringReader(snapshot) if pushes else _Reader(snapshot)
+        return _FilteringReader(snapshot) if _pushes_filters(self._options) else _Reader(snapshot)
 
     def writer(self, schema: SparkStruct, overwrite: bool) -> DataSourceArrowWriter:
         """Return the writer for rows with these columns; every request that can be rejected is rejected here, before a task runs."""
@@ -211,6 +210,22 @@ class _Reader(_PlannedReader):
 
     def _task(self) -> object:
         return sent_whole(worker.part, rows_of_files, self._files, self._schema, self._predicate, self._version)
+
+
+def _pushes_filters(options: Mapping[str, str]) -> bool:
+    """Whether filters skip files. Only Tahoe's client of Spark Connect requests it, with a number (`tahoe.spark.connect.pushed_filters`).
+
+    Raises `Unsupported` for a request without one: Spark uses the files of the first filter for every scan of the same DataFrame.
+    """
+    value = option_of(options, "pushFilters", "false").lower()
+    if value == "true":
+        raise Unsupported(
+            "The option 'pushFilters' is not supported: Spark would use the files of the first filter for every other query of the same "
+            "DataFrame, which would lose rows. Leave it out; after tahoe.enable(spark) filters skip files.",
+            code="TAHOE_OPTION_NOT_SUPPORTED",
+            option="pushFilters",
+        )
+    return value.startswith("true:")
 
 
 class _FilteringReader(_Reader):

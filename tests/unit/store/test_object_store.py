@@ -457,12 +457,12 @@ def test_a_store_can_be_sent_to_another_process(s3_url: str, s3_options: dict[st
     assert pickle.loads(pickle.dumps(store)).get("name") == b"x"
 
 
-def test_credentials_from_the_environment_are_used(
+def test_credentials_and_an_endpoint_without_tls_from_the_environment_are_used(
     s3_url: str, s3_options: dict[str, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for name, value in s3_options.items():
         monkeypatch.setenv(name.upper(), value)
-    store = open_store(s3_url, {"allow_http": "true"})
+    store = open_store(s3_url)
     assert store.put_if_absent(COMMIT, b"{}") == Created()
     assert store.get(COMMIT) == b"{}"
 

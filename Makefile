@@ -124,6 +124,7 @@ docs: $(VENV)/.package ## update the generated pages of docs/
 	$(BIN)/python scripts/sql_reference.py >docs/sql.md
 	$(BIN)/python scripts/error_reference.py >docs/errors.md
 	$(BIN)/python scripts/engine_table.py >docs/engines.md
+	$(BIN)/python scripts/ratio_history.py >docs/ratios.md
 
 site: .venv-docs/.package ## the documentation as a web site in site/, with the API reference; fails on broken links
 	.venv-docs/bin/mkdocs build --strict # not --quiet, which hides the warnings that fail the build
@@ -133,8 +134,14 @@ site: .venv-docs/.package ## the documentation as a web site in site/, with the 
 	.venv-docs/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements-docs.lock
 	@touch $@
 
-bench: $(VENV)/.package ## every experiment in benchmarks/ at a small size, each printing its ratios
-	@$(JAVA) for script in benchmarks/[a-z]*.py; do echo; echo "== $$script"; $(BIN)/python "$$script"; done
+bench: $(VENV)/.package ## every experiment in benchmarks/; compares its ratios with the accepted ones of benchmarks/ratios.json; over an hour
+	@$(JAVA) $(BIN)/python scripts/benchmark_ratios.py full
+
+bench-check: $(VENV)/.package ## the ten cheapest experiments at a small size, compared likewise (about three minutes)
+	@$(BIN)/python scripts/benchmark_ratios.py check
+
+bench-accept: $(VENV)/.package ## accept the ratios of the last `make bench` or `make bench-check`, and add them to the history
+	@$(BIN)/python scripts/benchmark_ratios.py accept
 
 accessibility: $(VENV)/.package ## axe-core in headless Chromium on reports, layouts, pages of `tahoe serve` and notebook output; SHOTS=DIR for screenshots
 	@$(BIN)/python scripts/accessibility.py $(SHOTS)

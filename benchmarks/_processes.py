@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from _ratios import record
 from rich.console import Console
 from rich.table import Table as Grid
 
@@ -33,7 +34,11 @@ def answer(work: Callable[[], object]) -> None:
     started, processor_started = time.perf_counter(), time.process_time()
     found = work()
     seconds, processor_seconds = time.perf_counter() - started, time.process_time() - processor_started
-    print(json.dumps({"seconds": seconds, "processor_seconds": processor_seconds, "peak_mb": _peak_mb(), "found": found}))
+    print(
+        json.dumps({"seconds": seconds, "processor_seconds": processor_seconds, "peak_mb": _peak_mb(), "found": found}),
+        flush=True,
+    )
+    os._exit(0)  # a library that aborts at the end of its process, as deltalake sometimes does, must not discard the result
 
 
 def by_turns(
@@ -76,6 +81,7 @@ def show(title: str, cases: Mapping[str, tuple[Mapping[str, list[Measured]], str
         for peer in peers:
             theirs = measured[peer]
             ratio = statistics.median(b.seconds / a.seconds for a, b in zip(ours, theirs, strict=True))
+            record(f"{case}, {peer}", 1 / ratio)
             by_processor = _processor(theirs) / _processor(ours)
             grid.add_row(
                 case if peer == peers[0] else "",

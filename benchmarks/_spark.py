@@ -8,6 +8,7 @@ import sys
 import time
 from collections.abc import Callable, Mapping
 
+from _ratios import record
 from rich.console import Console
 from rich.table import Table as Grid
 
@@ -83,6 +84,8 @@ def show(title: str, first: str, table: Mapping[str, Mapping[str, list[float]]],
         for way in ways:
             cells.append(f"{statistics.median(seconds[way]):.3f}")
             if way != base:
-                cells.append(f"{statistics.median(a / b for a, b in zip(seconds[way], seconds[base], strict=True)):.2f}")
+                ratio = statistics.median(a / b for a, b in zip(seconds[way], seconds[base], strict=True))
+                record(*(f"{case}, {way}", 1 / ratio) if base == "tahoe" else (f"{case}, {way} / {base}", ratio))
+                cells.append(f"{ratio:.2f}")
         grid.add_row(*cells)
     Console(width=140).print(grid)

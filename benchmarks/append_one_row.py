@@ -18,6 +18,7 @@ from pathlib import Path
 
 import deltalake
 import pyarrow as pa
+from _ratios import record
 from rich.console import Console
 from rich.table import Table as Grid
 
@@ -48,6 +49,7 @@ def main() -> None:
                 mine, other = timed_by_turns(tahoe_way(ours), deltalake_way(theirs), arguments.appends)
                 assert tahoe.Table(ours).to_arrow().num_rows == deltalake.DeltaTable(theirs).to_pyarrow_table().num_rows
                 ratio = statistics.median(mine) / statistics.median(other)
+                record(f"{label}, {way}", ratio)
                 grid.add_row(
                     label,
                     way,

@@ -19,6 +19,7 @@ from pathlib import Path
 import deltalake
 import pyarrow as pa
 import pyarrow.compute as pc
+from _ratios import record
 from rich.console import Console
 from rich.table import Table as Grid
 
@@ -76,6 +77,8 @@ def changes(folder: Path, data: pa.Table, files: int, rounds: int) -> None:
         written = {way: statistics.median(size for _, size in measured) for way, measured in found.items()}
         for way in ways:
             slower = statistics.median(a[0] / b[0] for a, b in zip(found[way], found["Tahoe, vectors"], strict=True))
+            if way != "Tahoe, vectors":
+                record(f"{name}, vectors / {way}", 1 / slower)
             goals = f"{'met' if slower >= 3 else 'missed'} (3), {'met' if written[way] >= 10 * written['Tahoe, vectors'] else 'missed'} (10)"
             grid.add_row(
                 name if way == "Tahoe, vectors" else "",
@@ -109,6 +112,8 @@ def reads(folder: Path, data: pa.Table, files: int, rounds: int) -> None:
         grid.add_column(header, justify="right")
     for percent, seconds in found.items():
         ratio = statistics.median(a / b for a, b in zip(seconds, found[0], strict=True))
+        if percent:
+            record(f"read, {percent} % deleted / none", ratio)
         grid.add_row(f"{percent} %", f"{statistics.median(seconds):.3f}", f"{ratio:.2f}")
     Console(width=130).print(grid)
 

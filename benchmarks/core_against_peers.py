@@ -11,7 +11,6 @@ Parquet files. First calls are processes of their own.
 from __future__ import annotations
 
 import argparse
-import json
 import os
 import resource
 import shutil
@@ -29,6 +28,7 @@ import duckdb
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.dataset as ds
+from _ratios import record
 from rich.console import Console
 from rich.table import Table as Grid
 
@@ -70,7 +70,6 @@ def main() -> None:
     parser.add_argument("--files", type=int, default=8)
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--only", default="", help="a part of the names of the cases to run")
-    parser.add_argument("--json", type=Path, help="a file for the ratios")
     arguments = parser.parse_args()
     data = rows(arguments.rows)
     grid = Grid(
@@ -78,7 +77,6 @@ def main() -> None:
     )
     for header in ("work", "peer", "Tahoe, s", "peer, s", "Tahoe / peer", "goal", "by processor"):
         grid.add_column(header, justify="left" if header in ("work", "peer") else "right")
-    ratios: dict[str, float] = {}
     with tempfile.TemporaryDirectory() as folder:
         origins = [Path(folder, name) for name in ("origin", "small-files")]
         for origin, files in zip(origins, (arguments.files, 64), strict=True):
@@ -87,11 +85,9 @@ def main() -> None:
         cases = [*reads(data), *writes(data), first_call(Path(folder))]
         for case in cases:
             if arguments.only in case.name:
-                ratios |= show(grid, case, measured(case, origins[case.small_files], arguments.rounds))
+                show(grid, case, measured(case, origins[case.small_files], arguments.rounds))
     Console(width=130).print(grid)
     print(f"load at the end: {os.getloadavg()[0]:.1f}")
-    if arguments.json is not None:
-        arguments.json.write_text(json.dumps(ratios, indent=2))
 
 
 def rows(count: int) -> pa.Table:
@@ -232,6 +228,8 @@ def first_call(folder: Path) -> Case:
 
 def process(program: str) -> object:
     environment = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
+    # deltalake sometimes aborts at the end of its process.
+    program += "; import os, sys; sys.stdout.flush(); os._exit(0)"
     subprocess.run([sys.executable, "-c", program], check=True, capture_output=True, env=environment)
     return None
 
@@ -268,18 +266,17 @@ def processor_seconds() -> float:
     return own.ru_utime + own.ru_stime + children.ru_utime + children.ru_stime
 
 
-def show(grid: Grid, case: Case, taken: Mapping[str, Taken]) -> dict[str, float]:
-    """Add one line for each peer, and return the ratios."""
-    ours, ratios = taken["Tahoe"], dict[str, float]()
-    for peer, theirs in taken.items():
-        if peer == "Tahoe":
-            continue
+def show(grid: Grid, case: Case, taken: Mapping[str, Taken]) -> None:
+    """Add one line for each peer."""
+    ours, *_ = taken.values()
+    peers = {peer: theirs for peer, theirs in taken.items() if peer != "Tahoe"}
+    for number, (peer, theirs) in enumerate(peers.items()):
         ratio = statistics.median(a / b for a, b in zip(ours.seconds, theirs.seconds, strict=True))
         by_processor = statistics.median(a / b for a, b in zip(ours.processor, theirs.processor, strict=True))
         goal = case.goals.get(peer)
-        ratios[f"{case.name}, {peer}"] = round(ratio, 3)
+        record(f"{case.name}, {peer}", ratio)
         grid.add_row(
-            case.name if not ratios.keys() - {f"{case.name}, {peer}"} else "",
+            case.name if number == 0 else "",
             peer,
             f"{statistics.median(ours.seconds):.3f}",
             f"{statistics.median(theirs.seconds):.3f}",
@@ -287,7 +284,6 @@ def show(grid: Grid, case: Case, taken: Mapping[str, Taken]) -> dict[str, float]
             "" if goal is None else f"≤ {goal}",
             f"{by_processor:.2f}",
         )
-    return ratios
 
 
 if __name__ == "__main__":

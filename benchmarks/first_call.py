@@ -19,6 +19,7 @@ import tempfile
 from pathlib import Path
 
 import pyarrow as pa
+from _ratios import record
 from rich.console import Console
 from rich.table import Table as Grid
 
@@ -66,6 +67,7 @@ def main() -> None:
             mine = python(TAHOE, ours, path, rounds, environment)
             other = python(DELTALAKE, theirs, path, rounds, environment)
             ratio = sum(mine) / sum(other)
+            record(name, ratio)
             grid.add_row(name, *(f"{one:.3f}" for one in mine), "0.25", *(f"{one:.3f}" for one in other), f"{ratio:.2f}")
         for name, words in COMMANDS.items():
             grid.add_row(name, "", f"{command(words, path, rounds, environment):.3f}", "0.55", "", "", "")

@@ -98,6 +98,7 @@ def commit(table: Table, actions: Iterable[AddFile | RemoveFile]) -> None:
     """Without hooks after commits: the script starts and measures each conversion."""
     transaction = table.begin()
     transaction.stage(*actions)
+    transaction.looks_for = "none"  # the data files do not exist: a conversion opens none
     commit_transaction(transaction, Operation("WRITE"), RetryPolicy(), ())
 
 

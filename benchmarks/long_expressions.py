@@ -19,6 +19,7 @@ from pathlib import Path
 
 import deltalake
 import pyarrow as pa
+from _ratios import record
 from rich.console import Console
 from rich.table import Table as Grid
 
@@ -47,6 +48,8 @@ def main() -> None:
             for name in ("tahoe", "deltalake"):
                 times = _timed(way, name, [made(one) for one in terms], arguments.files)
                 shown = [f"{one:.2f}" for one in times] + ["–"] * (len(terms) - len(times))
+                if name == "tahoe" and len(times) == len(terms):
+                    record(f"{shape} in {way}, growth of a term", times[-1] / terms[-1] / (times[0] / terms[0]))
                 growth = f"{times[-1] / terms[-1] / (times[0] / terms[0]):.2f}" if len(times) == len(terms) else "–"
                 grid.add_row(shape, way, name, *shown, growth)
     Console(width=140).print(grid)

@@ -20,6 +20,7 @@ from pathlib import Path
 
 from _log_tables import SCHEMA_STRING, make_table
 from _processes import Measured, answer, by_turns
+from _ratios import record
 from rich.console import Console
 from rich.table import Table as Grid
 
@@ -77,6 +78,7 @@ def _show(measured: dict[str, Measured], files: int) -> None:
     opened = measured.pop("version")
     for name, run in measured.items():
         for_a_million = (run.peak_mb - opened.peak_mb) / 1000 / files * 1_000_000
+        record(f"{name}, memory / goal", for_a_million / GOAL)
         met = "met" if for_a_million <= GOAL else "MISSED"
         grid.add_row(name, f"{for_a_million:.2f}", f"{run.processor_seconds:.2f}", met)
     Console(width=100).print(grid)

@@ -19,6 +19,7 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
+from _ratios import record
 from rich.console import Console
 from rich.table import Table as Grid
 
@@ -43,8 +44,9 @@ def main() -> None:
                 )
                 reads = by_turns(arguments.rounds, partial(read, summed, False), partial(read, summed, True))
                 cells = [label, codec, f"{summed.stat().st_size / 1e6:.1f}"]
-                for without, with_them in (writes, reads):
+                for work, (without, with_them) in {"write": writes, "read": reads}.items():
                     ratio = statistics.median(b / a for a, b in zip(without, with_them, strict=True))
+                    record(f"{work}, {label}, {codec}", ratio)
                     cells += [f"{statistics.median(without):.3f}", f"{ratio:.3f}"]
                 grid.add_row(*cells)
     Console(width=140).print(grid)

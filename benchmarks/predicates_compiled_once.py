@@ -13,6 +13,7 @@ import time
 from collections.abc import Callable
 
 import pyarrow as pa
+from _ratios import record
 from rich.console import Console
 from rich.table import Table as Grid
 
@@ -53,6 +54,7 @@ def main() -> None:
 
         assert each() == once()
         before, after = (timed(run, arguments.rounds) for run in (each, once))
+        record(name, after / before)
         grid.add_row(name, f"{before:.2f}", f"{after:.2f}", f"{before / after:.1f}")
     Console(width=140).print(grid)
 

@@ -23,6 +23,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
+from _ratios import record
 from rich.console import Console
 from rich.table import Table as Grid
 
@@ -53,6 +54,15 @@ def main() -> None:
             firsts = [told(arguments.rows) for _ in range(arguments.processes)]
             figures = {name: statistics.median(one[name] for one in firsts) for name in firsts[0]}
             figures |= small_merge(folder, arguments.rows, arguments.rounds)
+    for name, figure in figures.items():
+        if name.startswith("ratio"):
+            record(
+                f"MERGE of 100 rows, {'delta-spark' if arguments.delta_spark else 'scan of the key'}{name.removeprefix('ratio')}",
+                figure,
+            )
+    for name in ("write", "MERGE"):
+        if f"{name}, later" in figures:
+            record(f"{name}, first / later", figures[f"{name}, first of a session"] / figures[f"{name}, later"])
     if arguments.json:
         print(json.dumps(figures))
         return

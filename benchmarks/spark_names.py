@@ -15,6 +15,7 @@ import tempfile
 import time
 from collections.abc import Callable
 
+from _ratios import record
 from pyspark.sql import SparkSession
 from rich.console import Console
 from rich.table import Table as Grid
@@ -29,6 +30,8 @@ def main() -> None:
     arguments = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         figures = measure(folder, arguments.rounds)
+    for name, (mine, other, _) in figures.items():
+        record(name, mine / other)
     if arguments.json:
         print(json.dumps(figures))
         return

@@ -25,6 +25,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 import numpy as np
 import pyarrow as pa
+from _ratios import record
 from pyspark.sql import SparkSession
 from rich.console import Console
 from rich.table import Table as Grid
@@ -52,6 +53,8 @@ def main() -> None:
     grid = Grid("way", "seconds", "to Tahoe's", title=f"{arguments.files} files of {arguments.rows} rows")
     for name, taken in seconds.items():
         ratio = statistics.median(one / own for one, own in zip(taken, seconds["tahoe"], strict=True))
+        if name != "tahoe":
+            record(f"OPTIMIZE, {name}", 1 / ratio)
         grid.add_row(name, f"{statistics.median(taken):.2f}", f"{ratio:.2f}")
     Console(width=100).print(grid)
 

@@ -23,6 +23,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
+from _ratios import record
 from pyspark.sql import SparkSession
 from rich.console import Console
 from rich.table import Table as Grid
@@ -40,6 +41,9 @@ def main() -> None:
     arguments = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         figures = measure(sessions(arguments.delta_spark), Path(folder), arguments.scale, arguments.rounds)
+    for way, taken in figures["all"].items():
+        if way != "tahoe":
+            record(f"all queries, {way}", figures["all"]["tahoe"] / taken)
     if arguments.json:
         print(json.dumps(figures))
         return

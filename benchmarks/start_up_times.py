@@ -20,6 +20,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pyarrow as pa
+from _ratios import record
 from rich.console import Console
 from rich.table import Table as Grid
 
@@ -80,6 +81,7 @@ def main() -> None:
         new = Path(folder, "new")
         for case in cases(Path(folder, "table"), new):
             used = [(run(case.ours, new, environment), run(case.theirs, new, environment)) for _ in range(rounds + 1)][1:]
+            record(f"{case.name}, {case.peer}", statistics.median(mine.seconds / other.seconds for mine, other in used))
             grid.add_row(case.name, case.peer, *columns([pair[0] for pair in used], [pair[1] for pair in used]))
     Console(width=130).print(grid)
 

@@ -11,6 +11,8 @@ import tempfile
 import time
 from pathlib import Path
 
+from _ratios import record
+
 _ROOT = Path(__file__).parents[1]
 
 
@@ -27,6 +29,7 @@ def main() -> None:
             seconds["without"].append(_start("pass", environment))
             seconds["with"].append(_start((_ROOT / "tahoe_startup.pth").read_text(), environment))
     without, with_file = (statistics.median(values[1:]) for values in seconds.values())
+    record("start of Python", with_file / without)
     added = 1000 * (with_file - without)
     print(f"start of Python: {1000 * without:.1f} ms; with tahoe_startup.pth {with_file / without:.2f} of it ({added:+.2f} ms)")
 

@@ -13,7 +13,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
@@ -95,9 +95,10 @@ def connection(session: str, folder: Path) -> Iterator[dict[str, object]]:
 
 def outcomes(session: str, store: Store, folder: Path) -> dict[str, str]:
     """Run the operations and return their outcomes by name."""
-    with pytest.MonkeyPatch.context() as patch, connection(session, folder) as task:
+    with pytest.MonkeyPatch.context() as patch, ExitStack() as started:
         for name, value in store.environment.items():
             patch.setenv(name, value)
+        task = started.enter_context(connection(session, folder))
         python = str(task.pop("python", sys.executable))
         task = {**task, "root": store.root, "options": {}, "names": NAMES}
         task["settings"] = {**task["settings"], **store.settings}  # type: ignore[dict-item]

@@ -479,14 +479,11 @@ def _describe(cursor: Cursor) -> Describe | None:
 def _show(cursor: Cursor) -> Describe | Other | None:
     if cursor.take("CREATE", "TABLE"):
         table = take_table(cursor)
-        as_serde = cursor.take("AS", "SERDE")
-        return (
-            None
-            if table is None
-            else Other(table, "SHOW CREATE TABLE … AS SERDE")
-            if as_serde
-            else Describe(table, "SHOW CREATE TABLE")
-        )
+        if table is None:
+            return None
+        if cursor.take("AS", "SERDE"):
+            return Other(table, "SHOW CREATE TABLE … AS SERDE")
+        return Describe(table, "SHOW CREATE TABLE")
     for word in ("COLUMNS", "TBLPROPERTIES", "PARTITIONS"):
         if cursor.take(word):
             if word == "COLUMNS" and not (cursor.take("IN") or cursor.take("FROM")):

@@ -13,6 +13,7 @@ import pytest
 from pyspark import cloudpickle
 from pyspark.errors import AnalysisException
 from pyspark.sql import functions as sf
+from pyspark.sql.datasource import DataSourceReader
 
 from tahoe.api.table import Table
 from tahoe.base.exceptions import InvalidRequest, InvariantViolation, TahoeError, Unsupported
@@ -287,6 +288,8 @@ def test_a_filter_skips_files_of_its_own_scan_alone(connect: Any, tmp_path: Path
         assert frame.persist().count() == 12
         assert frame.where("id < 2").count() == 2
         frame.unpersist()
+        if not hasattr(DataSourceReader, "pushFilters"):
+            return  # PySpark 4.0 pushes no filters
         for file in (tmp_path / "t").rglob("*.parquet"):
             if Table(path).files(filter="id > 9")["path"].to_pylist().count(str(file.relative_to(tmp_path / "t"))) == 0:
                 file.unlink()

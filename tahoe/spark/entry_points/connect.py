@@ -71,7 +71,7 @@ def enable_connect(spark: Any) -> None:
     wrap(DataFrameWriterV2, "overwrite", _overwrite)
     wrap(Catalog, "createTable", _create_table)
     wrap(Catalog, "tableExists", _table_exists)
-    wrap(DataStreamReader, "load", _stream_load)
+    wrap(DataStreamReader, "load", _load)
     wrap(DataStreamReader, "table", _stream_table)
     wrap(DataStreamWriter, "start", _start)
     wrap(DataStreamWriter, "toTable", _to_table)
@@ -222,16 +222,6 @@ def _table_exists(original: Callable[..., bool], catalog: Any, tableName: str, d
 
 
 # -- streams -----------------------------------------------------------------------------------------------------------------------
-
-
-def _stream_load(
-    original: Callable[..., Any], reader: Any, path: Any = None, format: str | None = None, *rest: Any, **options: Any
-) -> Any:
-    source = format or reader._format
-    if source is not None and source.lower() == "delta":
-        reader._options = without_secrets(reader._client, reader._options)
-        options = without_secrets(reader._client, options)
-    return original(reader, path, format, *rest, **options)
 
 
 def _stream_table(original: Callable[..., Any], reader: Any, tableName: str) -> Any:  # noqa: N803

@@ -7,6 +7,7 @@ import statistics
 import sys
 import time
 from collections.abc import Callable, Mapping
+from types import MappingProxyType
 
 from _ratios import record
 from rich.console import Console
@@ -30,10 +31,16 @@ COLUMNS = (
 )
 
 
-def session(cores: int = 2) -> SparkSession:
-    """A local session with Delta switched on."""
+def session(cores: int = 2, settings: Mapping[str, str] = MappingProxyType({})) -> SparkSession:
+    """A local session with Delta enabled.
+
+    Args:
+        settings: more settings of Spark.
+    """
     builder = SparkSession.builder.master(f"local[{cores}]").config("spark.driver.memory", "4g")
     for key, value in {"spark.ui.enabled": "false", "spark.ui.showConsoleProgress": "false", "spark.log.level": "OFF"}.items():
+        builder = builder.config(key, value)
+    for key, value in settings.items():
         builder = builder.config(key, value)
     return tahoe.enable(builder.getOrCreate())
 

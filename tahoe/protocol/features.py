@@ -233,8 +233,9 @@ _GEOSPATIAL = TableFeature(
         Use.SPARK: Limit("reads, writes, from PySpark 4.2"),
         Use.CONNECT: Limit(
             "refused if a column is a geometry",
-            "Geospatial types are not supported by the portable data source: column {columns}. Use a classic session after "
-            "tahoe.enable(spark), or read and write without Spark (tahoe.Table), with values in Well-Known Binary.",
+            "Geospatial types cannot pass through Spark's Python workers: column {columns}. Use a classic session after "
+            "tahoe.enable(spark) and a store that Spark itself reads, or read and write without Spark (tahoe.Table), with values in "
+            "Well-Known Binary.",
             "DELTA_GEOSPATIAL_NOT_SUPPORTED",
         ),
         Use.ICEBERG: Limit("shown if no column is a geometry"),

@@ -314,17 +314,22 @@ class Scan:
         return ExtraColumns(ROW_ID, ROW_COMMIT_VERSION, columns.row_id, columns.row_commit_version)
 
     def _task(self, add: AddFile) -> ReadTask:
-        with self.snapshot.naming_origins():
-            name = decode_path(add.path, self.snapshot.store.url, outside=True)
-        return ReadTask(
-            name=name,
-            size=add.size,
-            partition_values=dict(add.partition_values),
-            deletion_vector=add.deletion_vector,
-            base_row_id=add.base_row_id,
-            default_row_commit_version=add.default_row_commit_version,
-            stats=add.stats,
-        )
+        return read_task(self.snapshot, add)
+
+
+def read_task(version: ScannedVersion, add: AddFile) -> ReadTask:
+    """Return the task that reads a file of a version."""
+    with version.naming_origins():
+        name = decode_path(add.path, version.store.url, outside=True)
+    return ReadTask(
+        name=name,
+        size=add.size,
+        partition_values=dict(add.partition_values),
+        deletion_vector=add.deletion_vector,
+        base_row_id=add.base_row_id,
+        default_row_commit_version=add.default_row_commit_version,
+        stats=add.stats,
+    )
 
 
 def _each(

@@ -30,9 +30,9 @@ from tahoe.protocol.config import TableConfig
 from tahoe.schema.types import StructType
 from tahoe.snapshot.changes import CHANGE_TYPE
 from tahoe.snapshot.snapshot import Snapshot
-from tahoe.spark.executors.row_tasks import FILE, ROW
+from tahoe.spark.executors.row_tasks import CHOSEN, FILE, ROW
 from tahoe.spark.scan.deleted_rows import packed
-from tahoe.spark.scan.relation import CHOSEN, Alias, named, read_rows, read_snapshot, shape_of
+from tahoe.spark.scan.relation import Alias, named, read_rows, read_snapshot, shape_of
 from tahoe.spark.scan.row_id_columns import with_row_ids
 from tahoe.spark.write.enforce import enforced, session_time_zone
 from tahoe.spark.write.fitting import fitted

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import pickle
 from collections.abc import Iterable, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field, replace
 
 import pyarrow as pa
@@ -18,7 +17,6 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sf
 from pyspark.sql.types import IntegerType, LongType, StructField, StructType
 
-from tahoe.base.exceptions import StorageFailure, TahoeError
 from tahoe.expr.tree.predicate import quote_identifier
 from tahoe.log.replay import add_files
 from tahoe.ops.rows.row_changes import BYTES_OF_A_FILE, FileChange
@@ -31,16 +29,14 @@ from tahoe.schema.types import StructType as DeltaStruct
 from tahoe.snapshot.changes import CHANGE_TYPE
 from tahoe.snapshot.scan import BareVersion
 from tahoe.snapshot.snapshot import Snapshot
-from tahoe.spark.executors import worker
-from tahoe.spark.executors.data_source_tasks import FilledIn, WrittenFiles
-from tahoe.spark.executors.row_tasks import FILE, ROW, FileRows, NewFiles, RowsOf, rows_at, written_rows
-from tahoe.spark.executors.shipped import sent_whole
+from tahoe.spark.executors.data_source_tasks import FilledIn, binned
+from tahoe.spark.executors.row_tasks import FILE, ROW, FileRows, NewFiles, RowsOf, rows_at
+from tahoe.spark.executors.shipped import mapped
 from tahoe.spark.jvm.translate import to_spark_schema, with_shown_metadata
-from tahoe.spark.portable.tasks import binned, filled_in, note_numbers
+from tahoe.spark.portable.tasks import filled_in, note_numbers
 from tahoe.spark.scan.relation import Alias
 from tahoe.spark.write.fitting import nullable_schema
-from tahoe.store.location import decode_path
-from tahoe.store.log_store import LogStore
+from tahoe.spark.write.task_files import written_by
 from tahoe.txn.transaction import Transaction
 
 _ITEM = pa.schema([pa.field("item", pa.binary())])
@@ -110,7 +106,7 @@ class RemoteVersion:
         tracked = materialized_columns(rows.version.config) if rows.ids else None
         if tracked is not None:
             columns = columns.add(tracked.row_id, LongType()).add(tracked.row_commit_version, LongType())
-        return frame.mapInArrow(sent_whole(worker.stream, rows_at, rows), columns)
+        return mapped(frame, columns, rows_at, rows)
 
 
 def _spark_columns(schema: DeltaStruct) -> StructType:
@@ -192,28 +188,6 @@ class RemoteRows(RemoteFiles):
         version = BareVersion(snapshot.store, snapshot.version, self.config)
         rows = self.version.read([FileRows(number, add) for number, add in enumerate(adds)], RowsOf(version))
         return rows.drop(FILE, ROW)
-
-
-def written_by(rows: DataFrame, target: NewFiles) -> list[WrittenFiles]:
-    """Write rows to files on the executors; return the files of each task.
-
-    Raises the first error of Tahoe that a task met; the files of the others are deleted as far as storage allows.
-    """
-    query = rows.mapInArrow(sent_whole(worker.stream, written_rows, target), "answer binary")
-    answers = [pickle.loads(answer) for answer in query.toArrow()["answer"].to_pylist()]
-    written = [answer for answer in answers if isinstance(answer, WrittenFiles)]
-    failed = next((answer for answer in answers if isinstance(answer, TahoeError)), None)
-    if failed is not None:
-        take_back(target.store, [add for part in written for add in part.adds])
-        raise failed
-    return written
-
-
-def take_back(store: LogStore, adds: Iterable[AddFile]) -> None:
-    """Delete files that no commit will name; VACUUM deletes those that cannot be deleted now."""
-    for add in adds:
-        with suppress(StorageFailure):
-            store.delete(decode_path(add.path, store.url))
 
 
 def _of_table(rows: DataFrame, schema: DeltaStruct) -> DataFrame:

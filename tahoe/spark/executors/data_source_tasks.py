@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import chain, groupby, islice
-from typing import Any
+from typing import Any, Protocol, TypeVar
 
 import pyarrow as pa
 from pyspark import TaskContext
@@ -30,6 +30,31 @@ from tahoe.store.log_store import LogStore
 from tahoe.stream.streamed_commit import IndexedFile
 
 _ROWS = 10_000
+_TASK_BYTES = 128 * 1024 * 1024
+
+
+class _Sized(Protocol):
+    @property
+    def size(self) -> int | None:
+        """The size in bytes."""
+
+
+_File = TypeVar("_File", bound=_Sized)
+
+
+def binned(files: Iterable[_File]) -> Iterator[tuple[_File, ...]]:
+    """Yield the files of each task, in their order."""
+    files_of_bin: list[_File] = []
+    size = 0
+    for file in files:
+        more = file.size or 0
+        if files_of_bin and size + more > _TASK_BYTES:
+            yield tuple(files_of_bin)
+            files_of_bin, size = [], 0
+        files_of_bin.append(file)
+        size += more
+    if files_of_bin:
+        yield tuple(files_of_bin)
 
 
 def rows_of_files(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pickle
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -27,6 +28,10 @@ if TYPE_CHECKING:
 
 FILE, ROW = "__tahoe_file", "__tahoe_row"
 """The columns of a row's location: the number of its file, an int, and its physical position there, a long."""
+CHOSEN = "__tahoe_chosen"
+"""The column of rows that is true for those that a command selects; and the column of their files with packed bits of the positions
+(`tahoe.spark.scan.deleted_rows.packed`), null for none.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,9 +144,9 @@ def _written(target: NewFiles, batches: Iterator[pa.RecordBatch]) -> WrittenFile
     schema = pa.schema([column.with_nullable(True) for column in first.schema])
 
     def rows() -> Iterator[pa.RecordBatch]:
-        yield first.cast(schema)
-        for batch in filled:
-            yield batch.cast(schema)
+        # Not cast: Arrow refuses to cast a struct that is null where its fields must not be.
+        for batch in chain((first,), filled):
+            yield pa.RecordBatch.from_arrays(batch.columns, schema=schema)
 
     options = replace(target.options, completion=completion)
     data = pa.RecordBatchReader.from_batches(schema, rows())

@@ -10,21 +10,27 @@ from __future__ import annotations
 
 import hashlib
 import marshal
+import os
 import pickle
 import pkgutil
+import re
+import sys
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from functools import cache
 from importlib.abc import InspectLoader
 from importlib.resources import files
 from importlib.util import find_spec
+from threading import RLock
 from types import CodeType, MappingProxyType
 from typing import Any, TypeVar
 from weakref import WeakKeyDictionary
 
 import pyarrow as pa
 from pyspark import Broadcast, SparkContext
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.types import StructType
 
 from tahoe.base.exceptions import TahoeError, Unsupported
 from tahoe.spark.executors import worker
@@ -75,8 +81,9 @@ def run_each(
     if not items:
         return []
     values = [pickle.dumps(item, pickle.HIGHEST_PROTOCOL) for item in items]
-    rows = context.parallelize(values, min(len(values), tasks))
-    return [pickle.loads(answer) for answer in rows.mapPartitions(sent(context, worker.each, function, *arguments)).collect()]
+    rows = context.parallelize(values, min(len(values), tasks)).mapPartitions(sent(context, worker.each, function, *arguments))
+    with _this_python(context):
+        return [pickle.loads(answer) for answer in rows.collect()]
 
 
 def run_each_by_arrow(
@@ -97,6 +104,43 @@ def run_on(
     if hasattr(spark, "_jsparkSession"):
         return run_each(spark.sparkContext, function, items, *arguments, tasks=tasks)
     return run_each_by_arrow(spark, function, items, *arguments) if items else []
+
+
+def mapped(rows: DataFrame, columns: StructType | str, function: Callable[..., object], *arguments: object) -> DataFrame:
+    """Return the rows that a generator function yields for the Arrow batches of each partition (`DataFrame.mapInArrow`).
+
+    Args:
+        rows: of a classic session or of one of Spark Connect.
+        columns: of the result.
+        function: of a module that is sent (`packed`); its last argument is an iterator of the batches.
+        arguments: its first arguments.
+    """
+    spark = rows.sparkSession
+    if not hasattr(spark, "_jsparkSession"):
+        return rows.mapInArrow(sent_whole(worker.stream, function, *arguments), columns)
+    with _this_python(spark.sparkContext):
+        return rows.mapInArrow(sent(spark.sparkContext, worker.stream, function, *arguments), columns)
+
+
+@contextmanager
+def _this_python(context: SparkContext) -> Iterator[None]:
+    """Let the workers of a local master run this process's Python, if the user has not chosen one.
+
+    PySpark starts the first `python3` on the path, which lacks the packages of a virtual environment that is not activated.
+    """
+    default, is_local = context.pythonExec, re.fullmatch(r"local(\[.*\])?", str(context.master))
+    if default != "python3" or not is_local or "PYSPARK_PYTHON" in os.environ:
+        yield
+        return
+    with _PYTHON:
+        context.pythonExec = sys.executable
+        try:
+            yield
+        finally:
+            context.pythonExec = default
+
+
+_PYTHON = RLock()
 
 
 def raised(answers: Iterable[Answer | TahoeError]) -> Iterator[Answer]:

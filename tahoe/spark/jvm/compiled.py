@@ -6,7 +6,7 @@ first use in the driver. Executors need none of them.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from importlib.resources import files
 from threading import Lock
 from weakref import WeakKeyDictionary
@@ -63,6 +63,22 @@ def compiled_source(jvm: Jvm, key: str, source: Callable[[], tuple[str, str]], *
     for argument in arguments:
         values.add(argument)
     return constructors[key].newInstance(values.toArray())
+
+
+def add_strategy(spark: SparkSession, name: str, functions: Callable[[], Sequence[object]], **placeholders: str) -> None:
+    """Add a strategy of ``tahoe/spark/java`` to the session's planner; copies of the session have it too. A second call does nothing.
+
+    Args:
+        name: the name of the class.
+        functions: creates the Python objects that implement the functions of its constructor.
+        placeholders: the arguments of `java_source`.
+    """
+    experimental = spark._jsparkSession.experimental()
+    strategies = experimental.extraStrategies()
+    if any(str(strategy.getClass().getName()) == f"{PACKAGE}.{name}" for strategy in items(strategies)):
+        return
+    strategy = compiled_object(Jvm.of(spark), name, *functions(), **placeholders)
+    getattr(experimental, "extraStrategies_$eq")(strategies.appended(strategy))
 
 
 def add_optimizer_rule(spark: SparkSession, name: str, function: Callable[[], object], **placeholders: str) -> None:

@@ -27,6 +27,7 @@ from pyspark.logger import PySparkLogger
 from pyspark.sql import Column, SparkSession
 from pyspark.sql import functions as sf
 
+from tahoe.base import exceptions
 from tahoe.base.exceptions import TahoeError
 from tahoe.spark.jvm.bridge import JavaObject, Jvm, is_classic
 
@@ -36,6 +37,11 @@ Parameters = ParamSpec("Parameters")
 Result = TypeVar("Result")
 
 _MARK = re.compile(r"tahoe-error-(\d+)-kept(?:-([0-9A-F]+)-)?")
+_OF_WORKER = re.compile(
+    r"PythonException: .*?^tahoe\.(?:base\.)?exceptions\.(?P<kind>\w+): \[(?P<code>\w+)\] (?P<message>.*?)$(?=\n SQLSTATE|\n*^\tat |\n*\Z)",
+    re.DOTALL | re.MULTILINE,
+)
+"""The end of the traceback of a Python worker in Spark's exception."""
 _LONGEST_VALUE = 200
 ErrorFactory = Callable[[list[str | None]], BaseException]
 """Creates an error from the values of the row that caused it."""
@@ -254,7 +260,8 @@ def install() -> None:
         if str(java_error.getClass().getName()) == _QUERY_EXCEPTION:
             return original(java_error)
         # Utils.exceptionString returns the whole chain of causes in one call.
-        error = _ERRORS.stored(str(exception_text(java_error)))
+        text = str(exception_text(java_error))
+        error = _ERRORS.stored(text) or _error_of_worker(text)
         return original(unwrapped(java_error)) if error is None else error.with_traceback(None)
 
     convert_exception._tahoe = True  # type: ignore[attr-defined]
@@ -263,6 +270,15 @@ def install() -> None:
         logging.getLogger(name).addFilter(_is_not_stored)
     for name in _QUERY_LOGGERS:
         PySparkLogger.getLogger(name).addFilter(_is_outside_commands)
+
+
+def _error_of_worker(text: str) -> TahoeError | None:
+    """Return the error of Tahoe that ended a Python worker, from the text of Spark's exception; None if another one did."""
+    shown = _OF_WORKER.search(text)
+    kind = None if shown is None else getattr(exceptions, shown["kind"], None)
+    if shown is None or not (isinstance(kind, type) and issubclass(kind, TahoeError)):
+        return None
+    return kind(shown["message"], code=shown["code"])
 
 
 def unwrapped(java_error: JavaObject) -> JavaObject:

@@ -43,7 +43,7 @@ from tahoe.snapshot.data_reader import DataFiles
 from tahoe.snapshot.snapshot import Snapshot
 from tahoe.spark.commands.write_options import Insert, WriterCall, insert_request
 from tahoe.spark.executors import worker
-from tahoe.spark.executors.data_source_tasks import Target, WrittenFiles, rows_of_changes, rows_of_files, written_files
+from tahoe.spark.executors.data_source_tasks import Target, WrittenFiles, binned, rows_of_changes, rows_of_files, written_files
 from tahoe.spark.executors.shipped import sent_whole
 from tahoe.spark.jvm.translate import from_spark_schema, to_spark_schema, with_shown_metadata
 from tahoe.spark.names.options import read_request, travelling
@@ -57,7 +57,7 @@ from tahoe.spark.portable.data_source_options import (
 from tahoe.spark.portable.sent import Sent, opened
 from tahoe.spark.portable.stream_reader import stream_reader, streams_alone
 from tahoe.spark.portable.stream_writer import stream_writer
-from tahoe.spark.portable.tasks import binned, discard, filled_in, finish_conversions, note_numbers
+from tahoe.spark.portable.tasks import discard, filled_in, finish_conversions, note_numbers
 from tahoe.spark.write.fitting import nullable_schema
 from tahoe.store.log_store import LogStore
 from tahoe.txn.after_commit import logged_after_commit

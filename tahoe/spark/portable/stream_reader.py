@@ -25,12 +25,11 @@ from tahoe.log.history import parse_timestamp
 from tahoe.snapshot.changes import ChangedFile, feed_schema
 from tahoe.snapshot.scan import BareVersion
 from tahoe.spark.executors import worker
-from tahoe.spark.executors.data_source_tasks import rows_of_batch
+from tahoe.spark.executors.data_source_tasks import binned, rows_of_batch
 from tahoe.spark.executors.shipped import sent_whole
 from tahoe.spark.names.options import ReadRequest, boolean_option, travelling
 from tahoe.spark.portable.data_source_options import option_of
 from tahoe.spark.portable.sent import Sent
-from tahoe.spark.portable.tasks import binned
 from tahoe.spark.stream.stream_options import stream_options, time_travel_error
 from tahoe.spark.versions.read_limits import (
     HAS_READ_LIMITS,

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from contextlib import suppress
-from typing import TypeVar
 
 from pyspark.sql.datasource import WriterCommitMessage
 
@@ -14,37 +13,14 @@ from tahoe.ops.write.completion import Defaults, refuse_incomplete
 from tahoe.protocol.column_values.default_values import constant_default
 from tahoe.protocol.column_values.identity import further, identity_columns
 from tahoe.protocol.config import TableConfig
-from tahoe.snapshot.arrow_reader import ReadTask
-from tahoe.snapshot.changes import ChangedFile
 from tahoe.spark.executors.data_source_tasks import FilledIn, WrittenFiles
-from tahoe.spark.executors.row_tasks import FileRows
 from tahoe.spark.portable.sent import opened
 from tahoe.store.location import decode_path
 from tahoe.store.log_store import LogStore
-from tahoe.stream.streamed_commit import IndexedFile
 from tahoe.txn.transaction import Transaction
 
-_TASK_BYTES = 128 * 1024 * 1024
 _UNIFORM_SECONDS = 60.0
 _CATALOG_SECONDS = 5.0  # a catalog may never answer
-
-
-_Sized = TypeVar("_Sized", ReadTask, ChangedFile, IndexedFile, FileRows)
-
-
-def binned(files: Iterable[_Sized]) -> Iterator[tuple[_Sized, ...]]:
-    """Yield the files of each task, in their order."""
-    files_of_bin: list[_Sized] = []
-    size = 0
-    for file in files:
-        more = file.size or 0
-        if files_of_bin and size + more > _TASK_BYTES:
-            yield tuple(files_of_bin)
-            files_of_bin, size = [], 0
-        files_of_bin.append(file)
-        size += more
-    if files_of_bin:
-        yield tuple(files_of_bin)
 
 
 def discard(store: LogStore, messages: list[WriterCommitMessage | None]) -> None:

@@ -30,6 +30,7 @@ from tahoe.schema.collations import physical_collations
 from tahoe.schema.types import PrimitiveType, StructField, StructType
 from tahoe.snapshot.row_statistics import RowStatistics
 from tahoe.snapshot.snapshot import Snapshot
+from tahoe.spark.executors.row_tasks import CHOSEN
 from tahoe.spark.jvm.bridge import JavaObject, Jvm
 from tahoe.spark.jvm.bulk_objects import LoggedValues
 from tahoe.spark.jvm.compiled import compiled_object
@@ -84,7 +85,7 @@ class FileIndex(Proxied):
         self._computed = computed
         self._names = Names(snapshot.schema, opaque_columns(snapshot))
         self._follows = follows
-        chosen = "all files" if files is None else _digest(files, ["path", *(column.name for column in hidden)])
+        chosen = "all files" if files is None else _digest(files, ["path", CHOSEN, *(column.name for column in hidden)])
         self._identity = (
             f"{'Tahoe' if follows is None else _NEWEST}[{snapshot.store.url}, version {snapshot.version}, id {snapshot.metadata.id}, "
             f"time {snapshot.segment.last_modified_ms}, {chosen}{''.join(f' + {column.name}' for column in hidden)}]"
@@ -105,6 +106,12 @@ class FileIndex(Proxied):
         index = _WHOLE.get(text)
         assert index is not None or not text.startswith(f"{_NEWEST}["), text
         return index
+
+    @staticmethod
+    def in_use(text: str) -> FileIndex:
+        """Return an index with this text that a plan of the JVM refers to; indexes with the same text list the same files."""
+        with _ALIVE_LOCK:
+            return next(index for index in _ALIVE if index.text == text)
 
     @staticmethod
     def snapshot_of(file: str) -> Snapshot | None:
@@ -193,7 +200,7 @@ class FileIndex(Proxied):
         match question:
             case "listFiles" | "filesOf":
                 of_partitions, of_data = (text.split("\t") if text else [] for text in texts.split("\n"))
-                files = self._files_of(_filters(of_partitions, partition_filters), _filters(of_data, data_filters))
+                files = self.files_of(filters_of(of_partitions, partition_filters), filters_of(of_data, data_filters))
                 if question == "filesOf":
                     return "\n".join(self._listing(files).files["url"].to_pylist())
                 return list_files(self._jvm, self._listing(files))
@@ -204,7 +211,7 @@ class FileIndex(Proxied):
         assert question == "sizeInBytes", question
         return self._size
 
-    def _files_of(self, partition: Sequence[Filter], data: Sequence[Filter]) -> pa.Table:
+    def files_of(self, partition: Sequence[Filter], data: Sequence[Filter]) -> pa.Table:
         """Return the files that a scan with these filters must read. Raises `InvalidRequest` for a table without columns."""
         if not self._snapshot.schema.fields:
             raise InvalidRequest(
@@ -248,7 +255,8 @@ class FileIndex(Proxied):
             return self._files
         return self._files.filter(keep(predicate, self._files, self._snapshot.schema, self._snapshot.partition_columns))
 
-    def _listing(self, files: pa.Table) -> Listing:
+    def urls_of(self, files: pa.Table) -> pa.Array:
+        """Return the absolute, percent-encoded URLs of files to read. Raises `CorruptTable` for unexpected deletion vectors."""
         store = self._snapshot.store
         if DELETED_ROWS not in (column.name for column in self._hidden) and files["deletionVector"].null_count < len(files):
             raise CorruptTable(
@@ -258,15 +266,17 @@ class FileIndex(Proxied):
                 table=store.url,
             )
         with self._snapshot.naming_origins():
-            urls = file_urls(files["path"], store, files["size"])
-        listed = pa.table({"url": urls, "size": files["size"], "modificationTime": files["modificationTime"]})
+            return file_urls(files["path"], store, files["size"])
+
+    def _listing(self, files: pa.Table) -> Listing:
+        listed = pa.table({"url": self.urls_of(files), "size": files["size"], "modificationTime": files["modificationTime"]})
         return Listing(listed, self._logged_values(files, [*self._snapshot.config.partition_schema, *self._hidden]))
 
     def _logged_values(self, files: pa.Table, columns: Sequence[StructField]) -> LoggedValues:
-        values = [self._values(files, column) for column in columns]
+        values = [self.values_of(files, column) for column in columns]
         return LoggedValues(values, [column.data_type.to_json_value() for column in columns], self._time_zone)
 
-    def _values(self, files: pa.Table, column: StructField) -> pa.Array:
+    def values_of(self, files: pa.Table, column: StructField) -> pa.Array:
         """Return the text, or the bytes, of a partition column's value for each file."""
         if column not in self._hidden:
             return partition_texts(files, column.physical_name)
@@ -368,5 +378,10 @@ def _deleted_rows(files: pa.Table, snapshot: Snapshot) -> pa.Array:
     return pa.array(values, pa.binary())
 
 
-def _filters(texts: Sequence[str], expressions: JavaObject) -> list[Filter]:
+def filters_of(texts: Sequence[str], expressions: JavaObject) -> list[Filter]:
+    """Return the filters of a Scala `Seq` of expressions.
+
+    Args:
+        texts: their JSON.
+    """
     return [Filter(text, partial(expressions.apply, number)) for number, text in enumerate(texts)]

@@ -26,10 +26,11 @@ from tahoe.schema.mapping import transform_fields
 from tahoe.schema.types import ArrayType, DataType, MapType, PrimitiveType, StructField, StructType, leaves
 from tahoe.schema.widening import preview_type_changes
 from tahoe.snapshot.snapshot import Snapshot
-from tahoe.spark.executors.row_tasks import FILE, ROW
+from tahoe.spark.executors.row_tasks import CHOSEN, FILE, ROW
 from tahoe.spark.jvm.bridge import JavaObject, Jvm
 from tahoe.spark.jvm.compiled import compiled_object
 from tahoe.spark.jvm.errors import install, raising
+from tahoe.spark.jvm.file_systems import moves_in_python
 from tahoe.spark.jvm.translate import (
     Names,
     shown_metadata,
@@ -41,16 +42,12 @@ from tahoe.spark.jvm.translate import (
 from tahoe.spark.scan import row_id_columns as row_ids
 from tahoe.spark.scan.deleted_rows import DELETED_ROWS, is_live
 from tahoe.spark.scan.file_index import FileIndex, has_vectors, opaque_columns
+from tahoe.spark.scan.python_scan import IN_PYTHON, IS_CHOSEN, pruned_format, scan_in_python
 from tahoe.spark.scan.renewal import follow_tables
 from tahoe.spark.versions.column_types import check_column_types
 
 if TYPE_CHECKING:
     from tahoe.api.table import Table
-
-CHOSEN = "__tahoe_chosen"
-"""The column of `read_rows` that is true for the rows selected in `files`; and the column of `files` that selects them: packed bits
-(`tahoe.spark.scan.deleted_rows.packed`), null for none.
-"""
 
 _VOID = PrimitiveType("void")
 _POSITION_TYPES = {FILE: PrimitiveType("integer"), CHOSEN: PrimitiveType("binary")}
@@ -194,19 +191,20 @@ class _ScanOptions:
 def _scan(spark: SparkSession, snapshot: Snapshot, scan: _ScanOptions) -> DataFrame:
     jvm, files = Jvm.of(spark), scan.files
     more = [] if files is None else [name for name in _POSITION_TYPES if name in files.column_names]
-    hidden = [StructField(name, _POSITION_TYPES[name]) for name in more]
+    in_python = moves_in_python(spark, snapshot.store.url)
+    hidden = [StructField(name, _POSITION_TYPES[name]) for name in more if not (in_python and name == CHOSEN)]
     if scan.with_vectors:
         hidden.append(StructField(DELETED_ROWS, PrimitiveType("binary")))
     tracked = materialized_columns(snapshot.config)
     in_files = () if tracked is None else row_ids.in_files(tracked)
     if tracked is not None:
         hidden += row_ids.HIDDEN
-    if hidden:
-        in_files = (*in_files, row_ids.ROW_INDEX)
+    if hidden or in_python:
+        in_files = (*in_files, row_ids.ROW_INDEX, *((IS_CHOSEN,) if in_python and CHOSEN in more else ()))
     time_zone = str(spark.conf.get("spark.sql.session.timeZone"))
     index = FileIndex(jvm, snapshot, time_zone=time_zone, files=files, hidden=hidden, follows=scan.follows)
     base = scan_of(spark, index, scan.hadoop, in_files, is_stream=scan.is_stream)
-    if not hidden:
+    if not hidden and not in_python:
         return without_preview_types(_as_logical(base, snapshot.schema), snapshot)
     file = None
     if scan.metadata or tracked is not None:
@@ -218,7 +216,7 @@ def _scan(spark: SparkSession, snapshot: Snapshot, scan: _ScanOptions) -> DataFr
     if more:
         columns += [base[FILE], row_index.alias(ROW)]
     if CHOSEN in more:
-        columns.append((~is_live(jvm, base[CHOSEN], row_index)).alias(CHOSEN))
+        columns.append(base[CHOSEN] if in_python else (~is_live(jvm, base[CHOSEN], row_index)).alias(CHOSEN))
     rows = base.select(*columns) if file is None else row_ids.with_metadata(jvm, base, columns, file, tracked)
     return without_preview_types(rows, snapshot)
 
@@ -265,12 +263,16 @@ def scan_of(
     check_column_types(config.schema)
     jvm, by_id = Jvm.of(spark), config.column_mapping_mode == "id"
     session = jvm.session_with(spark, _BY_ID) if by_id else spark._jsparkSession
+    file_format = _parquet(jvm, config.data_schema)
+    if moves_in_python(spark, index.snapshot.store.url):
+        scan_in_python(spark)
+        options, file_format = {**options, IN_PYTHON: "true"}, pruned_format(jvm)
     relation: JavaObject = jvm.datasources("HadoopFsRelation")(
         index.java,
         index.java.partitionSchema(),
         jvm.data_type(StructType((*_file_schema(config, by_id).fields, *in_files)).to_json()),
         jvm.option(None),
-        _parquet(jvm, config.data_schema),
+        file_format,
         jvm.map(options),
         session,
     )

@@ -31,7 +31,7 @@ from tahoe.base.exceptions import CorruptTable, InvalidRequest, StorageFailure, 
 from tahoe.expr.tree.predicate import quote_identifier
 from tahoe.ops.write.bloom_filters import bloom_filter_columns
 from tahoe.ops.write.completion import Completion
-from tahoe.ops.write.writer import CHANGE_DATA_FOLDER
+from tahoe.ops.write.writer import CHANGE_DATA_FOLDER, WriterOptions
 from tahoe.protocol.actions import AddFile
 from tahoe.protocol.column_values.identity import IDENTITY
 from tahoe.protocol.config import TableConfig
@@ -45,9 +45,11 @@ from tahoe.spark.executors.footers import Describe, DescribedFile, WrittenFile, 
 from tahoe.spark.executors.shipped import raised, run_each
 from tahoe.spark.jvm.bridge import Jvm
 from tahoe.spark.jvm.errors import raising, without_task_failures
+from tahoe.spark.jvm.file_systems import moves_in_python
 from tahoe.spark.versions.shredded_variants import UNSHREDDED
 from tahoe.spark.write.fitting import stored
 from tahoe.spark.write.reported_files import write_parquet
+from tahoe.spark.write.task_files import refuse_parquet_options, written_in_python
 from tahoe.store.location import encode_path, local_path, needs_jvm
 from tahoe.store.log_store import Entry, LogStore
 from tahoe.txn.transaction import Transaction
@@ -64,6 +66,7 @@ _FOOTERS_ON_DRIVER = 2_000
 _TASKS = 64
 _DEMANDING = ("delta.invariants", "delta.generationExpression")
 _THREADS = 16
+_MOST_RECORDS, _COMPRESSION = "spark.sql.files.maxRecordsPerFile", "spark.sql.parquet.compression.codec"
 
 _SETTINGS = {
     # The old INT96 timestamps have no statistics, and Iceberg does not read them.
@@ -120,6 +123,8 @@ def write_files(
             f"Spark cannot write to {store.url}, a store of this Python process; use a folder or an object store.",
             code="TAHOE_STORE_WITHOUT_SPARK",
         )
+    if moves_in_python(data.sparkSession, store.url):
+        return _written_in_python(data, config, store, options, completion)
     layout = _Layout.of(config)
     folder = f"{CHANGE_DATA_FOLDER}/{clock.uuid()}" if options.change_data else clock.uuid()
     new_folders = _missing_folders(local_path(store.url))
@@ -138,6 +143,24 @@ def write_files(
     if local_path(store.url) is not None:
         _discard(store, folder)
     return placed
+
+
+def _written_in_python(
+    data: DataFrame, config: TableConfig, store: LogStore, options: FileOptions, completion: Completion | None
+) -> list[AddFile]:
+    refuse_parquet_options(config.table, options.hadoop)
+    spark = data.sparkSession
+    if _optimizes(spark, config, options.optimized):
+        session = Jvm.of(spark).session_with(spark, _settings_of_bins(spark))
+        data = Jvm.of(spark).frame(session, data._jdf.queryExecution().analyzed(), spark)
+        data = _rebalanced(data, config.partition_columns)
+    most = options.max_records_per_file
+    if most is None:
+        most = int(str(spark.conf.get(_MOST_RECORDS, "0"))) or None
+    compression = options.compression or config.properties.parquet_compression_codec or str(spark.conf.get(_COMPRESSION))
+    written = WriterOptions(most, compression, options.change_data)
+    with without_task_failures(spark) if _may_refuse_rows(config) else nullcontext():
+        return written_in_python(data, config, store, written, completion)
 
 
 @dataclass(frozen=True)

@@ -6,8 +6,6 @@ import json
 import os
 import subprocess
 import time
-import urllib.error
-import urllib.request
 from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
@@ -27,11 +25,10 @@ from tahoe.store.object_store import open_store
 from tahoe.tables import DeltaTable
 from tahoe.testing.interleaving import in_threads
 from tahoe.testing.store_suite import SPECIAL_NAMES, LogStoreContract
-from tests.jvm.conftest import KEPT
+from tests.jvm.maven import fetched, hadoop_version
 
 pytestmark = pytest.mark.jvm
 
-CENTRAL = "https://repo1.maven.org/maven2"
 JUNIT = [
     "junit/junit/4.13.2/junit-4.13.2.jar",
     "org/hamcrest/hamcrest-core/1.3/hamcrest-core-1.3.jar",
@@ -44,20 +41,9 @@ JUNIT = [
 
 def jars_of_cluster() -> list[Path]:
     """Download Hadoop's mini cluster in the version of PySpark's own Hadoop; skip the tests without Maven Central."""
-    spark_jars = Path(pyspark.__file__).parent / "jars"
-    (version,) = {path.stem.rpartition("-")[2] for path in spark_jars.glob("hadoop-client-api-*.jar")}
+    version = hadoop_version()
     cluster = f"org/apache/hadoop/hadoop-client-minicluster/{version}/hadoop-client-minicluster-{version}.jar"
-    folder = KEPT / "hdfs"
-    folder.mkdir(parents=True, exist_ok=True)
-    for path in (cluster, *JUNIT):
-        target = folder / path.rpartition("/")[2]
-        if not target.exists():
-            try:
-                urllib.request.urlretrieve(f"{CENTRAL}/{path}", target.with_suffix(".part"))
-            except urllib.error.URLError as error:
-                pytest.skip(f"{CENTRAL}/{path} cannot be fetched: {error}")
-            target.with_suffix(".part").rename(target)
-    return [*(folder / path.rpartition("/")[2] for path in (cluster, *JUNIT)), spark_jars / "*"]
+    return [*(fetched(path, "hdfs") for path in (cluster, *JUNIT)), Path(pyspark.__file__).parent / "jars" / "*"]
 
 
 @pytest.fixture(scope="module")

@@ -187,6 +187,8 @@ def test_options_of_files_apply_or_are_refused(spark: SparkSession, s3_url: str,
     assert all(file.endswith(".zstd.parquet") for file in files)
     with pytest.raises(Unsupported, match=r"parquet\.block\.size"):
         writer.mode("append").option("parquet.block.size", "1024").save(s3_url)
+    with pytest.raises(Unsupported, match=r"aws_region.*fs\.s3a"):
+        spark.read.format("delta").options(**hadoop).option("aws_region", "us-east-1").load(s3_url)
     with pytest.raises(Unsupported, match=r"_metadata\.file_path") as refused:
         spark.read.format("delta").options(**hadoop).load(s3_url).select(sf.input_file_name()).collect()
     assert refused.value.code == "TAHOE_INPUT_FILE_NAME"

@@ -30,7 +30,12 @@ from tahoe.store.log_store import LogStore
 from tahoe.stream.streamed_commit import IndexedFile
 
 _ROWS = 10_000
-_TASK_BYTES = 128 * 1024 * 1024
+_MOST_BYTES, _LEAST_BYTES = 128 * 1024 * 1024, 4 * 1024 * 1024
+"""Of the files of one task. A task for less costs more than it saves."""
+_SLACK = 1.1
+"""So that files of nearly one size do not need one more task than there are cores."""
+_USUAL_CORES = 16
+"""The number of cores of a server whose number is not known."""
 
 
 class _Sized(Protocol):
@@ -42,13 +47,18 @@ class _Sized(Protocol):
 _File = TypeVar("_File", bound=_Sized)
 
 
-def binned(files: Iterable[_File]) -> Iterator[tuple[_File, ...]]:
-    """Yield the files of each task, in their order."""
-    files_of_bin: list[_File] = []
+def binned(files: Iterable[_File], cores: int = _USUAL_CORES) -> Iterator[tuple[_File, ...]]:
+    """Yield the files of each task, in their order.
+
+    Args:
+        cores: for which there are enough tasks, unless the files are small.
+    """
+    files, files_of_bin = list(files), list[_File]()
+    most = min(_MOST_BYTES, max(_LEAST_BYTES, round(sum(file.size or 0 for file in files) / cores * _SLACK)))
     size = 0
     for file in files:
         more = file.size or 0
-        if files_of_bin and size + more > _TASK_BYTES:
+        if files_of_bin and size + more > most:
             yield tuple(files_of_bin)
             files_of_bin, size = [], 0
         files_of_bin.append(file)

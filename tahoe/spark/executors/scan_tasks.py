@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import pickle
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from contextlib import closing
+from dataclasses import dataclass, field, replace
+from functools import partial
 
 import pyarrow as pa
 
@@ -13,11 +15,18 @@ from tahoe.expr.tree.predicate import Predicate
 from tahoe.schema.arrow import to_arrow_schema, to_arrow_type
 from tahoe.schema.arrow_values import scalar
 from tahoe.schema.types import StructField, StructType
-from tahoe.snapshot.arrow_reader import ExtraColumns, FileReader, ReadTask
+from tahoe.snapshot.arrow_reader import ExtraColumns, FileReader, FileReadOptions, ReadTask
 from tahoe.snapshot.data_reader import VectorReader
+from tahoe.snapshot.read_ahead import read_ahead
 from tahoe.snapshot.read_errors import located_batches
+from tahoe.snapshot.scan import MOST_BYTES_AHEAD
 from tahoe.spark.executors.row_tasks import ROW
 from tahoe.store.log_store import LogStore
+
+_BATCHES = FileReadOptions(batch_rows=65_536)
+"""Spark converts a batch to rows while the next one is decoded."""
+_FILES = 3
+"""The number of files that a task reads at once."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,15 +111,18 @@ def scanned_rows(scan: PythonScan, items: Iterator[pa.RecordBatch]) -> Iterator[
     vectors = VectorReader(scan.store)
     for batch in items:
         for item in batch.column(0).to_pylist():
-            for file in pickle.loads(item):
-                yield from _rows_of_file(scan, file, vectors)
+            files = pickle.loads(item)
+            streams = [partial(_rows_of_file, scan, file, vectors, use_threads=len(files) == 1) for file in files]
+            # Each file takes several requests, one after the other.
+            with closing(read_ahead(streams, threads=_FILES, most_open=_FILES, most_bytes=MOST_BYTES_AHEAD)) as rows:
+                yield from rows
 
 
-def _rows_of_file(scan: PythonScan, file: ScannedFile, vectors: VectorReader) -> Iterator[pa.RecordBatch]:
+def _rows_of_file(scan: PythonScan, file: ScannedFile, vectors: VectorReader, *, use_threads: bool) -> Iterator[pa.RecordBatch]:
     columns = scan.columns
     extra, schema = ExtraColumns(row_index_column=ROW), to_arrow_schema(columns.output)
     reader = FileReader(file.task, columns.stored, columns.mapping_mode, columns.partition_columns, extra)
-    batches = reader.live_rows(scan.store.open_input, vectors.bitmap, scan.predicate)
+    batches = reader.live_rows(scan.store.open_input, vectors.bitmap, scan.predicate, replace(_BATCHES, use_threads=use_threads))
     for batch in located_batches(batches, scan.store.url, scan.version, file.task.name):
         for name in columns.narrowing:
             bits = file.selected.get(name)

@@ -132,16 +132,17 @@ public class PythonScans extends SparkStrategy {
     return all.toString();
   }
 
-  // The columns are in the order of the plan's, which has names of its own.
+  // The plan's columns are in this order. They get the identities that the rest of the query refers to.
   private static SparkPlan named(SparkPlan plan, java.util.List columns) {
-    java.util.List aliases = new java.util.ArrayList();
+    java.util.List output = new java.util.ArrayList();
     for (int i = 0; i < columns.size(); i++) {
       Attribute column = (Attribute) columns.get(i);
-      aliases.add(new Alias(
-          (Expression) plan.output().apply(i), column.name(), column.exprId(), column.qualifier(),
-          scala.Option.apply(column.metadata()), seq(new java.util.ArrayList())));
+      output.add(((Attribute) plan.output().apply(i)).withExprId(column.exprId()).withQualifier(column.qualifier()));
     }
-    return new ProjectExec(seq(aliases), plan);
+    if (columns.size() < plan.output().size()) output.add(plan.output().apply(columns.size()));
+    Object[] parts = new Object[plan.productArity()];
+    for (int i = 0; i < parts.length; i++) parts[i] = plan.productElement(i) == plan.output() ? seq(output) : plan.productElement(i);
+    return (SparkPlan) plan.makeCopy(parts);
   }
 
   private static SparkPlan filtered(SparkPlan plan, scala.collection.immutable.Seq conditions) {

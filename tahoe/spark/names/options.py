@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 
-from tahoe.base.exceptions import InvalidRequest
+from tahoe.base.exceptions import InvalidRequest, Unsupported
 from tahoe.schema.widening import WIDENING_MODES
 from tahoe.settings.dataframe_options import STREAM_READER_OPTIONS, check_reader_options
 from tahoe.settings.warn_once import warn_once
@@ -196,6 +196,20 @@ _OURS = frozenset(
 )
 
 
+_OF_OBJECT_STORES = ("aws_", "azure_", "google_")
+
+
 def hadoop_options(options: Mapping[str, str]) -> dict[str, str]:
-    """Return the options that are passed to Hadoop and to the Parquet writer."""
+    """Return the options that are passed to Hadoop and to the Parquet writer.
+
+    Raises `Unsupported` (``TAHOE_OPTION_NOT_SUPPORTED``) for storage options of `tahoe.Table`, which nothing on Spark reads.
+    """
+    foreign = next((key for key in options if key.lower().startswith(_OF_OBJECT_STORES)), None)
+    if foreign is not None:
+        raise Unsupported(
+            f"The option '{foreign}' is one of tahoe.Table(…, storage_options=…). Readers and writers of Spark take Hadoop's settings, such "
+            "as fs.s3a.access.key (docs/storage.md).",
+            code="TAHOE_OPTION_NOT_SUPPORTED",
+            option=foreign,
+        )
     return {key: value for key, value in options.items() if key.lower() not in _OURS and not key.lower().startswith("delta.")}

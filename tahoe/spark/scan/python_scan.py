@@ -182,10 +182,11 @@ def _frame(spark: SparkSession, scan: PythonScan, files: Sequence[ScannedFile]) 
     columns = to_spark_schema(scan.columns.output)
     if not files:
         return local_frame(spark, (), columns)
-    items = [pickle.dumps(part, pickle.HIGHEST_PROTOCOL) for part in binned(files)]
-    jvm = Jvm.of(spark)
+    jvm, cores = Jvm.of(spark), spark.sparkContext.defaultParallelism
+    items = [pickle.dumps(part, pickle.HIGHEST_PROTOCOL) for part in binned(files, cores)]
     rows = local_frame(spark, [(item,) for item in items], _ITEM)
-    # Each item is a task.
-    session = jvm.session_with(spark, {_PARALLELISM: str(len(items))})
-    rows = jvm.frame(session, rows._jdf.queryExecution().analyzed(), spark)
+    if len(items) > int(str(spark.conf.get(_PARALLELISM, str(cores)))):
+        # So that each item is a task.
+        session = jvm.session_with(spark, {_PARALLELISM: str(len(items))})
+        rows = jvm.frame(session, rows._jdf.queryExecution().analyzed(), spark)
     return mapped(rows, columns, scanned_rows, scan)

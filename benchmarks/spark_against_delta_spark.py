@@ -1,0 +1,120 @@
+"""Tahoe against delta-spark 4.0.1 in one JVM: commands that rewrite files or write deletion vectors, counts, a small MERGE, and an append.
+
+Both engines work on tables of their own with the same rows, by turns, with the settings that suit delta-spark best. Each round changes other
+rows. Needs PySpark 4.0 and Maven Central.
+
+    .venv-oldest/bin/python benchmarks/spark_against_delta_spark.py [--rows 4000000] [--files 8] [--rounds 5]
+"""
+
+from __future__ import annotations
+
+import argparse
+import itertools
+import sys
+import tempfile
+from collections.abc import Callable, Iterator
+from functools import partial
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+
+from pyspark.sql import SparkSession
+
+from benchmarks._spark import COLUMNS, beside_delta_spark, by_turns, rows, show
+
+VECTORS = "delta.enableDeletionVectors"
+Command = Callable[[SparkSession, str, int], object]
+
+
+def main() -> None:
+    """Measure each command with both engines, and print the ratios."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("--rows", type=int, default=4_000_000)
+    parser.add_argument("--files", type=int, default=8)
+    parser.add_argument("--rounds", type=int, default=5)
+    arguments = parser.parse_args()
+    sessions = dict(zip(("Tahoe", "delta-spark"), beside_delta_spark(), strict=True))
+    with tempfile.TemporaryDirectory() as name:
+        for kind, vectors in (("rewriting", "false"), ("vectors", "true")):
+            for engine, spark in sessions.items():
+                frame = rows(spark, arguments.rows, arguments.files)
+                frame.write.format("delta").option(VECTORS, vectors).save(f"{name}/{engine}-{kind}")
+        table = {
+            f"{case} (goal {goal})": by_turns(dict(runs(sessions, command, f"{name}/{{engine}}-{kind}")), arguments.rounds)
+            for case, (goal, kind, command) in cases(arguments.rows).items()
+        }
+        show(
+            f"{arguments.rows:,} rows in {arguments.files} files",
+            "command",
+            table,
+            "delta-spark",
+            {"Tahoe": "in the first column"},
+        )
+        own_work(sessions["Tahoe"], Path(name), arguments)
+    sessions["Tahoe"].stop()
+
+
+def runs(sessions: dict[str, SparkSession], command: Command, path: str) -> Iterator[tuple[str, Callable[[], object]]]:
+    """Yield the run of a command by engine; each run of an engine gets the next number."""
+    for engine, spark in sessions.items():
+        yield engine, partial(_numbered, command, spark, path.format(engine=engine), itertools.count())
+
+
+def _numbered(command: Command, spark: SparkSession, path: str, numbers: Iterator[int]) -> object:
+    return command(spark, path, next(numbers))
+
+
+def cases(count: int) -> dict[str, tuple[str, str, Command]]:
+    """Return for each case its goal, the kind of its table, and its command."""
+
+    def delete(spark: SparkSession, path: str, turn: int) -> object:
+        return spark.sql(f"DELETE FROM delta.`{path}` WHERE pmod(hash(id), 100) = {turn}").collect()
+
+    def update(spark: SparkSession, path: str, turn: int) -> object:
+        return spark.sql(f"UPDATE delta.`{path}` SET x = x + 1 WHERE pmod(hash(id), 100) = {50 + turn}").collect()
+
+    def merge(spark: SparkSession, path: str, turn: int, step: int = 100) -> object:
+        old = spark.range(turn, count, step, 2)
+        source = old.union(spark.range(count * (2 + turn), count * (2 + turn) + count // (10 * step), 1, 1)).selectExpr(*COLUMNS)
+        source.createOrReplaceTempView("changes")
+        return spark.sql(
+            f"MERGE INTO delta.`{path}` t USING changes s ON t.id = s.id WHEN MATCHED THEN UPDATE SET * WHEN NOT MATCHED THEN INSERT *"
+        ).collect()
+
+    def counted(spark: SparkSession, path: str, _: int) -> object:
+        return spark.sql(f"SELECT COUNT(*) FROM delta.`{path}`").collect()
+
+    return {
+        "DELETE of 1 %, rewriting": ("0.5", "rewriting", delete),
+        "UPDATE of 1 %, rewriting": ("0.5", "rewriting", update),
+        "MERGE of 1 %, rewriting": ("0.5", "rewriting", merge),
+        "DELETE of 1 %, vectors": ("none", "vectors", delete),
+        "UPDATE of 1 %, vectors": ("0.3", "vectors", update),
+        "MERGE of 1 %, vectors": ("none", "vectors", merge),
+        "MERGE of 100 rows, vectors": ("none", "vectors", partial(merge, step=count // 90)),
+        "COUNT(*) with vectors": ("0.6", "vectors", counted),
+    }
+
+
+def own_work(spark: SparkSession, folder: Path, arguments: argparse.Namespace) -> None:
+    """Print Tahoe's ratios to Spark's own work: a MERGE of 100 rows to a scan of the key, and an append to plain Parquet."""
+    target, frame = f"{folder}/Tahoe-vectors", rows(spark, arguments.rows, arguments.files)
+    merge = cases(arguments.rows)["MERGE of 100 rows, vectors"][2]
+    numbers = itertools.count(20)
+    small = {
+        "Tahoe": lambda: merge(spark, target, next(numbers)),
+        "Spark": lambda: spark.read.format("delta").load(target).selectExpr("max(id)").collect(),
+    }
+    append = {
+        "Tahoe": lambda: frame.write.format("delta").mode("append").save(f"{folder}/appended"),
+        "Spark": lambda: frame.write.mode("append").parquet(f"{folder}/parquet"),
+    }
+    table = {
+        "MERGE of 100 rows / scan of the key (goal 0.4 s)": by_turns(small, arguments.rounds),
+        f"append of {arguments.rows:,} rows / Parquet (goal 1.0)": by_turns(append, arguments.rounds),
+    }
+    show("Tahoe against Spark alone", "work", table, "Spark", {"Tahoe": "in the first column"})
+
+
+if __name__ == "__main__":
+    main()

@@ -21,7 +21,7 @@ from tahoe.tables import DeltaTable
 __all__ = [
     "FEED",
     "LEFT_ON_CONNECT",
-    "LEFT_ON_OBJECT_STORES",
+    "LEFT_ON_S3",
     "OPERATIONS",
     "ROWS",
     "VECTORS",
@@ -563,5 +563,5 @@ OPERATIONS = (*_WRITERS, *_ROW_CHANGES, *_MERGES, *_UPKEEP, *_DEFINITIONS, *_REA
 
 LEFT_ON_CONNECT = {"temporary view": "the view shows the version of its creation: the server has its plan"}
 """Operations with another outcome in a session of Spark Connect, with the reason."""
-LEFT_ON_OBJECT_STORES = {"vacuum": "as in delta-spark, its start and end are not in the history unless a setting says so"}
-"""Operations with another outcome on S3 and Azure, with the reason."""
+LEFT_ON_S3 = {"vacuum": "as in delta-spark, its start and end are not in the history unless a setting says so"}
+"""Operations with another outcome on S3, with the reason."""

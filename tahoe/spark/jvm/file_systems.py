@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import logging
+from weakref import WeakKeyDictionary
 
+from py4j.java_gateway import JavaGateway
 from py4j.protocol import Py4JJavaError
 from pyspark.sql import SparkSession
 
@@ -13,7 +15,14 @@ from tahoe.store.location import local_path, needs_jvm, split_url
 
 logger = logging.getLogger(__name__)
 
-_JARS = {"s3a": "hadoop-aws", "abfs": "hadoop-azure", "abfss": "hadoop-azure", "gs": "gcs-connector"}
+_AZURE = "the JAR of hadoop-azure"
+_REMEDIES = {
+    "s3a": "the JAR of hadoop-aws",
+    "abfs": _AZURE,
+    "abfss": _AZURE,
+    **dict.fromkeys(("az", "adl", "azure"), f"URLs that begin with abfss:// and {_AZURE}"),
+    "gs": "the JAR of gcs-connector",
+}
 _REPORTED = set[str]()
 
 
@@ -27,22 +36,30 @@ def moves_in_python(spark: SparkSession, url: str) -> bool:
         url: of the table.
     """
     scheme = split_url(hadoop_url(url))[0] if local_path(url) is None and not needs_jvm(url) else None
-    if scheme not in _JARS or _is_in_jvm(spark, scheme):
+    if scheme not in _REMEDIES or _is_in_jvm(spark, scheme):
         return False
     if scheme not in _REPORTED:
         _REPORTED.add(scheme)
         logger.warning(
-            "Spark has no file system for %s://, so the rows of its tables pass through Python workers. It is faster with the JAR of %s.",
+            "Spark has no file system for %s://, so the rows of its tables pass through Python workers. It is faster with %s.",
             scheme,
-            _JARS[scheme],
+            _REMEDIES[scheme],
         )
     return True
 
 
 def _is_in_jvm(spark: SparkSession, scheme: str) -> bool:
-    systems = Jvm.of(spark).java_class("org.apache.hadoop.fs.FileSystem")
-    try:
-        systems.getFileSystemClass(scheme, spark._jsparkSession.sessionState().newHadoopConf())
-    except Py4JJavaError:  # no class is named for the scheme, or the class is in no JAR
-        return False
-    return True
+    key = scheme, spark.conf.get(f"fs.{scheme}.impl", None)
+    known = _KNOWN.setdefault(spark.sparkContext._gateway, {})
+    if key not in known:
+        systems = Jvm.of(spark).java_class("org.apache.hadoop.fs.FileSystem")
+        try:
+            systems.getFileSystemClass(scheme, spark._jsparkSession.sessionState().newHadoopConf())
+            known[key] = True
+        except Py4JJavaError:  # no class is named for the scheme, or the class is in no JAR
+            known[key] = False
+    return known[key]
+
+
+_KNOWN: WeakKeyDictionary[JavaGateway, dict[tuple[str, str | None], bool]] = WeakKeyDictionary()
+"""JVM → scheme and class that the session sets for it → whether the JVM has the file system. Creating a configuration takes milliseconds."""

@@ -35,6 +35,7 @@ from tahoe.spark.executors.scan_tasks import PythonScan, ScannedColumns, Scanned
 from tahoe.spark.executors.shipped import mapped
 from tahoe.spark.jvm.bridge import JavaObject, Jvm
 from tahoe.spark.jvm.compiled import add_strategy
+from tahoe.spark.jvm.file_systems import moves_in_python
 from tahoe.spark.jvm.local_rows import local_frame
 from tahoe.spark.jvm.proxies import Proxied, answered
 from tahoe.spark.jvm.translate import Names, filter_predicate, to_spark_schema, with_shown_metadata
@@ -52,9 +53,14 @@ _ITEM = SparkStruct().add("item", BinaryType())
 _PARALLELISM = "spark.sql.leafNodeDefaultParallelism"
 
 
-def scan_in_python(spark: SparkSession) -> None:
-    """Add the strategy to the session; copies of the session have it too. A second call does nothing."""
+def scans_in_python(spark: SparkSession, url: str) -> bool:
+    """Return whether Python workers must read the files of a table, and prepare the session's planner for it; copies of the session have it
+    too. A stream has a copy from its start, so its session is prepared when it is read.
+    """
+    if not moves_in_python(spark, url):
+        return False
     add_strategy(spark, "PythonScans", lambda: (_PythonScans(spark), _Refusal()), option=IN_PYTHON)
+    return True
 
 
 def pruned_format(jvm: Jvm) -> JavaObject:

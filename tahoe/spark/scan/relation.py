@@ -42,7 +42,7 @@ from tahoe.spark.jvm.translate import (
 from tahoe.spark.scan import row_id_columns as row_ids
 from tahoe.spark.scan.deleted_rows import DELETED_ROWS, is_live
 from tahoe.spark.scan.file_index import FileIndex, has_vectors, opaque_columns
-from tahoe.spark.scan.python_scan import IN_PYTHON, IS_CHOSEN, pruned_format, scan_in_python
+from tahoe.spark.scan.python_scan import IN_PYTHON, IS_CHOSEN, pruned_format, scans_in_python
 from tahoe.spark.scan.renewal import follow_tables
 from tahoe.spark.versions.column_types import check_column_types
 
@@ -264,8 +264,7 @@ def scan_of(
     jvm, by_id = Jvm.of(spark), config.column_mapping_mode == "id"
     session = jvm.session_with(spark, _BY_ID) if by_id else spark._jsparkSession
     file_format = _parquet(jvm, config.data_schema)
-    if moves_in_python(spark, index.snapshot.store.url):
-        scan_in_python(spark)
+    if scans_in_python(spark, index.snapshot.store.url):
         options, file_format = {**options, IN_PYTHON: "true"}, pruned_format(jvm)
     relation: JavaObject = jvm.datasources("HadoopFsRelation")(
         index.java,

@@ -25,6 +25,7 @@ from tahoe.spark.names.error_names import STREAMS, with_classes
 from tahoe.spark.names.options import hadoop_options
 from tahoe.spark.names.settings import look_at_settings
 from tahoe.spark.names.snapshots import parsed_timestamp
+from tahoe.spark.scan.python_scan import scans_in_python
 from tahoe.spark.stream.batch_frames import shown_schema
 from tahoe.spark.stream.micro_batches import MicroBatches, StreamedTable
 from tahoe.spark.stream.running_query import has_completed_last_batch
@@ -59,6 +60,7 @@ def read_stream(
     hadoop = hadoop_options(options)
     with with_classes(STREAMS):
         newest = table.snapshot()
+    scans_in_python(spark, table.url)
     snapshot = read_for_columns(spark, newest, source_options, hadoop)
     jvm = Jvm.of(spark)
     columns = _columns(jvm, snapshot, source_options)

@@ -140,6 +140,11 @@ bench: $(VENV)/.package ## every experiment in benchmarks/; compares its ratios 
 bench-check: $(VENV)/.package ## the ten cheapest experiments at a small size, compared likewise (about three minutes)
 	@$(BIN)/python scripts/benchmark_ratios.py check
 
+bench-jars: $(OLDEST)/.package ## Tahoe against delta-spark, and scans of S3 with and without S3A; needs Maven Central
+	@$(JAVA) $(OLDEST)/bin/python -m pytest -q -m jvm tests/jvm/test_s3a_jvm.py
+	@$(JAVA) $(OLDEST)/bin/python benchmarks/s3_scan.py --jars .ivy/s3a
+	@$(JAVA) $(OLDEST)/bin/python benchmarks/spark_against_delta_spark.py
+
 bench-accept: $(VENV)/.package ## accept the ratios of the last `make bench` or `make bench-check`, and add them to the history
 	@$(BIN)/python scripts/benchmark_ratios.py accept
 

@@ -4,6 +4,8 @@ Both sessions are of one JVM with hadoop-aws; one of them names a class for `fs.
 served by moto in another process. Goal: at most 1.5 times the time of S3A.
 
     python benchmarks/s3_scan.py --jars FOLDER [--rows 4000000] [--files 8] [--rounds 5]
+
+The folder has the JARs of hadoop-aws and of AWS's SDK for PySpark's version of Hadoop; `tests/jvm/test_s3a_jvm.py` fetches them.
 """
 
 from __future__ import annotations

@@ -43,7 +43,7 @@ def main() -> None:
                 frame = rows(spark, arguments.rows, arguments.files)
                 frame.write.format("delta").option(VECTORS, vectors).save(f"{folder}/{way}-{kind}")
         (folder / "server").mkdir()
-        with server(folder / "server", "-Xmx4g") as url:
+        with server(folder / "server", "-XX:-UsePerfData", "4g") as url:
             remote_session = connected(url)
             table = {
                 case: by_turns(ways(spark, remote_session, command, f"{folder}/{{way}}-{kind}"), arguments.rounds)

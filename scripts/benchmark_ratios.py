@@ -1,6 +1,6 @@
 """Run the benchmarks and compare their ratios with the accepted ones in `benchmarks/ratios.json`.
 
-    python scripts/benchmark_ratios.py full      every benchmark at its default size (`make bench`)
+    python scripts/benchmark_ratios.py full      every benchmark at its default size, without those that need JARs (`make bench`)
     python scripts/benchmark_ratios.py check     the cheapest ones at a small size (`make bench-check`, a part of `.ci/run`)
     python scripts/benchmark_ratios.py accept    the ratios of the last run become the accepted ones (`make bench-accept`)
 
@@ -32,6 +32,8 @@ FOLDER = ROOT / "benchmarks"
 ACCEPTED = FOLDER / "ratios.json"
 HISTORY = FOLDER / "history.jsonl"
 MEASURED = ROOT / "build" / "ratios.json"
+NEED_JARS = frozenset({"s3_scan", "spark_against_delta_spark"})
+"""The benchmarks that `make bench-jars` runs, beside engines of the JVM; their ratios are not compared with accepted ones."""
 REPEATS = 2
 TOLERANCES = {"full": 1.5, "check": 2.0}
 """The tolerance of a new case. Small sizes vary more."""
@@ -93,8 +95,9 @@ def compare(suite: str, only: str) -> int:
 
 
 def commands_of(suite: str, accepted: Mapping[str, object]) -> list[str]:
-    """Return the commands of a suite: of `full` all scripts, of `check` those that the file of accepted ratios lists."""
-    return sorted(path.stem for path in FOLDER.glob("[a-z]*.py")) if suite == "full" else list(accepted)
+    """Return the commands of a suite: of `full` all scripts that need no JARs, of `check` those that the file of accepted ratios lists."""
+    scripts = {path.stem for path in FOLDER.glob("[a-z]*.py")}
+    return sorted(scripts - NEED_JARS) if suite == "full" else list(accepted)
 
 
 def repeated(command: str, limits: Mapping[str, Accepted], repeats: int) -> Run:

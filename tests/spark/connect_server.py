@@ -32,11 +32,12 @@ def python_without_tahoe(folder: Path, before: str = "") -> Path:
 
 
 @contextmanager
-def server(folder: Path, java_options: str) -> Iterator[str]:
+def server(folder: Path, java_options: str, memory: str = "1g") -> Iterator[str]:
     """Start a server with two cores, where a task may fail twice; the value is its URL.
 
     Args:
         folder: receives its warehouse, its log, and the events of its jobs in `events`.
+        memory: of its JVM.
     """
     import pyspark
 
@@ -48,7 +49,7 @@ def server(folder: Path, java_options: str) -> Iterator[str]:
     settings = {
         "spark.connect.grpc.binding.port": str(port),
         "spark.driver.extraJavaOptions": f"{java_options} -Dderby.system.home={folder}/derby",
-        "spark.driver.memory": "1g",
+        "spark.driver.memory": memory,
         "spark.sql.session.timeZone": "UTC",
         "spark.sql.shuffle.partitions": "2",
         "spark.sql.warehouse.dir": f"{folder}/warehouse",

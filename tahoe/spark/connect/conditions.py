@@ -25,6 +25,8 @@ from tahoe.sql.dialect import tokenize
 _CHANCE = re.compile(
     r"\b(rand|randn|random|uuid|shuffle|monotonically_increasing_id|input_file_name|spark_partition_id)\s*\(", re.I
 )
+_WORD = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_STAR = re.compile(r"(^|[.(,])\s*\*")
 _SUBQUERY = re.compile(r"\(\s*(select|with|table|values)\b", re.I)
 _ANALYZED = re.compile(r"^== Analyzed Logical Plan ==\n[^\n]*\nFilter ([^\n]*)$", re.MULTILINE)
 _OPERATORS = {"==": "=", "<=>": "<=>", "<": "<", "<=": "<=", ">": ">", ">=": ">=", "and": "AND", "or": "OR"}
@@ -98,6 +100,18 @@ def check_expression(text: str, where: str, *, chance: bool = False) -> None:
             code="INVALID_NON_DETERMINISTIC_EXPRESSIONS",
             expression=text,
         )
+
+
+def columns_in(schema: StructType, *conditions: str | Column) -> tuple[str, ...] | None:
+    """Return the columns of a table that conditions may refer to; None if all of them may.
+
+    A column counts if its name is among the words of a text, whatever the word means there: a column too many only costs time.
+    """
+    texts = [text_of(condition) for condition in conditions]
+    if not all(_WORD.fullmatch(name) for name in schema.names) or any(_STAR.search(text) for text in texts):
+        return None
+    words = {word.lower() for text in texts for word in _WORD.findall(text)}
+    return tuple(name for name in schema.names if name.lower() in words)
 
 
 def text_of(condition: str | Column) -> str:

@@ -77,7 +77,7 @@ from tahoe.spark.commands.row_changes import FILE, ROW, RowMatches, changes_of
 from tahoe.spark.commands.row_changes import of_kind as of_change
 from tahoe.spark.commands.row_command import CommandTarget, run_row_command
 from tahoe.spark.connect.assigned import fitted, parse_assignments
-from tahoe.spark.connect.conditions import check_boolean, check_expression, text_of
+from tahoe.spark.connect.conditions import check_boolean, check_expression, columns_in, text_of
 from tahoe.spark.connect.merge_keys import MergeSource, candidates
 from tahoe.spark.connect.remote_rows import RemoteRows, RemoteVersion
 from tahoe.spark.names.settings import is_case_sensitive
@@ -88,6 +88,13 @@ from tahoe.txn.transaction import Transaction
 
 _MATCHED_ROW = "__tahoe_matched_row"
 _ROWS_OF_A_FILE = 1_000_000
+_MOST_BYTES_BROADCAST = 32 * 1024 * 1024
+_BYTES = {
+    **dict.fromkeys(("boolean", "byte", "short", "integer", "float", "date"), 4),
+    **dict.fromkeys(("long", "double", "timestamp"), 8),
+}
+_BYTES_OF_OTHERS = 100
+"""The estimated bytes of a value of other types."""
 
 
 class RemoteMergeBuilder(DeltaMergeBuilder):
@@ -127,8 +134,8 @@ def _matched(transaction: Transaction, target: CommandTarget, request: MergeRequ
     keys = candidates(snapshot, version.qualifier, MergeSource(source, merge.columns, _alias_of(request.source)), request.on)
     materialized = transaction.clock.now_ms()
     files = files_to_match(transaction, snapshot, request.clauses, keys.predicate)
-    rows = version.named(version.with_positions(files, ids=True))
-    sides = _Sides(rows, source, on)
+    rows = version.named(version.with_positions(files, ids=True, columns=_columns_to_match(version, merge, steps)))
+    sides = _Sides(*_with_hints(rows, source, keys.source_rows), on)
     pairs = sides.pairs(steps, snapshot.config, merge.config).localCheckpoint()
     with_clause = pairs.where(sf.col(CLAUSE).isNotNull())
     changed = changes_of(snapshot, files, with_clause)
@@ -156,6 +163,33 @@ def _matched(transaction: Transaction, target: CommandTarget, request: MergeRequ
         len(files),
         times,
     )
+
+
+def _columns_to_match(version: RemoteVersion, merge: PreparedMerge, steps: Sequence[Step]) -> tuple[str, ...] | None:
+    """Return the target's columns that the pairs need; None for all."""
+    schema, clauses = version.snapshot.schema, merge.request.clauses
+    updates = [step for step in steps if step.action == Action.UPDATE and step.kind != Kind.NOT_MATCHED]
+    has_values = any(clause.values is not None for clause in clauses)
+    if has_values or merge.config.properties.enable_change_data_feed:
+        return None
+    conditions = [clause.condition for clause in clauses if clause.condition is not None]
+    named = columns_in(schema, merge.request.on, *conditions)
+    if named is None or any(assignment.keeps_fields for step in updates for assignment in step.assignments):
+        return None
+    # A column that an update leaves out keeps its value.
+    kept = {name for name in schema.names for step in updates if not step.inside(name)}
+    return tuple(name for name in schema.names if name in kept or name in named)
+
+
+def _with_hints(target: DataFrame, source: DataFrame, source_rows: int) -> tuple[DataFrame, DataFrame]:
+    """Return both sides of the join with a hint: the source is broadcast if it is small.
+
+    Without a hint the server would take the target for small, as it does not see the files behind it, and collect it.
+    """
+    width = sum(_BYTES.get(str(column.data_type), _BYTES_OF_OTHERS) for column in columns_of(source))
+    if source_rows * width <= _MOST_BYTES_BROADCAST:
+        return target, source.hint("broadcast")
+    return target.hint("merge"), source
 
 
 def _prepared(transaction: Transaction, version: RemoteVersion, request: MergeRequest, started: int) -> PreparedMerge:

@@ -37,7 +37,7 @@ from tahoe.spark.commands.row_changes import changes_of
 from tahoe.spark.commands.row_command import CommandTarget, run_row_command
 from tahoe.spark.commands.spark_engine import RowsEngine, write_update_data
 from tahoe.spark.connect.assigned import fitted, parse_assignments
-from tahoe.spark.connect.conditions import RemoteCondition, resolve_condition
+from tahoe.spark.connect.conditions import RemoteCondition, columns_in, resolve_condition
 from tahoe.spark.connect.remote_rows import RemoteRows, RemoteVersion
 from tahoe.spark.names.settings import is_case_sensitive
 from tahoe.spark.write.enforce import session_time_zone
@@ -116,7 +116,9 @@ class RemoteEngine(RowsEngine[RemoteRows]):
         candidates = snapshot.files() if meaning is None else snapshot.files_matching(meaning.predicate)
         if not len(candidates):
             return []
-        rows, column = version.named(version.with_positions(candidates)), self.condition.column
+        column = self.condition.column
+        columns = () if column is None else columns_in(snapshot.schema, column)
+        rows = version.named(version.with_positions(candidates, columns=columns))
         return changes_of(snapshot, candidates, rows if column is None else rows.where(column)).changes
 
 

@@ -68,15 +68,17 @@ class RemoteVersion:
         """Return an empty frame under the alias with the table's columns, only to analyze expressions."""
         return self.named(self.spark.createDataFrame([], _spark_columns(self.snapshot.schema)))
 
-    def with_positions(self, files: pa.Table, *, ids: bool = False) -> DataFrame:
+    def with_positions(self, files: pa.Table, *, ids: bool = False, columns: tuple[str, ...] | None = None) -> DataFrame:
         """Return the live rows of these files: the table's columns, `FILE` (the file's number in `files`), and `ROW` (the physical
         position).
 
         Args:
             files: of the snapshot (`tahoe.log.replay.FILES_SCHEMA`).
             ids: whether the columns of row ids follow, if the table tracks rows.
+            columns: of the table; None for all. The server cannot leave out what a Python worker returns.
         """
-        return self.read([FileRows(number, add) for number, add in enumerate(add_files(files))], self._rows(ids))
+        rows = replace(self._rows(ids), columns=columns)
+        return self.read([FileRows(number, add) for number, add in enumerate(add_files(files))], rows)
 
     def changed_rows(self, changes: Sequence[FileChange], *, ids: bool = False, get_new_values: bool = False) -> DataFrame:
         """Return the rows of the changes, with the columns of `with_positions`.
@@ -101,7 +103,7 @@ class RemoteVersion:
         """Return rows of files, with `FILE` and `ROW`."""
         items = [pickle.dumps(part, pickle.HIGHEST_PROTOCOL) for part in binned(files)]
         frame = self.spark.createDataFrame(pa.table([pa.array(items, pa.binary())], schema=_ITEM))
-        columns = _spark_columns(rows.version.schema)
+        columns = _spark_columns(rows.schema)
         columns = columns.add(FILE, IntegerType()).add(ROW, LongType())
         tracked = materialized_columns(rows.version.config) if rows.ids else None
         if tracked is not None:

@@ -19,6 +19,7 @@ from tahoe.ops.write.writer import WriterOptions, write_arrow
 from tahoe.protocol.actions import AddFile
 from tahoe.protocol.config import TableConfig
 from tahoe.schema.arrow import to_arrow_schema
+from tahoe.schema.types import StructType
 from tahoe.snapshot.scan import BareVersion
 from tahoe.spark.executors.data_source_tasks import FilledIn, WrittenFiles
 from tahoe.store.log_store import LogStore
@@ -62,11 +63,19 @@ class RowsOf:
     Args:
         ids: whether the columns of row ids follow, if the table tracks rows.
         changed: whether the rows get new values, so that their version becomes that of the commit.
+        columns: of the table; None for all.
     """
 
     version: BareVersion
     ids: bool = False
     changed: bool = False
+    columns: tuple[str, ...] | None = None
+
+    @property
+    def schema(self) -> StructType:
+        """The columns of the table that are read."""
+        schema = self.version.schema
+        return schema if self.columns is None else schema.select(list(self.columns))
 
 
 def rows_at(rows: RowsOf, items: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -85,8 +94,8 @@ def _rows_of_file(rows: RowsOf, file: FileRows) -> Iterator[pa.RecordBatch]:
     version: Any = rows.version
     ids = RowIds.of(version, file.add) if rows.ids else RowIds(None)
     places, start = _bitmap(file.places), 0
-    target = to_arrow_schema(version.schema)
-    for part, positions in parts_with_positions(version, file.add):
+    target = to_arrow_schema(rows.schema)
+    for part, positions in parts_with_positions(version, file.add, rows.columns):
         count = len(positions)
         mask = pc.is_valid(positions) if places is None else is_in(positions, places)
         mask = pc.invert(mask) if file.without else mask

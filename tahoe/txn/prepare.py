@@ -147,8 +147,9 @@ def prepare(transaction: Transaction, operation: Operation, *, user_metadata: st
     enabling = enables_in_commit_timestamps(snapshot, config)
     version = 0 if snapshot is None else snapshot.version + 1
     timestamp = clock.now_ms()
-    if snapshot is not None and config.in_commit_timestamps and snapshot.config.in_commit_timestamps:
-        timestamp = max(timestamp, snapshot.timestamp_ms + 1)  # which is not in a checkpoint, but in its version's commit
+    if snapshot is not None and config.in_commit_timestamps:
+        # Its timestamp is not in a checkpoint, but in its version's commit; before the feature it is the time of the commit's file.
+        timestamp = max(timestamp, snapshot.timestamp_ms + 1)
     if enabling:
         config = with_enablement(config, version, timestamp)
     reads, readded = replace(transaction.reads, rows=dict(transaction.reads.rows)), list[AddFile]()

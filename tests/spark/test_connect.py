@@ -17,7 +17,7 @@ from pyspark.sql.datasource import DataSourceReader
 
 from tahoe.api.table import Table
 from tahoe.base.exceptions import InvalidRequest, InvariantViolation, TahoeError, Unsupported
-from tahoe.spark.connect import remote_rows as connect_rows
+from tahoe.spark.executors import shipped
 from tahoe.tables import DeltaTable
 from tests.operations.operations import (
     FEED,
@@ -183,7 +183,7 @@ class TestExactlyOnce:
         self, connect: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         path = made(str(tmp_path / "t"), ())
-        sent_whole = connect_rows.sent_whole
+        sent_whole = shipped.sent_whole
         cloudpickle.register_pickle_by_value(sys.modules[__name__])
 
         def sent_twice(*arguments: Any) -> Any:
@@ -200,7 +200,7 @@ class TestExactlyOnce:
 
             return run
 
-        monkeypatch.setattr(connect_rows, "sent_whole", sent_twice)
+        monkeypatch.setattr(shipped, "sent_whole", sent_twice)
         with remote():
             connect.range(100, 104, 1, 2).selectExpr("id", "cast(0 as int) AS p").write.format("delta").mode("append").save(path)
         table = Table(path)

@@ -7,15 +7,19 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sf
 
 from tahoe.base.exceptions import InvariantViolation, NotFound, TahoeError, Unsupported
+from tahoe.protocol.actions import Metadata, Protocol
+from tahoe.schema.types import PrimitiveType, StructField, StructType
 from tahoe.spark.jvm import file_systems
 from tahoe.spark.scan.python_scan import _in_utc
 from tahoe.store.object_store import open_store
 from tahoe.tables import DeltaTable
+from tests.spark.scanned_tables import add, write_log
 
 Options = dict[str, str]
 
@@ -99,6 +103,22 @@ def test_partition_values_of_every_type(spark: SparkSession, s3_url: str, hadoop
     finally:
         spark.conf.set("spark.sql.session.timeZone", str(zone))
     assert there == here
+
+
+def test_texts_are_compared_by_their_collation(spark: SparkSession, s3_url: str, hadoop: Options, tmp_path: Path) -> None:
+    column = StructField("s", PrimitiveType("string"), True, {"__COLLATIONS": {"s": "spark.UTF8_LCASE"}})
+    files = [add(tmp_path, f"{text}.parquet", pa.table({"s": [text]})) for text in ("lower", "LOWER", "other")]
+    write_log(
+        tmp_path, Protocol(3, 7, frozenset(), frozenset({"collations"})), Metadata("x", StructType((column,)).to_json()), *files
+    )
+    store = open_store(s3_url, _storage(hadoop))
+    for file in (file for file in tmp_path.rglob("*") if file.is_file()):
+        store.put(str(file.relative_to(tmp_path)), file.read_bytes())
+    for url, options in ((str(tmp_path), {}), (s3_url, hadoop)):
+        frame = spark.read.format("delta").options(**options).load(url)
+        assert rows_of(frame.where("s = 'Lower'")) == ["Row(s='LOWER')", "Row(s='lower')"]
+        assert frame.where("s > 'Lower'").count() == 1
+        assert frame.groupBy("s").count().count() == 2
 
 
 def test_a_partition_value_without_a_zone_is_in_the_zone_of_the_session() -> None:

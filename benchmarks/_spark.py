@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import statistics
 import sys
@@ -63,6 +64,12 @@ def beside_delta_spark() -> tuple[SparkSession, SparkSession]:
 
 def rows(spark: SparkSession, count: int, files: int) -> DataFrame:
     return spark.range(0, count, 1, files).selectExpr(*COLUMNS)
+
+
+def numbered(command: Callable[..., object], *arguments: object) -> Callable[[], object]:
+    """Return the run of a command that gets the next number, from 0, as its last argument: each run changes other rows."""
+    numbers = itertools.count()
+    return lambda: command(*arguments, next(numbers))
 
 
 def by_turns(runs: Mapping[str, Callable[[], object]], rounds: int) -> dict[str, list[float]]:

@@ -12,7 +12,7 @@ import argparse
 import itertools
 import sys
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
@@ -20,7 +20,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from pyspark.sql import SparkSession
 
-from benchmarks._spark import COLUMNS, beside_delta_spark, by_turns, rows, show
+from benchmarks._spark import COLUMNS, beside_delta_spark, by_turns, numbered, rows, show
 
 VECTORS = "delta.enableDeletionVectors"
 Command = Callable[[SparkSession, str, int], object]
@@ -40,7 +40,10 @@ def main() -> None:
                 frame = rows(spark, arguments.rows, arguments.files)
                 frame.write.format("delta").option(VECTORS, vectors).save(f"{name}/{engine}-{kind}")
         table = {
-            f"{case} (goal {goal})": by_turns(dict(runs(sessions, command, f"{name}/{{engine}}-{kind}")), arguments.rounds)
+            f"{case} (goal {goal})": by_turns(
+                {engine: numbered(command, spark, f"{name}/{engine}-{kind}") for engine, spark in sessions.items()},
+                arguments.rounds,
+            )
             for case, (goal, kind, command) in cases(arguments.rows).items()
         }
         show(
@@ -52,16 +55,6 @@ def main() -> None:
         )
         own_work(sessions["Tahoe"], Path(name), arguments)
     sessions["Tahoe"].stop()
-
-
-def runs(sessions: dict[str, SparkSession], command: Command, path: str) -> Iterator[tuple[str, Callable[[], object]]]:
-    """Yield the run of a command by engine; each run of an engine gets the next number."""
-    for engine, spark in sessions.items():
-        yield engine, partial(_numbered, command, spark, path.format(engine=engine), itertools.count())
-
-
-def _numbered(command: Command, spark: SparkSession, path: str, numbers: Iterator[int]) -> object:
-    return command(spark, path, next(numbers))
 
 
 def cases(count: int) -> dict[str, tuple[str, str, Command]]:

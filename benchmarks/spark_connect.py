@@ -9,7 +9,6 @@ the rows; a tenth of them are new. Goal: a MERGE in at most 2 times the time of 
 from __future__ import annotations
 
 import argparse
-import itertools
 import sys
 import tempfile
 from collections.abc import Callable
@@ -19,7 +18,7 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from benchmarks._spark import COLUMNS, by_turns, rows, session, show
+from benchmarks._spark import COLUMNS, by_turns, numbered, rows, session, show
 from tahoe.tables import DeltaTable
 from tests.spark.connect_server import connected, remote, server
 
@@ -56,14 +55,14 @@ def main() -> None:
 
 
 def ways(spark: Any, remote_session: Any, command: Command, path: str) -> dict[str, Callable[[], object]]:
-    """Return the runs of a command by session; each run of a session gets the next number."""
-    numbers = {way: itertools.count() for way in ("classic", "connect")}
+    """Return the runs of a command by session."""
+    run = numbered(command, remote_session, path.format(way="connect"))
 
     def connect() -> object:
         with remote():
-            return command(remote_session, path.format(way="connect"), next(numbers["connect"]))
+            return run()
 
-    return {"classic": lambda: command(spark, path.format(way="classic"), next(numbers["classic"])), "connect": connect}
+    return {"classic": numbered(command, spark, path.format(way="classic")), "connect": connect}
 
 
 def cases(count: int) -> dict[str, tuple[str, Command]]:

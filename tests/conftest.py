@@ -85,6 +85,18 @@ def s3_options() -> Iterator[dict[str, str]]:
 
 
 @pytest.fixture
+def s3a_settings(s3_options: dict[str, str]) -> dict[str, str]:
+    """The settings of Hadoop's S3A for the same S3."""
+    return {
+        "fs.s3a.endpoint": s3_options["aws_endpoint"],
+        "fs.s3a.endpoint.region": s3_options["aws_region"],
+        "fs.s3a.access.key": s3_options["aws_access_key_id"],
+        "fs.s3a.secret.key": s3_options["aws_secret_access_key"],
+        "fs.s3a.path.style.access": "true",
+    }
+
+
+@pytest.fixture
 def s3_url(s3_options: dict[str, str]) -> str:
     """A place for one table in the session's S3."""
     return f"s3://{S3_BUCKET}/{uuid.uuid4()}"

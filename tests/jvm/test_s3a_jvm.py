@@ -58,7 +58,9 @@ spark.stop()
 """
 
 
-def test_sessions_with_and_without_s3a_share_a_table(s3_url: str, s3_options: dict[str, str]) -> None:
+def test_sessions_with_and_without_s3a_share_a_table(
+    s3_url: str, s3_options: dict[str, str], s3a_settings: dict[str, str]
+) -> None:
     version = hadoop_version()
     project = fetched(f"org/apache/hadoop/hadoop-project/{version}/hadoop-project-{version}.pom", "s3a").read_text()
     (sdk,) = re.findall(r"<aws-java-sdk-v2.version>(.*?)<", project)
@@ -72,11 +74,7 @@ def test_sessions_with_and_without_s3a_share_a_table(s3_url: str, s3_options: di
         "spark.log.level": "OFF",
         "spark.ui.enabled": "false",
         "spark.sql.shuffle.partitions": "2",
-        "spark.hadoop.fs.s3a.endpoint": s3_options["aws_endpoint"],
-        "spark.hadoop.fs.s3a.endpoint.region": s3_options["aws_region"],
-        "spark.hadoop.fs.s3a.access.key": s3_options["aws_access_key_id"],
-        "spark.hadoop.fs.s3a.secret.key": s3_options["aws_secret_access_key"],
-        "spark.hadoop.fs.s3a.path.style.access": "true",
+        **{f"spark.hadoop.{name}": value for name, value in s3a_settings.items()},
     }
     environment = {**os.environ, "PYTHONPATH": str(ROOT), "SPARK_LOCAL_IP": "127.0.0.1", "PYSPARK_PYTHON": sys.executable}
     command = [sys.executable, "-c", PROGRAM, json.dumps({"settings": settings, "url": s3_url})]

@@ -17,6 +17,7 @@ from pyspark.sql.datasource import DataSourceReader
 
 from tahoe.api.table import Table
 from tahoe.base.exceptions import InvalidRequest, InvariantViolation, TahoeError, Unsupported
+from tahoe.spark.connect.merge import _with_hints
 from tahoe.spark.executors import shipped
 from tahoe.tables import DeltaTable
 from tests.operations.operations import (
@@ -230,6 +231,21 @@ class TestExactlyOnce:
         table = Table(path)
         assert [entry["operation"] for entry in table.history(2)] == ["DELETE", "OPTIMIZE"]
         assert table.snapshot().scan().to_arrow().num_rows == 10 and table.check() == []
+
+    @pytest.mark.parametrize(
+        ("threshold", "rows", "hinted"),
+        [("10MB", 100, ("Range", "Hint")), ("10MB", 10**9, ("Hint", "Range")), ("-1", 1, ("Hint", "Range"))],
+    )
+    def test_a_merge_broadcasts_a_small_source_if_the_session_allows_it(
+        self, connect: Any, threshold: str, rows: int, hinted: tuple[str, str]
+    ) -> None:
+        with remote():
+            connect.conf.set("spark.sql.autoBroadcastJoinThreshold", threshold)
+            try:
+                sides = _with_hints(connect.range(1), connect.range(1), rows)
+            finally:
+                connect.conf.unset("spark.sql.autoBroadcastJoinThreshold")
+        assert tuple(type(side._plan).__name__ for side in sides) == hinted
 
     def test_a_merge_reads_and_conflicts_with_only_the_files_of_its_keys(
         self, connect: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -24,18 +24,6 @@ from tests.spark.scanned_tables import add, write_log
 Options = dict[str, str]
 
 
-@pytest.fixture
-def hadoop(s3_options: dict[str, str]) -> Options:
-    """The settings of S3A for the session's S3."""
-    return {
-        "fs.s3a.endpoint": s3_options["aws_endpoint"],
-        "fs.s3a.endpoint.region": s3_options["aws_region"],
-        "fs.s3a.access.key": s3_options["aws_access_key_id"],
-        "fs.s3a.secret.key": s3_options["aws_secret_access_key"],
-        "fs.s3a.path.style.access": "true",
-    }
-
-
 def outcomes(
     work: Callable[[str, Options], list[Any]], s3_url: str, hadoop: Options, folder: Path
 ) -> tuple[list[Any], list[Any]]:
@@ -57,7 +45,9 @@ EVERY_TYPE = """
 
 
 @pytest.mark.parametrize("mode", ["none", "name", "id"])
-def test_every_type_is_written_and_read(spark: SparkSession, s3_url: str, hadoop: Options, tmp_path: Path, mode: str) -> None:
+def test_every_type_is_written_and_read(
+    spark: SparkSession, s3_url: str, s3a_settings: Options, tmp_path: Path, mode: str
+) -> None:
     def work(url: str, options: Options) -> list[Any]:
         rows = spark.range(60).selectExpr(f"struct({EVERY_TYPE}) AS r").select("r.*")
         rows.write.format("delta").options(**options).option("delta.columnMapping.mode", mode).save(url)
@@ -70,11 +60,11 @@ def test_every_type_is_written_and_read(spark: SparkSession, s3_url: str, hadoop
             frame.agg(sf.sum("m")).collect(),
         ]
 
-    there, here = outcomes(work, s3_url, hadoop, tmp_path)
+    there, here = outcomes(work, s3_url, s3a_settings, tmp_path)
     assert there == here
 
 
-def test_partition_values_of_every_type(spark: SparkSession, s3_url: str, hadoop: Options, tmp_path: Path) -> None:
+def test_partition_values_of_every_type(spark: SparkSession, s3_url: str, s3a_settings: Options, tmp_path: Path) -> None:
     columns = ["s", "day", "at", "m", "t", "y"]
 
     def work(url: str, options: Options) -> list[Any]:
@@ -99,22 +89,24 @@ def test_partition_values_of_every_type(spark: SparkSession, s3_url: str, hadoop
     zone = spark.conf.get("spark.sql.session.timeZone")
     spark.conf.set("spark.sql.session.timeZone", "America/Los_Angeles")
     try:
-        there, here = outcomes(work, s3_url, hadoop, tmp_path)
+        there, here = outcomes(work, s3_url, s3a_settings, tmp_path)
     finally:
         spark.conf.set("spark.sql.session.timeZone", str(zone))
     assert there == here
 
 
-def test_texts_are_compared_by_their_collation(spark: SparkSession, s3_url: str, hadoop: Options, tmp_path: Path) -> None:
+def test_texts_are_compared_by_their_collation(
+    spark: SparkSession, s3_url: str, s3a_settings: Options, s3_options: Options, tmp_path: Path
+) -> None:
     column = StructField("s", PrimitiveType("string"), True, {"__COLLATIONS": {"s": "spark.UTF8_LCASE"}})
     files = [add(tmp_path, f"{text}.parquet", pa.table({"s": [text]})) for text in ("lower", "LOWER", "other")]
     write_log(
         tmp_path, Protocol(3, 7, frozenset(), frozenset({"collations"})), Metadata("x", StructType((column,)).to_json()), *files
     )
-    store = open_store(s3_url, _storage(hadoop))
+    store = open_store(s3_url, s3_options)
     for file in (file for file in tmp_path.rglob("*") if file.is_file()):
         store.put(str(file.relative_to(tmp_path)), file.read_bytes())
-    for url, options in ((str(tmp_path), {}), (s3_url, hadoop)):
+    for url, options in ((str(tmp_path), {}), (s3_url, s3a_settings)):
         frame = spark.read.format("delta").options(**options).load(url)
         assert rows_of(frame.where("s = 'Lower'")) == ["Row(s='LOWER')", "Row(s='lower')"]
         assert frame.where("s > 'Lower'").count() == 1
@@ -127,7 +119,7 @@ def test_a_partition_value_without_a_zone_is_in_the_zone_of_the_session() -> Non
     assert (_in_utc(None, "UTC"), _in_utc("", "UTC"), _in_utc("no time", "UTC")) == (None, "", "no time")
 
 
-def test_changes_feed_row_ids_and_versions(spark: SparkSession, s3_url: str, hadoop: Options, tmp_path: Path) -> None:
+def test_changes_feed_row_ids_and_versions(spark: SparkSession, s3_url: str, s3a_settings: Options, tmp_path: Path) -> None:
     def work(url: str, options: Options) -> list[Any]:
         created = (
             spark.range(100)
@@ -161,88 +153,82 @@ def test_changes_feed_row_ids_and_versions(spark: SparkSession, s3_url: str, had
             rows_of(reader.option("versionAsOf", "1").load(url)),
         ]
 
-    there, here = outcomes(work, s3_url, hadoop, tmp_path)
+    there, here = outcomes(work, s3_url, s3a_settings, tmp_path)
     # Sizes of files depend on their writer.
     assert [len(part) for part in there] == [len(part) for part in here]
     assert there[:4] + there[5:] == here[:4] + here[5:]
 
 
-def test_the_scan_reads_only_the_columns_and_files_that_a_query_needs(spark: SparkSession, s3_url: str, hadoop: Options) -> None:
+def test_the_scan_reads_only_the_columns_and_files_that_a_query_needs(
+    spark: SparkSession, s3_url: str, s3a_settings: Options, s3_options: Options
+) -> None:
     for start in (0, 100):
         rows = spark.range(start, start + 100, 1, 1).selectExpr("id", "id AS a", "named_struct('b', id, 'c', id) AS n")
-        rows.write.format("delta").options(**hadoop).mode("append").save(s3_url)
-    frame = spark.read.format("delta").options(**hadoop).load(s3_url)
+        rows.write.format("delta").options(**s3a_settings).mode("append").save(s3_url)
+    frame = spark.read.format("delta").options(**s3a_settings).load(s3_url)
     query = frame.where("id < 10").select("n.b")
     plan = query._jdf.queryExecution().executedPlan().toString()
     assert "MapInArrow" in plan
     (scan,) = [line for line in plan.splitlines() if "MapInArrow" in line]
     assert "[id#" in scan and "n#" in scan and "a#" not in scan
-    secret = hadoop["fs.s3a.secret.key"]
+    secret = s3a_settings["fs.s3a.secret.key"]
     assert secret not in query._jdf.queryExecution().toString()
     second = frame.where("id = 150").select("_metadata.file_path").first()
     assert second is not None
     assert second[0].startswith("s3a://")
-    open_store(s3_url, _storage(hadoop)).delete(second[0].rpartition("/")[2])
+    open_store(s3_url, s3_options).delete(second[0].rpartition("/")[2])
     assert query.count() == 10
     with pytest.raises(NotFound, match=second[0].rpartition("/")[2]) as missing:
         frame.select("a").collect()
     assert missing.value.code == "DELTA_FILE_NOT_FOUND"
 
 
-def _storage(hadoop: Options) -> dict[str, str]:
-    return {
-        "aws_endpoint": hadoop["fs.s3a.endpoint"],
-        "aws_access_key_id": hadoop["fs.s3a.access.key"],
-        "aws_secret_access_key": hadoop["fs.s3a.secret.key"],
-        "aws_region": hadoop["fs.s3a.endpoint.region"],
-        "allow_http": "true",
-    }
-
-
-def test_options_of_files_apply_or_are_refused(spark: SparkSession, s3_url: str, hadoop: Options) -> None:
-    writer = spark.range(100).repartition(1).write.format("delta").options(**hadoop)
+def test_options_of_files_apply_or_are_refused(spark: SparkSession, s3_url: str, s3a_settings: Options) -> None:
+    writer = spark.range(100).repartition(1).write.format("delta").options(**s3a_settings)
     writer.option("maxRecordsPerFile", "30").option("compression", "zstd").save(s3_url)
-    files = spark.read.format("delta").options(**hadoop).load(s3_url).inputFiles()
+    files = spark.read.format("delta").options(**s3a_settings).load(s3_url).inputFiles()
     assert len(files) == 4
     assert all(file.endswith(".zstd.parquet") for file in files)
     with pytest.raises(Unsupported, match=r"parquet\.block\.size"):
         writer.mode("append").option("parquet.block.size", "1024").save(s3_url)
     with pytest.raises(Unsupported, match=r"aws_region.*fs\.s3a"):
-        spark.read.format("delta").options(**hadoop).option("aws_region", "us-east-1").load(s3_url)
+        spark.read.format("delta").options(**s3a_settings).option("aws_region", "us-east-1").load(s3_url)
     with pytest.raises(Unsupported, match=r"_metadata\.file_path") as refused:
-        spark.read.format("delta").options(**hadoop).load(s3_url).select(sf.input_file_name()).collect()
+        spark.read.format("delta").options(**s3a_settings).load(s3_url).select(sf.input_file_name()).collect()
     assert refused.value.code == "TAHOE_INPUT_FILE_NAME"
 
 
-def test_rules_of_the_table_apply(spark: SparkSession, s3_url: str, hadoop: Options) -> None:
-    spark.range(3).write.format("delta").options(**hadoop).option("delta.constraints.small", "id < 10").save(s3_url)
+def test_rules_of_the_table_apply(spark: SparkSession, s3_url: str, s3a_settings: Options) -> None:
+    spark.range(3).write.format("delta").options(**s3a_settings).option("delta.constraints.small", "id < 10").save(s3_url)
     with pytest.raises(InvariantViolation, match="small"):
-        spark.range(20).write.format("delta").options(**hadoop).mode("append").save(s3_url)
-    frame = spark.read.format("delta").options(**hadoop).load(s3_url)
+        spark.range(20).write.format("delta").options(**s3a_settings).mode("append").save(s3_url)
+    frame = spark.read.format("delta").options(**s3a_settings).load(s3_url)
     assert frame.count() == 3
     with pytest.raises(TahoeError):
-        DeltaTable.forPath(spark, s3_url, hadoop).update(set={"id": "id + 8"})
+        DeltaTable.forPath(spark, s3_url, s3a_settings).update(set={"id": "id + 8"})
     assert rows_of(frame) == ["Row(id=0)", "Row(id=1)", "Row(id=2)"]
 
 
-def test_a_stream_reads_and_writes(spark: SparkSession, s3_url: str, hadoop: Options, tmp_path: Path) -> None:
+def test_a_stream_reads_and_writes(spark: SparkSession, s3_url: str, s3a_settings: Options, tmp_path: Path) -> None:
     spark = spark.newSession()  # whose planner no scan has prepared
     source, target = f"{s3_url}/a", f"{s3_url}/b"
-    spark.range(10).write.format("delta").options(**hadoop).save(source)
-    stream = spark.readStream.format("delta").options(**hadoop).load(source).where("id > 2")
+    spark.range(10).write.format("delta").options(**s3a_settings).save(source)
+    stream = spark.readStream.format("delta").options(**s3a_settings).load(source).where("id > 2")
     for expected in (7, 9):
-        query = stream.writeStream.format("delta").options(**hadoop).option("checkpointLocation", str(tmp_path / "checkpoint"))
+        query = (
+            stream.writeStream.format("delta").options(**s3a_settings).option("checkpointLocation", str(tmp_path / "checkpoint"))
+        )
         query.trigger(availableNow=True).start(target).awaitTermination()
-        assert spark.read.format("delta").options(**hadoop).load(target).count() == expected
-        spark.range(20, 22).write.format("delta").options(**hadoop).mode("append").save(source)
+        assert spark.read.format("delta").options(**s3a_settings).load(target).count() == expected
+        spark.range(20, 22).write.format("delta").options(**s3a_settings).mode("append").save(source)
 
 
 def test_one_line_of_the_log_says_so(
-    spark: SparkSession, s3_url: str, hadoop: Options, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+    spark: SparkSession, s3_url: str, s3a_settings: Options, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(file_systems, "_REPORTED", set())
     with caplog.at_level(logging.WARNING, logger="tahoe"):
-        spark.range(2).write.format("delta").options(**hadoop).save(s3_url)
-        assert spark.read.format("delta").options(**hadoop).load(s3_url).count() == 2
+        spark.range(2).write.format("delta").options(**s3a_settings).save(s3_url)
+        assert spark.read.format("delta").options(**s3a_settings).load(s3_url).count() == 2
     (line,) = [record.message for record in caplog.records if "hadoop-aws" in record.message]
     assert "Python workers" in line

@@ -88,6 +88,7 @@ from tahoe.txn.transaction import Transaction
 
 _MATCHED_ROW = "__tahoe_matched_row"
 _ROWS_OF_A_FILE = 1_000_000
+_THRESHOLD = "spark.sql.autoBroadcastJoinThreshold"
 _MOST_BYTES_BROADCAST = 32 * 1024 * 1024
 _BYTES = {
     **dict.fromkeys(("boolean", "byte", "short", "integer", "float", "date"), 4),
@@ -182,12 +183,13 @@ def _columns_to_match(version: RemoteVersion, merge: PreparedMerge, steps: Seque
 
 
 def _with_hints(target: DataFrame, source: DataFrame, source_rows: int) -> tuple[DataFrame, DataFrame]:
-    """Return both sides of the join with a hint: the source is broadcast if it is small.
+    """Return both sides of the join with a hint: the source is broadcast if it is small, and if the session allows that.
 
     Without a hint the server would take the target for small, as it does not see the files behind it, and collect it.
     """
     width = sum(_BYTES.get(str(column.data_type), _BYTES_OF_OTHERS) for column in columns_of(source))
-    if source_rows * width <= _MOST_BYTES_BROADCAST:
+    is_off = str(source.sparkSession.conf.get(_THRESHOLD, "0")).strip().startswith("-")
+    if not is_off and source_rows * width <= _MOST_BYTES_BROADCAST:
         return target, source.hint("broadcast")
     return target.hint("merge"), source
 

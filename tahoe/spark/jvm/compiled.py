@@ -73,28 +73,22 @@ def add_strategy(spark: SparkSession, name: str, functions: Callable[[], Sequenc
         functions: creates the Python objects that implement the functions of its constructor.
         placeholders: the arguments of `java_source`.
     """
-    experimental = spark._jsparkSession.experimental()
-    strategies = experimental.extraStrategies()
-    if any(str(strategy.getClass().getName()) == f"{PACKAGE}.{name}" for strategy in items(strategies)):
-        return
-    strategy = compiled_object(Jvm.of(spark), name, *functions(), **placeholders)
-    getattr(experimental, "extraStrategies_$eq")(strategies.appended(strategy))
+    _extend(spark, "extraStrategies", name, functions, placeholders)
 
 
 def add_optimizer_rule(spark: SparkSession, name: str, function: Callable[[], object], **placeholders: str) -> None:
-    """Add a rule of ``tahoe/spark/java`` to the session's optimizer; copies of the session have it too. A second call does nothing.
+    """Add a rule to the session's optimizer. The arguments are those of `add_strategy`, for a class whose constructor takes one function."""
+    _extend(spark, "extraOptimizations", name, lambda: (function(),), placeholders)
 
-    Args:
-        name: the name of the class, whose constructor takes one function.
-        function: creates the Python object that implements that function.
-        placeholders: the arguments of `java_source`.
-    """
+
+def _extend(
+    spark: SparkSession, extensions: str, name: str, functions: Callable[[], Sequence[object]], placeholders: dict[str, str]
+) -> None:
     experimental = spark._jsparkSession.experimental()
-    rules = experimental.extraOptimizations()
-    if any(str(rule.ruleName()) == f"{PACKAGE}.{name}" for rule in items(rules)):
-        return
-    rule = compiled_object(Jvm.of(spark), name, function(), **placeholders)
-    getattr(experimental, "extraOptimizations_$eq")(rules.appended(rule))
+    present = getattr(experimental, extensions)()
+    if not any(str(extension.getClass().getName()) == f"{PACKAGE}.{name}" for extension in items(present)):
+        extension = compiled_object(Jvm.of(spark), name, *functions(), **placeholders)
+        getattr(experimental, f"{extensions}_$eq")(present.appended(extension))
 
 
 def _constructor(jvm: Jvm, name: str, source: str) -> JavaObject:

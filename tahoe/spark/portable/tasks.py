@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from contextlib import suppress
 
 from pyspark.sql.datasource import WriterCommitMessage
 
 from tahoe.api.process import UNIFORM_RUNTIME
-from tahoe.base.exceptions import StorageFailure
 from tahoe.ops.write.completion import Defaults, refuse_incomplete
 from tahoe.protocol.column_values.default_values import constant_default
 from tahoe.protocol.column_values.identity import further, identity_columns
 from tahoe.protocol.config import TableConfig
 from tahoe.spark.executors.data_source_tasks import FilledIn, WrittenFiles
 from tahoe.spark.portable.sent import opened
-from tahoe.store.location import decode_path
+from tahoe.spark.write.task_files import take_back
 from tahoe.store.log_store import LogStore
 from tahoe.txn.transaction import Transaction
 
@@ -25,9 +23,7 @@ _CATALOG_SECONDS = 5.0  # a catalog may never answer
 
 def discard(store: LogStore, messages: list[WriterCommitMessage | None]) -> None:
     """Delete the files of tasks, which no commit references; if deleting fails, VACUUM deletes them."""
-    for add in (add for written in opened(messages, WrittenFiles) for add in written.adds):
-        with suppress(StorageFailure):
-            store.delete(decode_path(add.path, store.url))
+    take_back(store, (add for written in opened(messages, WrittenFiles) for add in written.adds))
 
 
 def finish_conversions(url: str) -> None:
